@@ -1,0 +1,92 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// What every Swift target is compiled with: Swift 6 mode is the default of these tools.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+/// The release binaries carry the Swift runtime, so that a user needs only libfuse3 and libcurl.
+let staticRuntime: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"])]
+
+let argumentParser: Target.Dependency = .product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+let package = Package(
+  name: "httpfs",
+  products: [
+    .library(name: "HTTPTransfer", targets: ["HTTPTransfer", "HTTPTransferCore"]),
+    .executable(name: "httpfs", targets: ["httpfs"]),
+    .executable(name: "Origin", targets: ["Origin"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+  ],
+  targets: [
+    // C libraries, from Debian.
+    .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .target(name: "CPassthrough", dependencies: ["CFuse"]),
+
+    // The layers, lowest first; dependencies point only upward in this file.
+    .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
+    .target(
+      name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
+    .target(name: "MountStatus", swiftSettings: strict),
+    .target(
+      name: "HTTPTransfer", dependencies: ["HTTPTransferCore", "CCurl", httpTypes],
+      swiftSettings: strict),
+    .target(
+      name: "RangeCache", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto"],
+      swiftSettings: strict),
+    .target(
+      name: "RemoteFiles",
+      dependencies: [
+        "HTTPTransferCore", "HTTPTransfer", "RangeCache", "MountStatus", httpTypes, logging,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "FUSEMount",
+      dependencies: ["RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "HTTPTransferCore", logging],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "httpfs",
+      dependencies: [
+        "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
+        "SourceList", "MountStatus", argumentParser, logging,
+      ],
+      swiftSettings: strict, linkerSettings: staticRuntime),
+    .target(name: "OriginContent", swiftSettings: strict),
+    .executableTarget(
+      name: "Origin", dependencies: ["HTTPTransferCore", "OriginContent", argumentParser], swiftSettings: strict,
+      linkerSettings: staticRuntime),
+
+    .testTarget(
+      name: "HTTPTransferCoreTests", dependencies: ["HTTPTransferCore", httpTypes],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SourceListTests", dependencies: ["SourceList", "HTTPTransferCore", "CZlib"],
+      swiftSettings: strict),
+    .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
+    .testTarget(
+      name: "RangeCacheTests", dependencies: ["RangeCache", "HTTPTransferCore"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "HTTPTransferTests",
+      dependencies: ["HTTPTransfer", "HTTPTransferCore", httpTypes, "Origin"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "MountTests", dependencies: ["CCrypto", "OriginContent", "httpfs", "Origin"], swiftSettings: strict),
+  ]
+)

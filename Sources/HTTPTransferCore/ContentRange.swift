@@ -1,0 +1,54 @@
+/// A `Content-Range` field of unit `bytes` (RFC 9110 §14.4).
+public struct ContentRange: Hashable, Sendable {
+  /// The bytes that the body carries; nil in an unsatisfied range (`bytes */1234`).
+  public let range: ByteRange?
+
+  /// The complete length in bytes; nil where the server says `*`.
+  public let completeLength: Int64?
+
+  public init(range: ByteRange?, completeLength: Int64?) {
+    self.range = range
+    self.completeLength = completeLength
+  }
+
+  /// Parses a field value; nil unless it is well formed, of unit `bytes`, and without
+  /// contradiction (the last byte is not before the first, nor at or after the length).
+  public init?(field: String) {
+    let text = Substring(field).trimmed
+    let unit = "bytes"
+    guard text.count > unit.count, text.prefix(unit.count).lowercased() == unit else { return nil }
+    let rest = text.dropFirst(unit.count)
+    guard rest.first == " " || rest.first == "\t" else { return nil }
+    let halves = rest.trimmed.split(separator: "/", omittingEmptySubsequences: false)
+    guard halves.count == 2 else { return nil }
+    let length: Int64?
+    if halves[1] == "*" {
+      length = nil
+    } else if let number = Int64(digits: halves[1]) {
+      length = number
+    } else {
+      return nil
+    }
+    if halves[0] == "*" {
+      guard length != nil else { return nil }
+      self.init(range: nil, completeLength: length)
+      return
+    }
+    let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = Int64(digits: ends[0]), let last = Int64(digits: ends[1]),
+      first <= last, last < Int64.max
+    else { return nil }
+    if let length, last >= length { return nil }
+    self.init(range: first..<(last + 1), completeLength: length)
+  }
+}
+
+extension Int64 {
+  /// Parses one or more ASCII digits and nothing else; nil on overflow.
+  public init?(digits text: some StringProtocol) {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      let value = Int64(text)
+    else { return nil }
+    self = value
+  }
+}

@@ -1,0 +1,83 @@
+/// What tells one version of a remote file from another: validators, complete length, coding.
+///
+/// Every inode, every cache record and every request in flight is pinned to one version; bytes of
+/// two versions never meet in one file.
+public struct ContentVersion: Hashable, Sendable {
+  /// The entity tag, nil where the server sends none.
+  public var entityTag: EntityTag?
+
+  /// The `Last-Modified` field as sent, nil where the server sends none.
+  public var lastModified: String?
+
+  /// The complete length in bytes, nil while unknown.
+  public var completeLength: Int64?
+
+  /// The content coding (`gzip`, …), nil for identity.
+  public var contentCoding: String?
+
+  public init(
+    entityTag: EntityTag? = nil, lastModified: String? = nil, completeLength: Int64? = nil,
+    contentCoding: String? = nil
+  ) {
+    self.entityTag = entityTag
+    self.lastModified = lastModified
+    self.completeLength = completeLength
+    self.contentCoding = contentCoding
+  }
+
+  /// How far the version can be told from another.
+  public enum Strength: String, Sendable {
+    /// A strong entity tag: equal tags promise equal bytes.
+    case strong
+    /// A weak entity tag or only a modification date.
+    case weak
+    /// No validator at all: only a change of length can be noticed.
+    case unverifiable
+  }
+
+  public var strength: Strength {
+    if let entityTag { return entityTag.isWeak ? .weak : .strong }
+    return lastModified == nil ? .unverifiable : .weak
+  }
+
+  /// The answer to "are these two the same bytes?".
+  public enum Comparison: Sendable {
+    case same
+    case different
+    /// One of the two lacks the validator that the other one has.
+    case unknown
+  }
+
+  /// Compares a response's version with this one, which is pinned.
+  ///
+  /// Lengths and codings must agree where both are known. Then the entity tags decide where both
+  /// have one, else the modification dates. A weak tag does not overrule the dates: both must
+  /// agree. A pinned version without validators is compared by length alone.
+  public func compare(_ response: ContentVersion) -> Comparison {
+    if contentCoding != response.contentCoding { return .different }
+    if let mine = completeLength, let theirs = response.completeLength, mine != theirs {
+      return .different
+    }
+    if let mine = entityTag, let theirs = response.entityTag {
+      guard mine.opaque == theirs.opaque else { return .different }
+      if !mine.isWeak && !theirs.isWeak { return .same }
+      if let ours = lastModified, let other = response.lastModified, ours != other {
+        return .different
+      }
+      return .same
+    }
+    if let mine = lastModified, let theirs = response.lastModified {
+      guard mine == theirs else { return .different }
+      // The tag is there on one side only: the dates alone do not prove the bytes equal.
+      return entityTag == nil ? .same : .unknown
+    }
+    return entityTag == nil && lastModified == nil ? .same : .unknown
+  }
+
+  /// The validator in a word or two, for status displays.
+  public var validatorDescription: String {
+    if let entityTag { return "ETag \(entityTag.field)" }
+    if let lastModified { return "Last-Modified \(lastModified)" }
+    return "unverifiable"
+  }
+}

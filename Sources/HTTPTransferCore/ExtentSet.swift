@@ -1,0 +1,118 @@
+/// The extents of a file that are present: disjoint, non-adjacent byte ranges in ascending order.
+///
+/// Look-ups are O(log n) in the number of extents. An insertion that touches few extents moves
+/// only the tail of the array; an insertion at the end is O(1).
+public struct ExtentSet: Equatable, Sendable {
+  /// The extents, ascending; between two of them there is always at least one absent byte.
+  public private(set) var extents: [ByteRange] = []
+
+  /// The number of bytes present.
+  public private(set) var byteCount: Int64 = 0
+
+  public init() {}
+
+  public init(_ ranges: some Sequence<ByteRange>) {
+    for range in ranges { insert(range) }
+  }
+
+  public var isEmpty: Bool { extents.isEmpty }
+
+  /// The index of the first extent that ends after `offset`; `extents.count` if there is none.
+  private func firstIndex(endingAfter offset: Int64) -> Int {
+    var low = 0
+    var high = extents.count
+    while low < high {
+      let middle = (low + high) / 2
+      if extents[middle].upperBound > offset { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+
+  /// Marks the bytes of `range` as present; returns how many of them were absent before.
+  @discardableResult
+  public mutating func insert(_ range: ByteRange) -> Int64 {
+    guard !range.isEmpty else { return 0 }
+    // The last extent grows: what every sequential download does.
+    if let last = extents.last, last.upperBound == range.lowerBound {
+      extents[extents.count - 1] = last.lowerBound..<range.upperBound
+      byteCount += range.byteCount
+      return range.byteCount
+    }
+    // An extent that only touches the range is merged as well.
+    let first = range.lowerBound == 0 ? 0 : firstIndex(endingAfter: range.lowerBound - 1)
+    var next = first
+    var merged = range
+    var covered: Int64 = 0
+    while next < extents.count, extents[next].lowerBound <= range.upperBound {
+      covered += extents[next].clamped(to: range).byteCount
+      merged =
+        Swift.min(merged.lowerBound, extents[next].lowerBound)
+        ..< Swift.max(merged.upperBound, extents[next].upperBound)
+      next += 1
+    }
+    extents.replaceSubrange(first..<next, with: CollectionOfOne(merged))
+    byteCount += range.byteCount - covered
+    return range.byteCount - covered
+  }
+
+  /// Marks the bytes of `range` as absent; returns how many of them were present before.
+  @discardableResult
+  public mutating func remove(_ range: ByteRange) -> Int64 {
+    guard !range.isEmpty else { return 0 }
+    let first = firstIndex(endingAfter: range.lowerBound)
+    var next = first
+    var kept: [ByteRange] = []
+    var removed: Int64 = 0
+    while next < extents.count, extents[next].lowerBound < range.upperBound {
+      let extent = extents[next]
+      removed += extent.clamped(to: range).byteCount
+      if extent.lowerBound < range.lowerBound { kept.append(extent.lowerBound..<range.lowerBound) }
+      if extent.upperBound > range.upperBound { kept.append(range.upperBound..<extent.upperBound) }
+      next += 1
+    }
+    extents.replaceSubrange(first..<next, with: kept)
+    byteCount -= removed
+    return removed
+  }
+
+  /// Whether every byte of `range` is present. An empty range is.
+  public func contains(_ range: ByteRange) -> Bool {
+    guard !range.isEmpty else { return true }
+    let index = firstIndex(endingAfter: range.lowerBound)
+    guard index < extents.count else { return false }
+    return extents[index].lowerBound <= range.lowerBound
+      && extents[index].upperBound >= range.upperBound
+  }
+
+  /// The first absent run of bytes within `range`, or nil if all are present.
+  public func firstHole(in range: ByteRange) -> ByteRange? {
+    guard !range.isEmpty else { return nil }
+    var index = firstIndex(endingAfter: range.lowerBound)
+    var start = range.lowerBound
+    if index < extents.count, extents[index].lowerBound <= start {
+      start = extents[index].upperBound
+      index += 1
+    }
+    guard start < range.upperBound else { return nil }
+    let end = index < extents.count ? extents[index].lowerBound : range.upperBound
+    return start..<Swift.min(end, range.upperBound)
+  }
+
+  /// Every absent run of bytes within `range`, ascending.
+  public func holes(in range: ByteRange) -> [ByteRange] {
+    var holes: [ByteRange] = []
+    var rest = range
+    while let hole = firstHole(in: rest) {
+      holes.append(hole)
+      rest = hole.upperBound..<range.upperBound
+    }
+    return holes
+  }
+
+  /// The end of the present run that starts at `offset`, or `offset` if that byte is absent.
+  public func presentEnd(from offset: Int64) -> Int64 {
+    let index = firstIndex(endingAfter: offset)
+    guard index < extents.count, extents[index].lowerBound <= offset else { return offset }
+    return extents[index].upperBound
+  }
+}

@@ -1,0 +1,120 @@
+/// An absolute `http` or `https` URL, split into what the layers need; not normalised.
+///
+/// The text may carry credentials (userinfo) and secrets (query): whatever is shown, logged or
+/// stored goes through ``redacted``.
+public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
+  /// The URL as given, without its fragment.
+  public let text: String
+
+  /// Why a text is not a URL that httpfs can use.
+  public enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+    case missingScheme
+    case unsupportedScheme(String)
+    case missingHost
+    case invalidPort
+    case forbiddenCharacter
+
+    public var description: String {
+      switch self {
+      case .missingScheme: "no scheme; write http:// or https:// before it"
+      case .unsupportedScheme(let scheme):
+        "scheme '\(scheme)' is not supported; use http or https"
+      case .missingHost: "no host after the scheme"
+      case .invalidPort: "the port is not a number from 1 to 65535"
+      case .forbiddenCharacter: "a space or control character; percent-encode it"
+      }
+    }
+  }
+
+  private let hostStart: Int
+  private let authorityEnd: Int
+  private let pathEnd: Int
+  private let schemeLength: Int
+
+  /// Splits `string` at the places that RFC 3986 §3 names.
+  ///
+  /// The components are found by their delimiters only; percent-encoding is left as it is,
+  /// because a server may distinguish what a normaliser makes equal.
+  public init(_ string: some StringProtocol) throws(ParseError) {
+    var bytes = Array(string.utf8)
+    if let hash = bytes.firstIndex(of: UInt8(ascii: "#")) { bytes.removeSubrange(hash...) }
+    guard bytes.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+      throw .forbiddenCharacter
+    }
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
+      bytes[colon...].starts(with: "://".utf8), colon > 0
+    else { throw .missingScheme }
+    let scheme = String(decoding: bytes[..<colon], as: UTF8.self).lowercased()
+    guard scheme == "http" || scheme == "https" else { throw .unsupportedScheme(scheme) }
+    let authorityStart = colon + 3
+    let delimiters: [UInt8] = [UInt8(ascii: "/"), UInt8(ascii: "?")]
+    let authorityEnd =
+      bytes[authorityStart...].firstIndex(where: { delimiters.contains($0) }) ?? bytes.count
+    let hostStart =
+      bytes[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 }
+      ?? authorityStart
+    var hostEnd = authorityEnd
+    let host = bytes[hostStart..<authorityEnd]
+    // A colon inside brackets belongs to an IPv6 address.
+    let portSearchStart = host.lastIndex(of: UInt8(ascii: "]")) ?? host.startIndex
+    if let portColon = host[portSearchStart...].firstIndex(of: UInt8(ascii: ":")) {
+      let digits = host[(portColon + 1)...]
+      hostEnd = portColon
+      if !digits.isEmpty {
+        guard let port = Int(String(decoding: digits, as: UTF8.self)), (1...65535).contains(port),
+          digits.allSatisfy({ (0x30...0x39).contains($0) })
+        else { throw .invalidPort }
+      }
+    }
+    guard hostEnd > hostStart else { throw .missingHost }
+    self.schemeLength = colon
+    self.hostStart = hostStart
+    self.authorityEnd = authorityEnd
+    self.pathEnd =
+      bytes[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
+    self.text = String(decoding: bytes, as: UTF8.self)
+  }
+
+  private func slice(_ range: Range<Int>) -> String {
+    let utf8 = text.utf8
+    let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
+    let end = utf8.index(start, offsetBy: range.count)
+    return String(text[start..<end])
+  }
+
+  /// `http` or `https`, in lower case.
+  public var scheme: String { slice(0..<schemeLength).lowercased() }
+
+  /// Host and, where given, port: `example.org:8080`, in lower case.
+  public var authority: String { slice(hostStart..<authorityEnd).lowercased() }
+
+  /// Scheme and authority: what credentials and connections belong to.
+  public var origin: String { "\(scheme)://\(authority)" }
+
+  /// The path, percent-encoded as given; empty where the URL ends with its authority.
+  public var path: String { slice(authorityEnd..<pathEnd) }
+
+  /// The query without its question mark; nil where there is none.
+  public var query: String? {
+    pathEnd < text.utf8.count ? slice((pathEnd + 1)..<text.utf8.count) : nil
+  }
+
+  /// `user` or `user:password` before the host, percent-encoded as given; nil where there is none.
+  public var userInfo: String? {
+    hostStart > schemeLength + 3 ? slice((schemeLength + 3)..<(hostStart - 1)) : nil
+  }
+
+  /// The URL without userinfo: what is requested.
+  public var withoutUserInfo: String {
+    userInfo == nil
+      ? text : slice(0..<(schemeLength + 3)) + slice(hostStart..<text.utf8.count)
+  }
+
+  /// The URL without userinfo and with every query value hidden: safe to show, log and store.
+  public var redacted: String {
+    let base = slice(0..<(schemeLength + 3)) + slice(hostStart..<pathEnd)
+    return query == nil ? base : base + "?…"
+  }
+
+  public var description: String { redacted }
+}
