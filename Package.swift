@@ -10,7 +10,13 @@ let strict: [SwiftSetting] = [
 ]
 
 /// The release binaries carry the Swift runtime, so that a user needs only libfuse3 and libcurl.
-let staticRuntime: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"])]
+///
+/// For release builds only, and with the libraries that the linker does not find by itself then.
+let staticRuntime: [LinkerSetting] =
+  [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+  + ["_FoundationCShims", "_FoundationCollections", "swiftSynchronization"].map {
+    .linkedLibrary($0, .when(configuration: .release))
+  }
 
 let argumentParser: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser")
@@ -69,7 +75,7 @@ let package = Package(
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
     .executableTarget(
-      name: "Origin", dependencies: ["HTTPTransferCore", "OriginContent", argumentParser], swiftSettings: strict,
+      name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
       linkerSettings: staticRuntime),
 
     .testTarget(
@@ -78,15 +84,17 @@ let package = Package(
     .testTarget(
       name: "SourceListTests", dependencies: ["SourceList", "HTTPTransferCore", "CZlib"],
       swiftSettings: strict),
+    .testTarget(
+      name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
       name: "RangeCacheTests", dependencies: ["RangeCache", "HTTPTransferCore"],
       swiftSettings: strict),
     .testTarget(
       name: "HTTPTransferTests",
-      dependencies: ["HTTPTransfer", "HTTPTransferCore", httpTypes, "Origin"],
+      dependencies: ["HTTPTransfer", "HTTPTransferCore", httpTypes],
       swiftSettings: strict),
     .testTarget(
-      name: "MountTests", dependencies: ["CCrypto", "OriginContent", "httpfs", "Origin"], swiftSettings: strict),
+      name: "MountTests", dependencies: ["CCrypto", "OriginContent"], swiftSettings: strict),
   ]
 )

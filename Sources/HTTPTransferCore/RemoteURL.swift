@@ -11,6 +11,7 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     case missingScheme
     case unsupportedScheme(String)
     case missingHost
+    case invalidHost
     case invalidPort
     case forbiddenCharacter
 
@@ -20,6 +21,7 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
       case .unsupportedScheme(let scheme):
         "scheme '\(scheme)' is not supported; use http or https"
       case .missingHost: "no host after the scheme"
+      case .invalidHost: "the host holds a character that no host name has"
       case .invalidPort: "the port is not a number from 1 to 65535"
       case .forbiddenCharacter: "a space or control character; percent-encode it"
       }
@@ -42,14 +44,15 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
       throw .forbiddenCharacter
     }
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
-      bytes[colon...].starts(with: "://".utf8), colon > 0
+      bytes[colon...].starts(with: "://".utf8), Self.isScheme(bytes[..<colon])
     else { throw .missingScheme }
     let scheme = String(decoding: bytes[..<colon], as: UTF8.self).lowercased()
     guard scheme == "http" || scheme == "https" else { throw .unsupportedScheme(scheme) }
     let authorityStart = colon + 3
-    let delimiters: [UInt8] = [UInt8(ascii: "/"), UInt8(ascii: "?")]
     let authorityEnd =
-      bytes[authorityStart...].firstIndex(where: { delimiters.contains($0) }) ?? bytes.count
+      bytes[authorityStart...].firstIndex(where: {
+        $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?")
+      }) ?? bytes.count
     let hostStart =
       bytes[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 }
       ?? authorityStart
@@ -67,12 +70,50 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
       }
     }
     guard hostEnd > hostStart else { throw .missingHost }
+    guard Self.isHost(bytes[hostStart..<hostEnd]) else { throw .invalidHost }
     self.schemeLength = colon
     self.hostStart = hostStart
     self.authorityEnd = authorityEnd
     self.pathEnd =
       bytes[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
     self.text = String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Whether the bytes can be a scheme (RFC 3986 §3.1).
+  ///
+  /// What cannot is not shown in an error: it
+  /// may be a password.
+  private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
+    guard let first = bytes.first, bytes.count <= 32 else { return false }
+    return (0x61...0x7A).contains(first | 0x20)
+      && bytes.allSatisfy {
+        (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0)
+          || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+      }
+  }
+
+  /// Whether the bytes can be a host.
+  ///
+  /// The characters of RFC 3986 §3.2.2 can, and those beyond ASCII, for internationalised names;
+  /// what curl accepts beside them is left to curl. Brackets stand around an IPv6 address only.
+  private static func isHost(_ bytes: ArraySlice<UInt8>) -> Bool {
+    var name = bytes
+    if name.first == UInt8(ascii: "[") {
+      guard name.count > 2, name.last == UInt8(ascii: "]") else { return false }
+      name = name.dropFirst().dropLast()
+      guard name.contains(UInt8(ascii: ":")) else { return false }
+    } else if name.contains(UInt8(ascii: ":")) {
+      return false
+    }
+    return name.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"),
+        UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"),
+        UInt8(ascii: "}"), UInt8(ascii: "["), UInt8(ascii: "]"):
+        false
+      default: true
+      }
+    }
   }
 
   private func slice(_ range: Range<Int>) -> String {

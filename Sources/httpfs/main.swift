@@ -1,1 +1,3 @@
-print("httpfs")
+import ArgumentParser
+
+HTTPFS.main()

@@ -1,1 +1,23 @@
 #pragma once
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+// Kernel passthrough (Linux 6.9 and later) with a libfuse that does not know it.
+//
+// libfuse 3.14 negotiates and answers with structures in which the fields of passthrough are
+// padding. These functions stand between libfuse and the device and fill the padding in.
+
+/// Makes `session`, which is mounted already, offer passthrough in its reply to INIT.
+/// Returns 0, or a negated errno.
+int httpfs_passthrough_install(struct fuse_session *session);
+
+/// As `fuse_reply_open`; reads of the handle go to the file behind `backing_id`.
+int httpfs_passthrough_reply_open(
+    fuse_req_t request, const struct fuse_file_info *info, int backing_id);
+
+/// Registers an open file with the kernel as a backing file.
+/// Returns its id, above 0, or a negated errno.
+int httpfs_passthrough_open_backing(struct fuse_session *session, int descriptor);
+
+/// Takes a registration back. Handles that use it keep the file open themselves.
+void httpfs_passthrough_close_backing(struct fuse_session *session, int backing_id);

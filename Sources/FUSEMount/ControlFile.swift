@@ -1,0 +1,27 @@
+/// The files of the mount's root that httpfs itself provides. `readdir` does not show them, so that
+/// copying or hashing a whole mount is the same as on a local directory.
+enum ControlFile: UInt64, CaseIterable, Sendable {
+  case status
+  case statusJSON
+
+  var name: String {
+    switch self {
+    case .status: ".status"
+    case .statusJSON: ".status.json"
+    }
+  }
+
+  var inode: InodeNumber { InodeNumber(rawValue: InodeNumber.firstControl + rawValue) }
+
+  init?(name: String) {
+    guard name.utf8.first == UInt8(ascii: "."),
+      let file = Self.allCases.first(where: { $0.name == name })
+    else { return nil }
+    self = file
+  }
+
+  init?(inode: InodeNumber) {
+    guard inode.rawValue >= InodeNumber.firstControl else { return nil }
+    self.init(rawValue: inode.rawValue - InodeNumber.firstControl)
+  }
+}

@@ -1,0 +1,50 @@
+internal import RemoteFiles
+internal import Synchronization
+
+/// Asks for the lengths of a directory's files together when somebody looks at them one by one, as
+/// `ls -l` does: a thousand round trips in a row become a few dozen.
+final class DirectoryProber: Sendable {
+  /// How many questions are under way at once.
+  static let concurrency = 48
+
+  /// The look-ups after a listing that make a walk of it; one alone may be a single file's open.
+  private static let lookupsOfAWalk = 2
+
+  private struct State {
+    /// Look-ups of unknown files since the directory was last listed.
+    var walks: [String: Int] = [:]
+    var queue: [RemoteFile] = []
+    var active = 0
+  }
+
+  private let state = Mutex(State())
+
+  func noteListing(of path: String) {
+    state.withLock { $0.walks[path] = 0 }
+  }
+
+  /// - Parameter unknownFiles: those of the directory; called when it is being walked.
+  func noteLookup(in path: String, unknownFiles: () -> [RemoteFile]) {
+    let isWalk = state.withLock { state in
+      guard let count = state.walks[path] else { return false }
+      state.walks[path] = count + 1 < Self.lookupsOfAWalk ? count + 1 : nil
+      return count + 1 == Self.lookupsOfAWalk
+    }
+    guard isWalk else { return }
+    let files = unknownFiles()
+    state.withLock { $0.queue += files.reversed() }
+    for _ in 0..<Self.concurrency { startNext() }
+  }
+
+  private func startNext() {
+    let file = state.withLock { state -> RemoteFile? in
+      guard state.active < Self.concurrency, let file = state.queue.popLast() else { return nil }
+      state.active += 1
+      return file
+    }
+    file?.probe { [self] in
+      state.withLock { $0.active -= 1 }
+      startNext()
+    }
+  }
+}

@@ -1,0 +1,367 @@
+internal import CFuse
+internal import CPassthrough
+internal import Glibc
+internal import HTTPTransferCore
+internal import Logging
+public import MountStatus
+public import RemoteFiles
+internal import Synchronization
+
+/// The mounted file system: answers the kernel's requests from the tree of files.
+///
+/// It translates only: names to files, versions to inodes, errors to errno. Requests that need the
+/// network are parked; no thread waits.
+public final class FileSystem: Sendable {
+  public let mountpoint: String
+  public let environment: FileEnvironment
+  let inodes = InodeTable()
+  let interrupts = InterruptTable()
+  let prober: DirectoryProber
+  private let tree: Mutex<FileTree>
+  private let started = ContinuousClock.now
+  private let owner: (uid: uid_t, gid: gid_t) = (getuid(), getgid())
+  private let mountTime: time_t = time(nil)
+  /// The FUSE session, once it is there; for registering backing files.
+  let session = Mutex<SessionPointer?>(nil)
+
+  /// Called when the kernel has taken up the connection.
+  let onReady = Mutex<(@Sendable () -> Void)?>(nil)
+
+  /// How long the kernel may use names and attributes without asking: an `open` is always asked.
+  static let attributeTimeout = 1.0
+
+  public init(mountpoint: String, tree: FileTree, environment: FileEnvironment) {
+    self.mountpoint = mountpoint
+    self.environment = environment
+    self.tree = Mutex(tree)
+    prober = DirectoryProber()
+  }
+
+  /// Puts a new tree in the place of the present one; open handles go on.
+  public func replaceTree(sources: [FileSource]) {
+    let old = tree.withLock { $0 }
+    let new = FileTree(sources: sources, environment: environment, reusing: old)
+    tree.withLock { $0 = new }
+  }
+
+  /// Fails whatever waits: the mount ends.
+  public func abandon() {
+    for file in tree.withLock({ $0 }).existingFiles { file.abandon() }
+  }
+
+  // MARK: Names
+
+  func lookup(_ parent: UInt64, _ name: String, _ reply: consuming sending Reply) {
+    guard let path = inodes.directoryPath(parent) else { return reply.error(ENOTDIR) }
+    let tree = tree.withLock { $0 }
+    guard let directory = tree.directory(path) else { return reply.error(ENOENT) }
+    if path.isEmpty, let control = ControlFile(name: name) {
+      return reply.entry(entry(control.inode, attributes(of: control)))
+    }
+    switch directory.children[name] {
+    case nil: reply.error(ENOENT)
+    case .directory(let child):
+      let number = inodes.number(ofDirectory: child)
+      reply.entry(entry(number, directoryAttributes(number)))
+    case .file(let index):
+      let file = tree.file(index)
+      if !file.isKnown {
+        prober.noteLookup(in: path) { tree.unknownFiles(in: directory) }
+      }
+      let parked = park(reply)
+      file.resolve { [self] result in
+        guard let reply = parked.take() else { return }
+        switch result {
+        case .success(let version):
+          let number = inodes.remember(version)
+          reply.entry(entry(number, attributes(of: version)))
+        case .failure(let error): reply.error(error.openErrno)
+        }
+      }
+    }
+  }
+
+  func attributes(_ number: UInt64, _ reply: consuming Reply) {
+    let inode = InodeNumber(rawValue: number)
+    if inodes.directoryPath(number) != nil {
+      reply.attributes(directoryAttributes(inode), timeout: Self.attributeTimeout)
+    } else if let control = ControlFile(inode: inode) {
+      reply.attributes(attributes(of: control), timeout: 0)
+    } else if let version = inodes.version(number) {
+      let timeout = version.length == nil ? 0 : Self.attributeTimeout
+      reply.attributes(attributes(of: version), timeout: timeout)
+    } else {
+      reply.error(ESTALE)
+    }
+  }
+
+  // MARK: Directories
+
+  func openDirectory(_ number: UInt64, _ info: fuse_file_info, _ reply: consuming Reply) {
+    let tree = tree.withLock { $0 }
+    guard let path = inodes.directoryPath(number), let directory = tree.directory(path) else {
+      return reply.error(ENOENT)
+    }
+    var items = [
+      OpenHandle.Item(name: ".", inode: number, isDirectory: true),
+      OpenHandle.Item(name: "..", inode: Self.unknownInode, isDirectory: true),
+    ]
+    items.reserveCapacity(directory.names.count + 2)
+    for name in directory.names {
+      switch directory.children[name] {
+      case .directory(let child):
+        let inode = inodes.number(ofDirectory: child)
+        items.append(.init(name: name, inode: inode.rawValue, isDirectory: true))
+      case .file, nil:
+        items.append(.init(name: name, inode: Self.unknownInode, isDirectory: false))
+      }
+    }
+    prober.noteListing(of: path)
+    open(OpenHandle(.directory(items)), info, reply)
+  }
+
+  /// What `readdir` gives as the number of a file that has not been looked up (FUSE_UNKNOWN_INO).
+  private static let unknownInode: UInt64 = 0xFFFF_FFFF
+
+  func readDirectory(
+    _ handle: OpenHandle, offset: Int64, byteCount: Int, _ reply: consuming Reply
+  ) {
+    guard case .directory(let items) = handle.content, offset >= 0 else {
+      return reply.error(EBADF)
+    }
+    let request = reply.request
+    var used = 0
+    var buffer = [CChar](repeating: 0, count: byteCount)
+    for index in min(Int(clamping: offset), items.count)..<items.count {
+      let item = items[index]
+      var attributes = stat()
+      attributes.st_ino = ino_t(item.inode)
+      attributes.st_mode = item.isDirectory ? S_IFDIR : S_IFREG
+      let room = byteCount - used
+      let size = buffer.withUnsafeMutableBufferPointer {
+        fuse_add_direntry(
+          request, $0.baseAddress.map { $0 + used }, room, item.name, &attributes,
+          off_t(index + 1))
+      }
+      guard size <= room else { break }
+      used += size
+    }
+    reply.bytes(buffer[..<used])
+  }
+
+  // MARK: Files
+
+  func open(_ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply) {
+    guard info.flags & O_ACCMODE == O_RDONLY else { return reply.error(EROFS) }
+    if let control = ControlFile(inode: InodeNumber(rawValue: number)) {
+      var info = info
+      info.direct_io = 1
+      return open(OpenHandle(.snapshot(content(of: control))), info, reply)
+    }
+    guard let version = inodes.version(number) else { return reply.error(ESTALE) }
+    let parked = park(reply)
+    version.file.open(version) { [self] error in
+      guard let reply = parked.take() else { return }
+      if let error { return reply.error(error.openErrno) }
+      openFile(version, number, info, reply)
+    }
+  }
+
+  private func openFile(
+    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, _ reply: consuming Reply
+  ) {
+    do throws(FileError) {
+      try version.retainHandle()
+    } catch {
+      environment.logger.error(
+        "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
+      return reply.error(error.openErrno)
+    }
+    guard let mode = inodes.beginOpen(number, decide: { readMode(of: version) }) else {
+      version.releaseHandle()
+      return reply.error(ESTALE)
+    }
+    var info = info
+    let isDirect = version.length == nil
+    var backingID: CInt?
+    if case .passthrough(let id) = mode {
+      backingID = id
+    } else if isDirect {
+      // The kernel must not take the bytes so far for all of them.
+      info.direct_io = 1
+    } else {
+      // The bytes behind an inode never change.
+      info.keep_cache = 1
+    }
+    let handle = OpenHandle(.file(version, isDirect: isDirect))
+    info.fh = handle.retainedForKernel()
+    if !reply.open(info, backingID: backingID) { release(number, &info) }
+  }
+
+  /// How the handles of an inode that has none yet will read.
+  private func readMode(of version: RemoteVersion) -> InodeTable.ReadMode {
+    guard version.isComplete, version.length != 0, let descriptor = version.dataDescriptor,
+      let session = session.withLock({ $0 }), session.offersPassthrough
+    else { return .cached }
+    let id = httpfs_passthrough_open_backing(session.pointer, descriptor)
+    // Without the privilege, or on a stacked file system: the daemon splices instead.
+    return id > 0 ? .passthrough(backingID: id) : .cached
+  }
+
+  private func open(_ handle: OpenHandle, _ info: fuse_file_info, _ reply: consuming Reply) {
+    var info = info
+    info.fh = handle.retainedForKernel()
+    if !reply.open(info, backingID: nil) { _ = OpenHandle.released(&info) }
+  }
+
+  func read(
+    _ handle: OpenHandle, offset: Int64, byteCount: Int, _ reply: consuming sending Reply
+  ) {
+    switch handle.content {
+    case .directory: reply.error(EISDIR)
+    case .snapshot(let bytes):
+      let start = min(max(0, Int(clamping: offset)), bytes.count)
+      let end = min(start + byteCount, bytes.count)
+      reply.bytes(bytes[start..<end])
+    case .file(let version, let isDirect):
+      guard offset >= 0 else { return reply.error(EINVAL) }
+      let range = ByteRange(offset: offset, byteCount: Int64(byteCount))
+      let (attempt, descriptor) = version.attempt(range)
+      switch attempt {
+      case .present(let byteCount):
+        reply.fileRange(descriptor: descriptor, offset: offset, byteCount: byteCount)
+      case .failed(let error):
+        reply.error(error.readErrno)
+      case .absent:
+        // Only direct reads are interrupted; a buffered reader is killed without our help.
+        let parked = isDirect ? park(reply) : ParkedReply(reply)
+        version.wait(for: range, reply: PendingRead(parked))
+      }
+    }
+  }
+
+  func release(_ number: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?) {
+    guard let handle = OpenHandle.released(info), case .file(let version, _) = handle.content else {
+      return
+    }
+    if let backingID = inodes.endOpen(number), let session = session.withLock({ $0 }) {
+      httpfs_passthrough_close_backing(session.pointer, backingID)
+    }
+    version.releaseHandle()
+  }
+
+  private func park(_ reply: consuming sending Reply) -> ParkedReply {
+    let request = reply.request
+    let parked = ParkedReply(reply)
+    interrupts.register(parked, request: request)
+    return parked
+  }
+
+  // MARK: Attributes
+
+  private func entry(_ number: InodeNumber, _ attributes: stat) -> fuse_entry_param {
+    var entry = fuse_entry_param()
+    entry.ino = number.rawValue
+    entry.attr = attributes
+    entry.attr.st_ino = ino_t(number.rawValue)
+    entry.attr_timeout = Self.attributeTimeout
+    entry.entry_timeout = Self.attributeTimeout
+    return entry
+  }
+
+  private func attributes(
+    _ number: InodeNumber, mode: mode_t, byteCount: Int64, modified: time_t
+  ) -> stat {
+    var attributes = stat()
+    attributes.st_ino = ino_t(number.rawValue)
+    attributes.st_mode = mode
+    attributes.st_nlink = mode & S_IFMT == S_IFDIR ? 2 : 1
+    attributes.st_uid = owner.uid
+    attributes.st_gid = owner.gid
+    attributes.st_size = off_t(byteCount)
+    // Tools take fewer blocks for holes and then look for zeros that are not there.
+    attributes.st_blocks = blkcnt_t((byteCount + 511) / 512)
+    attributes.st_blksize = 128 << 10
+    attributes.st_mtim.tv_sec = modified
+    attributes.st_ctim.tv_sec = modified
+    attributes.st_atim.tv_sec = modified
+    return attributes
+  }
+
+  private func attributes(of version: RemoteVersion) -> stat {
+    attributes(
+      InodeNumber(version.id), mode: S_IFREG | 0o444, byteCount: version.visibleByteCount,
+      modified: version.modificationTime.map { time_t($0) } ?? mountTime)
+  }
+
+  private func attributes(of control: ControlFile) -> stat {
+    attributes(control.inode, mode: S_IFREG | 0o444, byteCount: 0, modified: time(nil))
+  }
+
+  private func directoryAttributes(_ number: InodeNumber) -> stat {
+    attributes(number, mode: S_IFDIR | 0o555, byteCount: 0, modified: mountTime)
+  }
+
+  func statistics(_ reply: consuming Reply) {
+    let files = tree.withLock { $0 }.existingFiles
+    let byteCount = files.reduce(Int64(0)) { $0 &+ ($1.knownLength ?? 0) }
+    var values = statvfs()
+    values.f_bsize = 4096
+    values.f_frsize = 4096
+    values.f_blocks = fsblkcnt_t(max(0, byteCount) / 4096)
+    values.f_namemax = 255
+    values.f_flag = UInt(ST_RDONLY)
+    reply.statfs(values)
+  }
+
+  // MARK: Status
+
+  private func content(of control: ControlFile) -> [UInt8] {
+    switch control {
+    case .status: Array(report().text().utf8)
+    case .statusJSON: report().json()
+    }
+  }
+
+  /// The state of the whole mount; memory only.
+  public func report() -> StatusReport {
+    let tree = tree.withLock { $0 }
+    let passthrough = inodes.passthroughVersions
+    let files = tree.sources.indices.map { index -> FileStatus in
+      guard let file = tree.existingFile(index) else {
+        let source = tree.sources[index]
+        return FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
+      }
+      return file.status(passthrough: passthrough)
+    }
+    return StatusReport(
+      mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
+      files: files)
+  }
+}
+
+extension FileTree {
+  /// The files of a directory of which nothing is known yet, in the order of its names.
+  func unknownFiles(in directory: Directory) -> [RemoteFile] {
+    directory.names.compactMap { name in
+      guard case .file(let index) = directory.children[name] else { return nil }
+      let file = file(index)
+      return file.isKnown ? nil : file
+    }
+  }
+}
+
+/// A parked read of a file, as the layer below sees it.
+private final class PendingRead: ReadReply {
+  private let parked: ParkedReply
+
+  init(_ parked: ParkedReply) { self.parked = parked }
+
+  func succeed(descriptor: CInt, offset: Int64, byteCount: Int) {
+    parked.take()?.fileRange(descriptor: descriptor, offset: offset, byteCount: byteCount)
+  }
+
+  func fail(_ error: FileError) {
+    parked.take()?.error(error.readErrno)
+  }
+}

@@ -1,0 +1,124 @@
+internal import CPassthrough
+internal import Glibc
+internal import RemoteFiles
+internal import Synchronization
+
+/// The inodes that the kernel knows: directories by path, versions of files by number.
+///
+/// Lock order: `state` is a leaf.
+final class InodeTable: Sendable {
+  /// How the open handles of an inode read. The kernel refuses an inode both ways at once, so the
+  /// first open decides until the last one is closed.
+  enum ReadMode {
+    /// Through the daemon, pages kept.
+    case cached
+    /// The kernel reads the backing file of this id itself.
+    case passthrough(backingID: CInt)
+  }
+
+  private struct VersionNode {
+    let version: RemoteVersion
+    var lookupCount: UInt64 = 0
+    var openCount = 0
+    var mode: ReadMode?
+  }
+
+  private struct State {
+    var versions: [UInt64: VersionNode] = [:]
+    var directoryNumbers: [String: UInt64] = ["": InodeNumber.root.rawValue]
+    var directoryPaths: [UInt64: String] = [InodeNumber.root.rawValue: ""]
+  }
+
+  private let state = Mutex(State())
+
+  // MARK: Directories
+
+  /// The number of a directory, the same as long as the mount lives.
+  func number(ofDirectory path: String) -> InodeNumber {
+    state.withLock { state in
+      if let number = state.directoryNumbers[path] { return InodeNumber(rawValue: number) }
+      let number = InodeNumber.firstDirectory + UInt64(state.directoryNumbers.count)
+      state.directoryNumbers[path] = number
+      state.directoryPaths[number] = path
+      return InodeNumber(rawValue: number)
+    }
+  }
+
+  func directoryPath(_ number: UInt64) -> String? {
+    state.withLock { $0.directoryPaths[number] }
+  }
+
+  // MARK: Versions
+
+  /// Counts a look-up of `version` by the kernel; ``forget(_:count:)`` takes it back.
+  func remember(_ version: RemoteVersion) -> InodeNumber {
+    let number = InodeNumber(version.id)
+    state.withLock {
+      $0.versions[number.rawValue, default: VersionNode(version: version)].lookupCount += 1
+    }
+    return number
+  }
+
+  func forget(_ number: UInt64, count: UInt64) {
+    // Released after the lock: it may be the last reference.
+    let released = state.withLock { state -> RemoteVersion? in
+      guard let node = state.versions[number] else { return nil }
+      let left = node.lookupCount - min(count, node.lookupCount)
+      state.versions[number]?.lookupCount = left
+      guard left == 0, node.openCount == 0 else { return nil }
+      state.versions[number] = nil
+      return node.version
+    }
+    _ = released
+  }
+
+  func version(_ number: UInt64) -> RemoteVersion? {
+    state.withLock { $0.versions[number]?.version }
+  }
+
+  /// How many inodes the kernel holds, for tests of leaks.
+  var versionCount: Int { state.withLock { $0.versions.count } }
+
+  // MARK: Open handles
+
+  /// Counts an open; `decide` is asked for the mode when it is the first.
+  ///
+  /// `decide` registers a backing file, which is a system call without waiting; two opens that
+  /// race must agree on one mode, hence under the lock.
+  func beginOpen(_ number: UInt64, decide: () -> ReadMode) -> ReadMode? {
+    state.withLock { state in
+      guard var node = state.versions[number] else { return nil }
+      let mode = node.mode ?? decide()
+      node.mode = mode
+      node.openCount += 1
+      state.versions[number] = node
+      return mode
+    }
+  }
+
+  /// Takes an open back.
+  ///
+  /// - Returns: the backing id to close, when it was the last open of a passthrough inode.
+  func endOpen(_ number: UInt64) -> CInt? {
+    state.withLock { state in
+      guard var node = state.versions[number] else { return nil }
+      node.openCount -= 1
+      defer { state.versions[number] = node.lookupCount == 0 && node.openCount == 0 ? nil : node }
+      guard node.openCount == 0, let mode = node.mode else { return nil }
+      node.mode = nil
+      if case .passthrough(let id) = mode { return id }
+      return nil
+    }
+  }
+
+  /// The versions whose handles the kernel reads by itself now.
+  var passthroughVersions: Set<VersionID> {
+    state.withLock { state in
+      Set(
+        state.versions.values.compactMap { node in
+          if case .passthrough = node.mode { return node.version.id }
+          return nil
+        })
+    }
+  }
+}

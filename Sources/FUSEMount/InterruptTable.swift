@@ -1,0 +1,45 @@
+internal import CFuse
+internal import Glibc
+internal import Synchronization
+
+/// The parked requests that the kernel may interrupt: a killed process waits for the answer to its
+/// request, which is then `EINTR`.
+///
+/// libfuse calls back with a number, not a pointer, because the callback may race with the answer
+/// and its parked reply may be gone by then.
+final class InterruptTable: Sendable {
+  private struct State {
+    var last: UInt = 0
+    var parked: [UInt: WeakReply] = [:]
+    var sweepAt = 1024
+  }
+
+  private struct WeakReply {
+    weak var reply: ParkedReply?
+  }
+
+  private let state = Mutex(State())
+
+  func register(_ parked: ParkedReply, request: fuse_req_t) {
+    let token = state.withLock { state in
+      state.last += 1
+      state.parked[state.last] = WeakReply(reply: parked)
+      if state.parked.count >= state.sweepAt {
+        state.parked = state.parked.filter { $0.value.reply != nil }
+        state.sweepAt = max(1024, state.parked.count * 2)
+      }
+      return state.last
+    }
+    fuse_req_interrupt_func(request, interrupted, UnsafeMutableRawPointer(bitPattern: token))
+  }
+
+  fileprivate func interrupt(_ token: UInt) {
+    let parked = state.withLock { $0.parked.removeValue(forKey: token)?.reply }
+    parked?.take()?.error(EINTR)
+  }
+}
+
+private func interrupted(_ request: fuse_req_t?, _ token: UnsafeMutableRawPointer?) {
+  guard let request, let token, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.interrupts.interrupt(UInt(bitPattern: token))
+}

@@ -1,0 +1,47 @@
+internal import CFuse
+internal import RemoteFiles
+
+/// What a file handle of the kernel stands for.
+final class OpenHandle: Sendable {
+  enum Content: Sendable {
+    case file(RemoteVersion, isDirect: Bool)
+    /// A control file, as it was when it was opened.
+    case snapshot([UInt8])
+    case directory([Item])
+  }
+
+  /// An entry of a directory listing.
+  struct Item: Sendable {
+    let name: String
+    let inode: UInt64
+    let isDirectory: Bool
+  }
+
+  let content: Content
+
+  init(_ content: Content) { self.content = content }
+
+  /// The handle as the kernel keeps it; one `release` balances it.
+  func retainedForKernel() -> UInt64 {
+    UInt64(UInt(bitPattern: Unmanaged.passRetained(self).toOpaque()))
+  }
+
+  private static func unmanaged(_ info: UnsafeMutablePointer<fuse_file_info>?)
+    -> Unmanaged<OpenHandle>?
+  {
+    guard let info, let pointer = UnsafeRawPointer(bitPattern: UInt(info.pointee.fh)) else {
+      return nil
+    }
+    return .fromOpaque(pointer)
+  }
+
+  /// The handle of a request that uses it.
+  static func of(_ info: UnsafeMutablePointer<fuse_file_info>?) -> OpenHandle? {
+    unmanaged(info)?.takeUnretainedValue()
+  }
+
+  /// The handle of a request that ends it.
+  static func released(_ info: UnsafeMutablePointer<fuse_file_info>?) -> OpenHandle? {
+    unmanaged(info)?.takeRetainedValue()
+  }
+}

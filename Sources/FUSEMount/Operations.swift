@@ -1,0 +1,149 @@
+internal import CFuse
+internal import Glibc
+
+// What libfuse calls, on its own threads. File-scope functions, because a closure made in main
+// would inherit the main actor's isolation and trap elsewhere.
+
+extension FileSystem {
+  /// The file system that a request belongs to.
+  static func of(_ request: fuse_req_t) -> FileSystem? {
+    fuse_req_userdata(request).map { Unmanaged<FileSystem>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  /// The operations that httpfs answers; for the others libfuse says ENOSYS.
+  static func operations() -> fuse_lowlevel_ops {
+    var operations = fuse_lowlevel_ops()
+    operations.`init` = answerInit
+    operations.lookup = answerLookup
+    operations.forget = answerForget
+    operations.forget_multi = answerForgetMany
+    operations.getattr = answerGetAttributes
+    operations.opendir = answerOpenDirectory
+    operations.readdir = answerReadDirectory
+    operations.releasedir = answerReleaseDirectory
+    operations.open = answerOpen
+    operations.read = answerRead
+    operations.release = answerRelease
+    operations.statfs = answerStatistics
+    // Everything that would change something.
+    operations.setattr = { request, _, _, _, _ in refuse(request) }
+    operations.mknod = { request, _, _, _, _ in refuse(request) }
+    operations.mkdir = { request, _, _, _ in refuse(request) }
+    operations.unlink = { request, _, _ in refuse(request) }
+    operations.rmdir = { request, _, _ in refuse(request) }
+    operations.symlink = { request, _, _, _ in refuse(request) }
+    operations.rename = { request, _, _, _, _, _ in refuse(request) }
+    operations.link = { request, _, _, _ in refuse(request) }
+    operations.create = { request, _, _, _, _ in refuse(request) }
+    return operations
+  }
+}
+
+private func refuse(_ request: fuse_req_t?) {
+  guard let request else { return }
+  Reply(request).error(EROFS)
+}
+
+private func answerInit(
+  _ context: UnsafeMutableRawPointer?, _ connection: UnsafeMutablePointer<fuse_conn_info>?
+) {
+  guard let context, let connection else { return }
+  let fileSystem = Unmanaged<FileSystem>.fromOpaque(context).takeUnretainedValue()
+  let offered = connection.pointee.capable
+  connection.pointee.want |= offered & UInt32(FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE)
+  connection.pointee.want |= offered & UInt32(FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS)
+  // The bytes behind an inode never change, so there is nothing to invalidate.
+  connection.pointee.want &= ~UInt32(FUSE_CAP_AUTO_INVAL_DATA)
+  // Read-ahead requests beyond this wait in the kernel, where one stalled file would hold up the
+  // others; the default is 12.
+  connection.pointee.max_background = 16_384
+  connection.pointee.congestion_threshold = 12_288
+  fileSystem.kernelIsReady()
+}
+
+private func answerLookup(
+  _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>?
+) {
+  guard let request, let name, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.lookup(parent, String(cString: name), Reply(request))
+}
+
+private func answerForget(_ request: fuse_req_t?, _ number: fuse_ino_t, _ count: UInt64) {
+  guard let request else { return }
+  FileSystem.of(request)?.inodes.forget(number, count: count)
+  fuse_reply_none(request)
+}
+
+private func answerForgetMany(
+  _ request: fuse_req_t?, _ count: Int, _ forgets: UnsafeMutablePointer<fuse_forget_data>?
+) {
+  guard let request else { return }
+  if let forgets, let fileSystem = FileSystem.of(request) {
+    for item in UnsafeBufferPointer(start: forgets, count: count) {
+      fileSystem.inodes.forget(item.ino, count: item.nlookup)
+    }
+  }
+  fuse_reply_none(request)
+}
+
+private func answerGetAttributes(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.attributes(number, Reply(request))
+}
+
+private func answerOpenDirectory(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let info, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.openDirectory(number, info.pointee, Reply(request))
+}
+
+private func answerReadDirectory(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int, _ offset: off_t,
+  _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  let reply = Reply(request)
+  guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
+  fileSystem.readDirectory(handle, offset: Int64(offset), byteCount: size, reply)
+}
+
+private func answerReleaseDirectory(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request else { return }
+  _ = OpenHandle.released(info)
+  Reply(request).done()
+}
+
+private func answerOpen(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let info, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.open(number, info.pointee, Reply(request))
+}
+
+private func answerRead(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int, _ offset: off_t,
+  _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  let reply = Reply(request)
+  guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
+  fileSystem.read(handle, offset: Int64(offset), byteCount: size, reply)
+}
+
+private func answerRelease(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request else { return }
+  FileSystem.of(request)?.release(number, info)
+  Reply(request).done()
+}
+
+private func answerStatistics(_ request: fuse_req_t?, _ number: fuse_ino_t) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.statistics(Reply(request))
+}

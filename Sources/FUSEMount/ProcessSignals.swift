@@ -1,0 +1,44 @@
+internal import Dispatch
+internal import Glibc
+
+/// The signals that a mount lives by: SIGINT and SIGTERM end it, SIGHUP reloads its list.
+public final class ProcessSignals: Sendable {
+  private static let handled = [SIGINT, SIGTERM, SIGHUP]
+
+  private let queue = DispatchQueue(label: "httpfs.signals")
+
+  /// Blocks the signals, so that no thread dies of them; call it on the main thread before any
+  /// other thread is there, because threads inherit the mask.
+  public init() {
+    var blocked = sigset_t()
+    sigemptyset(&blocked)
+    for number in Self.handled { sigaddset(&blocked, number) }
+    pthread_sigmask(SIG_BLOCK, &blocked, nil)
+    // Interrupts the session's loop, nothing more.
+    var interrupting = sigaction()
+    interrupting.__sigaction_handler.sa_handler = { _ in }
+    sigaction(SIGUSR1, &interrupting, nil)
+    signal(SIGPIPE, SIG_IGN)
+  }
+
+  /// Calls `onEnd` or `onReload` on a thread of its own for each signal that comes.
+  ///
+  /// - Returns: what keeps the signals coming while it lives.
+  public func deliver(
+    onEnd: @escaping @Sendable () -> Void, onReload: @escaping @Sendable () -> Void
+  ) -> any Sendable {
+    let sources = Self.handled.map { number in
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      source.setEventHandler(handler: number == SIGHUP ? onReload : onEnd)
+      source.resume()
+      return Source(source)
+    }
+    return sources
+  }
+
+  /// `@unchecked Sendable`: a dispatch source may be used from any thread; it is only kept.
+  private final class Source: @unchecked Sendable {
+    private let source: any DispatchSourceSignal
+    init(_ source: any DispatchSourceSignal) { self.source = source }
+  }
+}

@@ -1,0 +1,83 @@
+internal import CFuse
+internal import CPassthrough
+internal import Glibc
+internal import Synchronization
+
+/// The answer that the kernel waits for: given exactly once, because each way to give it consumes
+/// the value, and with `EIO` when it is dropped, so that no request can be forgotten.
+///
+/// `@unchecked Sendable`: libfuse lets any thread answer a request, and a value has one owner.
+struct Reply: ~Copyable, @unchecked Sendable {
+  let request: fuse_req_t
+
+  init(_ request: fuse_req_t) { self.request = request }
+
+  deinit { fuse_reply_err(request, EIO) }
+
+  consuming func error(_ errno: CInt) {
+    fuse_reply_err(request, errno)
+    discard self
+  }
+
+  /// No error and no data, as for `release`.
+  consuming func done() { error(0) }
+
+  consuming func entry(_ entry: fuse_entry_param) {
+    var entry = entry
+    fuse_reply_entry(request, &entry)
+    discard self
+  }
+
+  consuming func attributes(_ attributes: stat, timeout: Double) {
+    var attributes = attributes
+    fuse_reply_attr(request, &attributes, timeout)
+    discard self
+  }
+
+  /// - Returns: whether the kernel took the open; if not, no `release` will come.
+  consuming func open(_ info: fuse_file_info, backingID: CInt?) -> Bool {
+    var info = info
+    let result =
+      backingID.map { httpfs_passthrough_reply_open(request, &info, $0) }
+      ?? fuse_reply_open(request, &info)
+    discard self
+    return result == 0
+  }
+
+  /// `byteCount` bytes of an open file from `offset` on, spliced where the kernel can.
+  consuming func fileRange(descriptor: CInt, offset: Int64, byteCount: Int) {
+    if byteCount <= 0 {
+      fuse_reply_buf(request, nil, 0)
+    } else {
+      _ = httpfs_reply_file_range(request, descriptor, off_t(offset), byteCount)
+    }
+    discard self
+  }
+
+  consuming func bytes(_ bytes: ArraySlice<some BitwiseCopyable>) {
+    let request = request
+    bytes.withUnsafeBytes { buffer in
+      _ = fuse_reply_buf(
+        request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+    }
+    discard self
+  }
+
+  consuming func statfs(_ values: statvfs) {
+    var values = values
+    fuse_reply_statfs(request, &values)
+    discard self
+  }
+}
+
+/// A reply that waits in a closure or a list, which cannot hold a noncopyable value.
+final class ParkedReply: Sendable {
+  private let reply: Mutex<Reply?>
+
+  init(_ reply: consuming sending Reply) { self.reply = Mutex(reply) }
+
+  /// The reply, the first time; nil after that.
+  func take() -> Reply? {
+    reply.withLock { $0.take() }
+  }
+}

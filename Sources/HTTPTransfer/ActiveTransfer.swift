@@ -1,0 +1,264 @@
+internal import CCurl
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// One transfer that the network thread has taken up: its easy handle, where its redirects have
+/// led, and its receiver. Confined to the network thread.
+final class ActiveTransfer {
+  /// A body that nobody wants is read to its end up to this length, which is cheaper than a new
+  /// connection; a longer one is cut.
+  static let discardLimit = 64 * 1024
+
+  let id: TransferID
+  let request: TransferRequest
+  let receiver: any TransferReceiver
+  let easy: UnsafeMutableRawPointer
+  private(set) var url: RemoteURL
+  private(set) var metrics = TransferMetrics()
+  private var headerList: UnsafeMutablePointer<curl_slist>?
+  private var parser = HeadParser()
+  private var disposition = TransferDisposition.proceed
+  private var discardedByteCount = 0
+  private var redirect: RemoteURL?
+  private var failure: TransferError?
+  private var sawHead = false
+  private var redirectCount = 0
+  let errorText: UnsafeMutablePointer<CChar>
+  var isCancelled = false
+
+  init(
+    id: TransferID, request: TransferRequest, receiver: any TransferReceiver,
+    easy: UnsafeMutableRawPointer
+  ) {
+    self.id = id
+    self.request = request
+    self.receiver = receiver
+    self.easy = easy
+    self.url = request.url
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+  }
+
+  deinit {
+    curl_slist_free_all(headerList)
+    errorText.deallocate()
+  }
+
+  /// Sets the easy handle up for the current URL; call it before each hop.
+  func prepare(configuration: HTTPClient.Configuration) {
+    curl_easy_reset(easy)
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
+    set(CURLOPT_ERRORBUFFER, pointer: errorText)
+    set(CURLOPT_URL, url.withoutUserInfo)
+    set(CURLOPT_PROTOCOLS_STR, "http,https")
+    set(CURLOPT_NOSIGNAL, 1)
+    set(CURLOPT_FOLLOWLOCATION, 0)
+    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+    set(CURLOPT_PIPEWAIT, 0)
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call.
+    set(CURLOPT_BUFFERSIZE, 512 * 1024)
+    set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout / .milliseconds(1)))
+    if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
+    if request.method == .head { set(CURLOPT_NOBODY, 1) }
+    if request.method != .get && request.method != .head {
+      set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    }
+    let isTrusted = url.origin == request.confidentialOrigin
+    if isTrusted, let userInfo = request.url.userInfo {
+      let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      set(CURLOPT_HTTPAUTH, Int(bitPattern: CURLAUTH_BASIC_VALUE))
+      set(CURLOPT_USERNAME, URLResolver.decoded(parts[0]))
+      set(CURLOPT_PASSWORD, parts.count > 1 ? URLResolver.decoded(parts[1]) : "")
+    }
+    setHeaders(isTrusted: isTrusted, userAgent: configuration.userAgent)
+    errorText[0] = 0
+    parser = HeadParser()
+    redirect = nil
+    disposition = .proceed
+    discardedByteCount = 0
+  }
+
+  private func setHeaders(isTrusted: Bool, userAgent: String) {
+    curl_slist_free_all(headerList)
+    headerList = nil
+    var fields = request.fields
+    if isTrusted { fields.append(contentsOf: request.confidentialFields) }
+    if fields[.userAgent] == nil { fields[.userAgent] = userAgent }
+    // A byte range of a coded representation would be useless to a reader.
+    if fields[.acceptEncoding] == nil { fields[.acceptEncoding] = "identity" }
+    if let range = request.range { fields[.range] = range.rangeField }
+    for field in fields {
+      // An empty value needs a semicolon, else libcurl drops the field.
+      let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+      headerList = curl_slist_append(headerList, line)
+    }
+    set(CURLOPT_HTTPHEADER, pointer: headerList)
+  }
+
+  // MARK: Callbacks
+
+  /// One line of a head; false ends the transfer.
+  func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+    switch parser.take(line) {
+    case .more: return true
+    case .tooLarge:
+      failure = TransferError(code: .headTooLarge, url: url, detail: "")
+      return false
+    case .malformed:
+      failure = TransferError(code: .malformedResponse, url: url, detail: "no status line")
+      return false
+    case .head(let head): return take(head)
+    }
+  }
+
+  private func take(_ head: HTTPResponse) -> Bool {
+    if request.maximumRedirects > 0, Self.redirectStatuses.contains(head.status.code),
+      let location = head.headerFields[.location]
+    {
+      disposition = .discard
+      return follow(location)
+    }
+    sawHead = true
+    disposition = receiver.receive(head: head, from: url, transfer: id)
+    return disposition != .stop
+  }
+
+  private static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
+
+  private func follow(_ location: String) -> Bool {
+    redirectCount += 1
+    guard redirectCount <= request.maximumRedirects else {
+      failure = TransferError(
+        code: .tooManyRedirects, url: url, detail: "\(request.maximumRedirects) were followed")
+      return false
+    }
+    guard let text = URLResolver.resolve(location, against: url) else {
+      failure = TransferError(
+        code: .malformedResponse, url: url, detail: "the Location field is not a URL")
+      return false
+    }
+    let target: RemoteURL
+    do {
+      target = try RemoteURL(text)
+    } catch {
+      failure = TransferError(code: .forbiddenRedirect, url: url, detail: "\(error)")
+      return false
+    }
+    if url.scheme == "https" && target.scheme != "https" {
+      failure = TransferError(
+        code: .forbiddenRedirect, url: url, detail: "from https to http://\(target.authority)")
+      return false
+    }
+    redirect = target
+    return true
+  }
+
+  /// A piece of the body; false ends the transfer.
+  func takeBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    switch disposition {
+    case .proceed:
+      disposition = receiver.receive(body: bytes)
+      return disposition != .stop
+    case .discard:
+      discardedByteCount += bytes.count
+      return discardedByteCount <= Self.discardLimit
+    case .stop: return false
+    }
+  }
+
+  // MARK: The end of a hop
+
+  enum Outcome {
+    /// Start again at the URL that the redirect named; ``prepare(configuration:)`` first.
+    case follow
+    case done(TransferCompletion)
+  }
+
+  /// What comes after libcurl has reported `code` for this handle.
+  func finishHop(_ code: CURLcode) -> Outcome {
+    collectMetrics()
+    if isCancelled { return .done(.cancelled) }
+    if let failure { return .done(.failed(failure)) }
+    if let target = redirect {
+      // A long body of a redirect was cut on purpose; its connection is gone, which is all.
+      redirect = nil
+      url = target
+      metrics.requests += 1
+      return .follow
+    }
+    switch disposition {
+    case .stop: return .done(.stopped)
+    case .discard: return .done(.finished)
+    case .proceed: break
+    }
+    if code == CURLE_OK {
+      guard sawHead else {
+        return .done(
+          .failed(TransferError(code: .malformedResponse, url: url, detail: "no response head")))
+      }
+      return .done(.finished)
+    }
+    return .done(.failed(error(for: code)))
+  }
+
+  private func error(for code: CURLcode) -> TransferError {
+    var detail = String(cString: errorText)
+    if detail.isEmpty { detail = String(cString: curl_easy_strerror(code)) }
+    if code == CURLE_OPERATION_TIMEDOUT {
+      var connectTime: curl_off_t = 0
+      _ = httpfs_easy_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connectTime)
+      if connectTime == 0 {
+        return TransferError(code: .connectionTimedOut, url: url, detail: detail)
+      }
+    }
+    return TransferError(curlCode: code, url: url, detail: detail)
+  }
+
+  private func collectMetrics() {
+    var connections = 0
+    _ = httpfs_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &connections)
+    metrics.newConnections += connections
+    var microseconds: curl_off_t = 0
+    _ = httpfs_easy_get_offset(easy, CURLINFO_STARTTRANSFER_TIME_T, &microseconds)
+    metrics.timeToFirstByte += .microseconds(Int64(microseconds))
+  }
+
+  // MARK: Options
+
+  private func set(_ option: CURLoption, _ value: Int) {
+    _ = httpfs_easy_set_long(easy, option, value)
+  }
+
+  private func set(_ option: CURLoption, _ value: String) {
+    _ = httpfs_easy_set_string(easy, option, value)
+  }
+
+  private func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
+    _ = httpfs_easy_set_pointer(easy, option, pointer)
+  }
+}
+
+/// `CURLAUTH_BASIC`, a macro with a cast that Swift cannot import.
+private let CURLAUTH_BASIC_VALUE: UInt = 1
+
+// libcurl calls these on the network thread; file-scope functions, so that they inherit no actor.
+
+private func receiveHeaderLine(
+  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let bytes, let context else { return 0 }
+  let transfer = Unmanaged<ActiveTransfer>.fromOpaque(context).takeUnretainedValue()
+  let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+  return transfer.takeHeaderLine(line) ? size * count : 0
+}
+
+private func receiveBodyPiece(
+  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let bytes, let context else { return 0 }
+  let transfer = Unmanaged<ActiveTransfer>.fromOpaque(context).takeUnretainedValue()
+  let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+  return transfer.takeBody(piece) ? size * count : 0
+}

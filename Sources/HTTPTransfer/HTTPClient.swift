@@ -1,0 +1,138 @@
+internal import CCurl
+internal import Synchronization
+
+/// A client with one network thread, on which libcurl's multi interface drives every transfer.
+///
+/// The thread starts with the first transfer or timer and ends when there has been nothing to do
+/// for a while; connections outlive it. All methods may be called from any thread and return at
+/// once.
+public final class HTTPClient: Sendable {
+  public struct Configuration: Sendable {
+    /// The `User-Agent` of requests that name none.
+    public var userAgent: String
+    /// A PEM file of certificate authorities to trust instead of the system's.
+    public var certificateAuthorityFile: String?
+    /// How many connections to one host may be open; further transfers wait in libcurl.
+    public var maximumConnectionsPerHost: Int
+    /// How many connections may be open in all.
+    public var maximumConnections: Int
+
+    public init(
+      userAgent: String = "httpfs/0.1", certificateAuthorityFile: String? = nil,
+      maximumConnectionsPerHost: Int = 64, maximumConnections: Int = 256
+    ) {
+      self.userAgent = userAgent
+      self.certificateAuthorityFile = certificateAuthorityFile
+      self.maximumConnectionsPerHost = maximumConnectionsPerHost
+      self.maximumConnections = maximumConnections
+    }
+  }
+
+  public let configuration: Configuration
+  private let mailbox = Mutex(Mailbox())
+  private let multi: MultiHandle
+
+  enum Command {
+    case start(TransferID, TransferRequest, any TransferReceiver)
+    case cancel(TransferID)
+    case perform(@Sendable () -> Void)
+    case schedule(at: ContinuousClock.Instant, @Sendable () -> Void)
+    case cancelAll
+  }
+
+  private struct Mailbox {
+    var commands: [Command] = []
+    var isThreadRunning = false
+    var lastID: UInt64 = 0
+    var activeTransferCount = 0
+  }
+
+  public init(configuration: Configuration = Configuration()) {
+    self.configuration = configuration
+    multi = MultiHandle(configuration: configuration)
+  }
+
+  /// Starts `request`; `receiver` hears of it on the network thread and is kept until its end.
+  @discardableResult
+  public func start(_ request: TransferRequest, receiver: any TransferReceiver) -> TransferID {
+    post { box in
+      box.lastID += 1
+      box.activeTransferCount += 1
+      let id = TransferID(rawValue: box.lastID)
+      return (.start(id, request, receiver), id)
+    }
+  }
+
+  /// Ends a transfer, whose receiver then finishes with ``TransferCompletion/cancelled``; nothing
+  /// happens if it has ended already.
+  public func cancel(_ id: TransferID) {
+    post { _ in (.cancel(id), ()) }
+  }
+
+  /// Ends every transfer that has been started so far.
+  public func cancelAll() {
+    post { _ in (.cancelAll, ()) }
+  }
+
+  /// Runs `work` on the network thread, soon, and after what was posted before.
+  public func perform(_ work: @escaping @Sendable () -> Void) {
+    post { _ in (.perform(work), ()) }
+  }
+
+  /// Runs `work` on the network thread after `delay`.
+  public func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
+    let due = ContinuousClock.now + delay
+    post { _ in (.schedule(at: due, work), ()) }
+  }
+
+  /// The number of transfers that were started and have not finished.
+  public var activeTransferCount: Int { mailbox.withLock { $0.activeTransferCount } }
+
+  // MARK: The thread
+
+  private func post<Value>(
+    _ body: (inout sending Mailbox) -> sending (Command, Value)
+  ) -> Value {
+    let (value, mustStart) = mailbox.withLock { box in
+      let (command, value) = body(&box)
+      box.commands.append(command)
+      let mustStart = !box.isThreadRunning
+      box.isThreadRunning = true
+      return (value, mustStart)
+    }
+    if mustStart {
+      startThread()
+    } else {
+      multi.wakeUp()
+    }
+    return value
+  }
+
+  private func startThread() {
+    spawnThread(name: "httpfs-net") { [self] in
+      NetworkLoop(client: self, multi: multi).run()
+    }
+  }
+
+  /// All commands posted since the last call. For the network thread.
+  func takeCommands() -> [Command] {
+    mailbox.withLock { box in
+      let commands = box.commands
+      box.commands = []
+      return commands
+    }
+  }
+
+  /// Whether the network thread may end: true once, when nothing was posted meanwhile.
+  func endThreadIfIdle() -> Bool {
+    mailbox.withLock { box in
+      guard box.commands.isEmpty else { return false }
+      box.isThreadRunning = false
+      return true
+    }
+  }
+
+  func transferEnded() {
+    mailbox.withLock { $0.activeTransferCount -= 1 }
+  }
+}

@@ -1,0 +1,79 @@
+internal import HTTPTypes
+
+/// Collects the lines of a response's head, as libcurl hands them over, into an `HTTPResponse`.
+///
+/// A status line starts the head anew, so that interim (1xx) responses and the head of an
+/// authentication round vanish. After the final head is complete, further lines (trailers) are
+/// ignored.
+struct HeadParser {
+  /// The most bytes of header fields that a response may have, over all its interim heads.
+  static let byteLimit = 256 * 1024
+
+  enum Event {
+    case more
+    /// The blank line after the fields of a final response.
+    case head(HTTPResponse)
+    case tooLarge
+    case malformed
+  }
+
+  private var status: Int?
+  private var fields = HTTPFields()
+  private var lastField: HTTPField?
+  private var byteCount = 0
+  private var isComplete = false
+
+  /// Takes one line, its line ending included.
+  mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
+    guard !isComplete else { return .more }
+    byteCount += line.count
+    guard byteCount <= Self.byteLimit else { return .tooLarge }
+    var bytes = line[...]
+    while let last = bytes.last, last == 0x0A || last == 0x0D { bytes = bytes.dropLast() }
+    if bytes.starts(with: "HTTP/".utf8) {
+      fields = HTTPFields()
+      lastField = nil
+      status = Self.statusCode(of: bytes)
+      return status == nil ? .malformed : .more
+    }
+    guard let status else { return .malformed }
+    if bytes.isEmpty {
+      flush()
+      // 101 is final, but is never asked for.
+      if (100..<200).contains(status) { return .more }
+      isComplete = true
+      return .head(HTTPResponse(status: .init(code: status), headerFields: fields))
+    }
+    if let first = bytes.first, first == 0x20 || first == 0x09 {
+      // obs-fold (RFC 9112 §5.2): the line continues the value before it.
+      if let field = lastField {
+        let more = String(decoding: bytes.drop { $0 == 0x20 || $0 == 0x09 }, as: UTF8.self)
+        lastField = HTTPField(name: field.name, value: field.value + " " + more)
+      }
+      return .more
+    }
+    flush()
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
+      let name = HTTPField.Name(String(decoding: bytes[..<colon], as: UTF8.self))
+    else { return .more }
+    var value = bytes[bytes.index(after: colon)...]
+    while let first = value.first, first == 0x20 || first == 0x09 { value = value.dropFirst() }
+    while let last = value.last, last == 0x20 || last == 0x09 { value = value.dropLast() }
+    lastField = HTTPField(name: name, value: String(decoding: value, as: UTF8.self))
+    return .more
+  }
+
+  private mutating func flush() {
+    if let field = lastField { fields.append(field) }
+    lastField = nil
+  }
+
+  /// The code in `HTTP/1.1 206 Partial Content`; nil unless it is from 100 to 999.
+  private static func statusCode(of line: Slice<UnsafeRawBufferPointer>) -> Int? {
+    let parts = line.split(separator: 0x20, maxSplits: 2)
+    guard parts.count >= 2, parts[1].count == 3,
+      let code = Int(String(decoding: parts[1], as: UTF8.self)), (100...999).contains(code)
+    else { return nil }
+    return code
+  }
+}

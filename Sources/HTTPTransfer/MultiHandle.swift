@@ -1,0 +1,37 @@
+internal import CCurl
+
+/// A curl multi handle, which outlives the threads that drive it, one at a time.
+///
+/// `@unchecked Sendable`: only `wakeUp` is called from other threads, and `curl_multi_wakeup` is
+/// documented as safe for that; everything else happens on the network thread.
+final class MultiHandle: @unchecked Sendable {
+  let pointer: UnsafeMutableRawPointer?
+
+  init(configuration: HTTPClient.Configuration) {
+    // Once per process, before any other thread of ours can use libcurl.
+    _ = Self.globalInitialization
+    pointer = curl_multi_init()
+    set(CURLMOPT_PIPELINING, 0)
+    set(CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
+    set(CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
+    // Without this, libcurl closes idle connections beyond four for each transfer in progress.
+    set(CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
+  }
+
+  deinit {
+    if let pointer { curl_multi_cleanup(pointer) }
+  }
+
+  private static let globalInitialization = curl_global_init(Int(CURL_GLOBAL_DEFAULT_VALUE))
+
+  func wakeUp() {
+    if let pointer { curl_multi_wakeup(pointer) }
+  }
+
+  private func set(_ option: CURLMoption, _ value: Int) {
+    if let pointer { _ = httpfs_multi_set_long(pointer, option, value) }
+  }
+}
+
+/// `CURL_GLOBAL_DEFAULT` (SSL | WIN32), a macro of macros that Swift cannot import.
+private let CURL_GLOBAL_DEFAULT_VALUE = 3

@@ -1,0 +1,87 @@
+public import HTTPTransferCore
+internal import CCurl
+
+/// Why a transfer failed before its response was complete. A status such as 404 is not an error
+/// of the transfer: the receiver sees it in the head.
+public struct TransferError: Error, Sendable, CustomStringConvertible {
+  public enum Code: String, Sendable {
+    /// The host's name has no address.
+    case unresolvedHost = "host name does not resolve"
+    /// Nothing listens there, or no route leads there.
+    case connectionRefused = "connection refused"
+    case connectionTimedOut = "timed out while connecting"
+    /// Connected before, then cut: reset, closed early, aborted by the network.
+    case connectionLost = "connection lost"
+    /// The body ended before its declared length.
+    case truncated = "response cut short"
+    case timedOut = "timed out"
+    /// The certificate or the handshake was not acceptable.
+    case tls = "TLS failure"
+    case tooManyRedirects = "too many redirects"
+    /// A redirect from https to http, or to another scheme.
+    case forbiddenRedirect = "redirect refused"
+    /// Not HTTP, or an inconsistent message.
+    case malformedResponse = "malformed response"
+    /// More than 256 KiB of header fields.
+    case headTooLarge = "header fields over 256 KiB"
+    case outOfResources = "out of memory or descriptors"
+    case other = "transfer failed"
+  }
+
+  public let code: Code
+
+  /// Where the failing request went; shown redacted.
+  public let url: RemoteURL
+
+  /// libcurl's word on it, or ours; holds no credentials.
+  public let detail: String
+
+  public init(code: Code, url: RemoteURL, detail: String) {
+    self.code = code
+    self.url = url
+    self.detail = detail
+  }
+
+  /// Whether the same request may succeed when sent again soon.
+  public var isTransient: Bool {
+    switch code {
+    case .connectionLost, .truncated, .timedOut, .connectionTimedOut, .malformedResponse,
+      .outOfResources, .other, .connectionRefused, .unresolvedHost:
+      true
+    case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge: false
+    }
+  }
+
+  /// Whether the server could not be reached at all.
+  public var isUnreachable: Bool {
+    switch code {
+    case .unresolvedHost, .connectionRefused, .connectionTimedOut: true
+    default: false
+    }
+  }
+
+  public var description: String {
+    detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
+  }
+
+  /// Maps a `CURLcode` of `url`'s transfer.
+  init(curlCode: CURLcode, url: RemoteURL, detail: String) {
+    let code: Code =
+      switch curlCode {
+      case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .unresolvedHost
+      case CURLE_COULDNT_CONNECT: .connectionRefused
+      case CURLE_OPERATION_TIMEDOUT: .timedOut
+      case CURLE_PARTIAL_FILE: .truncated
+      case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING: .connectionLost
+      case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR:
+        .tls
+      case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2,
+        CURLE_BAD_CONTENT_ENCODING:
+        .malformedResponse
+      case CURLE_OUT_OF_MEMORY: .outOfResources
+      default: .other
+      }
+    self.init(code: code, url: url, detail: detail)
+  }
+}

@@ -1,0 +1,52 @@
+public import HTTPTransferCore
+public import HTTPTypes
+
+/// One HTTP request, as a value; immutable once started.
+public struct TransferRequest: Sendable {
+  /// The method; `GET` unless said otherwise.
+  public var method: HTTPRequest.Method
+
+  /// Where to. Userinfo in the URL is sent as basic authentication, never in the request line.
+  public var url: RemoteURL
+
+  /// The bytes asked for; nil for the whole representation.
+  public var range: ByteRange?
+
+  /// Header fields that any server on the way may see (conditions, for example).
+  public var fields: HTTPFields
+
+  /// Header fields and credentials that belong to one origin: they are sent to
+  /// ``confidentialOrigin`` only and dropped when a redirect leads elsewhere.
+  public var confidentialFields: HTTPFields
+
+  /// The origin (scheme, host, port) that may see ``confidentialFields``.
+  public var confidentialOrigin: String
+
+  /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
+  public var maximumRedirects: Int
+
+  /// How long a connection may take to come up, TLS included.
+  public var connectTimeout: Duration
+
+  /// A request for `range` of `url`.
+  public init(
+    method: HTTPRequest.Method = .get, url: RemoteURL, range: ByteRange? = nil,
+    fields: HTTPFields = HTTPFields(), confidentialFields: HTTPFields = HTTPFields(),
+    confidentialOrigin: String? = nil, maximumRedirects: Int = 10,
+    connectTimeout: Duration = .seconds(10)
+  ) {
+    self.method = method
+    self.url = url
+    self.range = range
+    self.fields = fields
+    self.confidentialFields = confidentialFields
+    self.confidentialOrigin = confidentialOrigin ?? url.origin
+    self.maximumRedirects = maximumRedirects
+    self.connectTimeout = connectTimeout
+  }
+}
+
+/// Names one transfer of one client.
+public struct TransferID: Hashable, Sendable {
+  let rawValue: UInt64
+}

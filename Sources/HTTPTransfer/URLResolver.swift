@@ -1,0 +1,31 @@
+internal import CCurl
+internal import HTTPTransferCore
+
+/// Resolves references against a base URL (RFC 3986 §5) with libcurl's URL parser.
+enum URLResolver {
+  /// The absolute URL of `reference`, the value of a `Location` field, seen from `base`.
+  static func resolve(_ reference: String, against base: RemoteURL) -> String? {
+    guard let handle = curl_url() else { return nil }
+    defer { curl_url_cleanup(handle) }
+    // Non-ASCII bytes and spaces, which some servers send raw, are encoded.
+    let flags = UInt32(CURLU_URLENCODE) | UInt32(CURLU_NON_SUPPORT_SCHEME)
+    guard curl_url_set(handle, CURLUPART_URL, base.text, 0) == CURLUE_OK,
+      curl_url_set(handle, CURLUPART_URL, reference, flags) == CURLUE_OK
+    else { return nil }
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(handle, CURLUPART_URL, &text, 0) == CURLUE_OK, let text else { return nil }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  /// The text with its percent-encoding undone, as credentials in a URL need it.
+  static func decoded(_ text: Substring) -> String {
+    var length: Int32 = 0
+    let source = String(text)
+    guard let bytes = curl_easy_unescape(nil, source, Int32(source.utf8.count), &length) else {
+      return source
+    }
+    defer { curl_free(bytes) }
+    return String(cString: bytes)
+  }
+}

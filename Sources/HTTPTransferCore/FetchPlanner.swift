@@ -1,0 +1,201 @@
+/// Decides which ranges of one file to request next. Pure: state in, requests out.
+///
+/// A demand is what a parked read waits for; it is always fetched, at once. Read-ahead is what a
+/// stream will want next; it takes the connections that demand leaves.
+public struct FetchPlanner: Sendable {
+  /// A request in flight.
+  public struct Flight: Sendable {
+    public var id: Int
+    /// The next byte that it will bring.
+    public var position: Int64
+    /// The end of what it will bring.
+    public var end: Int64
+    /// Bytes per second of its body so far, nil before the first.
+    public var rate: Double?
+
+    public init(id: Int, position: Int64, end: Int64, rate: Double?) {
+      self.id = id
+      self.position = position
+      self.end = end
+      self.rate = rate
+    }
+
+    var rest: ByteRange { position..<max(position, end) }
+  }
+
+  /// What bounds a plan.
+  public struct Limits: Sendable {
+    /// How many requests read-ahead may have in flight.
+    public var connections: Int
+    /// How many requests the file may have in flight, demand included.
+    public var demandConnections: Int
+    /// The time from a request to the first byte of its response, in seconds.
+    public var roundTrip: Double
+    /// Bytes per second that one connection brings, nil while unknown.
+    public var connectionRate: Double?
+
+    public init(
+      connections: Int, demandConnections: Int, roundTrip: Double, connectionRate: Double?
+    ) {
+      self.connections = connections
+      self.demandConnections = demandConnections
+      self.roundTrip = roundTrip
+      self.connectionRate = connectionRate
+    }
+  }
+
+  public struct Plan: Equatable, Sendable {
+    /// The ranges to request now, most urgent first.
+    public var starts: [ByteRange] = []
+    /// Requests in flight to be ended at an earlier byte, because a demand beyond it cannot wait.
+    public var cuts: [Cut] = []
+  }
+
+  public struct Cut: Equatable, Sendable {
+    public var id: Int
+    public var end: Int64
+  }
+
+  /// The page size: the unit of the kernel's reads, and the least that is worth a request.
+  public static let page: Int64 = 4096
+
+  /// The least read-ahead request: below it, the head of the response and the round trip cost more
+  /// than the body.
+  static let leastSegment: Int64 = 256 << 10
+
+  /// The most that one request asks for, so that a connection's end can still be moved.
+  static let greatestSegment: Int64 = 64 << 20
+
+  /// The most read-ahead of one stream: 2 s of a 1 Gbit/s line.
+  static let greatestWindow: Int64 = 256 << 20
+
+  /// How much of a flight may come first and the demand still waits for it rather than for a
+  /// request of its own, where no rate is known.
+  static let patience: Int64 = 1 << 20
+
+  public init() {}
+
+  /// - Parameters:
+  ///   - length: the complete length of the file in bytes.
+  ///   - extents: what is present.
+  ///   - flights: what is in flight, in any order.
+  ///   - demands: the ranges of the parked reads, ascending by lower bound.
+  ///   - streams: the readers' positions.
+  public func plan(
+    length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
+    streams: [StreamTable.Stream], limits: Limits
+  ) -> Plan {
+    var plan = Plan()
+    var flights = flights
+    for stream in streams where stream.window > 0 {
+      planReadAhead(
+        of: stream, length: length, extents: extents, flights: &flights, demands: demands,
+        limits: limits, plan: &plan)
+    }
+    planDemands(
+      demands, length: length, extents: extents, flights: &flights, limits: limits, plan: &plan)
+    return plan
+  }
+
+  // MARK: Read-ahead
+
+  private func planReadAhead(
+    of stream: StreamTable.Stream, length: Int64, extents: ExtentSet, flights: inout [Flight],
+    demands: [ByteRange], limits: Limits, plan: inout Plan
+  ) {
+    let window = min(stream.window, Self.greatestWindow)
+    // What the stream's own parked reads still lack comes first, in the same request.
+    let near = stream.cursor - 2 * StreamTable.tolerance
+    let lower = demands.first { $0.lowerBound >= near && $0.lowerBound < stream.cursor }?.lowerBound
+    let region = min(lower ?? stream.cursor, length)..<min(stream.cursor + window, length)
+    var holes = Self.subtract(flights, from: extents.holes(in: region))
+    var free = limits.connections - activeCount(flights, limits: limits)
+    let trigger = max(Self.leastSegment, window / Int64(2 * limits.connections))
+    while free > 0, let hole = holes.first {
+      let absent = holes.reduce(0) { $0 + $1.byteCount }
+      let isWanted = hole.lowerBound < stream.cursor
+      guard isWanted || absent >= trigger || holes.last?.upperBound == length else { return }
+      let greatest = limits.connectionRate.map { Int64($0 * 2) } ?? Self.greatestSegment
+      let share = (absent / Int64(free)).roundedUp(to: 64 << 10)
+      let byteCount = min(
+        hole.byteCount,
+        max(Self.leastSegment, min(share, greatest, Self.greatestSegment)))
+      var range = hole.lowerBound..<(hole.lowerBound + byteCount)
+      if hole.upperBound - range.upperBound < Self.leastSegment / 2 {
+        range = hole  // No crumbs: the rest would cost a request of its own.
+      }
+      plan.starts.append(range)
+      flights.append(
+        Flight(id: -1, position: range.lowerBound, end: range.upperBound, rate: nil))
+      holes[0] = range.upperBound..<hole.upperBound
+      if holes[0].isEmpty { holes.removeFirst() }
+      free -= 1
+    }
+  }
+
+  /// The flights that will still be busy when a new request's first byte arrives.
+  private func activeCount(_ flights: [Flight], limits: Limits) -> Int {
+    flights.reduce(0) { count, flight in
+      let ending = flight.rate.map { Double(flight.rest.byteCount) < $0 * limits.roundTrip * 2 }
+      return count + (ending == true ? 0 : 1)
+    }
+  }
+
+  // MARK: Demand
+
+  private func planDemands(
+    _ demands: [ByteRange], length: Int64, extents: ExtentSet, flights: inout [Flight],
+    limits: Limits, plan: inout Plan
+  ) {
+    for demand in demands {
+      for hole in extents.holes(in: demand.clamped(to: 0..<length)) {
+        cutLateFlights(for: hole, flights: &flights, limits: limits, plan: &plan)
+        let wanted = hole.aligned(to: Self.page, limit: length)
+        for range in Self.subtract(flights, from: extents.holes(in: wanted)) {
+          guard flights.count < limits.demandConnections else { return }
+          plan.starts.append(range)
+          flights.append(
+            Flight(id: -1, position: range.lowerBound, end: range.upperBound, rate: nil))
+        }
+      }
+    }
+  }
+
+  /// Ends flights that would bring the hole too late at the hole's start.
+  private func cutLateFlights(
+    for hole: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
+  ) {
+    for index in flights.indices where flights[index].rest.overlaps(hole) {
+      let flight = flights[index]
+      guard flight.id >= 0, flight.position < hole.lowerBound else { continue }
+      let before = hole.lowerBound - flight.position
+      let soon = flight.rate.map { Int64($0 * max(0.1, limits.roundTrip * 2)) } ?? 0
+      guard before > max(Self.patience, soon) else { continue }
+      flights[index].end = hole.lowerBound
+      plan.cuts.append(Cut(id: flight.id, end: hole.lowerBound))
+    }
+  }
+
+  /// The parts of `holes` that no flight will bring.
+  static func subtract(_ flights: [Flight], from holes: [ByteRange]) -> [ByteRange] {
+    var rest = holes
+    for flight in flights where !flight.rest.isEmpty {
+      rest = rest.flatMap { hole -> [ByteRange] in
+        guard hole.overlaps(flight.rest) else { return [hole] }
+        var parts: [ByteRange] = []
+        if hole.lowerBound < flight.rest.lowerBound {
+          parts.append(hole.lowerBound..<flight.rest.lowerBound)
+        }
+        if hole.upperBound > flight.rest.upperBound {
+          parts.append(flight.rest.upperBound..<hole.upperBound)
+        }
+        return parts
+      }
+    }
+    return rest
+  }
+}
+
+extension Int64 {
+  func roundedUp(to unit: Int64) -> Int64 { (self + unit - 1) / unit * unit }
+}

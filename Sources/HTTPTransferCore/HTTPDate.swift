@@ -1,0 +1,35 @@
+/// Times of HTTP fields, in seconds since 1970 (RFC 9110 §5.6.7).
+public enum HTTPDate {
+  private static let months: [Substring] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  /// Parses an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; nil for anything else, the obsolete
+  /// forms included, which no server of this century sends.
+  public static func secondsSince1970(_ field: String) -> Int64? {
+    let parts = field.split(separator: " ")
+    guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT" || parts[5] == "UTC",
+      let day = Int64(digits: parts[1]), (1...31).contains(day),
+      let month = months.firstIndex(of: parts[2]),
+      let year = Int64(digits: parts[3]), (1601...9999).contains(year)
+    else { return nil }
+    let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false)
+    guard clock.count == 3, let hour = Int64(digits: clock[0]), hour < 24,
+      let minute = Int64(digits: clock[1]), minute < 60,
+      let second = Int64(digits: clock[2]), second <= 60
+    else { return nil }
+    let days = daysSince1970(year: year, month: Int64(month) + 1, day: day)
+    return ((days * 24 + hour) * 60 + minute) * 60 + second
+  }
+
+  /// The number of days from 1970-01-01 in the Gregorian calendar, counted in eras of 400 years
+  /// that start on 1 March, so that the leap day is the last day of its year.
+  private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
+    let shifted = month <= 2 ? year - 1 : year
+    let era = shifted / 400
+    let yearOfEra = shifted % 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * 146_097 + dayOfEra - 719_468
+  }
+}

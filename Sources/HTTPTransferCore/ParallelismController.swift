@@ -1,0 +1,74 @@
+/// Finds how many connections read-ahead of one file should use: doubles while that pays, steps
+/// back when it does not.
+public struct ParallelismController: Sendable {
+  /// A connection this fast (bytes per second) is not throttled: what limits it is the line or
+  /// this machine, and a second connection would only share that.
+  static let fastConnection = 100e6
+
+  /// The least gain in goodput that justifies having doubled the connections.
+  static let leastGain = 1.15
+
+  /// How long a step is observed, at least, in seconds.
+  static let epoch = 0.12
+
+  /// How long a count that turned out best is kept before more are tried again, in seconds.
+  static let holdTime = 5.0
+
+  /// How many connections to use.
+  public private(set) var target: Int
+
+  private let maximum: Int
+  private var epochStart: Double?
+  private var epochByteCount: Int64 = 0
+  private var previous: (target: Int, goodput: Double)?
+  private var holdUntil = 0.0
+
+  /// - Parameters:
+  ///   - initial: where to start: 1, or what was learned of the host.
+  ///   - maximum: the most connections; when equal to `initial`, the count is fixed.
+  public init(initial: Int, maximum: Int) {
+    self.maximum = max(1, maximum)
+    target = min(max(1, initial), self.maximum)
+  }
+
+  /// Takes note of progress; call it when bytes were stored.
+  ///
+  /// - Parameters:
+  ///   - byteCount: the bytes stored since the last call.
+  ///   - active: the requests in flight now.
+  ///   - isWaited: whether a reader waits for bytes; nobody needs more speed otherwise.
+  ///   - now: seconds of a monotonic clock.
+  public mutating func note(byteCount: Int64, active: Int, isWaited: Bool, now: Double) {
+    epochByteCount += byteCount
+    guard let start = epochStart else {
+      epochStart = now
+      epochByteCount = 0
+      return
+    }
+    let elapsed = now - start
+    guard elapsed >= Self.epoch else { return }
+    let goodput = Double(epochByteCount) / elapsed
+    epochStart = now
+    epochByteCount = 0
+    // A pause of the reader says nothing about the line.
+    guard elapsed < 10 * Self.epoch, isWaited, active >= target else { return }
+    if let previous, previous.target < target, goodput < previous.goodput * Self.leastGain {
+      target = previous.target
+      self.previous = nil
+      holdUntil = now + Self.holdTime
+      return
+    }
+    guard now >= holdUntil, target < maximum,
+      goodput / Double(target) < Self.fastConnection
+    else { return }
+    previous = (target, goodput)
+    target = min(maximum, target * 2)
+  }
+
+  /// Halves the count: the server refuses (403, 429, 503) or drops connections.
+  public mutating func stepDown(now: Double) {
+    target = max(1, target / 2)
+    previous = nil
+    holdUntil = now + Self.holdTime
+  }
+}

@@ -1,0 +1,123 @@
+public import HTTPTypes
+
+/// What the head of a response to a `GET` says, checked before one byte of its body is stored.
+public enum ResponseVerdict: Equatable, Sendable {
+  /// 206: the body is `range` of a representation of this version.
+  case part(ContentVersion, range: ByteRange)
+  /// 200: the body is the whole representation of this version.
+  case whole(ContentVersion)
+  /// 304: what the condition named is current. The version holds the validators that were sent.
+  case notModified(ContentVersion)
+  /// 412: what the condition named is no longer current.
+  case preconditionFailed
+  /// 416: the range lies beyond the end; the length as the server says it.
+  case unsatisfiable(completeLength: Int64?)
+  /// 404, 410: there is nothing there.
+  case missing(status: Int)
+  /// 401, 403, 407: not for us.
+  case denied(status: Int)
+  /// 408, 425, 429 and 5xx: perhaps later, after `retryAfter` where the server names a delay.
+  case unavailable(status: Int, retryAfter: Duration?)
+  /// Anything that no correct answer can be: nothing of it may be stored.
+  case invalid(reason: String)
+
+  /// Judges the head of a response to a request for `asked` (nil: for the whole).
+  ///
+  /// Rules of RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at
+  /// or before the first byte asked for, and a `Content-Length`, where there is one, that fits it.
+  public init(_ response: HTTPResponse, asked: ByteRange?) {
+    let fields = response.headerFields
+    switch response.status.code {
+    case 200: self = Self.judgeWhole(fields)
+    case 206: self = Self.judgePart(fields, asked: asked)
+    case 304: self = .notModified(ContentVersion(fields, completeLength: nil))
+    case 412: self = .preconditionFailed
+    case 416:
+      let range = fields[.contentRange].flatMap(ContentRange.init(field:))
+      self = .unsatisfiable(completeLength: range?.completeLength)
+    case 404, 410: self = .missing(status: response.status.code)
+    case 401, 403, 407: self = .denied(status: response.status.code)
+    case 408, 425, 429, 500...599:
+      self = .unavailable(
+        status: response.status.code, retryAfter: fields[.retryAfter].flatMap(Self.delay(field:)))
+    default: self = .invalid(reason: "unexpected status \(response.status.code)")
+    }
+  }
+
+  private static func judgeWhole(_ fields: HTTPFields) -> ResponseVerdict {
+    if let reason = framingFault(fields) { return .invalid(reason: reason) }
+    if fields[.transferEncoding] != nil {
+      return .whole(ContentVersion(fields, completeLength: nil))
+    }
+    switch contentLength(fields) {
+    case .absent: return .whole(ContentVersion(fields, completeLength: nil))
+    case .malformed: return .invalid(reason: "malformed Content-Length")
+    case .bytes(let length): return .whole(ContentVersion(fields, completeLength: length))
+    }
+  }
+
+  private static func judgePart(_ fields: HTTPFields, asked: ByteRange?) -> ResponseVerdict {
+    guard let asked else { return .invalid(reason: "206 to a request without a range") }
+    if let reason = framingFault(fields) { return .invalid(reason: reason) }
+    if let type = fields[.contentType], type.lowercased().hasPrefix("multipart/") {
+      return .invalid(reason: "multipart/byteranges to a request for one range")
+    }
+    guard let field = fields[.contentRange] else {
+      return .invalid(reason: "206 without Content-Range")
+    }
+    guard let contentRange = ContentRange(field: field), let range = contentRange.range else {
+      return .invalid(reason: "malformed Content-Range")
+    }
+    guard range.lowerBound <= asked.lowerBound, range.upperBound > asked.lowerBound else {
+      return .invalid(
+        reason: "Content-Range \(range.lowerBound)-\(range.upperBound - 1) does not hold byte "
+          + "\(asked.lowerBound), which was asked for")
+    }
+    if fields[.transferEncoding] == nil {
+      switch contentLength(fields) {
+      case .bytes(let length) where length != range.byteCount:
+        return .invalid(reason: "Content-Length and Content-Range disagree")
+      case .malformed: return .invalid(reason: "malformed Content-Length")
+      default: break
+      }
+    }
+    return .part(ContentVersion(fields, completeLength: contentRange.completeLength), range: range)
+  }
+
+  /// A message whose end two fields define differently cannot be trusted (RFC 9112 §6.3).
+  private static func framingFault(_ fields: HTTPFields) -> String? {
+    fields[.transferEncoding] != nil && fields[.contentLength] != nil
+      ? "both Transfer-Encoding and Content-Length" : nil
+  }
+
+  private enum Length {
+    case absent
+    case malformed
+    case bytes(Int64)
+  }
+
+  private static func contentLength(_ fields: HTTPFields) -> Length {
+    let values = Set(fields[values: .contentLength])
+    guard let value = values.first else { return .absent }
+    guard values.count == 1, let length = Int64(digits: value) else { return .malformed }
+    return .bytes(length)
+  }
+
+  /// The delay of a `Retry-After` in seconds; a date is left to the caller's own backoff, because
+  /// it would need the two clocks to agree.
+  private static func delay(field: String) -> Duration? {
+    Int64(digits: Substring(field).trimmed).map { .seconds(min($0, 86_400)) }
+  }
+}
+
+extension ContentVersion {
+  /// The version that a response's fields describe.
+  public init(_ fields: HTTPFields, completeLength: Int64?) {
+    let coding = fields[.contentEncoding].map { Substring($0).trimmed.lowercased() }
+    self.init(
+      entityTag: fields[.eTag].flatMap(EntityTag.init(field:)),
+      lastModified: fields[.lastModified],
+      completeLength: completeLength,
+      contentCoding: coding == "identity" || coding == "" ? nil : coding)
+  }
+}

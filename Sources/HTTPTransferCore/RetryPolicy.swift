@@ -1,0 +1,30 @@
+/// How long to wait before a request is sent again.
+public struct RetryPolicy: Sendable {
+  /// The delay after the first failure.
+  public var base: Duration
+  /// The most that a delay grows to.
+  public var ceiling: Duration
+  /// The most that a server's `Retry-After` is obeyed.
+  public var retryAfterCeiling: Duration
+
+  public init(
+    base: Duration = .milliseconds(100), ceiling: Duration = .seconds(5),
+    retryAfterCeiling: Duration = .seconds(30)
+  ) {
+    self.base = base
+    self.ceiling = ceiling
+    self.retryAfterCeiling = retryAfterCeiling
+  }
+
+  /// The delay after `failures` failures in a row, at least 1: doubled each time, with jitter in
+  /// [½, 1] of it, so that many clients do not return together.
+  ///
+  /// - Parameter random: a number in [0, 1).
+  public func delay(failures: Int, retryAfter: Duration?, random: Double) -> Duration {
+    let doublings = min(max(failures, 1) - 1, 16)
+    let full = min(base * (1 << doublings), ceiling)
+    let backoff = full * (0.5 + random / 2)
+    guard let retryAfter else { return backoff }
+    return max(backoff, min(retryAfter, retryAfterCeiling))
+  }
+}

@@ -1,0 +1,73 @@
+/// Tells sequential readers of one file from each other and from random access.
+///
+/// A stream is a cursor that reads move forward. Its read-ahead window is what it has consumed so
+/// far, so that a file's fetched bytes never exceed twice what was read of it.
+public struct StreamTable: Sendable {
+  /// A reader's position.
+  public struct Stream: Sendable {
+    /// Where the stream began.
+    public var start: Int64
+    /// The end of the furthest read.
+    public var cursor: Int64
+    /// The bytes read so far.
+    public var consumed: Int64
+    /// How many reads were counted to it.
+    public var readCount: Int
+    fileprivate var lastUse: UInt64
+
+    /// How many bytes beyond ``cursor`` are worth having: nothing before the second read; nothing
+    /// for a reader that leaves out more than it reads (a stride) or that does not move forward.
+    public var window: Int64 {
+      let advance = cursor - start
+      guard readCount >= 2, consumed >= advance / 2 else { return 0 }
+      return min(consumed, advance)
+    }
+  }
+
+  /// How many cursors are told apart; the least recently used one gives way.
+  public static let limit = 8
+
+  /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
+  /// sends reads of up to 1 MiB, and several threads take them out of order.
+  public static let tolerance: Int64 = 1 << 20
+
+  public private(set) var streams: [Stream] = []
+  private var useCount: UInt64 = 0
+
+  public init() {}
+
+  /// Counts a read; returns the stream that it belongs to.
+  @discardableResult
+  public mutating func note(_ range: ByteRange) -> Stream {
+    useCount += 1
+    var best: Int?
+    for (index, stream) in streams.enumerated() {
+      let distance = range.lowerBound - stream.cursor
+      guard distance >= -Self.tolerance - range.byteCount, distance <= Self.tolerance,
+        range.lowerBound >= stream.start
+      else { continue }
+      if let other = best,
+        abs(range.lowerBound - streams[other].cursor) <= abs(distance)
+      {
+        continue
+      }
+      best = index
+    }
+    if let best {
+      streams[best].cursor = max(streams[best].cursor, range.upperBound)
+      streams[best].consumed += range.byteCount
+      streams[best].readCount += 1
+      streams[best].lastUse = useCount
+      return streams[best]
+    }
+    let stream = Stream(
+      start: range.lowerBound, cursor: range.upperBound, consumed: range.byteCount, readCount: 1,
+      lastUse: useCount)
+    if streams.count < Self.limit {
+      streams.append(stream)
+    } else if let oldest = streams.indices.min(by: { streams[$0].lastUse < streams[$1].lastUse }) {
+      streams[oldest] = stream
+    }
+    return stream
+  }
+}

@@ -1,0 +1,114 @@
+/// The state of one file of a mount.
+///
+/// Counts and speeds are of this mount only; `cachedBytes` is whatever the cache holds.
+public struct FileStatus: Sendable, Hashable, Decodable {
+  /// The path relative to the mount point.
+  public var name: String
+
+  /// Where the bytes come from, without userinfo and query secrets.
+  public var url: String
+
+  public var state: FileState
+
+  /// The complete length in bytes; nil while unknown.
+  public var length: Int64?
+
+  /// How many bytes of the current version are in the cache.
+  public var cachedBytes: Int64
+
+  /// How many body bytes came off the wire.
+  public var fetchedBytes: Int64
+
+  /// The present speed of what is fetched, in bytes per second.
+  public var speedBytesPerSecond: Int64
+
+  /// How long the rest will take at this speed, in seconds; nil while that cannot be said.
+  public var etaSeconds: Double?
+
+  /// How many connections carry bytes of this file now.
+  public var connections: Int
+
+  /// How many requests were sent.
+  public var requests: Int
+
+  /// How many of them repeated one that had failed.
+  public var retries: Int
+
+  /// The last error in a few words, without secrets; nil where there was none.
+  public var lastError: String?
+
+  /// What tells this version from another: `ETag "abc"`, `Last-Modified …`, `unverifiable`; nil
+  /// before the first answer.
+  public var validator: String?
+
+  /// The reads that wait now.
+  public var waitingReads: [WaitingRead]
+
+  /// Whether reads bypass the daemon: the kernel reads the cache file itself.
+  public var passthrough: Bool
+
+  public init(
+    name: String, url: String, state: FileState, length: Int64? = nil, cachedBytes: Int64 = 0,
+    fetchedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0, etaSeconds: Double? = nil,
+    connections: Int = 0, requests: Int = 0, retries: Int = 0, lastError: String? = nil,
+    validator: String? = nil, waitingReads: [WaitingRead] = [], passthrough: Bool = false
+  ) {
+    self.name = name
+    self.url = url
+    self.state = state
+    self.length = length
+    self.cachedBytes = cachedBytes
+    self.fetchedBytes = fetchedBytes
+    self.speedBytesPerSecond = speedBytesPerSecond
+    self.etaSeconds = etaSeconds
+    self.connections = connections
+    self.requests = requests
+    self.retries = retries
+    self.lastError = lastError
+    self.validator = validator
+    self.waitingReads = waitingReads
+    self.passthrough = passthrough
+  }
+
+  /// How much of the file is cached, 0 to 100; nil while the length is unknown.
+  ///
+  /// 100 only where nothing is missing.
+  public var percent: Int? {
+    length.map { percentage(of: cachedBytes, in: $0) }
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case name, url, state, length
+    case cachedBytes = "cached_bytes"
+    case fetchedBytes = "fetched_bytes"
+    case speedBytesPerSecond = "speed_bytes_per_second"
+    case etaSeconds = "eta_seconds"
+    case connections, requests, retries
+    case lastError = "last_error"
+    case validator
+    case waitingReads = "waiting_reads"
+    case passthrough
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member(CodingKeys.name, name)
+      writer.member(CodingKeys.url, url)
+      writer.member(CodingKeys.state, state.rawValue)
+      writer.member(CodingKeys.length, length)
+      writer.member(CodingKeys.cachedBytes, cachedBytes)
+      writer.member(CodingKeys.fetchedBytes, fetchedBytes)
+      writer.member(CodingKeys.speedBytesPerSecond, speedBytesPerSecond)
+      writer.member(CodingKeys.etaSeconds, etaSeconds)
+      writer.member(CodingKeys.connections, connections)
+      writer.member(CodingKeys.requests, requests)
+      writer.member(CodingKeys.retries, retries)
+      writer.member(CodingKeys.lastError, lastError)
+      writer.member(CodingKeys.validator, validator)
+      writer.member(CodingKeys.waitingReads) { writer in
+        writer.array(waitingReads) { $0.write(to: &$1) }
+      }
+      writer.member(CodingKeys.passthrough, passthrough)
+    }
+  }
+}

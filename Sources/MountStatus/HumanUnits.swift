@@ -1,0 +1,71 @@
+/// `value` in decimal with exactly `fractionDigitCount` digits after the point (1 to 3), rounded;
+/// what is not finite or beyond 10¹⁵ is clamped.
+func decimal(_ value: Double, fractionDigitCount: Int) -> String {
+  let scale: Int64 = [1, 10, 100, 1000][min(3, max(0, fractionDigitCount))]
+  let limit = 1e15
+  let clamped = value.isNaN ? 0 : min(limit, max(-limit, value))
+  let scaled = Int64((clamped * Double(scale)).rounded())
+  let fraction = String(abs(scaled % scale))
+  let zeros = String(repeating: "0", count: max(0, fractionDigitCount - fraction.utf8.count))
+  return "\(scaled < 0 ? "-" : "")\(abs(scaled / scale)).\(zeros)\(fraction)"
+}
+
+/// A number of bytes for people, in binary units: `512 B`, `128 KiB`, `5.2 MiB`.
+public func humanBytes(_ byteCount: Int64) -> String {
+  guard byteCount >= 1024 else { return "\(byteCount) B" }
+  var value = Double(byteCount)
+  var unit = ""
+  for next in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+    value /= 1024
+    unit = next
+    // 1023.96 would be shown as 1024.0.
+    if value < 1023.95 { break }
+  }
+  let text = decimal(value, fractionDigitCount: 1)
+  // Round numbers are common here (read sizes, offsets) and read better without `.0`.
+  return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + " " + unit
+}
+
+/// A time to come for people: `42s`, `3m05s`, `2h07m`, `4d03h`.
+func humanDuration(seconds: Double) -> String {
+  guard seconds.isFinite else { return "-" }
+  let total = Int64(min(1e12, max(0, seconds)).rounded(.up))
+  func pair(_ first: Int64, _ firstUnit: String, _ second: Int64, _ secondUnit: String) -> String {
+    "\(first)\(firstUnit)\(second < 10 ? "0" : "")\(second)\(secondUnit)"
+  }
+  switch total {
+  case ..<60: return "\(total)s"
+  case ..<3600: return pair(total / 60, "m", total % 60, "s")
+  case ..<86400: return pair(total / 3600, "h", total / 60 % 60, "m")
+  default: return pair(total / 86400, "d", total / 3600 % 24, "h")
+  }
+}
+
+/// How much `part` is of `whole`, 0 to 100, rounded down; 100 only where nothing is missing.
+func percentage(of part: Int64, in whole: Int64) -> Int {
+  guard part < whole else { return 100 }
+  return Int(min(99, max(0, Double(part) / Double(whole) * 100)))
+}
+
+/// `1 file`, `2 files`.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+/// The text with control characters (C0, DEL, C1) and line separators as `\u{1B}`, so that it can
+/// neither move the cursor of a terminal nor start a line of its own.
+public func escapingControls(_ text: String) -> String {
+  guard text.unicodeScalars.contains(where: isControl) else { return text }
+  var escaped = ""
+  for scalar in text.unicodeScalars {
+    if isControl(scalar) {
+      escaped += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+    } else {
+      escaped.unicodeScalars.append(scalar)
+    }
+  }
+  return escaped
+}
+
+private func isControl(_ scalar: Unicode.Scalar) -> Bool {
+  scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+    || scalar.value == 0x2028 || scalar.value == 0x2029
+}

@@ -1,0 +1,65 @@
+/// The mounts that a process sees, from `/proc/self/mountinfo` (proc(5)).
+public struct MountTable: Sendable {
+  /// One mount.
+  public struct Entry: Sendable, Hashable {
+    /// The absolute path where it is mounted, unescaped.
+    ///
+    /// Bytes that are not UTF-8 are replaced.
+    public let mountpoint: String
+
+    /// The type with its subtype: `ext4`, `fuse.httpfs`.
+    public let fileSystemType: String
+
+    /// What is mounted, as the file system says.
+    public let source: String
+
+    /// Major and minor device number, as in `st_dev`: `0:52`.
+    public let device: String
+  }
+
+  /// The mounts in the order of the kernel: later ones lie on top of earlier ones.
+  public let entries: [Entry]
+
+  /// Parses the content of `mountinfo`; lines of another form are skipped.
+  public init(mountinfo: [UInt8]) {
+    entries = mountinfo.split(separator: UInt8(ascii: "\n")).compactMap(Self.entry(line:))
+  }
+
+  /// The topmost mount on `path`, an absolute path without symbolic links; nil where there is none.
+  public func mount(at path: String) -> Entry? {
+    entries.last { $0.mountpoint == path }
+  }
+
+  /// `36 35 98:0 /root /mount rw,noatime shared:1 … - ext3 /dev/root rw`: the optional fields
+  /// before the dash vary in number.
+  private static func entry(line: ArraySlice<UInt8>) -> Entry? {
+    let fields = line.split(separator: UInt8(ascii: " "))
+    guard fields.count >= 9,
+      let dash = fields[6...].firstIndex(where: { $0.elementsEqual([UInt8(ascii: "-")]) }),
+      dash + 2 < fields.count
+    else { return nil }
+    return Entry(
+      mountpoint: unescaped(fields[4]), fileSystemType: unescaped(fields[dash + 1]),
+      source: unescaped(fields[dash + 2]), device: unescaped(fields[2]))
+  }
+
+  /// The text with `\040` and the like replaced by the byte that the three octal digits name.
+  private static func unescaped(_ field: ArraySlice<UInt8>) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(field.count)
+    var rest = field
+    while let byte = rest.popFirst() {
+      let digits = rest.prefix(3)
+      if byte == UInt8(ascii: "\\"), digits.count == 3,
+        digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }),
+        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
+      {
+        bytes.append(value)
+        rest = rest.dropFirst(3)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,28 @@
+import FoundationEssentials
+
+extension StatusReport {
+  /// Why the content of a `.status.json` cannot be used.
+  public enum DecodingFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    case malformed
+    case unsupportedVersion(Int)
+
+    public var description: String {
+      switch self {
+      case .malformed: "the status is not of the expected form"
+      case .unsupportedVersion(let version):
+        "the status is of version \(version), this program reads"
+          + " version \(StatusReport.currentVersion)"
+      }
+    }
+  }
+
+  /// Reads the content of a `.status.json`; keys that are not known are ignored.
+  public init(json: [UInt8]) throws(DecodingFailure) {
+    let data = Data(json)
+    struct Head: Decodable { let version: Int }
+    guard let head = try? JSONDecoder().decode(Head.self, from: data) else { throw .malformed }
+    guard head.version == Self.currentVersion else { throw .unsupportedVersion(head.version) }
+    guard let report = try? JSONDecoder().decode(Self.self, from: data) else { throw .malformed }
+    self = report
+  }
+}

@@ -1,0 +1,72 @@
+/// The sums over all files of a mount.
+public struct StatusTotals: Sendable, Hashable, Decodable {
+  /// How many files there are.
+  public var files = 0
+
+  /// How many of them are wholly in the cache.
+  public var completeFiles = 0
+
+  /// The bytes of all files whose length is known.
+  public var length: Int64 = 0
+
+  public var cachedBytes: Int64 = 0
+  public var fetchedBytes: Int64 = 0
+  public var speedBytesPerSecond: Int64 = 0
+  public var connections = 0
+  public var requests = 0
+  public var retries = 0
+
+  /// How many reads wait.
+  public var waitingReads = 0
+
+  /// Adds up the figures of `files`.
+  ///
+  /// Sums saturate, because lengths are what servers say.
+  public init(of files: some Sequence<FileStatus>) {
+    for file in files {
+      self.files += 1
+      if file.state == .complete { completeFiles += 1 }
+      length = length.saturatingAdd(file.length ?? 0)
+      cachedBytes = cachedBytes.saturatingAdd(file.cachedBytes)
+      fetchedBytes = fetchedBytes.saturatingAdd(file.fetchedBytes)
+      speedBytesPerSecond = speedBytesPerSecond.saturatingAdd(file.speedBytesPerSecond)
+      connections += file.connections
+      requests += file.requests
+      retries += file.retries
+      waitingReads += file.waitingReads.count
+    }
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case files
+    case completeFiles = "complete_files"
+    case length
+    case cachedBytes = "cached_bytes"
+    case fetchedBytes = "fetched_bytes"
+    case speedBytesPerSecond = "speed_bytes_per_second"
+    case connections, requests, retries
+    case waitingReads = "waiting_reads"
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member(CodingKeys.files, files)
+      writer.member(CodingKeys.completeFiles, completeFiles)
+      writer.member(CodingKeys.length, length)
+      writer.member(CodingKeys.cachedBytes, cachedBytes)
+      writer.member(CodingKeys.fetchedBytes, fetchedBytes)
+      writer.member(CodingKeys.speedBytesPerSecond, speedBytesPerSecond)
+      writer.member(CodingKeys.connections, connections)
+      writer.member(CodingKeys.requests, requests)
+      writer.member(CodingKeys.retries, retries)
+      writer.member(CodingKeys.waitingReads, waitingReads)
+    }
+  }
+}
+
+extension Int64 {
+  fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,79 @@
+import Glibc
+
+/// The listening socket and the thread that accepts connections.
+final class Listener: Sendable {
+  /// Thousands of clients may connect at once; the kernel cuts it at net.core.somaxconn.
+  private static let backlog: Int32 = 4096
+
+  private let descriptor: Int32
+
+  /// Where it listens: `ADDRESS:PORT`, an IPv6 address in brackets.
+  let localAddress: String
+
+  /// Binds and listens; errors name the address.
+  init(address: String, port: UInt16) throws(SystemCallError) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var results: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(address, String(port), &hints, &results) == 0, let result = results else {
+      errno = EINVAL
+      throw SystemCallError("use the address \(address)")
+    }
+    defer { freeaddrinfo(results) }
+    let family = result.pointee.ai_family
+    descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw SystemCallError("open a socket") }
+    var one: Int32 = 1
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+    guard bind(descriptor, result.pointee.ai_addr, result.pointee.ai_addrlen) == 0,
+      listen(descriptor, Self.backlog) == 0
+    else {
+      let error = SystemCallError("listen on \(address) port \(port)")
+      close(descriptor)
+      throw error
+    }
+    let boundPort = Self.port(of: descriptor)
+    localAddress = family == AF_INET6 ? "[\(address)]:\(boundPort)" : "\(address):\(boundPort)"
+  }
+
+  deinit { close(descriptor) }
+
+  /// Starts to accept, on a thread of its own, until the process ends.
+  func start(_ server: OriginServer) throws(SystemCallError) {
+    SystemCall.raiseDescriptorLimit()
+    guard SystemCall.startThread({ self.acceptConnections(server) }) else {
+      throw SystemCallError("start a thread")
+    }
+  }
+
+  private func acceptConnections(_ server: OriginServer) {
+    while true {
+      let connection = accept(descriptor, nil, nil)
+      guard connection >= 0 else {
+        // Out of descriptors or memory: the connections in the backlog wait for others to end.
+        if errno != EINTR, errno != ECONNABORTED { usleep(10_000) }
+        continue
+      }
+      let isStarted = SystemCall.startThread {
+        Connection(socket: Socket(descriptor: connection), server: server).run()
+      }
+      if !isStarted { close(connection) }
+    }
+  }
+
+  /// The port that the socket is bound to; getsockname(2).
+  private static func port(of descriptor: Int32) -> UInt16 {
+    var storage = sockaddr_storage()
+    var byteCount = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard getsockname(descriptor, address, &byteCount) == 0 else { return 0 }
+        // The port is at the same place in an IPv4 and an IPv6 address.
+        return UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
+          .bigEndian
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import ArgumentParser
+import Glibc
+import OriginContent
+
+/// The command line: starts the server, says where it listens, and waits for a signal.
+@main
+struct OriginCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "Origin",
+    abstract: "A deterministic HTTP origin with latency, throttles and faults.",
+    discussion: "The URLs, their parameters and the request log are described in docs/ORIGIN.md.")
+
+  @Option(help: "The TCP port; 0 takes a free one.")
+  var port: UInt16 = 0
+
+  @Option(help: "The numeric IPv4 or IPv6 address to listen on.")
+  var address = "127.0.0.1"
+
+  @Option(help: "A file for the request log, one JSON object a line; replaced.")
+  var log: String?
+
+  @Option(help: "A JSON file with the rules to start with.")
+  var script: String?
+
+  @Option(help: "A directory whose files are served under /files/.")
+  var root: String?
+
+  func run() throws {
+    // Before any thread starts, so that the signals reach nobody but sigwait below.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGTERM)
+    sigaddset(&signals, SIGINT)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    signal(SIGPIPE, SIG_IGN)
+
+    let server = OriginServer(
+      root: try root.map { try FileRoot(path: $0) }, log: try RequestLog(path: log))
+    if let script {
+      server.apply(try RuleSet.commands(json: try SystemCall.readFile(path: script)))
+    }
+    let listener = try Listener(address: address, port: port)
+    try listener.start(server)
+    let line = "listening on \(listener.localAddress)\n"
+    try SystemCall.writeAll(Array(line.utf8), to: STDOUT_FILENO)
+
+    var received: Int32 = 0
+    sigwait(&signals, &received)
+  }
+}

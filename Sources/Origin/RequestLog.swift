@@ -1,0 +1,50 @@
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// The finished requests, in memory and in a file.
+final class RequestLog: Sendable {
+  /// The lines kept in memory: a long benchmark must not eat it.
+  ///
+  /// The file keeps all.
+  private static let lineLimit = 200_000
+
+  private let lines = Mutex<[String]>([])
+  private let descriptor: Int32?
+
+  /// Opens the file, which is replaced; a nil path is none.
+  init(path: String?) throws(SystemCallError) {
+    guard let path else {
+      descriptor = nil
+      return
+    }
+    let opened = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0o644)
+    guard opened >= 0 else { throw SystemCallError("open \(path)") }
+    descriptor = opened
+  }
+
+  deinit { if let descriptor { close(descriptor) } }
+
+  func append(_ record: RequestRecord) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Numbers and strings only: it cannot fail.
+    guard let data = try? encoder.encode(record) else { return }
+    let line = String(decoding: data, as: UTF8.self)
+    lines.withLock { lines in
+      if lines.count >= Self.lineLimit { lines.removeFirst(Self.lineLimit / 2) }
+      lines.append(line)
+      // Under the lock, so that the file has the lines in the same order. A full disk loses lines
+      // of the file and nothing else.
+      if let descriptor { try? SystemCall.writeAll(Array((line + "\n").utf8), to: descriptor) }
+    }
+  }
+
+  /// The lines so far, each with its line feed.
+  var text: String {
+    let lines = lines.withLock { $0 }
+    return lines.isEmpty ? "" : lines.joined(separator: "\n") + "\n"
+  }
+
+  func clear() { lines.withLock { $0 = [] } }
+}

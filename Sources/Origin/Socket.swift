@@ -1,0 +1,111 @@
+import Glibc
+
+/// A connected TCP socket; owned by the thread of its connection, closed at its end.
+final class Socket {
+  /// The client is gone, or the connection broke: nothing more can be sent or received.
+  struct Disconnected: Error {}
+
+  /// Of poll(2): the peer closed its sending side.
+  ///
+  /// Not visible to Swift, since the header defines it only for _GNU_SOURCE.
+  private static let pollReadHangUp: Int16 = 0x2000
+
+  private let descriptor: Int32
+
+  /// Takes ownership of a descriptor.
+  init(descriptor: Int32) {
+    self.descriptor = descriptor
+    var one: Int32 = 1
+    // Small responses must not wait for an acknowledgement.
+    setsockopt(
+      descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  deinit { close(descriptor) }
+
+  /// Receives at least one byte into the buffer; 0 at the end of the stream (recv(2)).
+  func receive(into buffer: UnsafeMutableRawBufferPointer) throws(Disconnected) -> Int {
+    while true {
+      let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+      if count >= 0 { return count }
+      if errno != EINTR { throw Disconnected() }
+    }
+  }
+
+  /// Sends all bytes; `sent` hears of each part that the kernel took (send(2), MSG_NOSIGNAL).
+  ///
+  /// `isMoreComing` lets a packet wait for the next bytes (MSG_MORE).
+  func send(
+    _ bytes: UnsafeRawBufferPointer, isMoreComing: Bool = false, sent: (Int) -> Void = { _ in }
+  ) throws(Disconnected) {
+    let flags = Int32(MSG_NOSIGNAL) | (isMoreComing ? Int32(MSG_MORE) : 0)
+    var position = 0
+    while position < bytes.count {
+      let count = Glibc.send(
+        descriptor, bytes[position...].baseAddressOfSlice, bytes.count - position, flags)
+      if count >= 0 {
+        position += count
+        sent(count)
+      } else if errno != EINTR {
+        throw Disconnected()
+      }
+    }
+  }
+
+  /// Waits, and notices when the client goes meanwhile (poll(2), POLLRDHUP).
+  ///
+  /// The deadline is in nanoseconds of the monotonic clock; nil waits for the client to go.
+  func wait(until deadline: Int64?) throws(Disconnected) {
+    var entry = pollfd(fd: descriptor, events: Self.pollReadHangUp, revents: 0)
+    while true {
+      var timeout: Int32 = -1
+      if let deadline {
+        let remaining = deadline - SystemCall.monotonicNanoseconds()
+        guard remaining > 0 else { return }
+        // poll counts in milliseconds; a smooth rate needs less.
+        if remaining < 1_000_000 {
+          SystemCall.sleep(until: deadline)
+          return
+        }
+        timeout = Int32(clamping: remaining / 1_000_000)
+      }
+      if poll(&entry, 1, timeout) > 0 { throw Disconnected() }
+    }
+  }
+
+  /// The bytes sent that the client's kernel has not acknowledged (ioctl(2) SIOCOUTQ, tcp(7)).
+  var unacknowledgedByteCount: Int {
+    var count: Int32 = 0
+    return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+  }
+
+  /// Says that no more will be sent, and reads on for a moment until the client closes: closing
+  /// with unread bytes would send RST, which can cost the client the end of the response.
+  func finish() {
+    shutdown(descriptor, Int32(SHUT_WR))
+    let deadline = SystemCall.monotonicNanoseconds() + 1_000_000_000
+    withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 16) { buffer in
+      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      while true {
+        let remaining = (deadline - SystemCall.monotonicNanoseconds()) / 1_000_000
+        guard remaining > 0, poll(&entry, 1, Int32(remaining)) > 0,
+          recv(descriptor, buffer.baseAddress, buffer.count, 0) > 0
+        else { return }
+      }
+    }
+  }
+
+  /// Makes the close that follows send RST; first waits until the client's kernel has what was
+  /// sent, since RST discards the rest.
+  ///
+  /// SO_LINGER with 0 seconds, socket(7).
+  func prepareReset() {
+    let deadline = SystemCall.monotonicNanoseconds() + 2_000_000_000
+    while unacknowledgedByteCount > 0, SystemCall.monotonicNanoseconds() < deadline {
+      usleep(1000)
+    }
+    var option = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+  }
+}

@@ -1,0 +1,111 @@
+import Glibc
+
+/// A system call that failed, in the words of the user.
+struct SystemCallError: Error, CustomStringConvertible {
+  /// What was attempted, such as `open /tmp/x`.
+  let operation: String
+  let code: Int32
+
+  /// Takes the current thread's `errno`.
+  init(_ operation: String) {
+    self.operation = operation
+    code = errno
+  }
+
+  var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
+}
+
+/// Thin functions over libc that are not about sockets.
+enum SystemCall {
+  /// The monotonic clock in nanoseconds; clock_gettime(2).
+  static func monotonicNanoseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
+  /// Sleeps until a time of the monotonic clock in nanoseconds; clock_nanosleep(2).
+  static func sleep(until deadline: Int64) {
+    var time = timespec(
+      tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+    while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
+  }
+
+  /// Seconds since 1970; time(2).
+  static func wallClockSeconds() -> Int64 { Int64(time(nil)) }
+
+  /// Writes all bytes, also over short writes and interrupts; write(2).
+  static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
+    var position = 0
+    while position < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        write(descriptor, buffer[position...].baseAddressOfSlice, buffer.count - position)
+      }
+      if count >= 0 {
+        position += count
+      } else if errno != EINTR {
+        throw SystemCallError("write to descriptor \(descriptor)")
+      }
+    }
+  }
+
+  /// The whole of a file.
+  static func readFile(path: String) throws(SystemCallError) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemCallError("open \(path)") }
+    defer { close(descriptor) }
+    var contents: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = read(descriptor, &piece, piece.count)
+      if count == 0 { return contents }
+      if count > 0 {
+        contents += piece[..<count]
+      } else if errno != EINTR {
+        throw SystemCallError("read \(path)")
+      }
+    }
+  }
+
+  /// Raises the limit of open descriptors to what is allowed: each connection needs one; a failure
+  /// leaves the limit as it is (setrlimit(2)).
+  static func raiseDescriptorLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  /// Runs `body` on a new detached thread; pthread_create(3).
+  ///
+  /// Of the reserved stack only what is touched takes memory. False if no thread could be started;
+  /// `body` is then dropped.
+  static func startThread(
+    stackByteCount: Int = 256 << 10, _ body: sending @escaping () -> Void
+  ) -> Bool {
+    final class Start {
+      let body: () -> Void
+      init(_ body: @escaping () -> Void) { self.body = body }
+    }
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    pthread_attr_setstacksize(&attributes, stackByteCount)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    let start = Unmanaged.passRetained(Start(body))
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, &attributes,
+      { argument in
+        if let argument { Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body() }
+        return nil
+      }, start.toOpaque())
+    if code != 0 { start.release() }
+    return code == 0
+  }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+  /// The address of the slice's first byte.
+  var baseAddressOfSlice: UnsafeRawPointer? { UnsafeRawBufferPointer(rebasing: self).baseAddress }
+}

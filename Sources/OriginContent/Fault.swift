@@ -1,0 +1,47 @@
+/// The faults that a response can have; the raw value is the name in queries and scripts.
+public enum Fault: String, CaseIterable, Sendable {
+  // Faults of a response to a range request; without one they do not happen.
+  case ignoreRange = "ignore-range"
+  case wrongContentRange = "wrong-content-range"
+  case missingContentRange = "missing-content-range"
+  case earlierRange = "earlier-range"
+  case empty206 = "empty-206"
+  case multipart
+
+  // Faults of a body; they do not happen where no body is sent.
+  case shortBody = "short-body"
+  case truncate
+  case stall
+  case reset
+  case extraBytes = "extra-bytes"
+  case lengthAndChunked = "length-and-chunked"
+
+  // Faults of any response.
+  case stallHead = "stall-head"
+  case etagChange = "etag-change"
+  case status
+  case redirect
+  case redirectLoop = "redirect-loop"
+  case html200 = "html-200"
+  case gzip
+  case headerBomb = "header-bomb"
+  case silentClose = "silent-close"
+
+  /// Whether it concerns only the answer to a range request.
+  var needsRange: Bool {
+    switch self {
+    case .ignoreRange, .wrongContentRange, .missingContentRange, .earlierRange, .empty206,
+      .multipart:
+      true
+    default: false
+    }
+  }
+
+  /// Whether it concerns only a response with a body.
+  var needsBody: Bool {
+    switch self {
+    case .shortBody, .truncate, .stall, .reset, .extraBytes, .lengthAndChunked, .gzip: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,38 @@
+/// A pattern of paths: `*` stands for any run of characters (also of slashes, also none), `?` for
+/// one character, everything else for itself.
+public struct GlobPattern: Hashable, Sendable {
+  public let text: String
+  private let pattern: [UInt8]
+
+  public init(_ text: String) {
+    self.text = text
+    pattern = Array(text.utf8)
+  }
+
+  /// Whether the whole of `path` fits the pattern; bytes are compared as they are.
+  public func matches(_ path: String) -> Bool {
+    let path = Array(path.utf8)
+    var patternIndex = 0
+    var pathIndex = 0
+    /// Where to go on when the last star must take one byte more.
+    var retry: (patternIndex: Int, pathIndex: Int)?
+    while pathIndex < path.count {
+      if patternIndex < pattern.count, pattern[patternIndex] == UInt8(ascii: "*") {
+        patternIndex += 1
+        retry = (patternIndex, pathIndex)
+      } else if patternIndex < pattern.count,
+        pattern[patternIndex] == UInt8(ascii: "?") || pattern[patternIndex] == path[pathIndex]
+      {
+        patternIndex += 1
+        pathIndex += 1
+      } else if let (afterStar, start) = retry {
+        patternIndex = afterStar
+        pathIndex = start + 1
+        retry = (afterStar, start + 1)
+      } else {
+        return false
+      }
+    }
+    return pattern[patternIndex...].allSatisfy { $0 == UInt8(ascii: "*") }
+  }
+}

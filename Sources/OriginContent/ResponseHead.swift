@@ -1,0 +1,61 @@
+/// The head of a response: status and fields in the order in which they are sent.
+public struct ResponseHead: Equatable, Sendable {
+  public struct Field: Equatable, Sendable {
+    public let name: String
+    public let value: String
+  }
+
+  public var status: Int
+  public private(set) var fields: [Field] = []
+
+  public init(status: Int) {
+    self.status = status
+  }
+
+  /// The value of the first field of this name as it was added; nil if there is none.
+  public subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+
+  /// Adds a field; nil adds none.
+  public mutating func add(_ name: String, _ value: String?) {
+    if let value { fields.append(Field(name: name, value: value)) }
+  }
+
+  /// The head as it goes over the wire, with the empty line that ends it.
+  public var bytes: [UInt8] {
+    var text = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+    for field in fields { text += "\(field.name): \(field.value)\r\n" }
+    text += "\r\n"
+    return Array(text.utf8)
+  }
+
+  static func reason(_ status: Int) -> String {
+    switch status {
+    case 200: "OK"
+    case 204: "No Content"
+    case 206: "Partial Content"
+    case 301: "Moved Permanently"
+    case 302: "Found"
+    case 303: "See Other"
+    case 304: "Not Modified"
+    case 307: "Temporary Redirect"
+    case 308: "Permanent Redirect"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 407: "Proxy Authentication Required"
+    case 410: "Gone"
+    case 412: "Precondition Failed"
+    case 413: "Content Too Large"
+    case 416: "Range Not Satisfiable"
+    case 429: "Too Many Requests"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    case 502: "Bad Gateway"
+    case 503: "Service Unavailable"
+    case 504: "Gateway Timeout"
+    default: "Status"
+    }
+  }
+}

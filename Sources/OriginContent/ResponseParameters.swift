@@ -1,0 +1,200 @@
+/// How a resource is to be served: every parameter of a query or a rule, with its type.
+public struct ResponseParameters: Equatable, Sendable {
+  /// Which validators a response carries.
+  public enum ValidatorPolicy: String, Sendable {
+    /// A strong entity tag and a modification date.
+    case both
+    /// A strong entity tag only.
+    case etag
+    /// A weak entity tag only.
+    case weak
+    /// A modification date only.
+    case date
+    case none
+  }
+
+  /// A value that cannot be used; the answer is 400.
+  public struct ValueError: Error, Equatable, Sendable, CustomStringConvertible {
+    public let name: String
+    public let value: String
+    public let expected: String
+
+    public var description: String { "parameter '\(name)' is '\(value)', expected \(expected)" }
+  }
+
+  // What is served.
+  /// The complete length in bytes of generated content.
+  public var length: Int64 = 1 << 20
+  /// The seed of generated content; nil for the hash of the name.
+  public var seed: UInt64?
+  public var version: UInt64 = 1
+  /// The `Content-Type`; nil for `application/octet-stream`.
+  public var contentType: String?
+
+  // How fast.
+  /// The delay before each response head, in milliseconds.
+  public var latency: Int64 = 0
+  /// A further delay before the first response head of a connection, in milliseconds.
+  public var connectLatency: Int64 = 0
+  /// The cap of body bytes per second on one connection; nil for none.
+  public var rate: Int64?
+  /// The cap of body bytes per second over all connections that have it; nil for none.
+  public var totalRate: Int64?
+
+  // In which form.
+  public var validators = ValidatorPolicy.both
+  /// Whether every other response carries another entity tag.
+  public var flipsEntityTag = false
+  /// Whether ranges are honoured; nil for "where the length is declared".
+  public var ranges: Bool?
+  public var isChunked = false
+  public var isCloseDelimited = false
+
+  // With which fault.
+  public var fault: Fault?
+  /// Where in the body the fault happens, in bytes sent; nil for half way.
+  public var faultAt: Int64?
+  /// How many responses have the fault; nil for no limit.
+  public var faultCount: Int64?
+  /// The number (from 1) of the first request of the resource that can have the fault.
+  public var faultFrom: Int64 = 1
+  /// The bytes of the representation of which a request must touch one to have the fault.
+  public var faultRange: Range<Int64>?
+  /// How long a stall lasts, in milliseconds; nil for "until the client goes".
+  public var stallDuration: Int64?
+  public var status = 503
+  public var retryAfter: String?
+  public var redirect: String?
+  public var redirectStatus = 302
+
+  /// The names that a query or a rule can use.
+  public static let names: Set<String> = [
+    "length", "seed", "version", "content-type", "latency", "connect-latency", "rate",
+    "total-rate", "validators", "etag-flip", "ranges", "chunked", "close-delimited", "fault",
+    "fault-at", "fault-count", "fault-from", "fault-range", "stall-seconds", "status",
+    "retry-after", "redirect", "redirect-status",
+  ]
+
+  public init() {}
+
+  /// Reads parameters by name; names that are not in ``names`` are ignored, because a URL may carry
+  /// parameters of its own (a signature, say).
+  public init(values: [String: String]) throws(ValueError) {
+    let source = Values(values)
+    length = try source.byteCount("length") ?? length
+    seed = try source.number("seed")
+    version = try source.number("version") ?? version
+    contentType = try source.fieldValue("content-type")
+    latency = try source.milliseconds("latency") ?? 0
+    connectLatency = try source.milliseconds("connect-latency") ?? 0
+    rate = try source.positiveByteCount("rate")
+    totalRate = try source.positiveByteCount("total-rate")
+    validators =
+      try source.value("validators", expected: "both, etag, weak, date or none") {
+        ValidatorPolicy(rawValue: $0)
+      } ?? .both
+    flipsEntityTag = try source.flag("etag-flip") ?? false
+    ranges = try source.flag("ranges")
+    isChunked = try source.flag("chunked") ?? false
+    isCloseDelimited = try source.flag("close-delimited") ?? false
+    faultAt = try source.byteCount("fault-at")
+    faultCount = try source.byteCount("fault-count")
+    faultRange = try source.range("fault-range")
+    stallDuration = try source.seconds("stall-seconds")
+    retryAfter = try source.fieldValue("retry-after")
+    redirect = try source.fieldValue("redirect")
+    let statusCode = try source.statusCode("status", 200...599)
+    status = statusCode ?? status
+    redirectStatus = try source.statusCode("redirect-status", 300...399) ?? redirectStatus
+    fault = try source.value("fault", expected: "the name of a fault") { Fault(rawValue: $0) }
+    // `status=404` and `redirect=/x` say what is meant without `fault=`.
+    if fault == nil, values["fault"] == nil {
+      if statusCode != nil { fault = .status } else if redirect != nil { fault = .redirect }
+    }
+    if fault == .redirect, redirect == nil {
+      throw ValueError(name: "redirect", value: "", expected: "a URL or a path")
+    }
+    // A change has a before and an after.
+    faultFrom = try source.byteCount("fault-from") ?? (fault == .etagChange ? 2 : 1)
+  }
+
+  /// The values by name, with one reader per type.
+  private struct Values {
+    private let values: [String: String]
+
+    init(_ values: [String: String]) { self.values = values }
+
+    func value<T>(
+      _ name: String, expected: String, _ parse: (String) -> T?
+    ) throws(ValueError) -> T? {
+      guard let text = values[name] else { return nil }
+      guard let value = parse(text) else {
+        throw ValueError(name: name, value: text, expected: expected)
+      }
+      return value
+    }
+
+    func byteCount(_ name: String) throws(ValueError) -> Int64? {
+      try value(name, expected: "a number, with k, m or g for powers of 1024") {
+        ByteText.byteCount($0)
+      }
+    }
+
+    func positiveByteCount(_ name: String) throws(ValueError) -> Int64? {
+      try value(name, expected: "a number above 0, with k, m or g for powers of 1024") {
+        ByteText.byteCount($0).flatMap { $0 > 0 ? $0 : nil }
+      }
+    }
+
+    func number(_ name: String) throws(ValueError) -> UInt64? {
+      try value(name, expected: "a number of 64 bits, decimal or 0x…") { text in
+        text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
+      }
+    }
+
+    func milliseconds(_ name: String) throws(ValueError) -> Int64? {
+      try value(name, expected: "milliseconds, at most a day") { text in
+        ByteText.decimal(text).flatMap { $0 <= 86_400_000 ? $0 : nil }
+      }
+    }
+
+    func seconds(_ name: String) throws(ValueError) -> Int64? {
+      try value(name, expected: "seconds, at most a day") { text in
+        Double(text).flatMap { (0...86_400).contains($0) ? Int64($0 * 1000) : nil }
+      }
+    }
+
+    func flag(_ name: String) throws(ValueError) -> Bool? {
+      try value(name, expected: "yes or no") { text in
+        switch text {
+        case "1", "yes", "true": true
+        case "0", "no", "false": false
+        default: nil
+        }
+      }
+    }
+
+    func statusCode(_ name: String, _ allowed: ClosedRange<Int>) throws(ValueError) -> Int? {
+      try value(name, expected: "\(allowed.lowerBound) to \(allowed.upperBound)") { text in
+        Int(text).flatMap { allowed.contains($0) ? $0 : nil }
+      }
+    }
+
+    func range(_ name: String) throws(ValueError) -> Range<Int64>? {
+      try value(name, expected: "FIRST-LAST") { text in
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = ByteText.byteCount(ends[0]),
+          let last = ByteText.byteCount(ends[1]), first <= last, last < Int64.max
+        else { return nil }
+        return first..<(last + 1)
+      }
+    }
+
+    /// A text that goes into a response's field: no control characters, so that it stays one.
+    func fieldValue(_ name: String) throws(ValueError) -> String? {
+      try value(name, expected: "text without control characters") { text in
+        text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } ? text : nil
+      }
+    }
+  }
+}

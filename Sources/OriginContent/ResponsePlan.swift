@@ -1,0 +1,120 @@
+/// A response as a short program of steps, faults included; the executor carries them out on a
+/// socket and decides nothing itself.
+public struct ResponsePlan: Equatable, Sendable {
+  public enum Step: Equatable, Sendable {
+    /// Do nothing for so long.
+    case wait(milliseconds: Int64)
+    /// Do nothing until the client goes.
+    case stall
+    case head(ResponseHead)
+    /// Body: these bytes of a version of the resource.
+    case content(Range<Int64>, version: UInt64)
+    /// Body: these bytes.
+    case text([UInt8])
+    /// The end of a chunked body.
+    case lastChunk
+    /// These bytes, outside any framing.
+    case raw([UInt8])
+    /// Close the connection, in the middle of a response.
+    case close
+    /// Abort the connection with a TCP RST, once the client has what was sent so far.
+    case reset
+
+    /// The number of body bytes that the step sends.
+    public var bodyByteCount: Int64 {
+      switch self {
+      case .content(let range, _): range.upperBound - range.lowerBound
+      case .text(let bytes): Int64(bytes.count)
+      default: 0
+      }
+    }
+
+    /// Whether the response ends here unfinished.
+    var isAbort: Bool { self == .close || self == .reset }
+  }
+
+  public var steps: [Step]
+
+  /// Whether body steps are sent as chunks (RFC 9112 §7.1).
+  public var isChunked = false
+
+  /// Whether the connection ends after the last step.
+  public var closesConnection = false
+
+  /// The fault that the response has, nil for none.
+  public var fault: Fault?
+
+  /// The cap of body bytes per second on the connection.
+  public var rate: Int64?
+
+  /// The cap of body bytes per second over all connections.
+  public var totalRate: Int64?
+
+  /// Whether its body counts in the statistics: that of a control resource does not.
+  public var isCounted = true
+
+  public init(steps: [Step]) {
+    self.steps = steps
+  }
+
+  /// The head that is sent, if one is.
+  public var head: ResponseHead? {
+    for case .head(let head) in steps { return head }
+    return nil
+  }
+
+  /// The body bytes that are sent when the client stays to the end.
+  public var bodyByteCount: Int64 { steps.reduce(0) { $0 + $1.bodyByteCount } }
+
+  /// Whether the steps send the whole response, so that a client finds nothing missing.
+  public var isWhole: Bool { !steps.contains { $0.isAbort } }
+
+  /// A whole response of text, for messages of the origin itself.
+  public static func message(
+    _ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8",
+    request: RequestHead?, fields: [(name: String, value: String)] = [], now: Int64,
+    closesConnection: Bool = false
+  ) -> ResponsePlan {
+    let body = Array(text.utf8)
+    let closes = closesConnection || !(request?.keepsConnection ?? false)
+    var head = ResponseHead(status: status)
+    head.add("Date", HTTPDate.field(seconds: now))
+    for field in fields { head.add(field.name, field.value) }
+    head.add("Content-Type", contentType)
+    head.add("Content-Length", String(body.count))
+    head.add("Connection", closes ? "close" : request?.isHTTP11 == false ? "keep-alive" : nil)
+    var plan = ResponsePlan(steps: [.head(head)])
+    if request?.method != "HEAD" { plan.steps.append(.text(body)) }
+    plan.closesConnection = closes
+    return plan
+  }
+}
+
+extension [ResponsePlan.Step] {
+  /// The steps that send the first `byteCount` body bytes, and the others.
+  func split(atBodyByte byteCount: Int64) -> (before: Self, after: Self) {
+    var before: Self = []
+    var after: Self = []
+    var remaining = byteCount
+    for step in self {
+      let count = step.bodyByteCount
+      if remaining >= count {
+        before.append(step)
+        remaining -= count
+      } else {
+        switch step {
+        case .content(let range, let version) where remaining > 0:
+          let middle = range.lowerBound + remaining
+          before.append(.content(range.lowerBound..<middle, version: version))
+          after.append(.content(middle..<range.upperBound, version: version))
+        case .text(let bytes) where remaining > 0:
+          before.append(.text([UInt8](bytes[..<Int(remaining)])))
+          after.append(.text([UInt8](bytes[Int(remaining)...])))
+        default: after.append(step)
+        }
+        remaining = 0
+      }
+    }
+    return (before, after)
+  }
+}

@@ -1,0 +1,37 @@
+/// A byte rate with a small burst, without a first second that is free.
+///
+/// Bytes are reserved before they are sent; the answer is when to send them. Reservations queue up
+/// in order, so that many connections can share one bucket (virtual scheduling, as in the generic
+/// cell rate algorithm).
+public struct TokenBucket: Equatable, Sendable {
+  /// The rate in bytes per second; above 0.
+  public let bytesPerSecond: Int64
+
+  /// When the bytes reserved so far will have been earned, in nanoseconds of the caller's clock.
+  private var earnedAt = Int64.min
+
+  public init(bytesPerSecond: Int64) {
+    precondition(bytesPerSecond > 0, "a rate must be above 0")
+    self.bytesPerSecond = bytesPerSecond
+  }
+
+  /// The bytes that may be sent at once after a pause: a quarter of a second, at most 64 KiB; at
+  /// high rates 5 ms, because a sleep that comes back late must not cost throughput.
+  public var burst: Int64 { max(1, min(64 << 10, bytesPerSecond / 4), bytesPerSecond / 200) }
+
+  /// The bytes to send at a time, so that the rate is smooth: 20 ms of it, from 1 byte to 64 KiB.
+  public var pieceByteCount: Int { Int(max(1, min(64 << 10, bytesPerSecond / 50))) }
+
+  /// Reserves bytes; returns when they may be sent, in nanoseconds, not before `now`.
+  public mutating func reserve(_ byteCount: Int, now: Int64) -> Int64 {
+    earnedAt = max(earnedAt, now) + nanoseconds(Int64(byteCount))
+    return max(now, earnedAt - nanoseconds(burst))
+  }
+
+  /// Rounded up, so that the sum of many pieces does not exceed the rate.
+  private func nanoseconds(_ byteCount: Int64) -> Int64 {
+    let (high, low) = byteCount.multipliedFullWidth(by: 1_000_000_000)
+    let (quotient, remainder) = bytesPerSecond.dividingFullWidth((high, low))
+    return quotient + (remainder == 0 ? 0 : 1)
+  }
+}

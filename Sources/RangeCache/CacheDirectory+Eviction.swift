@@ -1,0 +1,143 @@
+import Synchronization
+
+extension CacheDirectory {
+  /// The bytes that all entries occupy on the disk.
+  ///
+  /// The first call counts them, which takes a while with many entries; later ones return the
+  /// count, moved along by what is stored and removed. ``evict(downTo:keeping:)`` counts anew.
+  public var allocatedByteCount: Int64 {
+    if let known = state.withLock({ $0.allocatedByteCount }) { return known }
+    return count().reduce(0) { $0 + $1.allocatedByteCount }
+  }
+
+  /// Removes whole entries, those first that were used least recently, until all entries together
+  /// occupy at most `limit` bytes.
+  ///
+  /// - Parameters:
+  ///   - limit: the bytes that may stay.
+  ///   - keeping: entries that must not be removed: those that are open, pinned or needed soon.
+  ///     The blocks of an open entry would be freed at its closing only.
+  /// - Returns: the number of bytes freed.
+  @discardableResult
+  public func evict(downTo limit: Int64, keeping: Set<CacheKey>) -> Int64 {
+    let entries = count().sorted { $0.used < $1.used }
+    var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    var freed: Int64 = 0
+    for entry in entries where !keeping.contains(entry.key) {
+      if allocated <= limit { break }
+      let byteCount = deleteFiles(of: entry.key)
+      allocated -= byteCount
+      freed += byteCount
+    }
+    noteFreed(freed)
+    return freed
+  }
+
+  /// Adds to the count of allocated bytes, if there is one yet.
+  func noteStored(_ byteCount: Int64) {
+    state.withLock { state in
+      if let known = state.allocatedByteCount { state.allocatedByteCount = known + byteCount }
+    }
+  }
+
+  /// Subtracts from the count of allocated bytes, if there is one yet.
+  func noteFreed(_ byteCount: Int64) {
+    state.withLock { state in
+      if let known = state.allocatedByteCount {
+        state.allocatedByteCount = max(0, known - byteCount)
+      }
+    }
+  }
+
+  // MARK: Files
+
+  /// An entry as eviction sees it.
+  private struct Usage {
+    let key: CacheKey
+    let allocatedByteCount: Int64
+    /// When it was used last: the modification time of its directory.
+    let used: Time
+
+    struct Time: Comparable {
+      let seconds: Int
+      let nanoseconds: Int
+
+      static func < (left: Self, right: Self) -> Bool {
+        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+      }
+    }
+  }
+
+  /// Looks at every entry, and keeps the sum.
+  ///
+  /// Names that the cache does not write are ignored.
+  private func count() -> [Usage] {
+    var usages: [Usage] = []
+    for prefixName in (try? SystemCalls.names(in: files.rawValue)) ?? [] {
+      guard
+        let prefix = try? SystemCalls.openDirectory(prefixName, in: files.rawValue),
+        let names = try? SystemCalls.names(in: prefix.rawValue)
+      else { continue }
+      for name in names {
+        guard let key = CacheKey(prefix: prefixName, rest: name),
+          let directory = try? SystemCalls.openDirectory(name, in: prefix.rawValue),
+          let status = try? SystemCalls.status(directory.rawValue)
+        else { continue }
+        usages.append(
+          Usage(
+            key: key, allocatedByteCount: allocatedByteCount(of: directory),
+            used: Usage.Time(
+              seconds: status.modified.seconds, nanoseconds: status.modified.nanoseconds)))
+      }
+    }
+    let sum = usages.reduce(0) { $0 + $1.allocatedByteCount }
+    state.withLock { $0.allocatedByteCount = sum }
+    return usages
+  }
+
+  private func allocatedByteCount(of directory: Descriptor) -> Int64 {
+    let names = (try? SystemCalls.names(in: directory.rawValue)) ?? []
+    return names.reduce(0) { sum, name in
+      let status = try? SystemCalls.status(name, in: directory.rawValue)
+      return sum + (status?.allocatedByteCount ?? 0)
+    }
+  }
+
+  /// Deletes an entry; returns the number of bytes that its files occupied.
+  ///
+  /// The record goes first: whatever a crash leaves then is no entry.
+  func deleteFiles(of key: CacheKey) -> Int64 {
+    endRecording(of: key)
+    guard let prefix = try? SystemCalls.openDirectory(key.prefixName, in: files.rawValue),
+      let directory = try? SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+    else { return 0 }
+    let before = allocatedByteCount(of: directory)
+    try? SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
+    removeFiles(in: directory, keeping: nil)
+    let after = allocatedByteCount(of: directory)
+    // Fails, rightly, where the directory holds files that the cache did not write.
+    try? SystemCalls.removeDirectory(key.restName, in: prefix.rawValue)
+    return max(0, before - after)
+  }
+
+  /// Removes what an entry's record does not name; returns the number of bytes that it occupied.
+  ///
+  /// That is data files other than `dataName`, and records that were never finished.
+  @discardableResult
+  func removeFiles(in directory: Descriptor, keeping dataName: String?) -> Int64 {
+    var freed: Int64 = 0
+    for name in (try? SystemCalls.names(in: directory.rawValue)) ?? [] {
+      guard name.hasPrefix(RecordFile.dataPrefix) || name.hasPrefix(RecordFile.temporaryPrefix),
+        name != dataName
+      else { continue }
+      let status = try? SystemCalls.status(name, in: directory.rawValue)
+      do throws(ErrorNumber) {
+        try SystemCalls.unlink(name, in: directory.rawValue)
+        freed += status?.allocatedByteCount ?? 0
+      } catch {
+        // It stays an orphan until the entry is opened or evicted.
+      }
+    }
+    return freed
+  }
+}

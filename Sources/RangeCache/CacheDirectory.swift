@@ -1,0 +1,254 @@
+import Glibc
+public import HTTPTransferCore
+import Synchronization
+
+/// A directory of cache entries, held by one process at a time.
+///
+/// Layout: `lock`, and `v1/files/AB/REST/` for each entry, where `ABREST` is its key in
+/// hexadecimal. All that depends on the format lies under `v1`: the entries of a later version lie
+/// beside it and are never touched.
+///
+/// Every method may be called from any thread. Calls about one key must not overlap, apart from
+/// ``evict(downTo:keeping:)``, and at most one entry object of a key records: opening, creating,
+/// removing or evicting an entry ends the recording of the object that was there before.
+///
+/// Lock order: `state` is a leaf; nothing that locks or waits is called while it is held.
+public final class CacheDirectory: Sendable {
+  /// The path as given, without trailing slashes.
+  public let path: String
+
+  let files: Descriptor
+  private let lock: DirectoryLock
+  let state: Mutex<State>
+
+  /// What is known of the entries.
+  struct State {
+    /// The recording of each key that has a live entry object.
+    var recordings: [CacheKey: Recording] = [:]
+    /// The bytes that all entries occupy; nil until they have been counted.
+    var allocatedByteCount: Int64?
+  }
+
+  /// The directory of the entries of this format version.
+  static let versionName = "v1"
+  static let filesName = "files"
+
+  /// Opens the directory for this process alone; creates it (mode 0700) with its parents.
+  ///
+  /// A process that forks to become a daemon must do so before, since the lock names the process.
+  ///
+  /// - Throws: ``CacheError/Code/inUse(pid:)`` where another process, or another object of this
+  ///   one, holds it; ``CacheError/Code/unsafeDirectory(_:)`` where it is a symbolic link, belongs
+  ///   to another user, or is open to others and holds their files.
+  public init(path: String) throws(CacheError) {
+    var path = path
+    while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+    self.path = path
+    let directory = try PrivateDirectory.open(path: path, marker: Self.versionName)
+    lock = try DirectoryLock(in: directory, path: path)
+    let versionPath = path + "/" + Self.versionName
+    let version = try PrivateDirectory.open(
+      Self.versionName, creatingIn: directory, path: versionPath)
+    files = try PrivateDirectory.open(
+      Self.filesName, creatingIn: version, path: versionPath + "/" + Self.filesName)
+    state = Mutex(State())
+  }
+
+  // MARK: Entries
+
+  /// Opens the entry of `key` and checks what it holds; marks it as used now.
+  ///
+  /// Extents that a COMMIT covers are believed; the others are read and hashed first, so this may
+  /// take a while after a crash. What was proven false is removed from the record.
+  ///
+  /// - Parameters:
+  ///   - key: what the entry is filed under.
+  ///   - uncommitted: what to do with extents that no COMMIT covers.
+  /// - Returns: nil where there is no entry, or none that can be believed: garbage, another key's
+  ///   record, a record without its data file. ``createEntry(_:version:source:)`` replaces it.
+  /// - Throws: where the file system fails, or no descriptor is left: then nothing is known.
+  public func openEntry(
+    _ key: CacheKey, uncommitted: UncommittedExtents = .verify
+  ) throws(CacheError) -> CacheEntry? {
+    endRecording(of: key)
+    do throws(ErrorNumber) {
+      return try recover(key, uncommitted: uncommitted)
+    } catch {
+      // Nothing there, or something that is not the regular file or directory that it should be.
+      if [ENOENT, ELOOP, ENOTDIR, EISDIR, ENXIO].contains(error.rawValue) { return nil }
+      throw CacheError(error, path: self.path(of: key))
+    }
+  }
+
+  private func recover(
+    _ key: CacheKey, uncommitted: UncommittedExtents
+  ) throws(ErrorNumber) -> CacheEntry? {
+    let directory = try openDirectory(of: key)
+    let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
+    guard try isOwn(record), let found = try Recovery.header(of: record), found.header.key == key
+    else { return nil }
+    var header = found.header
+    let data = try SystemCalls.openFile(header.dataName, in: directory.rawValue)
+    guard try isOwn(data) else { return nil }
+    removeFiles(in: directory, keeping: header.dataName)
+
+    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
+    let recovery = try Recovery(
+      log: log, header: header, data: data, uncommitted: uncommitted)
+    var position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
+    var sequence = recovery.recordCount
+    var isReadOnly = false
+    if recovery.needsRewrite {
+      let salt = UInt64.random(in: .min ... .max)
+      do throws(ErrorNumber) {
+        guard
+          let file = try recovery.rewrite(
+            log: log, header: header, salt: salt, in: directory)
+        else { return nil }
+        header.salt = salt
+        position = file.position
+        sequence = file.sequence
+      } catch {
+        // Reading is safe on a read-only file system, but nothing must ever be appended: a COMMIT
+        // could cover what was refuted.
+        guard error.rawValue == EROFS else { throw error }
+        isReadOnly = true
+      }
+    }
+    try? SystemCalls.touch(directory.rawValue)
+    header.version.completeLength =
+      recovery.summary.completeLength ?? header.version.completeLength
+    let entry = CacheEntry(
+      directory: self, header: header, extents: recovery.extents,
+      fetchedByteCount: recovery.summary.fetchedByteCount,
+      uncommittedByteCount: recovery.uncommittedByteCount, data: data, record: nil,
+      position: position, sequence: sequence)
+    if isReadOnly { endRecording(of: key) }
+    return entry
+  }
+
+  /// Creates the entry of `key`, empty; what was there is replaced in one step.
+  ///
+  /// Descriptors of the old data file stay readable; its blocks are freed when they are closed.
+  /// Waits for the disk two to four times (the record, its directory and those that had to be
+  /// made): some milliseconds, so not for a thread that others wait for.
+  ///
+  /// - Parameters:
+  ///   - key: what to file the entry under.
+  ///   - version: the version whose bytes it will hold.
+  ///   - source: the URL without credentials, for people; cut at 2,048 bytes.
+  /// - Returns: the entry, without any extent.
+  /// - Throws: ``CacheError/Code/invalidArgument`` for a version whose fields are longer than a
+  ///   header may be (512 KiB); otherwise what the file system says.
+  public func createEntry(
+    _ key: CacheKey, version: ContentVersion, source: String
+  ) throws(CacheError) -> CacheEntry {
+    let header = RecordHeader(
+      salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
+      version: version, source: source)
+    guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
+      throw CacheError(code: .invalidArgument, path: path(of: key))
+    }
+    endRecording(of: key)
+    let directory = try makeDirectory(of: key)
+    let entry: CacheEntry
+    do throws(ErrorNumber) {
+      let data = try SystemCalls.createFile(header.dataName, in: directory.rawValue)
+      do throws(ErrorNumber) {
+        let file = try RecordFile.replace(
+          header: encoded, salt: header.salt, in: directory)
+        entry = CacheEntry(
+          directory: self, header: header, extents: ExtentSet(), fetchedByteCount: 0,
+          uncommittedByteCount: 0, data: data, record: file.descriptor,
+          position: file.position, sequence: file.sequence)
+      } catch {
+        try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
+        throw error
+      }
+    } catch {
+      throw CacheError(error, path: path(of: key))
+    }
+    let freed = removeFiles(in: directory, keeping: header.dataName)
+    noteFreed(freed)
+    return entry
+  }
+
+  /// Removes the entry of `key`, if there is one.
+  ///
+  /// Its open descriptors stay readable.
+  public func removeEntry(_ key: CacheKey) {
+    noteFreed(deleteFiles(of: key))
+  }
+
+  /// Marks the entry of `key` as used now, for the order of eviction.
+  public func touch(_ key: CacheKey) {
+    guard let directory = try? openDirectory(of: key) else { return }
+    try? SystemCalls.touch(directory.rawValue)
+  }
+
+  // MARK: Recordings
+
+  /// Gives the right to record under `key` to a new entry object.
+  func beginRecording(of key: CacheKey) -> Recording {
+    let recording = Recording()
+    state.withLock { state in
+      state.recordings[key]?.end()
+      state.recordings[key] = recording
+    }
+    return recording
+  }
+
+  /// Lets the object that records under `key`, if there is one, record no more.
+  func endRecording(of key: CacheKey) {
+    state.withLock { $0.recordings.removeValue(forKey: key)?.end() }
+  }
+
+  /// Forgets the recording of an entry object that ends.
+  func endRecording(_ recording: Recording, of key: CacheKey) {
+    state.withLock { state in
+      if state.recordings[key] === recording { state.recordings[key] = nil }
+    }
+  }
+
+  /// Opens the record file of `key` for appending; nil where it is gone or another's.
+  func openRecord(of key: CacheKey, salt: UInt64) throws(CacheError) -> Descriptor? {
+    do throws(ErrorNumber) {
+      let directory = try openDirectory(of: key)
+      let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
+      let isSame = try Recovery.header(of: record)?.header.salt == salt
+      return isSame ? record : nil
+    } catch {
+      if error.rawValue == ENOENT { return nil }
+      throw CacheError(error, path: path(of: key))
+    }
+  }
+
+  // MARK: Files
+
+  /// The path of an entry's directory, for people.
+  func path(of key: CacheKey) -> String {
+    [path, Self.versionName, Self.filesName, key.prefixName, key.restName]
+      .joined(separator: "/")
+  }
+
+  func openDirectory(of key: CacheKey) throws(ErrorNumber) -> Descriptor {
+    let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
+    return try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+  }
+
+  private func makeDirectory(of key: CacheKey) throws(CacheError) -> Descriptor {
+    let path = path(of: key)
+    let prefix = try PrivateDirectory.open(key.prefixName, creatingIn: files, path: path)
+    return try PrivateDirectory.open(key.restName, creatingIn: prefix, path: path)
+  }
+
+  /// Whether an open file is one that the cache may have written; tightens its mode to 0600.
+  private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
+    let status = try SystemCalls.status(file.rawValue)
+    guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID else { return false }
+    if status.permissions & 0o077 != 0 {
+      try SystemCalls.setPermissions(file.rawValue, to: 0o600)
+    }
+    return true
+  }
+}

@@ -1,0 +1,258 @@
+public import HTTPTransferCore
+import Synchronization
+
+/// The cached bytes of one version of a remote file: a sparse data file and the record of what of
+/// it is present.
+///
+/// Threads: ``store(_:at:)``, ``recordCompleteLength(_:)``, ``appendCommit(_:fetchedByteCount:)``
+/// and ``releaseRecord()`` belong to the writer: one thread at a time, which the caller sees to.
+/// Everything else may be called from any thread at any time, also while the writer works.
+///
+/// A checkpoint has three steps, so that the writer never waits for the disk:
+/// ```swift
+/// let checkpoint = try entry.syncData()                          // any thread
+/// try entry.appendCommit(checkpoint, fetchedByteCount: fetched)  // the writer
+/// try entry.syncRecord()                                         // any thread
+/// ```
+///
+/// An entry that has been replaced, removed, evicted or opened again goes on: its descriptor stays
+/// readable and ``store(_:at:)`` writes, but nothing is recorded any more.
+///
+/// Lock order: `state` is a leaf; nothing is called while it is held.
+public final class CacheEntry: Sendable {
+  /// What the entry is filed under.
+  public let key: CacheKey
+
+  /// The version that the bytes belong to, as recorded when the entry was opened or created; the
+  /// complete length is the one recorded last.
+  public let recoveredVersion: ContentVersion
+
+  /// The extents that were present when the entry was opened.
+  public let recoveredExtents: ExtentSet
+
+  /// The number of body bytes fetched for this entry before it was opened: the last commit's
+  /// figure and the bytes stored since.
+  public let recoveredFetchedByteCount: Int64
+
+  private let directory: CacheDirectory
+  private let recording: Recording
+  private let data: Descriptor
+  private let salt: UInt64
+  private let state: Mutex<State>
+
+  /// Where the writer stands.
+  private struct State {
+    /// The record file, while it is open.
+    var record: Descriptor?
+    /// Where the next record goes.
+    var position: Int64
+    /// The number of the record written last.
+    var sequence: UInt64
+    /// The bytes stored through this object, and those found uncommitted when it was opened.
+    var storedByteCount: Int64
+    /// Those of `storedByteCount` that a COMMIT covers.
+    var committedByteCount: Int64 = 0
+    /// The `errno` of the first `fdatasync` of the data file that failed.
+    var failedSync: ErrorNumber?
+  }
+
+  /// Takes over the files of an entry.
+  ///
+  /// `record` is the record file, if it is open already; `position`, where its next record goes;
+  /// `sequence`, the number of its last record.
+  init(
+    directory: CacheDirectory, header: RecordHeader, extents: ExtentSet,
+    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, record: Descriptor?,
+    position: Int64, sequence: UInt64
+  ) {
+    self.directory = directory
+    self.data = data
+    key = header.key
+    recording = directory.beginRecording(of: header.key)
+    salt = header.salt
+    recoveredVersion = header.version
+    recoveredExtents = extents
+    recoveredFetchedByteCount = fetchedByteCount
+    state = Mutex(
+      State(
+        record: record, position: position, sequence: sequence,
+        storedByteCount: uncommittedByteCount))
+  }
+
+  /// The descriptor of the data file, for reading.
+  ///
+  /// Valid while the object lives; closed by its `deinit`.
+  public var dataDescriptor: CInt { data.rawValue }
+
+  /// The bytes stored that no commit covers yet: what a power loss would put at risk.
+  public var uncommittedByteCount: Int64 {
+    state.withLock { $0.storedByteCount - $0.committedByteCount }
+  }
+
+  // MARK: The writer
+
+  /// Writes `bytes` to the data file at `offset`, then records the extent.
+  ///
+  /// When this returns, the bytes survive the death of the process; they survive a loss of power
+  /// after the next commit, or if their hash proves them right. The bytes must belong to
+  /// ``recoveredVersion``. Nothing is allocated.
+  ///
+  /// - Parameters:
+  ///   - bytes: what to store.
+  ///   - offset: the place of the first byte in the remote file, 0 or more.
+  /// - Throws: what the file system says, ``CacheError/Code/syncFailed`` after a failed sync. The
+  ///   extent then is not recorded; the entry can still be used.
+  public func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+    guard !bytes.isEmpty else { return }
+    let byteCount = Int64(bytes.count)
+    guard offset >= 0, !offset.addingReportingOverflow(byteCount).overflow else {
+      throw CacheError(code: .invalidArgument, path: path)
+    }
+    try checkSync()
+    do throws(ErrorNumber) {
+      // Data first, then the record that claims it.
+      try SystemCalls.write(data.rawValue, bytes, at: offset)
+    } catch {
+      throw CacheError(error, path: path)
+    }
+    let extent = LogRecord.extent(
+      offset: offset, byteCount: byteCount, contentHash: ContentHash.hash(bytes))
+    if try append(extent, storedByteCount: byteCount) {
+      directory.noteStored(byteCount)
+    }
+  }
+
+  /// Records the complete length, where it was unknown when the entry was created.
+  ///
+  /// - Parameter length: the number of bytes of the whole remote file, 0 or more.
+  /// - Throws: as ``store(_:at:)``.
+  public func recordCompleteLength(_ length: Int64) throws(CacheError) {
+    guard length >= 0 else { throw CacheError(code: .invalidArgument, path: path) }
+    try checkSync()
+    _ = try append(.completeLength(length))
+  }
+
+  /// Records that what `checkpoint` covers is on the disk.
+  ///
+  /// - Parameters:
+  ///   - checkpoint: what ``syncData()`` of this same object returned.
+  ///   - fetchedByteCount: the body bytes that have travelled for this entry in total, 0 or more.
+  /// - Throws: as ``store(_:at:)``.
+  public func appendCommit(
+    _ checkpoint: Checkpoint, fetchedByteCount: Int64
+  ) throws(CacheError) {
+    guard fetchedByteCount >= 0, checkpoint.entry == ObjectIdentifier(self) else {
+      throw CacheError(code: .invalidArgument, path: path)
+    }
+    try checkSync()
+    let commit = LogRecord.commit(
+      fetchedByteCount: fetchedByteCount, coveredSequence: checkpoint.sequence)
+    guard try append(commit) else { return }
+    state.withLock {
+      $0.committedByteCount = max($0.committedByteCount, checkpoint.storedByteCount)
+    }
+  }
+
+  /// Closes the record file until something is recorded again, so that an idle entry holds one
+  /// descriptor only.
+  public func releaseRecord() {
+    // The descriptor is closed after the lock is released.
+    let released = state.withLock { state in
+      defer { state.record = nil }
+      return state.record
+    }
+    _ = consume released
+  }
+
+  // MARK: Any thread
+
+  /// Waits until all bytes stored before this call are on the disk (`fdatasync(2)`).
+  ///
+  /// A failure is final for this object: every later call of the writer throws
+  /// ``CacheError/Code/syncFailed``, because the kernel may have dropped what it could not write.
+  /// Release the object and open the entry with ``UncommittedExtents/discard``, or replace it.
+  public func syncData() throws(CacheError) -> Checkpoint {
+    try checkSync()
+    let checkpoint = state.withLock {
+      Checkpoint(
+        entry: ObjectIdentifier(self), sequence: $0.sequence, storedByteCount: $0.storedByteCount)
+    }
+    do throws(ErrorNumber) {
+      try SystemCalls.syncData(data.rawValue)
+    } catch {
+      state.withLock { if $0.failedSync == nil { $0.failedSync = error } }
+      throw CacheError(code: .syncFailed, path: path, errno: error.rawValue)
+    }
+    return checkpoint
+  }
+
+  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
+  public func syncRecord() throws(CacheError) {
+    guard !recording.isEnded else { return }
+    // Opened for this call alone where the writer has released it: an idle entry stays idle.
+    var open = state.withLock { $0.record }
+    if open == nil { open = try directory.openRecord(of: key, salt: salt) }
+    guard let record = open else { return }
+    do throws(ErrorNumber) {
+      try SystemCalls.syncData(record.rawValue)
+    } catch {
+      // A lost COMMIT loses no byte: what it covered is verified at the next opening.
+      throw CacheError(error, path: path)
+    }
+  }
+
+  // MARK: The record
+
+  private var path: String { directory.path(of: key) }
+
+  private func checkSync() throws(CacheError) {
+    guard let failure = state.withLock({ $0.failedSync }) else { return }
+    throw CacheError(code: .syncFailed, path: path, errno: failure.rawValue)
+  }
+
+  /// Appends a record; false where the recording has ended and nothing was written.
+  private func append(
+    _ record: LogRecord, storedByteCount: Int64 = 0
+  ) throws(CacheError) -> Bool {
+    guard let descriptor = try openRecord() else { return false }
+    let (position, sequence) = state.withLock { ($0.position, $0.sequence + 1) }
+    let words = record.encoded(sequence: sequence, salt: salt)
+    do throws(ErrorNumber) {
+      // Where this fails half-way, the next record goes to the same place.
+      try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
+        try SystemCalls.write(descriptor.rawValue, bytes, at: position)
+      }
+    } catch {
+      throw CacheError(error, path: path)
+    }
+    state.withLock {
+      $0.position = position + Int64(LogRecord.byteCount)
+      $0.sequence = sequence
+      $0.storedByteCount += storedByteCount
+    }
+    return true
+  }
+
+  /// The record file, opened if it is not; nil where the recording has ended.
+  private func openRecord() throws(CacheError) -> Descriptor? {
+    if recording.isEnded {
+      releaseRecord()
+      return nil
+    }
+    if let open = state.withLock({ $0.record }) { return open }
+    guard let opened = try directory.openRecord(of: key, salt: salt) else {
+      // The files were taken away from outside: go on as after a removal.
+      recording.end()
+      return nil
+    }
+    return state.withLock { state in
+      if let other = state.record { return other }
+      state.record = opened
+      return opened
+    }
+  }
+
+  deinit {
+    directory.endRecording(recording, of: key)
+  }
+}

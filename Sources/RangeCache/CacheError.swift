@@ -1,0 +1,102 @@
+import Glibc
+
+/// A failure of the cache: what went wrong, where, and what to do.
+public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The kind of a failure, for decisions.
+  public enum Code: Hashable, Sendable {
+    /// Another mount holds the cache directory; its process identifier where it could be read.
+    case inUse(pid: Int32?)
+    /// The directory cannot be trusted with private data.
+    case unsafeDirectory(UnsafeDirectoryReason)
+    /// The disk or the user's quota is full (`ENOSPC`, `EDQUOT`), or a limit of the size of a file
+    /// is reached (`EFBIG`). Evict, or serve without caching.
+    case noSpace
+    /// The file system is mounted read-only (`EROFS`).
+    case readOnly
+    /// The process may not do this (`EACCES`, `EPERM`).
+    case permissionDenied
+    /// The process or the system has no descriptor left (`EMFILE`, `ENFILE`).
+    case descriptorLimit
+    /// An argument out of bounds: a negative offset or length, or a version too long to record.
+    case invalidArgument
+    /// An earlier `fdatasync` of this entry failed: what was not committed may be lost. Open the
+    /// entry again with ``UncommittedExtents/discard``.
+    case syncFailed
+    /// Any other failure of the file system.
+    case io
+  }
+
+  /// Why a directory cannot be used.
+  public enum UnsafeDirectoryReason: Hashable, Sendable {
+    case symbolicLink
+    case notADirectory
+    case foreignOwner(uid: UInt32)
+    /// Others may read it and it holds files that are not a cache's: it is not tightened, since
+    /// it may be someone's home or `/tmp`.
+    case holdsOtherFiles
+  }
+
+  public let code: Code
+
+  /// The file or directory that the failed operation worked on.
+  public let path: String
+
+  /// The `errno` of the failed call; 0 where no call failed.
+  public let errno: CInt
+
+  init(code: Code, path: String, errno: CInt = 0) {
+    self.code = code
+    self.path = path
+    self.errno = errno
+  }
+
+  init(_ number: ErrorNumber, path: String) {
+    let code: Code =
+      switch number.rawValue {
+      case ENOSPC, EDQUOT, EFBIG: .noSpace
+      case EROFS: .readOnly
+      case EACCES, EPERM: .permissionDenied
+      case EMFILE, ENFILE: .descriptorLimit
+      default: .io
+      }
+    self.init(code: code, path: path, errno: number.rawValue)
+  }
+
+  /// One line: the path, what is wrong, what to do.
+  public var description: String {
+    "\(path): \(explanation)"
+  }
+
+  private var explanation: String {
+    switch code {
+    case .inUse(let pid):
+      "the cache is in use by " + (pid.map { "process \($0)" } ?? "another process")
+        + "; unmount it or choose another cache directory"
+    case .unsafeDirectory(.symbolicLink):
+      "the cache directory is a symbolic link; name the directory that it points to"
+    case .unsafeDirectory(.notADirectory):
+      "not a directory; choose another cache directory"
+    case .unsafeDirectory(.foreignOwner(let uid)):
+      "owned by user \(uid), not by user \(SystemCalls.effectiveUserID);"
+        + " choose a cache directory of your own"
+    case .unsafeDirectory(.holdsOtherFiles):
+      "open to other users and in use for other files; choose an empty cache directory"
+    case .noSpace:
+      "no space for the cache (\(systemText)); free some or choose a smaller cache size"
+    case .readOnly:
+      "the file system is read-only; choose another cache directory"
+    case .permissionDenied:
+      "no permission (\(systemText)); choose a cache directory that you can write"
+    case .descriptorLimit:
+      "too many open files (\(systemText)); raise the limit with ulimit -n"
+    case .invalidArgument:
+      "a length or an offset is out of bounds; report this as a bug"
+    case .syncFailed:
+      "the disk failed to store the cache (\(systemText)); check the disk"
+    case .io:
+      "\(systemText); check the disk or choose another cache directory"
+    }
+  }
+
+  private var systemText: String { SystemCalls.text(of: self.errno) }
+}

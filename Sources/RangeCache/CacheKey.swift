@@ -1,0 +1,65 @@
+import CCrypto
+
+/// The identity of a cache entry: the SHA-256 of a text that names a remote file.
+///
+/// Hashing makes every text a safe file name and keeps secrets of a URL out of the file system.
+public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
+  /// The number of bytes of the digest.
+  static let byteCount = 32
+
+  /// The digest.
+  let bytes: [UInt8]
+
+  /// The key of `text`, hashed as UTF-8.
+  public init(_ text: String) {
+    var digest = [UInt8](repeating: 0, count: Self.byteCount)
+    var digestByteCount: UInt32 = 0
+    let input = Array(text.utf8)
+    let status = EVP_Digest(input, input.count, &digest, &digestByteCount, EVP_sha256(), nil)
+    precondition(
+      status == 1 && digestByteCount == Self.byteCount, "libcrypto offers no SHA-256")
+    bytes = digest
+  }
+
+  /// The key of a digest as recorded: 32 bytes.
+  init(digest: [UInt8]) {
+    bytes = digest
+  }
+
+  /// The key whose names in the cache are `prefix` and `rest`; nil unless they are such names.
+  init?(prefix: String, rest: String) {
+    let digits = Array(prefix.utf8) + Array(rest.utf8)
+    guard prefix.utf8.count == 2, digits.count == 2 * Self.byteCount else { return nil }
+    var bytes: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let high = Self.value(ofDigit: digits[index]),
+        let low = Self.value(ofDigit: digits[index + 1])
+      else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    self.bytes = bytes
+  }
+
+  /// The digest as 64 lower-case hexadecimal digits.
+  public var hex: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  public var description: String { hex }
+
+  /// The name of the directory that groups the keys with the same first byte.
+  var prefixName: String { String(hex.prefix(2)) }
+
+  /// The name of the entry's own directory within that one.
+  var restName: String { String(hex.dropFirst(2)) }
+
+  private static func value(ofDigit digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    default: nil
+    }
+  }
+}

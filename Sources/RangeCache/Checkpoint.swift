@@ -1,0 +1,10 @@
+/// Proof that everything stored up to some moment is on the disk: what
+/// ``CacheEntry/syncData()`` returns and ``CacheEntry/appendCommit(_:fetchedByteCount:)`` needs.
+public struct Checkpoint: Sendable {
+  /// The entry that it belongs to.
+  let entry: ObjectIdentifier
+  /// The number of the last record whose bytes are on the disk.
+  let sequence: UInt64
+  /// The bytes stored by this object up to that record.
+  let storedByteCount: Int64
+}

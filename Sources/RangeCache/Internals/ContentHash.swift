@@ -1,0 +1,42 @@
+import CXXHash
+
+/// XXH3-64, the checksum of records and of stored bytes: it finds damage, not malice.
+enum ContentHash {
+  /// The hash of `bytes`.
+  ///
+  /// Compiled in and allocation-free: it runs on every byte that is stored.
+  @inline(__always)
+  static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    XXH_INLINE_XXH3_64bits(bytes.baseAddress, bytes.count)
+  }
+
+  /// The hash of `bytes` under `seed`.
+  @inline(__always)
+  static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+    XXH_INLINE_XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, seed)
+  }
+}
+
+/// The hash of bytes that arrive in pieces.
+struct StreamingHash: ~Copyable {
+  private let state: OpaquePointer?
+
+  init() {
+    state = XXH_INLINE_XXH3_createState()
+    if let state { _ = XXH_INLINE_XXH3_64bits_reset(state) }
+  }
+
+  deinit {
+    if let state { _ = XXH_INLINE_XXH3_freeState(state) }
+  }
+
+  mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    guard let state else { return }
+    _ = XXH_INLINE_XXH3_64bits_update(state, bytes.baseAddress, bytes.count)
+  }
+
+  /// The hash of all bytes so far; nil where no memory could be had.
+  var value: UInt64? {
+    state.map { XXH_INLINE_XXH3_64bits_digest($0) }
+  }
+}

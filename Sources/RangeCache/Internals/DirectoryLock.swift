@@ -1,0 +1,46 @@
+/// The lock on a cache directory: one process at a time (`flock(2)`).
+///
+/// The locked file names the process. The kernel releases the lock when the process dies, however it
+/// dies.
+struct DirectoryLock: ~Copyable {
+  static let name = "lock"
+
+  private let file: Descriptor
+
+  /// Takes the lock, or says who holds it.
+  ///
+  /// - Parameters:
+  ///   - directory: the cache directory.
+  ///   - path: its path, for errors.
+  /// - Throws: ``CacheError/Code/inUse(pid:)`` where another descriptor holds the lock.
+  init(in directory: Descriptor, path: String) throws(CacheError) {
+    let heldBy: Int32?
+    do throws(ErrorNumber) {
+      let file = try SystemCalls.openOrCreateFile(Self.name, in: directory.rawValue)
+      if try SystemCalls.lockExclusively(file.rawValue) {
+        try SystemCalls.truncate(file.rawValue, to: 0)
+        try SystemCalls.write(
+          file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
+        self.file = file
+        return
+      }
+      heldBy = Self.processID(in: file)
+    } catch {
+      throw CacheError(error, path: path + "/" + Self.name)
+    }
+    throw CacheError(code: .inUse(pid: heldBy), path: path)
+  }
+
+  deinit {
+    // So that whoever meets the lock between its taking and the writing of the process identifier
+    // reads none rather than ours.
+    try? SystemCalls.truncate(file.rawValue, to: 0)
+  }
+
+  private static func processID(in file: Descriptor) -> Int32? {
+    var bytes = [UInt8](repeating: 0, count: 32)
+    let count = (try? SystemCalls.read(file.rawValue, into: &bytes, at: 0)) ?? 0
+    let digits = bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") }
+    return Int32(String(decoding: digits, as: UTF8.self))
+  }
+}

@@ -1,0 +1,33 @@
+/// Compares stored bytes with the hash that their record claims.
+struct ExtentVerifier {
+  let data: Descriptor
+  /// Empty until it is needed: most entries open without any extent to verify.
+  private var buffer: [UInt8] = []
+  private static let bufferByteCount = 256 << 10
+
+  init(data: Descriptor) {
+    self.data = data
+  }
+
+  /// Whether the bytes `offset ..< offset + byteCount` can be read and hash to `contentHash`.
+  mutating func matches(offset: Int64, byteCount: Int64, contentHash: UInt64) -> Bool {
+    if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: Self.bufferByteCount) }
+    var hash = StreamingHash()
+    var done: Int64 = 0
+    while done < byteCount {
+      let wanted = Int(min(Int64(buffer.count), byteCount - done))
+      let isRead = buffer.withUnsafeMutableBytes { bytes in
+        let piece = UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted])
+        // What the disk cannot read is absent: the caller fetches it again.
+        guard
+          (try? SystemCalls.read(data.rawValue, into: piece, at: offset + done)) == wanted
+        else { return false }
+        hash.update(UnsafeRawBufferPointer(piece))
+        return true
+      }
+      guard isRead else { return false }
+      done += Int64(wanted)
+    }
+    return hash.value == contentHash
+  }
+}

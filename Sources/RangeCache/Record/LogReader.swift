@@ -1,0 +1,45 @@
+/// Reads the log of a record file from its first record to the first that is not valid.
+///
+/// Reads by large blocks and keeps one of them: the memory needed does not grow with the log.
+struct LogReader {
+  /// A whole number of records, near the size at which reading is fastest.
+  private static let blockRecordCount = 4096
+
+  let descriptor: Descriptor
+  /// Where the log starts: the size of the header.
+  let start: Int64
+  let salt: UInt64
+
+  /// Reads the log; calls `body` with each valid record and its sequence number, in order.
+  ///
+  /// - Parameter body: what to do with a record.
+  /// - Returns: the number of valid records, and whether the file ends right after the last.
+  /// - Throws: what reading or `body` throws.
+  func read(
+    _ body: (UInt64, LogRecord) throws(ErrorNumber) -> Void
+  ) throws(ErrorNumber) -> (recordCount: UInt64, endsClean: Bool) {
+    // One byte more than a short log holds, so that its end shows in the first read.
+    let logByteCount = max(0, try SystemCalls.status(descriptor.rawValue).byteCount - start)
+    let blockByteCount = Int64(Self.blockRecordCount * LogRecord.byteCount)
+    var block = [UInt8](repeating: 0, count: Int(min(logByteCount + 1, blockByteCount)))
+    var recordCount: UInt64 = 0
+    var offset = start
+    while true {
+      let filled = try SystemCalls.read(descriptor.rawValue, into: &block, at: offset)
+      var used = 0
+      while filled - used >= LogRecord.byteCount {
+        let record = block.withUnsafeBytes { bytes in
+          LogRecord(
+            UnsafeRawBufferPointer(rebasing: bytes[used..<(used + LogRecord.byteCount)]),
+            sequence: recordCount + 1, salt: salt)
+        }
+        guard let record else { return (recordCount, false) }
+        recordCount += 1
+        used += LogRecord.byteCount
+        try body(recordCount, record)
+      }
+      if filled < block.count { return (recordCount, used == filled) }
+      offset += Int64(filled)
+    }
+  }
+}

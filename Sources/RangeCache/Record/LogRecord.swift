@@ -1,0 +1,80 @@
+/// One claim in a record file's log.
+///
+/// Claims only add: any prefix of a log is true by itself.
+enum LogRecord: Equatable {
+  /// Bytes `offset ..< offset + byteCount` of the data file hold what hashes to `contentHash`.
+  case extent(offset: Int64, byteCount: Int64, contentHash: UInt64)
+
+  /// Every extent up to the record `coveredSequence` is on the disk, not in its caches only.
+  /// `fetchedByteCount`: body bytes that travelled for this entry so far.
+  case commit(fetchedByteCount: Int64, coveredSequence: UInt64)
+
+  /// The complete length has become known, or is another than recorded before.
+  case completeLength(Int64)
+
+  /// Every record has the same size, so that its place follows from its sequence number.
+  static let byteCount = 48
+
+  private enum Kind: UInt64 {
+    case extent = 1
+    case commit = 2
+    case completeLength = 3
+  }
+
+  /// A record as stored: six 64-bit words, the first of them the checksum of the others.
+  typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
+
+  /// The record as stored.
+  func encoded(sequence: UInt64, salt: UInt64) -> Words {
+    let kind: Kind
+    let payload: (UInt64, UInt64, UInt64)
+    switch self {
+    case .extent(let offset, let byteCount, let contentHash):
+      kind = .extent
+      payload = (UInt64(bitPattern: offset), UInt64(bitPattern: byteCount), contentHash)
+    case .commit(let fetchedByteCount, let coveredSequence):
+      kind = .commit
+      payload = (UInt64(bitPattern: fetchedByteCount), coveredSequence, 0)
+    case .completeLength(let length):
+      kind = .completeLength
+      payload = (UInt64(bitPattern: length), 0, 0)
+    }
+    var words: Words = (
+      0, sequence.littleEndian, kind.rawValue.littleEndian, payload.0.littleEndian,
+      payload.1.littleEndian, payload.2.littleEndian
+    )
+    words.0 = withUnsafeBytes(of: words) { Self.checksum($0, salt: salt) }.littleEndian
+    return words
+  }
+
+  /// Reads the record at `bytes` (``byteCount`` of them), which must have the number `sequence`;
+  /// nil where it is damaged, out of order or contradicts itself.
+  init?(_ bytes: UnsafeRawBufferPointer, sequence: UInt64, salt: UInt64) {
+    guard bytes.count == Self.byteCount,
+      bytes.integer(at: 0, as: UInt64.self) == Self.checksum(bytes, salt: salt),
+      bytes.integer(at: 8, as: UInt64.self) == sequence,
+      let kind = Kind(rawValue: bytes.integer(at: 16, as: UInt64.self))
+    else { return nil }
+    let first = bytes.integer(at: 24, as: Int64.self)
+    // A negative offset, byte count or length is never written.
+    guard first >= 0 else { return nil }
+    switch kind {
+    case .extent:
+      let byteCount = bytes.integer(at: 32, as: Int64.self)
+      guard byteCount > 0, !first.addingReportingOverflow(byteCount).overflow else { return nil }
+      self = .extent(
+        offset: first, byteCount: byteCount,
+        contentHash: bytes.integer(at: 40, as: UInt64.self))
+    case .commit:
+      let coveredSequence = bytes.integer(at: 32, as: UInt64.self)
+      guard coveredSequence < sequence else { return nil }
+      self = .commit(fetchedByteCount: first, coveredSequence: coveredSequence)
+    case .completeLength:
+      self = .completeLength(first)
+    }
+  }
+
+  private static func checksum(_ bytes: UnsafeRawBufferPointer, salt: UInt64) -> UInt64 {
+    ContentHash.hash(UnsafeRawBufferPointer(rebasing: bytes[8...]), seed: salt)
+  }
+}

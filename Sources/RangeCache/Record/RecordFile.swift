@@ -1,0 +1,73 @@
+/// Creates record files: written under a temporary name, synced, then renamed into place, so that
+/// at any moment the name `record` stands for a whole file.
+struct RecordFile {
+  /// The name of an entry's record file.
+  static let name = "record"
+
+  /// The start of the name of a record file that is being written.
+  static let temporaryPrefix = "record-"
+
+  /// The start of the names of data files.
+  static let dataPrefix = "data-"
+
+  let descriptor: Descriptor
+  /// Where the next record goes.
+  private(set) var position: Int64
+  /// The number of the record written last.
+  private(set) var sequence: UInt64 = 0
+
+  private let salt: UInt64
+  private var pending: [UInt8]
+  private static let flushByteCount = 256 << 10
+
+  private init(descriptor: Descriptor, salt: UInt64, header: [UInt8]) {
+    self.descriptor = descriptor
+    self.salt = salt
+    position = 0
+    pending = header
+  }
+
+  /// Makes a new record file the entry's record, in one step, and returns it.
+  ///
+  /// - Parameters:
+  ///   - header: the encoded header.
+  ///   - salt: the salt in that header.
+  ///   - directory: the entry's directory.
+  ///   - fill: appends the first records.
+  /// - Returns: the file, open for more.
+  /// - Throws: the failed call's error; the old record then is in place, or the new one as a whole.
+  static func replace(
+    header: [UInt8], salt: UInt64, in directory: Descriptor,
+    fill: (inout RecordFile) throws(ErrorNumber) -> Void = { _ in }
+  ) throws(ErrorNumber) -> RecordFile {
+    let temporaryName = temporaryPrefix + salt.hex16
+    let descriptor = try SystemCalls.createFile(temporaryName, in: directory.rawValue)
+    do throws(ErrorNumber) {
+      var file = RecordFile(descriptor: descriptor, salt: salt, header: header)
+      try fill(&file)
+      try file.flush()
+      try SystemCalls.sync(descriptor.rawValue)
+      try SystemCalls.rename(temporaryName, to: name, in: directory.rawValue)
+      try SystemCalls.sync(directory.rawValue)
+      return file
+    } catch {
+      // Without effect where the rename was done: the record then is whole, if not yet durable.
+      try? SystemCalls.unlink(temporaryName, in: directory.rawValue)
+      throw error
+    }
+  }
+
+  /// Appends a record.
+  mutating func append(_ record: LogRecord) throws(ErrorNumber) {
+    sequence += 1
+    let words = record.encoded(sequence: sequence, salt: salt)
+    withUnsafeBytes(of: words) { pending.append(contentsOf: $0) }
+    if pending.count >= Self.flushByteCount { try flush() }
+  }
+
+  private mutating func flush() throws(ErrorNumber) {
+    try SystemCalls.write(descriptor.rawValue, pending, at: position)
+    position += Int64(pending.count)
+    pending.removeAll(keepingCapacity: true)
+  }
+}

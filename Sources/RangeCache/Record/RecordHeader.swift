@@ -1,0 +1,168 @@
+import HTTPTransferCore
+
+/// The head of a record file: whose bytes the data file holds, and of which version.
+///
+/// The layout is given in `docs/CACHE-FORMAT.md`.
+struct RecordHeader: Equatable {
+  static let magic = Array("httpfsRC".utf8)
+
+  /// The only version of the format that this code writes and reads.
+  ///
+  /// Entries of another version live under another directory (`v2`, …).
+  static let formatVersion: UInt32 = 1
+
+  /// The bytes before the first field.
+  static let prefixByteCount = 64
+
+  /// The least a header can hold: the prefix and the checksum.
+  static let minimumByteCount = prefixByteCount + 8
+
+  /// More than servers may send in all fields together (256 KiB): a longer header is damage.
+  static let maximumByteCount = 512 << 10
+
+  /// The source is for people only: a long one is cut.
+  static let maximumSourceByteCount = 2048
+
+  /// Seeds every checksum of this file, so that no block of an older file passes for one of it.
+  var salt: UInt64
+
+  /// Names the data file.
+  var dataID: UInt64
+
+  /// The SHA-256 that the entry is filed under.
+  var key: CacheKey
+
+  var version: ContentVersion
+
+  /// Where the bytes came from, without credentials; informational.
+  var source: String
+
+  /// The name of the data file in the entry's directory.
+  var dataName: String { "data-" + dataID.hex16 }
+
+  /// The types of the fields that follow the prefix.
+  private enum Field: UInt16 {
+    case strongEntityTag = 1
+    case weakEntityTag = 2
+    case lastModified = 3
+    case completeLength = 4
+    case contentCoding = 5
+    case source = 6
+  }
+
+  // MARK: Encoding
+
+  /// The header as stored; nil where its fields are longer than a header may be.
+  func encoded() -> [UInt8]? {
+    var fields: [UInt8] = []
+    func append(_ field: Field, _ value: some Collection<UInt8>) {
+      fields.append(littleEndian: field.rawValue)
+      fields.append(littleEndian: UInt16(0))
+      fields.append(littleEndian: UInt32(clamping: value.count))
+      fields.append(contentsOf: value)
+    }
+    if let tag = version.entityTag {
+      append(tag.isWeak ? .weakEntityTag : .strongEntityTag, tag.opaque.utf8)
+    }
+    if let date = version.lastModified { append(.lastModified, date.utf8) }
+    if let length = version.completeLength {
+      var value: [UInt8] = []
+      value.append(littleEndian: length)
+      append(.completeLength, value)
+    }
+    if let coding = version.contentCoding { append(.contentCoding, coding.utf8) }
+    append(.source, cutSource.utf8)
+
+    let byteCount = Self.minimumByteCount + fields.count
+    guard byteCount <= Self.maximumByteCount else { return nil }
+    var bytes = Self.magic
+    bytes.reserveCapacity(byteCount)
+    bytes.append(littleEndian: Self.formatVersion)
+    bytes.append(littleEndian: UInt32(byteCount))
+    bytes.append(littleEndian: salt)
+    bytes.append(littleEndian: dataID)
+    bytes.append(contentsOf: key.bytes)
+    bytes.append(contentsOf: fields)
+    bytes.append(littleEndian: bytes.withUnsafeBytes { ContentHash.hash($0, seed: salt) })
+    return bytes
+  }
+
+  /// The source, cut between two characters.
+  private var cutSource: String {
+    var cut = source
+    while cut.utf8.count > Self.maximumSourceByteCount { cut.removeLast() }
+    return cut
+  }
+
+  // MARK: Decoding
+
+  /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
+  /// more); nil where that is no header of this format version.
+  static func byteCount(ofHeaderStartingWith prefix: UnsafeRawBufferPointer) -> Int? {
+    guard prefix.count >= prefixByteCount, prefix.starts(with: magic),
+      prefix.integer(at: 8, as: UInt32.self) == formatVersion
+    else { return nil }
+    let byteCount = Int(prefix.integer(at: 12, as: UInt32.self))
+    return (minimumByteCount...maximumByteCount).contains(byteCount) ? byteCount : nil
+  }
+
+  /// Reads a whole header; nil unless every byte of it is as it was written.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    guard Self.byteCount(ofHeaderStartingWith: bytes) == bytes.count else { return nil }
+    let salt = bytes.integer(at: 16, as: UInt64.self)
+    let end = bytes.count - 8
+    guard
+      bytes.integer(at: end, as: UInt64.self)
+        == ContentHash.hash(UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: salt)
+    else { return nil }
+    self.salt = salt
+    dataID = bytes.integer(at: 24, as: UInt64.self)
+    key = CacheKey(digest: Array(bytes[32..<Self.prefixByteCount]))
+    version = ContentVersion()
+    source = ""
+
+    var offset = Self.prefixByteCount
+    var seen: Set<UInt16> = []
+    while offset < end {
+      guard end - offset >= 8 else { return nil }
+      let type = bytes.integer(at: offset, as: UInt16.self)
+      let valueByteCount = Int(bytes.integer(at: offset + 4, as: UInt32.self))
+      offset += 8
+      guard valueByteCount <= end - offset, seen.insert(type).inserted else { return nil }
+      let value = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + valueByteCount)])
+      offset += valueByteCount
+      // A field of a type that is not known says nothing that matters here.
+      guard let field = Field(rawValue: type) else { continue }
+      guard read(field, value) else { return nil }
+    }
+  }
+
+  private mutating func read(_ field: Field, _ value: UnsafeRawBufferPointer) -> Bool {
+    if field == .completeLength {
+      guard value.count == 8 else { return false }
+      let length = value.integer(at: 0, as: Int64.self)
+      guard length >= 0 else { return false }
+      version.completeLength = length
+      return true
+    }
+    guard let text = String(validating: value, as: UTF8.self) else { return false }
+    switch field {
+    case .strongEntityTag, .weakEntityTag:
+      guard version.entityTag == nil else { return false }
+      version.entityTag = EntityTag(opaque: text, isWeak: field == .weakEntityTag)
+    case .lastModified: version.lastModified = text
+    case .contentCoding: version.contentCoding = text
+    case .source: source = text
+    case .completeLength: return false
+    }
+    return true
+  }
+
+  init(salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String) {
+    self.salt = salt
+    self.dataID = dataID
+    self.key = key
+    self.version = version
+    self.source = source
+  }
+}

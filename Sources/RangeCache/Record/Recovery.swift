@@ -1,0 +1,110 @@
+import HTTPTransferCore
+
+/// What an entry's files prove, found by reading them.
+///
+/// The rules, each of them needed for "never a wrong byte":
+/// - The log counts up to its first record that is not valid.
+/// - An extent that a COMMIT covers is believed: its bytes were on the disk before the COMMIT was
+///   written.
+/// - Any other extent is read and hashed; it counts if the hash is the recorded one. A boot
+///   identifier that has not changed would not prove that the page cache survived (the file
+///   system may have been shut down, or its disk pulled), and at most one checkpoint interval of
+///   bytes has to be read.
+/// - An extent that reaches past the end of the data file or past the complete length does not
+///   count. Holes of the data file say nothing.
+/// - If anything did not count, the record is rewritten without it before anything is appended:
+///   a later COMMIT must not cover a claim that was refuted.
+struct Recovery {
+  private(set) var extents = ExtentSet()
+  private(set) var summary = LogSummary()
+
+  /// The bytes of extents that count but that no COMMIT covers.
+  private(set) var uncommittedByteCount: Int64 = 0
+
+  /// The number of valid records.
+  private(set) var recordCount: UInt64 = 0
+
+  /// Whether the record file holds something that does not count.
+  private(set) var needsRewrite = false
+
+  /// The sequence numbers of the extents that do not count.
+  private var refuted: Set<UInt64> = []
+
+  /// Reads the header of a record file; nil where it is not one of this format, or damaged.
+  static func header(of descriptor: Descriptor) throws(ErrorNumber)
+    -> (header: RecordHeader, byteCount: Int)?
+  {
+    var bytes = [UInt8](repeating: 0, count: RecordHeader.prefixByteCount)
+    guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == bytes.count,
+      let byteCount = bytes.withUnsafeBytes({ RecordHeader.byteCount(ofHeaderStartingWith: $0) })
+    else { return nil }
+    bytes = [UInt8](repeating: 0, count: byteCount)
+    guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == byteCount,
+      let header = bytes.withUnsafeBytes({ RecordHeader($0) })
+    else { return nil }
+    return (header, byteCount)
+  }
+
+  /// Reads the log of a record file and checks it against the data file.
+  init(
+    log: LogReader, header: RecordHeader, data: Descriptor, uncommitted: UncommittedExtents
+  ) throws(ErrorNumber) {
+    // The records are gone through twice, since what comes late (a COMMIT, a complete length)
+    // decides about what came early, and a list of them all would need memory without bound.
+    var summary = LogSummary()
+    let end = try log.read { (_, record) throws(ErrorNumber) in summary.add(record) }
+    self.summary = summary
+    recordCount = end.recordCount
+    needsRewrite = !end.endsClean
+
+    let completeLength = summary.completeLength ?? header.version.completeLength
+    let dataByteCount = try SystemCalls.status(data.rawValue).byteCount
+    let limit = min(dataByteCount, completeLength ?? .max)
+    var verifier = ExtentVerifier(data: data)
+    _ = try log.read { (sequence, record) throws(ErrorNumber) in
+      guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
+      let isCommitted = sequence <= summary.coveredSequence
+      // The sum was checked when the record was read.
+      guard offset + byteCount <= limit,
+        isCommitted
+          || uncommitted == .verify
+            && verifier.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
+      else {
+        refuted.insert(sequence)
+        return
+      }
+      extents.insert(offset..<(offset + byteCount))
+      if !isCommitted { uncommittedByteCount += byteCount }
+    }
+    if !refuted.isEmpty { needsRewrite = true }
+  }
+
+  /// Writes the claims that count into a new record file: the committed ones, their COMMIT, then
+  /// the others.
+  func rewrite(
+    log: LogReader, header: RecordHeader, salt: UInt64, in directory: Descriptor
+  ) throws(ErrorNumber) -> RecordFile? {
+    var newHeader = header
+    newHeader.salt = salt
+    newHeader.version.completeLength = summary.completeLength ?? header.version.completeLength
+    guard let encoded = newHeader.encoded() else { return nil }
+    return try RecordFile.replace(header: encoded, salt: salt, in: directory) {
+      (file) throws(ErrorNumber) in
+      func appendExtents(_ isIncluded: (UInt64) -> Bool) throws(ErrorNumber) {
+        _ = try log.read { (sequence, record) throws(ErrorNumber) in
+          guard case .extent = record, isIncluded(sequence), !refuted.contains(sequence) else {
+            return
+          }
+          try file.append(record)
+        }
+      }
+      try appendExtents { $0 <= summary.coveredSequence }
+      // What is uncommitted is added to the figure when this log is read.
+      try file.append(
+        .commit(
+          fetchedByteCount: max(0, summary.fetchedByteCount - uncommittedByteCount),
+          coveredSequence: file.sequence))
+      try appendExtents { $0 > summary.coveredSequence }
+    }
+  }
+}

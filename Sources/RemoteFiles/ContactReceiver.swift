@@ -1,0 +1,141 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// Receives the answer to "what is this file now?": a range request that brings validators, length
+/// and first bytes in one round trip, or a conditional one that confirms what is known.
+///
+/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
+/// network thread only.
+final class ContactReceiver: TransferReceiver, @unchecked Sendable {
+  private let file: RemoteFile
+  /// The version that the condition names, if there is one.
+  private let known: RemoteVersion?
+  private let asked: ByteRange?
+  private var writer: SegmentWriter?
+  private var version: RemoteVersion?
+  private var failure: FileError?
+  private var retryAfter: Duration?
+  private var asksAgain = false
+  private var fetchedByteCount = 0
+
+  init(file: RemoteFile, known: RemoteVersion?, asked: ByteRange?) {
+    self.file = file
+    self.known = known
+    self.asked = asked
+  }
+
+  func receive(
+    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
+  ) -> TransferDisposition {
+    let verdict = ResponseVerdict(head, asked: asked)
+    switch verdict {
+    case .part(let content, let range):
+      guard let length = content.completeLength else {
+        // Only the end of the whole will tell how long it is.
+        asksAgain = true
+        return .discard
+      }
+      return receivePart(content, range: range, length: length, from: url, transfer: transfer)
+    case .whole(let content):
+      return receiveWhole(content, from: url, transfer: transfer)
+    case .notModified:
+      guard let known else { break }
+      file.confirm(known)
+      return answer(known, from: url)
+    case .unsatisfiable(let length?) where asked?.lowerBound == 0 && length == 0:
+      // No range of an empty file can be satisfied. Its bytes are the same in all versions.
+      if let known, known.length == 0 {
+        file.confirm(known)
+        return answer(known, from: url)
+      }
+      return answer(file.adopt(ContentVersion(completeLength: 0)), from: url)
+    case .unsatisfiable:
+      asksAgain = asked != nil
+    case .unavailable(_, let delay):
+      retryAfter = delay
+    case .missing, .denied, .preconditionFailed, .invalid:
+      break
+    }
+    failure = FileError(verdict)
+    return .discard
+  }
+
+  private func receivePart(
+    _ content: ContentVersion, range: ByteRange, length: Int64, from url: RemoteURL,
+    transfer: TransferID
+  ) -> TransferDisposition {
+    let version = file.adopt(content)
+    _ = answer(version, from: url)
+    // Of what was asked, what the file has and the cache lacks.
+    let start = asked?.lowerBound ?? 0
+    guard let hole = version.firstHole(in: start..<max(start, min(range.upperBound, length))) else {
+      return .discard
+    }
+    let id = version.adoptSegment(
+      range: hole.lowerBound..<range.upperBound, isWhole: false, transfer: transfer)
+    writer = SegmentWriter(version: version, id: id, body: range, start: hole.lowerBound)
+    return .proceed
+  }
+
+  private func receiveWhole(
+    _ content: ContentVersion, from url: RemoteURL, transfer: TransferID
+  ) -> TransferDisposition {
+    let version = file.adopt(content)
+    if asked != nil { version.markSequential() }
+    guard !version.isComplete, !version.isStreaming else { return stop(version, from: url) }
+    if let length = content.completeLength, length > FileSettings.smallFileByteCount {
+      // Nobody has asked for its bytes yet.
+      return stop(version, from: url)
+    }
+    let id = version.adoptSegment(
+      range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer)
+    writer = SegmentWriter(
+      version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)
+    if content.completeLength == nil {
+      // The length is known at the body's end, which for a short one is worth waiting for.
+      self.version = version
+      file.noteLocation(url)
+      file.environment.client.schedule(after: FileSettings.unknownLengthPatience) { [file] in
+        file.endContact(.success(version))
+      }
+      return .proceed
+    }
+    _ = answer(version, from: url)
+    return .proceed
+  }
+
+  private func answer(_ version: RemoteVersion, from url: RemoteURL) -> TransferDisposition {
+    self.version = version
+    file.noteLocation(url)
+    file.endContact(.success(version))
+    return .discard
+  }
+
+  private func stop(_ version: RemoteVersion, from url: RemoteURL) -> TransferDisposition {
+    _ = answer(version, from: url)
+    return .stop
+  }
+
+  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition {
+    fetchedByteCount += body.count
+    file.noteFetched(body.count)
+    return writer?.take(body) ?? .discard
+  }
+
+  func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
+    file.noteRequests(metrics)
+    if let writer {
+      version?.noteFetched(fetchedByteCount)
+      writer.finish(completion, failure: nil)
+    }
+    if let version { return file.endContact(.success(version)) }
+    if asksAgain { return file.sendContact(whole: true) }
+    if let failure { return file.contactFailed(failure, retryAfter: retryAfter) }
+    switch completion {
+    case .failed(let error): file.contactFailed(FileError(error), retryAfter: nil)
+    case .finished, .stopped, .cancelled:
+      file.contactFailed(FileError(.timedOut, "no answer from the server"), retryAfter: nil)
+    }
+  }
+}

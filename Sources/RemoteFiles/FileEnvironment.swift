@@ -1,0 +1,145 @@
+internal import Dispatch
+public import HTTPTransfer
+internal import HTTPTransferCore
+public import Logging
+public import RangeCache
+internal import Synchronization
+
+/// What the files of one mount share: the client, the cache, the settings and the watch over
+/// deadlines.
+public final class FileEnvironment: Sendable {
+  public let client: HTTPClient
+  public let cache: CacheDirectory
+  public let settings: FileSettings
+  public let logger: Logger
+  /// The most bytes that the cache may hold on disk; nil for no limit.
+  public let cacheByteLimit: Int64?
+  let retryPolicy = RetryPolicy()
+  let buffers = BufferPool()
+
+  /// How often deadlines and stalls are looked at: readers may be this much late.
+  private static let tick = Duration.milliseconds(200)
+
+  /// What is not yet safe from a power cut is made so when it is this old…
+  private static let checkpointInterval = Duration.seconds(2)
+  /// … or this much.
+  private static let checkpointByteCount: Int64 = 64 << 20
+
+  /// Runs what may block on the disk: fdatasync and eviction.
+  private let diskQueue = DispatchQueue(label: "httpfs.disk")
+
+  private struct Watch {
+    var versions: [VersionID: RemoteVersion] = [:]
+    var isTicking = false
+    var lastVersion: UInt64 = 0
+    var openKeys: [CacheKey: Int] = [:]
+  }
+
+  private let watch = Mutex(Watch())
+
+  public init(
+    client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
+    logger: Logger
+  ) {
+    self.client = client
+    self.cache = cache
+    self.settings = settings
+    self.cacheByteLimit = cacheByteLimit
+    self.logger = logger
+  }
+
+  /// A number that no other version of any file of this mount has.
+  func nextVersionID() -> VersionID {
+    watch.withLock {
+      $0.lastVersion += 1
+      return VersionID(rawValue: $0.lastVersion)
+    }
+  }
+
+  // MARK: Deadlines
+
+  /// Looks after `version` until nothing waits in it and all of it is committed.
+  func watch(_ version: RemoteVersion) {
+    let mustStart = watch.withLock { watch in
+      watch.versions[version.id] = version
+      let mustStart = !watch.isTicking
+      watch.isTicking = true
+      return mustStart
+    }
+    if mustStart { scheduleTick() }
+  }
+
+  private func scheduleTick() {
+    client.schedule(after: Self.tick) { [self] in runTick() }
+  }
+
+  private func runTick() {
+    let now = ContinuousClock.now
+    let versions = watch.withLock { Array($0.versions.values) }
+    var idle: [VersionID] = []
+    for version in versions {
+      version.expire(now: now)
+      checkpointIfDue(version, now: now)
+      if version.isIdle { idle.append(version.id) }
+    }
+    let goesOn = watch.withLock { watch in
+      for id in idle { watch.versions[id] = nil }
+      watch.isTicking = !watch.versions.isEmpty
+      return watch.isTicking
+    }
+    if goesOn { scheduleTick() }
+  }
+
+  // MARK: Durability
+
+  /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted. For the
+  /// network thread, which is the only one that appends to records.
+  func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
+    guard
+      let ticket = version.beginCheckpoint(
+        now: now, byteCount: Self.checkpointByteCount, interval: Self.checkpointInterval)
+    else { return }
+    diskQueue.async { [self] in
+      guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
+      client.perform { [self] in
+        version.commit(ticket, checkpoint)
+        diskQueue.async { [self] in
+          version.finishCheckpoint(ticket)
+          enforceCacheLimit()
+        }
+      }
+    }
+  }
+
+  /// Commits everything; returns when it is on disk. For the end of a mount, when no transfer runs.
+  public func commitEverything() {
+    let versions = watch.withLock { Array($0.versions.values) }
+    for version in versions { version.commitFinally() }
+  }
+
+  // MARK: The cache's size
+
+  /// Entries in use are kept when the cache is made smaller.
+  func retain(_ key: CacheKey) {
+    watch.withLock { $0.openKeys[key, default: 0] += 1 }
+  }
+
+  func release(_ key: CacheKey) {
+    watch.withLock { watch in
+      let count = watch.openKeys[key, default: 1] - 1
+      watch.openKeys[key] = count > 0 ? count : nil
+    }
+  }
+
+  private func enforceCacheLimit() {
+    guard let limit = cacheByteLimit, cache.allocatedByteCount > limit else { return }
+    let inUse = watch.withLock { Set($0.openKeys.keys) }
+    let freed = cache.evict(downTo: limit, keeping: inUse)
+    logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"])
+  }
+}
+
+/// Names one version of one file within a mount; never used twice.
+public struct VersionID: Hashable, Sendable {
+  public let rawValue: UInt64
+}

@@ -1,0 +1,96 @@
+internal import Glibc
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import RangeCache
+
+/// Why a file, or some bytes of it, cannot be had.
+public struct FileError: Error, Sendable, CustomStringConvertible {
+  public enum Code: String, Sendable, CaseIterable {
+    /// 404 or 410.
+    case missing
+    /// 401, 403 or 407.
+    case denied
+    /// The remote file is proven to be another version than the open one.
+    case stale
+    /// The server cannot be reached.
+    case unreachable
+    /// No answer, or not enough of it, before the deadline.
+    case timedOut
+    /// The server keeps answering with what no correct answer can be.
+    case invalidResponse
+    /// The server says that it cannot serve now (429, 5xx).
+    case unavailable
+    /// TLS, redirect and other failures that trying again does not mend.
+    case refused
+    /// The cache's file system is full.
+    case cacheFull
+    /// The cache cannot be read or written.
+    case cacheFailed
+    /// The mount is being taken down.
+    case unmounted
+  }
+
+  public let code: Code
+
+  /// One line for `.status` and the log, without credentials.
+  public let reason: String
+
+  public init(_ code: Code, _ reason: String) {
+    self.code = code
+    self.reason = reason
+  }
+
+  public var description: String { reason }
+
+  init(_ error: TransferError) {
+    let code: Code =
+      switch error.code {
+      case .unresolvedHost, .connectionRefused: .unreachable
+      case .connectionTimedOut, .timedOut: .timedOut
+      case .connectionLost, .truncated, .outOfResources, .other: .unavailable
+      case .malformedResponse: .invalidResponse
+      case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge: .refused
+      }
+    self.init(code, error.description)
+  }
+
+  /// What a response that is no answer means.
+  init(_ verdict: ResponseVerdict) {
+    switch verdict {
+    case .missing(let status): self.init(.missing, "HTTP \(status)")
+    case .denied(let status): self.init(.denied, "HTTP \(status)")
+    case .unavailable(let status, let delay):
+      self.init(.unavailable, "HTTP \(status)" + (delay.map { ", retry after \($0)" } ?? ""))
+    case .invalid(let reason): self.init(.invalidResponse, reason)
+    case .unsatisfiable: self.init(.invalidResponse, "HTTP 416 to a range that should exist")
+    case .preconditionFailed: self.init(.stale, "HTTP 412")
+    case .notModified: self.init(.invalidResponse, "HTTP 304 to a request without a condition")
+    case .part, .whole: self.init(.invalidResponse, "an answer to another question")
+    }
+  }
+
+  init(_ error: CacheError) {
+    self.init(error.errno == ENOSPC || error.errno == EDQUOT ? .cacheFull : .cacheFailed, "\(error)")
+  }
+
+  /// What an application sees when an operation on the name (lookup, open) fails.
+  public var openErrno: CInt {
+    switch code {
+    case .missing: ENOENT
+    case .denied: EACCES
+    case .stale: ESTALE
+    case .timedOut: ETIMEDOUT
+    case .cacheFull: ENOSPC
+    case .unreachable, .invalidResponse, .unavailable, .refused, .cacheFailed, .unmounted: EIO
+    }
+  }
+
+  /// What an application sees when a read of an open file fails: a name that has vanished is no
+  /// answer to a read.
+  public var readErrno: CInt {
+    switch code {
+    case .missing, .cacheFull: EIO
+    default: openErrno
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/// What a user can set about reading files.
+public struct FileSettings: Sendable {
+  /// The connections per file for read-ahead; nil lets each file find its best number.
+  public var connections: Int?
+  /// The deadline of a read, an open or a lookup.
+  public var readTimeout: Duration
+  /// How long a confirmation by the server holds before `open` asks again.
+  public var revalidationInterval: Duration
+  /// How long a response may bring nothing before its range is asked for again elsewhere.
+  public var stallTimeout: Duration
+
+  public init(
+    connections: Int? = nil, readTimeout: Duration = .seconds(60),
+    revalidationInterval: Duration = .seconds(1), stallTimeout: Duration = .seconds(15)
+  ) {
+    self.connections = connections
+    self.readTimeout = readTimeout
+    self.revalidationInterval = revalidationInterval
+    self.stallTimeout = stallTimeout
+  }
+
+  /// The most connections that read-ahead of a file grows to by itself.
+  static let adaptiveConnectionLimit = 16
+
+  /// The most requests of one file in flight, demand included.
+  static let demandConnectionLimit = 32
+
+  /// What the first request of a file brings: the kernel's first read of most tools, in the round
+  /// trip that the length costs anyway.
+  static let firstContactByteCount: Int64 = 16 << 10
+
+  /// A file of a server without ranges is fetched whole at first contact up to this length.
+  static let smallFileByteCount: Int64 = 256 << 10
+
+  /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
+  static let unknownLengthPatience = Duration.seconds(1)
+
+  /// How long a server that cannot be reached is tried before reads fail.
+  static let unreachablePatience = Duration.seconds(2)
+
+  /// How long a failure answers further requests for the same thing: the kernel repeats a failed
+  /// read-ahead as single pages, and tools repeat a failed lookup.
+  static let failureMemory = Duration.seconds(1)
+
+  /// How long after its last read a reader is taken to be there, and is read ahead for.
+  static let readerMemory = Duration.seconds(2)
+}

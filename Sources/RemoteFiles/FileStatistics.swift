@@ -1,0 +1,11 @@
+/// What a file has cost in this mount, for `.status`.
+struct FileStatistics: Sendable {
+  /// Body bytes off the wire, the dropped ones included.
+  var fetchedByteCount: Int64 = 0
+  var requestCount = 0
+  var retryCount = 0
+  var lastError: String?
+  /// Whether the server could not be asked when it last should have been.
+  var isOffline = false
+  var speed = SpeedMeter()
+}

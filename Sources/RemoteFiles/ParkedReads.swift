@@ -1,0 +1,70 @@
+internal import HTTPTransferCore
+
+/// A read that waits for bytes.
+struct ParkedRead: Sendable {
+  let range: ByteRange
+  let reply: any ReadReply
+  let since: ContinuousClock.Instant
+  let deadline: ContinuousClock.Instant
+}
+
+/// The reads of one version that wait, ascending by offset.
+struct ParkedReads: Sendable {
+  private(set) var reads: [ParkedRead] = []
+  /// No parked read is longer: bounds how far back an overlapping one can start.
+  private var greatestByteCount: Int64 = 0
+
+  var isEmpty: Bool { reads.isEmpty }
+
+  mutating func insert(_ read: ParkedRead) {
+    greatestByteCount = max(greatestByteCount, read.range.byteCount)
+    reads.insert(read, at: firstIndex(from: read.range.lowerBound))
+  }
+
+  /// Takes out the reads that overlap `range` and of which `predicate` holds.
+  mutating func remove(
+    overlapping range: ByteRange, where predicate: (ParkedRead) -> Bool
+  ) -> [ParkedRead] {
+    var index = firstIndex(from: range.lowerBound - greatestByteCount)
+    var removed: [ParkedRead] = []
+    while index < reads.count, reads[index].range.lowerBound < range.upperBound {
+      if reads[index].range.overlaps(range), predicate(reads[index]) {
+        removed.append(reads.remove(at: index))
+      } else {
+        index += 1
+      }
+    }
+    return removed
+  }
+
+  mutating func removeAll(where predicate: (ParkedRead) -> Bool) -> [ParkedRead] {
+    let removed = reads.filter(predicate)
+    if !removed.isEmpty { reads.removeAll(where: predicate) }
+    return removed
+  }
+
+  /// The lowest position after `position` at which bytes that arrive in order wake a read: the
+  /// least end, within `range`, of the reads that overlap it beyond `position`. With `partly`, a
+  /// read wakes at its first byte.
+  func nextWake(in range: ByteRange, after position: Int64, partly: Bool) -> Int64? {
+    var index = firstIndex(from: position - greatestByteCount)
+    var least: Int64?
+    while index < reads.count, reads[index].range.lowerBound < range.upperBound {
+      let read = reads[index].range
+      let end = min(partly ? max(position, read.lowerBound) + 1 : read.upperBound, range.upperBound)
+      if end > position { least = min(least ?? end, end) }
+      index += 1
+    }
+    return least
+  }
+
+  private func firstIndex(from offset: Int64) -> Int {
+    var low = 0
+    var high = reads.count
+    while low < high {
+      let middle = (low + high) / 2
+      if reads[middle].range.lowerBound >= offset { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

@@ -1,0 +1,94 @@
+internal import HTTPTransferCore
+public import MountStatus
+
+extension RemoteFile {
+  /// The complete length in bytes, nil while unknown.
+  public var knownLength: Int64? { statusFacts.current?.length }
+
+  /// The file's line in `.status`; memory only, never the network or the disk.
+  ///
+  /// - Parameter passthrough: the versions whose cache files the kernel reads itself now.
+  public func status(passthrough: Set<VersionID>) -> FileStatus {
+    let now = ContinuousClock.now
+    let facts = statusFacts
+    var status = FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
+    status.fetchedBytes = facts.statistics.fetchedByteCount
+    status.requests = facts.statistics.requestCount
+    status.retries = facts.statistics.retryCount
+    status.lastError = facts.statistics.lastError
+    guard let version = facts.current else {
+      status.state =
+        facts.isAsking ? .waiting : facts.statistics.lastError == nil ? .unknown : .failed
+      return status
+    }
+    status.passthrough = passthrough.contains(version.id)
+    let speed = facts.statistics.speed.bytesPerSecond(now: now)
+    status.speedBytesPerSecond = Int64(speed)
+    status.validator = version.content.validatorDescription
+    version.describe(now: now, in: &status)
+    if facts.isDoubted {
+      status.state = .stale
+    } else if facts.statistics.isOffline, status.connections == 0 {
+      status.state = .offline
+    }
+    if let length = status.length, speed > 0, status.connections > 0 {
+      status.etaSeconds = Double(max(0, length - status.cachedBytes)) / speed
+    }
+    return status
+  }
+}
+
+extension RemoteVersion {
+  /// Fills in what only the version knows.
+  func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
+    let state = snapshot()
+    status.length = state.length
+    status.cachedBytes = state.extents.byteCount
+    status.connections = state.segments.count
+    status.waitingReads = state.parked.reads.map { read in
+      WaitingRead(
+        offset: read.range.lowerBound, byteCount: read.range.byteCount,
+        waitedSeconds: (now - read.since) / .seconds(1),
+        reason: state.reason(for: read, now: now))
+    }
+    status.state = state.fileState(now: now)
+  }
+}
+
+extension VersionState {
+  /// How long a response may be silent before a read is said to wait for it, in seconds.
+  private static let silence = Duration.seconds(1)
+
+  fileprivate func fileState(now: ContinuousClock.Instant) -> FileState {
+    if isComplete { return .complete }
+    if isSuperseded { return .stale }
+    let isFlowing = segments.contains {
+      $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
+    }
+    if isFlowing { return isSequential ? .streaming : .downloading }
+    if !parked.isEmpty { return .waiting }
+    return segments.isEmpty ? .idle : .downloading
+  }
+
+  /// Why `read` is not answered yet, for people.
+  fileprivate func reason(for read: ParkedRead, now: ContinuousClock.Instant) -> String {
+    if let retryAt, now < retryAt {
+      let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
+      return "retrying in \(delay) ms after: \(lastFailure?.reason ?? "a failure")"
+    }
+    let hole = extents.firstHole(in: clamped(read.range)) ?? read.range
+    guard
+      let segment = segments.first(where: {
+        $0.position <= hole.lowerBound && hole.lowerBound < $0.end
+      })
+    else { return "waiting for a free connection" }
+    let silent = Int((now - segment.lastProgressAt) / .seconds(1))
+    guard segment.firstByteAt != nil else {
+      return silent < 1 ? "request sent" : "request sent, no response for \(silent) s"
+    }
+    if now - segment.lastProgressAt >= Self.silence {
+      return "the server has sent nothing for \(silent) s"
+    }
+    return "downloading, \(hole.lowerBound - segment.position) bytes come before it"
+  }
+}

@@ -1,0 +1,349 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import HTTPTypes
+internal import Logging
+internal import MountStatus
+public import RangeCache
+internal import Synchronization
+
+/// One file of the mount: a source, and the version of it that is current.
+///
+/// Versions come and go: each has inode, extents and readers of its own. The file knows which one
+/// a new `open` gets, and asks the server about that, one question at a time.
+///
+/// Lock order: `state` and `statistics` are leaves; neither is held over a call into a version,
+/// the cache or the client.
+public final class RemoteFile: Sendable {
+  public let source: FileSource
+  public let environment: FileEnvironment
+  public let cacheKey: CacheKey
+
+  private let state = Mutex(State())
+  private let statistics = Mutex(FileStatistics())
+
+  /// One who waits for an answer of the server.
+  typealias Waiter = @Sendable (Result<RemoteVersion, FileError>) -> Void
+
+  private struct State {
+    var current: RemoteVersion?
+    var hasLookedInCache = false
+    /// When the server last confirmed the current version.
+    var confirmedAt: ContinuousClock.Instant?
+    /// Whether a response has contradicted the current version.
+    var isDoubted = false
+    var contact: Contact?
+    var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
+    /// Where the source's redirects led; asked directly until it refuses.
+    var location: RemoteURL?
+  }
+
+  private struct Contact {
+    var waiters: [Waiter]
+    let byteCount: Int64
+    let deadline: ContinuousClock.Instant
+    var transfer: TransferID?
+    var failureCount = 0
+    var unreachableSince: ContinuousClock.Instant?
+  }
+
+  public init(source: FileSource, cacheKey: CacheKey, environment: FileEnvironment) {
+    self.source = source
+    self.cacheKey = cacheKey
+    self.environment = environment
+  }
+
+  // MARK: Lookup and open
+
+  /// The version that a name shows: the current one, from the cache's record where there is one,
+  /// else as the server says. Answers at once or on the network thread.
+  public func resolve(_ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
+    loadFromCacheOnce()
+    let now = ContinuousClock.now
+    let known = state.withLock { state -> Result<RemoteVersion, FileError>? in
+      if let current = state.current, !state.isDoubted { return .success(current) }
+      if let failure = state.recentFailure, now < failure.until { return .failure(failure.error) }
+      return nil
+    }
+    if let known { return answer(known) }
+    contact(answer)
+  }
+
+  /// Learns what a lookup will ask, with as little of the body as a request can bring.
+  public func probe(_ done: @escaping @Sendable () -> Void) {
+    loadFromCacheOnce()
+    if isKnown { return done() }
+    contact(byteCount: 1) { _ in done() }
+  }
+
+  /// Whether a lookup can be answered without the network.
+  public var isKnown: Bool { state.withLock { $0.current != nil && !$0.isDoubted } }
+
+  /// Opens `version`: revalidates it unless the server has confirmed it just now.
+  ///
+  /// Answers nil when the version is current, or cannot be confirmed but has cached bytes; an
+  /// error else, which is `stale` when another version has taken its place.
+  public func open(
+    _ version: RemoteVersion, _ answer: @escaping @Sendable (FileError?) -> Void
+  ) {
+    let now = ContinuousClock.now
+    let interval = environment.settings.revalidationInterval
+    let known = state.withLock { state -> FileError?? in
+      guard state.current === version else {
+        return .some(FileError(.stale, "the remote file has changed"))
+      }
+      if state.isDoubted { return .none }
+      // The server is describing it right now.
+      if version.isStreaming { return .some(nil) }
+      if let at = state.confirmedAt, now - at <= interval { return .some(nil) }
+      if let failure = state.recentFailure, now < failure.until {
+        return .some(Self.openError(failure.error, version))
+      }
+      return .none
+    }
+    if case .some(let error) = known { return answer(error) }
+    contact { result in
+      switch result {
+      case .success(let current) where current === version: answer(nil)
+      case .success: answer(FileError(.stale, "the remote file has changed"))
+      case .failure(let error): answer(Self.openError(error, version))
+      }
+    }
+  }
+
+  /// Whether a failed confirmation fails the open: a server that says no is believed, one that
+  /// cannot be asked does not take away what is cached.
+  private static func openError(_ error: FileError, _ version: RemoteVersion) -> FileError? {
+    switch error.code {
+    case .missing, .denied, .stale, .unmounted: error
+    default: version.hasCachedBytes || version.length == 0 ? nil : error
+    }
+  }
+
+  /// Takes up what an earlier mount has left in the cache.
+  private func loadFromCacheOnce() {
+    let isFirst = state.withLock { state in
+      defer { state.hasLookedInCache = true }
+      return !state.hasLookedInCache
+    }
+    guard isFirst else { return }
+    do throws(CacheError) {
+      guard let entry = try environment.cache.openEntry(cacheKey) else { return }
+      let version = RemoteVersion(
+        file: self, content: entry.recoveredVersion, extents: entry.recoveredExtents,
+        fetchedByteCount: entry.recoveredFetchedByteCount)
+      state.withLock { if $0.current == nil { $0.current = version } }
+    } catch {
+      environment.logger.warning(
+        "cannot open the cache entry", metadata: ["file": "\(source.path)", "error": "\(error)"])
+    }
+  }
+
+  // MARK: Contact
+
+  /// Asks the server about the file, or joins those who wait for its answer already.
+  ///
+  /// - Parameter byteCount: how much of the file's start the answer may bring.
+  private func contact(
+    byteCount: Int64 = FileSettings.firstContactByteCount, _ waiter: @escaping Waiter
+  ) {
+    let now = ContinuousClock.now
+    let isFirst = state.withLock { state in
+      let isFirst = state.contact == nil
+      let deadline = now + environment.settings.readTimeout
+      state.contact = state.contact
+        ?? Contact(waiters: [], byteCount: byteCount, deadline: deadline)
+      state.contact?.waiters.append(waiter)
+      return isFirst
+    }
+    if isFirst {
+      sendContact()
+      // The answer is bounded even where the server sends a byte now and then.
+      environment.client.schedule(after: environment.settings.readTimeout) { [weak self] in
+        self?.expireContact()
+      }
+    }
+  }
+
+  /// - Parameter whole: whether to ask without a range, because one brought no length.
+  func sendContact(whole: Bool = false) {
+    let (known, byteCount) = state.withLock { ($0.current, $0.contact?.byteCount ?? 1) }
+    let first = 0..<byteCount
+    let wanted = known == nil ? first : known?.firstHole(in: first)
+    // Where nothing is wanted but the confirmation, 304 costs no body.
+    var request = request(range: whole ? nil : wanted ?? 0..<1, isContact: true)
+    if wanted == nil, let content = known?.content {
+      request.fields[.ifNoneMatch] = content.entityTag?.field
+      request.fields[.ifModifiedSince] = content.lastModified
+    }
+    let receiver = ContactReceiver(file: self, known: known, asked: request.range)
+    let transfer = environment.client.start(request, receiver: receiver)
+    state.withLock { $0.contact?.transfer = transfer }
+  }
+
+  /// The server has described the file.
+  ///
+  /// - Returns: the version that it described: the current one, if it is still that.
+  func adopt(_ content: ContentVersion) -> RemoteVersion {
+    let candidate = RemoteVersion(
+      file: self, content: content, extents: ExtentSet(), fetchedByteCount: 0)
+    let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
+      state.confirmedAt = .now
+      state.isDoubted = false
+      state.recentFailure = nil
+      if let current = state.current {
+        if current.content.compare(content) == .same, current.canContinue(with: content) {
+          return (current, nil)
+        }
+        state.current = candidate
+        return (candidate, current)
+      }
+      state.current = candidate
+      return (candidate, nil)
+    }
+    replaced?.supersede()
+    if version !== candidate { version.reinstate() }
+    statistics.withLock { $0.isOffline = false }
+    return version
+  }
+
+  /// The server has confirmed `version`.
+  func confirm(_ version: RemoteVersion) { _ = adopt(version.content) }
+
+  private func expireContact() {
+    let now = ContinuousClock.now
+    let contact = state.withLock { $0.contact }
+    guard let contact, contact.deadline <= now else { return }
+    if let transfer = contact.transfer { environment.client.cancel(transfer) }
+    endContact(.failure(FileError(.timedOut, "no answer from the server")))
+  }
+
+  /// Answers everyone who waits for the server's word.
+  func endContact(_ result: Result<RemoteVersion, FileError>) {
+    let now = ContinuousClock.now
+    let waiters = state.withLock { state -> [Waiter] in
+      guard let contact = state.contact else { return [] }
+      state.contact = nil
+      if case .failure(let error) = result {
+        state.recentFailure = (error, now + FileSettings.failureMemory)
+      }
+      return contact.waiters
+    }
+    guard !waiters.isEmpty else { return }
+    if case .failure(let error) = result {
+      noteFailure(error, isRetried: false)
+      statistics.withLock { $0.isOffline = true }
+    }
+    for waiter in waiters { waiter(result) }
+  }
+
+  /// A question to the server failed; asks again if that may help and there is time.
+  func contactFailed(_ error: FileError, retryAfter: Duration?) {
+    let now = ContinuousClock.now
+    let policy = environment.retryPolicy
+    let delay = state.withLock { state -> Duration? in
+      guard var contact = state.contact else { return nil }
+      contact.failureCount += 1
+      if error.code == .unreachable, contact.unreachableSince == nil {
+        contact.unreachableSince = now
+      }
+      defer { state.contact = contact }
+      switch error.code {
+      case .unreachable:
+        guard let since = contact.unreachableSince,
+          now - since < FileSettings.unreachablePatience
+        else { return nil }
+      case .timedOut, .invalidResponse, .unavailable: break
+      case .missing, .denied, .stale, .refused, .cacheFull, .cacheFailed, .unmounted: return nil
+      }
+      // What is cached need not wait for a server that is in trouble.
+      if state.current?.hasCachedBytes == true, !state.isDoubted { return nil }
+      let delay = policy.delay(
+        failures: contact.failureCount, retryAfter: retryAfter, random: .random(in: 0..<1))
+      return now + delay < contact.deadline ? delay : nil
+    }
+    guard let delay else { return endContact(.failure(error)) }
+    noteFailure(error, isRetried: true)
+    environment.client.schedule(after: delay) { [weak self] in
+      guard let self, state.withLock({ $0.contact != nil }) else { return }
+      sendContact()
+    }
+  }
+
+  /// A response has shown another version than `version`.
+  func versionContradicted(_ version: RemoteVersion) {
+    state.withLock { state in
+      guard state.current === version else { return }
+      state.isDoubted = true
+      state.confirmedAt = nil
+    }
+    noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
+    version.supersede()
+  }
+
+  // MARK: Requests
+
+  /// A request for `range` of the file, or for the whole of it.
+  ///
+  /// - Parameter isContact: whether to ask the listed URL, not where it has led before.
+  func request(range: ByteRange?, isContact: Bool = false) -> TransferRequest {
+    let location = isContact ? nil : state.withLock { $0.location }
+    return TransferRequest(
+      url: location ?? source.url, range: range, confidentialFields: source.fields,
+      confidentialOrigin: source.url.origin)
+  }
+
+  func noteLocation(_ url: RemoteURL) {
+    let location = url == source.url || url.text == source.url.withoutUserInfo ? nil : url
+    state.withLock { $0.location = location }
+  }
+
+  /// A location that was remembered refuses; true if it was one, so that the source is asked next.
+  func forgetLocation(_ url: RemoteURL) -> Bool {
+    state.withLock { state in
+      guard let location = state.location, location == url else { return false }
+      state.location = nil
+      return true
+    }
+  }
+
+  // MARK: Statistics
+
+  /// What `.status` shows of the file itself.
+  var statusFacts:
+    (current: RemoteVersion?, isAsking: Bool, isDoubted: Bool, statistics: FileStatistics)
+  {
+    let (current, isAsking, isDoubted) = state.withLock {
+      ($0.current, $0.contact != nil, $0.isDoubted)
+    }
+    return (current, isAsking, isDoubted, statistics.withLock { $0 })
+  }
+
+  func noteFetched(_ byteCount: Int) {
+    statistics.withLock {
+      $0.fetchedByteCount += Int64(byteCount)
+      $0.speed.note(byteCount: byteCount, now: .now)
+    }
+  }
+
+  func noteRequests(_ metrics: TransferMetrics) {
+    statistics.withLock { $0.requestCount += metrics.requests }
+  }
+
+  func noteFailure(_ error: FileError, isRetried: Bool) {
+    statistics.withLock {
+      $0.lastError = error.reason
+      if isRetried { $0.retryCount += 1 }
+    }
+    environment.logger.notice(
+      "\(isRetried ? "retrying" : "failed")",
+      metadata: [
+        "file": "\(source.path)", "url": "\(source.url.redacted)", "reason": "\(error.reason)",
+      ])
+  }
+
+  /// Fails whatever waits: the mount ends.
+  public func abandon() {
+    endContact(.failure(FileError(.unmounted, "the mount is being taken down")))
+    state.withLock { $0.current }?.abandon()
+  }
+}

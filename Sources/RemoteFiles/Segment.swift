@@ -1,0 +1,34 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+
+/// Names one request for bytes of one version.
+struct SegmentID: Hashable, Sendable {
+  let rawValue: Int
+}
+
+/// A request for bytes of one version, in flight.
+struct Segment: Sendable {
+  let id: SegmentID
+  /// Whether the whole representation was asked for, not a range of it.
+  let isWhole: Bool
+  /// The first byte asked for.
+  let start: Int64
+  /// Where it is to end; moved down when the rest is fetched otherwise.
+  var end: Int64
+  /// The next byte to arrive; what lies before it is stored or in the gather buffer.
+  var position: Int64
+  /// The gather buffer is written out when the position reaches this, because a read waits.
+  var wakeAt: Int64?
+  var transfer: TransferID?
+  let startedAt: ContinuousClock.Instant
+  var firstByteAt: ContinuousClock.Instant?
+  var lastProgressAt: ContinuousClock.Instant
+
+  /// Bytes per second since the first byte, nil until it means something.
+  func rate(now: ContinuousClock.Instant) -> Double? {
+    guard let firstByteAt else { return nil }
+    let seconds = (now - firstByteAt) / .seconds(1)
+    guard seconds > 0.02 else { return nil }
+    return Double(position - start) / seconds
+  }
+}

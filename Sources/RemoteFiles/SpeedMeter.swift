@@ -1,0 +1,31 @@
+internal import Glibc
+
+/// An exponentially weighted rate in bytes per second; it falls when nothing arrives.
+struct SpeedMeter: Sendable {
+  /// The time over which the past fades, in seconds: long enough to read, short enough to follow.
+  private static let timeConstant = 2.0
+
+  private var weighted = 0.0
+  private var start: ContinuousClock.Instant?
+  private var last: ContinuousClock.Instant?
+
+  mutating func note(byteCount: Int, now: ContinuousClock.Instant) {
+    weighted = faded(until: now) + Double(byteCount)
+    last = now
+    if start == nil { start = now }
+  }
+
+  func bytesPerSecond(now: ContinuousClock.Instant) -> Double {
+    guard let start else { return 0 }
+    let age = max(0.05, (now - start) / .seconds(1))
+    // At the beginning less than a time constant has been seen.
+    let seen = Self.timeConstant * (1 - exp(-age / Self.timeConstant))
+    let rate = faded(until: now) / seen
+    return rate < 1 ? 0 : rate
+  }
+
+  private func faded(until now: ContinuousClock.Instant) -> Double {
+    guard let last else { return 0 }
+    return weighted * exp(-((now - last) / .seconds(1)) / Self.timeConstant)
+  }
+}

@@ -1,0 +1,329 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+
+/// What is to be done after the lock of a version is released.
+struct VersionActions {
+  var wakes: [ParkedRead] = []
+  var failures: [(read: ParkedRead, error: FileError)] = []
+  var starts: [Segment] = []
+  var cancels: [TransferID] = []
+  /// Plan again after this delay.
+  var retryAfter: Duration?
+  /// The version now has reads or requests that must be watched.
+  var needsWatch = false
+}
+
+/// The state of one version of a remote file: what is present, what is in flight, who waits.
+///
+/// A value without I/O: its methods change it under the owner's lock and return what the owner
+/// does once the lock is released.
+struct VersionState: Sendable {
+  var length: Int64?
+  var extents: ExtentSet
+  var parked = ParkedReads()
+  var segments: [Segment] = []
+  var streams = StreamTable()
+  var parallelism: ParallelismController
+
+  /// Whether the server has ignored a range, so that only the whole can be asked for.
+  var isSequential = false
+  /// How often in a row a range was answered with the whole, though ranges have worked.
+  var ignoredRangeCount = 0
+  /// Whether another version is known to have taken this one's place.
+  var isSuperseded = false
+  /// What every further read of absent bytes gets at once.
+  var permanentFailure: FileError?
+
+  var failureCount = 0
+  var retryAt: ContinuousClock.Instant?
+  var unreachableSince: ContinuousClock.Instant?
+  var lastFailure: FileError?
+  private var recentFailures: [RecentFailure] = []
+  private var lastSegment = 0
+  private var lastReadAt: ContinuousClock.Instant?
+  /// The time from request to response, in seconds: a moving average over reused connections.
+  var roundTrip = 0.05
+  /// Bytes per second of a connection, from the last segments.
+  private var connectionRate: Double?
+  let clock = MonotonicSeconds()
+
+  private struct RecentFailure: Sendable {
+    let range: ByteRange
+    let error: FileError
+    let until: ContinuousClock.Instant
+  }
+
+  init(length: Int64?, extents: ExtentSet, connections: Int?) {
+    self.length = length
+    self.extents = extents
+    parallelism = ParallelismController(
+      initial: connections ?? 1, maximum: connections ?? FileSettings.adaptiveConnectionLimit)
+  }
+
+  var isComplete: Bool { length.map { extents.byteCount >= $0 } ?? false }
+
+  /// The bytes of `range` that exist, as far as the length is known.
+  func clamped(_ range: ByteRange) -> ByteRange {
+    guard let length else { return range }
+    return min(range.lowerBound, length)..<min(range.upperBound, length)
+  }
+
+  // MARK: Reads
+
+  /// Counts a read to its stream.
+  mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
+    guard !isComplete else { return }
+    streams.note(clamped(asked))
+    lastReadAt = now
+  }
+
+  /// Says what can be answered at once.
+  mutating func attempt(_ asked: ByteRange, now: ContinuousClock.Instant) -> ReadAttempt {
+    let range = clamped(asked)
+    if range.isEmpty { return .present(byteCount: 0) }
+    if extents.contains(range) { return .present(byteCount: Int(range.byteCount)) }
+    if length == nil {
+      // Served while it grows: what is there of the range is better than waiting for all of it.
+      let end = extents.presentEnd(from: range.lowerBound)
+      if end > range.lowerBound { return .present(byteCount: Int(end - range.lowerBound)) }
+    }
+    if isSuperseded {
+      return .failed(FileError(.stale, "the remote file has changed since it was opened"))
+    }
+    if let permanentFailure { return .failed(permanentFailure) }
+    recentFailures.removeAll { $0.until <= now }
+    if let recent = recentFailures.first(where: { $0.range.overlaps(range) }) {
+      return .failed(recent.error)
+    }
+    return .absent
+  }
+
+  mutating func park(_ read: ParkedRead) {
+    parked.insert(read)
+    for index in segments.indices where segments[index].end > read.range.lowerBound {
+      updateWake(of: index)
+    }
+  }
+
+  private mutating func updateWake(of index: Int) {
+    let segment = segments[index]
+    segments[index].wakeAt = parked.nextWake(
+      in: segment.start..<segment.end, after: segment.position, partly: length == nil)
+  }
+
+  /// Whether a parked read can be answered now; of a growing file, also in part.
+  private func canAnswer(_ read: ParkedRead) -> Bool {
+    let range = clamped(read.range)
+    if range.isEmpty || extents.contains(range) { return true }
+    return length == nil && extents.presentEnd(from: range.lowerBound) > range.lowerBound
+  }
+
+  // MARK: Planning
+
+  /// Starts what is wanted now and is neither present nor in flight.
+  mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
+    guard !isComplete, !isSuperseded, permanentFailure == nil else { return }
+    if let retryAt, now < retryAt { return }
+    if isSequential {
+      planSequential(now: now, into: &actions)
+      return
+    }
+    guard let length else { return }
+    let flights = segments.map {
+      FetchPlanner.Flight(
+        id: $0.id.rawValue, position: $0.position, end: $0.end, rate: $0.rate(now: now))
+    }
+    let plan = FetchPlanner().plan(
+      length: length, extents: extents, flights: flights,
+      demands: parked.reads.map { clamped($0.range) },
+      streams: hasReader(now: now) ? streams.streams : [],
+      limits: FetchPlanner.Limits(
+        connections: parallelism.target, demandConnections: FileSettings.demandConnectionLimit,
+        roundTrip: roundTrip, connectionRate: connectionRate))
+    for cut in plan.cuts {
+      guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
+      segments[index].end = min(segments[index].end, cut.end)
+    }
+    for range in plan.starts {
+      actions.starts.append(addSegment(range: range, isWhole: false, now: now))
+    }
+  }
+
+  /// Whether somebody is reading: read-ahead for one who has gone would never end.
+  private func hasReader(now: ContinuousClock.Instant) -> Bool {
+    !parked.isEmpty || lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
+  }
+
+  private mutating func planSequential(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    guard !parked.isEmpty, segments.isEmpty else { return }
+    actions.starts.append(
+      addSegment(range: 0..<(length ?? Int64.max), isWhole: true, now: now))
+  }
+
+  /// Enters a request that is about to be sent, or has been.
+  mutating func addSegment(
+    range: ByteRange, isWhole: Bool, now: ContinuousClock.Instant
+  ) -> Segment {
+    lastSegment += 1
+    let segment = Segment(
+      id: SegmentID(rawValue: lastSegment), isWhole: isWhole, start: range.lowerBound,
+      end: range.upperBound, position: range.lowerBound, startedAt: now, lastProgressAt: now)
+    segments.append(segment)
+    updateWake(of: segments.count - 1)
+    return segment
+  }
+
+  // MARK: Progress
+
+  /// The furthest byte in order from the file's start that has arrived, stored or not.
+  var arrivedEnd: Int64 {
+    max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
+  }
+
+  mutating func setTransfer(_ transfer: TransferID, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].transfer = transfer }
+  }
+
+  private func index(of id: SegmentID) -> Int? { segments.firstIndex { $0.id == id } }
+
+  /// What the writer of a segment does with the bytes that it has gathered.
+  struct Advice {
+    /// Write them out now: a read waits for them.
+    var mustFlush: Bool
+    /// Where the segment is to end.
+    var end: Int64
+  }
+
+  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  mutating func advance(
+    _ id: SegmentID, to position: Int64, now: ContinuousClock.Instant
+  ) -> Advice? {
+    guard let index = index(of: id), !isSuperseded else { return nil }
+    if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
+    segments[index].position = position
+    segments[index].lastProgressAt = now
+    let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
+    return Advice(mustFlush: mustFlush, end: segments[index].end)
+  }
+
+  /// `range` is in the cache file now.
+  mutating func stored(
+    _ id: SegmentID, _ range: ByteRange, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    let added = extents.insert(range)
+    failureCount = 0
+    retryAt = nil
+    unreachableSince = nil
+    let isWaited = !parked.isEmpty
+    actions.wakes += parked.remove(overlapping: range, where: canAnswer)
+    if let index = index(of: id) {
+      updateWake(of: index)
+      if let rate = segments[index].rate(now: now) {
+        connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+      }
+    }
+    parallelism.note(
+      byteCount: added, active: segments.count, isWaited: isWaited, now: clock.seconds(at: now))
+    plan(now: now, into: &actions)
+  }
+
+  /// The complete length has become known: the body has ended.
+  mutating func setLength(_ newLength: Int64, into actions: inout VersionActions) {
+    length = newLength
+    actions.wakes += parked.removeAll(where: canAnswer)
+  }
+
+  /// A request has ended, well or not; what it did not bring is planned anew.
+  mutating func removeSegment(_ id: SegmentID) {
+    segments.removeAll { $0.id == id }
+  }
+
+  /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
+  /// be reached for long fail.
+  mutating func retryLater(
+    after error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    lastFailure = error
+    // Requests that fail together are one failure.
+    if let retryAt, now < retryAt { return }
+    failureCount += 1
+    if error.code == .unreachable {
+      let since = unreachableSince ?? now
+      unreachableSince = since
+      if now - since >= FileSettings.unreachablePatience {
+        failParked(error, now: now, into: &actions)
+      }
+    }
+    if error.code == .unavailable { parallelism.stepDown(now: clock.seconds(at: now)) }
+    let delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
+    retryAt = now + delay
+    actions.retryAfter = delay
+  }
+
+  // MARK: Failure
+
+  /// Fails every read that waits, and remembers that for a moment.
+  mutating func failParked(
+    _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    lastFailure = error
+    let reads = parked.removeAll { _ in true }
+    remember(reads.map(\.range), error, now: now)
+    actions.failures += reads.map { ($0, error) }
+  }
+
+  /// Another version has taken this one's place: what is present stays readable by its handles.
+  mutating func supersede(into actions: inout VersionActions) {
+    isSuperseded = true
+    let error = FileError(.stale, "the remote file has changed since it was opened")
+    actions.failures += parked.removeAll { _ in true }.map { ($0, error) }
+    actions.cancels += segments.compactMap(\.transfer)
+  }
+
+  /// Fails the reads whose time is up, and gives up requests that bring nothing.
+  mutating func expire(
+    now: ContinuousClock.Instant, settings: FileSettings, into actions: inout VersionActions
+  ) {
+    let late = parked.removeAll { $0.deadline <= now }
+    if !late.isEmpty {
+      let reason = lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
+      let error = FileError(
+        lastFailure?.code == .invalidResponse ? .invalidResponse : .timedOut,
+        "no bytes within \(settings.readTimeout): \(reason)")
+      remember(late.map(\.range), error, now: now)
+      actions.failures += late.map { ($0, error) }
+    }
+    let patience = min(settings.stallTimeout, settings.readTimeout)
+    for segment in segments where now - segment.lastProgressAt >= patience {
+      guard let transfer = segment.transfer else { continue }
+      lastFailure = FileError(.timedOut, "the server stopped sending for \(patience)")
+      actions.cancels.append(transfer)
+    }
+  }
+
+  private mutating func remember(
+    _ ranges: [ByteRange], _ error: FileError, now: ContinuousClock.Instant
+  ) {
+    recentFailures.removeAll { $0.until <= now }
+    let until = now + FileSettings.failureMemory
+    // Neighbours are one entry: a storm of failed reads must not become a long list.
+    let merged = ExtentSet(ranges).extents.prefix(256)
+    recentFailures += merged.map { RecentFailure(range: $0, error: error, until: until) }
+  }
+
+  /// Whether time alone can change something here.
+  var needsWatch: Bool { !parked.isEmpty || !segments.isEmpty }
+}
+
+/// Turns instants into seconds since an arbitrary start.
+struct MonotonicSeconds: Sendable {
+  private let origin = ContinuousClock.now
+
+  func seconds(at instant: ContinuousClock.Instant) -> Double {
+    (instant - origin) / .seconds(1)
+  }
+}

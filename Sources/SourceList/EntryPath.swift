@@ -1,0 +1,179 @@
+import HTTPTransferCore
+
+/// The rules for the path that a file gets in the mount.
+enum EntryPath {
+  /// The longest name of a file or directory in bytes (`NAME_MAX` of Linux).
+  static let maximumSegmentByteCount = 255
+
+  /// The longest path in bytes (`PATH_MAX` of Linux, without the NUL).
+  static let maximumPathByteCount = 4095
+
+  /// Why a path cannot be used.
+  enum Problem: Error, Equatable {
+    case emptyName
+    case absolute
+    case emptySegment
+    case dotSegment
+    case controlCharacter
+    case segmentTooLong(byteCount: Int)
+    case pathTooLong(byteCount: Int)
+    case reserved(String)
+    case noNameInURL
+    case dotNameInURL
+
+    /// What is wrong and what to do.
+    func message(suggestsTree: Bool) -> String {
+      switch self {
+      case .emptyName: "the name is empty"
+      case .absolute: "an absolute path as a name; names are relative to the mount point"
+      case .emptySegment: "an empty segment in the name (a '/' at its end, or two in a row)"
+      case .dotSegment: "'.' or '..' as a segment of the name"
+      case .controlCharacter: "a control character in the name"
+      case .segmentTooLong(let byteCount):
+        "a name of \(byteCount) bytes; the limit is \(EntryPath.maximumSegmentByteCount);"
+          + " choose a shorter one with out="
+      case .pathTooLong(let byteCount):
+        "a path of \(byteCount) bytes; the limit is \(EntryPath.maximumPathByteCount)"
+      case .reserved(let name):
+        "the name '\(name)' is reserved for httpfs itself; choose another with out="
+          + (suggestsTree ? " or use --tree" : "")
+      case .noNameInURL:
+        "a URL that ends in '/' needs out=; directory listings are not supported yet"
+      case .dotNameInURL: "the URL's path holds '.' or '..'; name the file with out="
+      }
+    }
+  }
+
+  /// The path that `out=` and `dir=` give.
+  static func explicit(out: String, directory: String?) throws(Problem) -> String {
+    if out.isEmpty { throw .emptyName }
+    // An absolute name does not become relative because a directory stands before it.
+    if out.utf8.first == UInt8(ascii: "/") { throw .absolute }
+    let path = prefixed(out, directory: directory)
+    try check(path)
+    return path
+  }
+
+  /// The path for a URL that has no `out=`: the last segment of its path or, with `tree`, its
+  /// host and whole path.
+  static func derived(
+    from url: RemoteURL, directory: String?, tree: Bool
+  ) throws(Problem) -> String {
+    let encoded = url.path.utf8
+    let nameStart =
+      encoded.lastIndex(of: UInt8(ascii: "/")).map { encoded.index(after: $0) }
+      ?? encoded.endIndex
+    guard nameStart < encoded.endIndex else { throw .noNameInURL }
+    var name: String
+    if tree {
+      // The port is kept: two ports of one host are two origins.
+      name = url.authority
+      for segment in encoded.split(separator: UInt8(ascii: "/")) {
+        name += "/"
+        name += try safeSegment(Substring(segment))
+      }
+    } else {
+      name = try safeSegment(Substring(encoded[nameStart...]))
+    }
+    let path = prefixed(name, directory: directory)
+    try check(path)
+    return path
+  }
+
+  /// `directory/name`; one `/` at the directory's end is forgiven, for it is natural there.
+  private static func prefixed(_ name: String, directory: String?) -> String {
+    guard let directory, !directory.isEmpty else { return name }
+    return directory.utf8.count > 1 && directory.utf8.last == UInt8(ascii: "/")
+      ? directory + name : "\(directory)/\(name)"
+  }
+
+  /// A segment of a URL's path, percent-decoded, with `_` for what must not be in a name: an
+  /// encoded `/`, NUL and other control characters.
+  ///
+  /// Where the decoded bytes are not UTF-8 the segment stays as it is: any other name would be a
+  /// guess at the encoding.
+  private static func safeSegment(_ segment: Substring) throws(Problem) -> String {
+    let encoded = segment.utf8
+    var decoded = segment[...]
+    if encoded.contains(UInt8(ascii: "%")) {
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(encoded.count)
+      var index = encoded.startIndex
+      while index < encoded.endIndex {
+        if encoded[index] == UInt8(ascii: "%"),
+          let first = encoded.index(index, offsetBy: 1, limitedBy: encoded.endIndex),
+          let second = encoded.index(index, offsetBy: 2, limitedBy: encoded.endIndex),
+          second < encoded.endIndex,
+          let high = hexadecimalValue(encoded[first]), let low = hexadecimalValue(encoded[second])
+        {
+          bytes.append(high << 4 | low)
+          index = encoded.index(after: second)
+        } else {
+          bytes.append(encoded[index])
+          index = encoded.index(after: index)
+        }
+      }
+      if let text = String(validating: bytes, as: UTF8.self) { decoded = Substring(text) }
+    }
+    if decoded.utf8.elementsEqual(".".utf8) || decoded.utf8.elementsEqual("..".utf8) {
+      throw .dotNameInURL
+    }
+    var hasUnsafe = false
+    var previous: UInt8 = 0
+    for byte in decoded.utf8 {
+      if byte == UInt8(ascii: "/") || isControl(byte, after: previous) { hasUnsafe = true }
+      previous = byte
+    }
+    guard hasUnsafe else { return String(decoded) }
+    var safe = String.UnicodeScalarView()
+    for scalar in decoded.unicodeScalars {
+      let isUnsafe =
+        scalar == "/" || scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+      safe.append(isUnsafe ? "_" : scalar)
+    }
+    return String(safe)
+  }
+
+  /// Whether the byte of a UTF-8 text is, or ends, a control character of C0 or C1.
+  private static func isControl(_ byte: UInt8, after previous: UInt8) -> Bool {
+    byte < 0x20 || byte == 0x7F || (previous == 0xC2 && (0x80...0x9F).contains(byte))
+  }
+
+  /// Checks a whole path: each segment and the length.
+  private static func check(_ path: String) throws(Problem) {
+    let utf8 = path.utf8
+    if utf8.first == UInt8(ascii: "/") { throw .absolute }
+    if utf8.count > maximumPathByteCount { throw .pathTooLong(byteCount: utf8.count) }
+    var segmentByteCount = 0
+    var hasOnlyDots = true
+    var previous: UInt8 = 0
+
+    func checkSegment() throws(Problem) {
+      if segmentByteCount == 0 { throw .emptySegment }
+      if hasOnlyDots, segmentByteCount <= 2 { throw .dotSegment }
+      if segmentByteCount > maximumSegmentByteCount {
+        throw .segmentTooLong(byteCount: segmentByteCount)
+      }
+    }
+
+    for byte in utf8 {
+      if byte == UInt8(ascii: "/") {
+        try checkSegment()
+        segmentByteCount = 0
+        hasOnlyDots = true
+      } else {
+        if isControl(byte, after: previous) { throw .controlCharacter }
+        if byte != UInt8(ascii: ".") { hasOnlyDots = false }
+        segmentByteCount += 1
+      }
+      previous = byte
+    }
+    try checkSegment()
+    // Every reserved name starts with a dot: the others need no look-up.
+    if utf8.first == UInt8(ascii: ".") {
+      let end = utf8.firstIndex(of: UInt8(ascii: "/")) ?? utf8.endIndex
+      let root = String(path[..<end])
+      if SourceList.reservedRootNames.contains(root) { throw .reserved(root) }
+    }
+  }
+}

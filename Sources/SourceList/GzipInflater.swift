@@ -1,0 +1,90 @@
+import CZlib
+
+/// Inflates gzip data (RFC 1952) of one or several members.
+enum GzipInflater {
+  enum Failure: Error, Equatable, CustomStringConvertible {
+    case damaged
+    case truncated
+    case tooLong(maximumByteCount: Int)
+    case noMemory
+
+    var description: String {
+      switch self {
+      case .damaged: "the gzip data is damaged"
+      case .truncated: "the gzip data ends too early"
+      case .tooLong(let maximum): "the list inflates to more than \(maximum) bytes"
+      case .noMemory: "no memory to inflate the list"
+      }
+    }
+  }
+
+  /// Whether the data starts as gzip does (RFC 1952 §2.3.1).
+  static func isGzip(_ bytes: [UInt8]) -> Bool { bytes.starts(with: [0x1F, 0x8B]) }
+
+  /// How many bytes are inflated at a time: enough that the calls do not count, little enough to
+  /// stay in the processor's cache.
+  private static let chunkByteCount = 256 * 1024
+
+  /// Inflates `bytes` piece by piece, so that the whole text is never held.
+  ///
+  /// Bytes after the last member that start no other one are ignored, as gzip does.
+  ///
+  /// - Parameters:
+  ///   - bytes: The compressed data, from the head of its first member.
+  ///   - maximumByteCount: How many bytes may come out.
+  ///   - consume: Takes the next piece; returns false to stop early.
+  /// - Throws: What is wrong with the data; ``Failure/tooLong`` where more would come out.
+  static func inflate(
+    _ bytes: [UInt8], maximumByteCount: Int, consume: (ArraySlice<UInt8>) -> Bool
+  ) throws(Failure) {
+    var stream = z_stream()
+    guard httpfs_inflate_init(&stream) == Z_OK else { throw .noMemory }
+    defer { inflateEnd(&stream) }
+
+    var output = [UInt8](repeating: 0, count: chunkByteCount)
+    var offset = 0
+    var produced = 0
+    while true {
+      let step = inflateStep(&stream, input: bytes, at: offset, into: &output)
+      offset += step.consumed
+      produced += step.produced
+      guard produced <= maximumByteCount else {
+        throw .tooLong(maximumByteCount: maximumByteCount)
+      }
+      switch step.code {
+      case Z_OK, Z_BUF_ERROR, Z_STREAM_END: break
+      case Z_MEM_ERROR: throw .noMemory
+      default: throw .damaged
+      }
+      if step.produced > 0, !consume(output[..<step.produced]) { return }
+      if step.code == Z_STREAM_END {
+        guard bytes[offset...].starts(with: [0x1F, 0x8B]) else { return }
+        guard inflateReset(&stream) == Z_OK else { throw .damaged }
+      } else if step.produced == 0, step.consumed == 0 {
+        // No progress although there is room for output: the input has ended inside a member.
+        throw .truncated
+      }
+    }
+  }
+
+  /// One call of `inflate`, with what it took and gave.
+  private static func inflateStep(
+    _ stream: inout z_stream, input: [UInt8], at offset: Int, into output: inout [UInt8]
+  ) -> (code: Int32, consumed: Int, produced: Int) {
+    input.withUnsafeBufferPointer { source in
+      output.withUnsafeMutableBufferPointer { target in
+        // zlib counts in 32 bits.
+        let inputCount = min(source.count - offset, 1 << 30)
+        // zlib does not write to its input, though the type says that it may.
+        stream.next_in = UnsafeMutablePointer(mutating: source.baseAddress.map { $0 + offset })
+        stream.avail_in = UInt32(inputCount)
+        stream.next_out = target.baseAddress
+        stream.avail_out = UInt32(target.count)
+        let code = CZlib.inflate(&stream, Z_NO_FLUSH)
+        return (
+          code, inputCount - Int(stream.avail_in), target.count - Int(stream.avail_out)
+        )
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/// A request header field that is safe to send: the name is a token (RFC 9110 §5.6.2), the value
+/// holds no control character but TAB, so that neither can start a second field.
+///
+/// The value may be a secret: show the name only.
+public struct HeaderField: Sendable, Hashable {
+  /// The name as written in the list; field names are compared without regard to case.
+  public let name: String
+
+  /// The value without white space at its ends; may be empty.
+  public let value: String
+
+  /// Takes a name and a value apart from each other; nil unless both are safe.
+  public init?(name: String, value: String) {
+    guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte),
+      value.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 })
+    else { return nil }
+    self.name = name
+    self.value = value
+  }
+
+  /// Splits `Name: value` at its first colon; nil unless both halves are safe.
+  public init?(line: some StringProtocol) {
+    let line = Substring(line)
+    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    self.init(
+      name: String(line[..<colon]),
+      value: String(trimmingBlanks(line[line.utf8.index(after: colon)...])))
+  }
+
+  /// Whether this is the field called `other`, in any case.
+  public func isNamed(_ other: String) -> Bool {
+    name.utf8.count == other.utf8.count
+      && zip(name.utf8, other.utf8).allSatisfy { asciiLowercased($0) == asciiLowercased($1) }
+  }
+
+  /// Whether httpfs sets this field itself, or must not have it set, for a range request to mean
+  /// what it says: conditions, ranges, codings and the framing of the message.
+  var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
+
+  private static let reservedNames = [
+    "Accept-Encoding", "Connection", "Content-Length", "Expect", "If-Match",
+    "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
+    "Proxy-Connection", "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+  ]
+
+  /// `tchar` of RFC 9110 §5.6.2.
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+}
+
+func asciiLowercased(_ byte: UInt8) -> UInt8 {
+  (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+}
+
+/// The text without spaces and tabs at its ends.
+func trimmingBlanks(_ text: Substring) -> Substring {
+  let utf8 = text.utf8
+  var start = utf8.startIndex
+  var end = utf8.endIndex
+  while start < end, utf8[start] == 0x20 || utf8[start] == 0x09 { start = utf8.index(after: start) }
+  while end > start {
+    let last = utf8.index(before: end)
+    guard utf8[last] == 0x20 || utf8[last] == 0x09 else { break }
+    end = last
+  }
+  return text[start..<end]
+}

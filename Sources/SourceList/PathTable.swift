@@ -1,0 +1,52 @@
+/// The paths of a list: finds names given twice, and names that are both file and directory.
+struct PathTable {
+  /// A path and the two lines that claim it.
+  struct Clash: Equatable {
+    let path: String
+    let firstLine: Int
+    let secondLine: Int
+  }
+
+  private var fileLines: [String: Int] = [:]
+  private var directoryLines: [String: Int] = [:]
+
+  /// The directory of the last file: most lists name one directory many times in a row.
+  private var lastDirectory: Substring = ""
+
+  /// Adds a file.
+  ///
+  /// Names are compared as Swift compares strings, by canonical equivalence: two names that look
+  /// the same and differ only in their Unicode normalisation are one name.
+  ///
+  /// - Returns: The line that has the name already, else nil.
+  mutating func insert(_ path: String, line: Int) -> Int? {
+    let known = fileLines.updateValue(line, forKey: path)
+    if let known {
+      fileLines[path] = known
+      return known
+    }
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+    var directory = path[..<slash]
+    guard directory != lastDirectory else { return nil }
+    lastDirectory = directory
+    // Once a directory is known, so are those above it.
+    while directoryLines[String(directory)] == nil {
+      directoryLines[String(directory)] = line
+      guard let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else { break }
+      directory = directory[..<parent]
+    }
+    return nil
+  }
+
+  /// The files whose path is also a directory, ascending by the later of the two lines.
+  func clashes() -> [Clash] {
+    directoryLines.compactMap { path, directoryLine in
+      fileLines[path].map { fileLine in
+        Clash(
+          path: path, firstLine: min(fileLine, directoryLine),
+          secondLine: max(fileLine, directoryLine))
+      }
+    }
+    .sorted { ($0.secondLine, $0.path) < ($1.secondLine, $1.path) }
+  }
+}

@@ -1,0 +1,51 @@
+import HTTPTransferCore
+
+/// A URL line with the options read so far.
+struct PendingEntry {
+  let url: RemoteURL
+  let mirrors: [RemoteURL]
+  let line: Int
+
+  /// The last `out=`, as in aria2.
+  var out: String?
+  /// The last `dir=`.
+  var directory: String?
+  /// Every `header=`, in order.
+  var headers: [HeaderField] = []
+  /// The last `user-agent=`.
+  var userAgent: HeaderField?
+  /// The last `referer=`.
+  var referer: HeaderField?
+  /// The last `checksum=`.
+  var checksum: Checksum?
+
+  init(url: RemoteURL, mirrors: [RemoteURL], line: Int) {
+    self.url = url
+    self.mirrors = mirrors
+    self.line = line
+  }
+
+  /// Takes a `referer=`; `*` means the file's own URL, as in aria2, here without credentials.
+  mutating func setReferer(_ value: Substring) {
+    referer = HeaderField(
+      name: "Referer", value: value == "*" ? url.withoutUserInfo : String(value))
+  }
+
+  /// The path in the mount.
+  func path(tree: Bool) throws(EntryPath.Problem) -> String {
+    if let out { return try EntryPath.explicit(out: out, directory: directory) }
+    return try EntryPath.derived(from: url, directory: directory, tree: tree)
+  }
+
+  /// The finished entry.
+  ///
+  /// A `header=` wins over the option that sets the same field.
+  func entry(path: String) -> SourceEntry {
+    var fields = headers
+    for field in [userAgent, referer] {
+      if let field, !headers.contains(where: { $0.isNamed(field.name) }) { fields.append(field) }
+    }
+    return SourceEntry(
+      path: path, url: url, mirrors: mirrors, headers: fields, checksum: checksum, line: line)
+  }
+}

@@ -1,0 +1,81 @@
+import HTTPTransferCore
+
+/// A list of URLs, parsed and checked: what a mount shows.
+///
+/// The format is a superset of aria2's input file: one URL a line, mirrors of one file separated
+/// by TAB, `#` comments, and indented `name=value` options below a URL. Paths are unique, and no
+/// path is both a file and a directory. Names that differ only in case are different names.
+public struct SourceList: Sendable, Equatable {
+  /// The files, in the order of the list; at least one.
+  public let entries: [SourceEntry]
+
+  /// What was ignored, ascending by line.
+  public let warnings: [SourceDiagnostic]
+
+  /// The longest line in bytes.
+  ///
+  /// A signed URL with all its mirrors stays far below; a binary file
+  /// given by mistake does not.
+  public static let maximumLineByteCount = 64 * 1024
+
+  /// How many bytes a compressed list may inflate to: several million URLs.
+  public static let maximumInflatedByteCount = 1 << 30
+
+  /// The names at the root that the mount itself answers for.
+  public static let reservedRootNames: Set<String> = [
+    ".status", ".status.json", ".metrics", ".control",
+  ]
+
+  /// Parses a list.
+  ///
+  /// - Parameters:
+  ///   - bytes: The content: UTF-8 with or without byte order mark, lines that end in LF or
+  ///     CRLF; or the same compressed by gzip (told by its first bytes).
+  ///   - sourceName: What to call the list in errors and warnings.
+  ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still names the
+  ///     whole path.
+  /// - Returns: The checked list.
+  /// - Throws: ``SourceListError`` with every error found, up to a limit.
+  public static func parse(
+    _ bytes: [UInt8], sourceName: String, tree: Bool = false
+  ) throws(SourceListError) -> SourceList {
+    var parser = SourceListParser(sourceName: sourceName, tree: tree)
+    if GzipInflater.isGzip(bytes) {
+      do {
+        try GzipInflater.inflate(bytes, maximumByteCount: maximumInflatedByteCount) { chunk in
+          parser.consume(chunk)
+          return !parser.isStopped
+        }
+      } catch {
+        parser.fail(line: nil, error.description)
+      }
+    } else {
+      parser.consume(bytes[...])
+    }
+    return try parser.finish()
+  }
+
+  /// The list of one URL, as in `httpfs mount URL MOUNTPOINT`.
+  ///
+  /// - Throws: ``SourceListError`` where the URL is malformed or gives the file no usable name.
+  public static func single(
+    url: String, tree: Bool = false
+  ) throws(SourceListError) -> SourceList {
+    do {
+      let remote = try RemoteURL(url)
+      let path = try EntryPath.derived(from: remote, directory: nil, tree: tree)
+      return SourceList(entries: [SourceEntry(path: path, url: remote)], warnings: [])
+    } catch {
+      let message =
+        switch error {
+        case let error as RemoteURL.ParseError: "malformed URL: \(error)"
+        case let error as EntryPath.Problem:
+          "\(error.message(suggestsTree: false)) (out= goes below the URL in a list file)"
+        default: "malformed URL"
+        }
+      throw SourceListError(diagnostics: [
+        SourceDiagnostic(sourceName: "URL", line: nil, message: message)
+      ])
+    }
+  }
+}

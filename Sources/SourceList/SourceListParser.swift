@@ -1,0 +1,247 @@
+import HTTPTransferCore
+
+/// Parses a list that comes in pieces; holds no more of its text than one line.
+///
+/// Feed ``consume(_:)`` with the pieces in order, then call ``finish()`` once.
+struct SourceListParser {
+  private let sourceName: String
+  private let tree: Bool
+
+  private var entries: [SourceEntry] = []
+  private var paths = PathTable()
+  private var errors: [SourceDiagnostic] = []
+  private var warnings = WarningLog()
+
+  /// Whether there are as many errors as are reported; the rest of the list is skipped.
+  private(set) var isStopped = false
+
+  private var lineNumber = 0
+
+  /// The start of a line whose end has not come yet.
+  private var partialLine: [UInt8] = []
+
+  /// Whether the current line is over the limit already, so that its bytes are dropped.
+  private var isDroppingLine = false
+
+  /// What the lines read so far lead up to.
+  private enum Context {
+    /// No URL has been read yet.
+    case start
+    /// Options may follow for this entry.
+    case entry(PendingEntry)
+    /// The URL was malformed: its options are skipped in silence.
+    case skipping
+  }
+  private var context = Context.start
+
+  init(sourceName: String, tree: Bool) {
+    self.sourceName = sourceName
+    self.tree = tree
+  }
+
+  // MARK: Bytes to lines
+
+  /// Takes the next bytes of the list.
+  mutating func consume(_ bytes: ArraySlice<UInt8>) {
+    var rest = bytes
+    while !isStopped, let newline = rest.firstIndex(of: UInt8(ascii: "\n")) {
+      endLine(with: rest[..<newline])
+      rest = rest[(newline + 1)...]
+    }
+    guard !isStopped, !rest.isEmpty, !isDroppingLine else { return }
+    if partialLine.count + rest.count > SourceList.maximumLineByteCount + 1 {
+      // One byte more than the limit is kept for the CR of a line that is just as long.
+      isDroppingLine = true
+      partialLine = []
+    } else {
+      partialLine += rest
+    }
+  }
+
+  private mutating func endLine(with bytes: ArraySlice<UInt8>) {
+    lineNumber += 1
+    let wasDropping = isDroppingLine
+    isDroppingLine = false
+    if wasDropping {
+      failLineTooLong()
+    } else if partialLine.isEmpty {
+      takeLine(bytes)
+    } else {
+      partialLine += bytes
+      let line = partialLine
+      partialLine.removeAll(keepingCapacity: true)
+      takeLine(line[...])
+    }
+  }
+
+  private mutating func failLineTooLong() {
+    startSkipping()
+    fail(line: lineNumber, "a line of more than \(SourceList.maximumLineByteCount) bytes")
+  }
+
+  private mutating func takeLine(_ bytes: ArraySlice<UInt8>) {
+    var line = bytes
+    if lineNumber == 1 {
+      if line.starts(with: [0xFF, 0xFE]) || line.starts(with: [0xFE, 0xFF]) {
+        fail(line: 1, "the list is UTF-16; save it as UTF-8")
+        isStopped = true
+        return
+      }
+      if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+    }
+    if line.last == UInt8(ascii: "\r") { line.removeLast() }
+    guard line.count <= SourceList.maximumLineByteCount else { return failLineTooLong() }
+    guard let first = line.first else { return }
+    let isIndented = first == UInt8(ascii: " ") || first == UInt8(ascii: "\t")
+    if isIndented {
+      line = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+      if line.isEmpty { return }
+    }
+    // What a comment holds does not matter, not even whether it is text.
+    if line.first == UInt8(ascii: "#") { return }
+
+    if let index = line.firstIndex(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
+      if !isIndented { startSkipping() }
+      let column = index - bytes.startIndex + 1
+      return fail(line: lineNumber, "control byte \(hexadecimal(line[index])) in column \(column)")
+    }
+    guard let text = String(validating: line, as: UTF8.self) else {
+      if !isIndented { startSkipping() }
+      return fail(line: lineNumber, "bytes that are not UTF-8")
+    }
+    if isIndented { takeOption(trimmingBlanks(text[...])) } else { takeURLs(text) }
+  }
+
+  private func hexadecimal(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16, uppercase: true)
+    return byte < 16 ? "0x0\(digits)" : "0x\(digits)"
+  }
+
+  // MARK: Lines to entries
+
+  /// Ends the entry before and ignores the options of the one that cannot be used.
+  private mutating func startSkipping() {
+    flushEntry()
+    context = .skipping
+  }
+
+  private mutating func takeURLs(_ text: String) {
+    flushEntry()
+    var first: RemoteURL?
+    var mirrors: [RemoteURL] = []
+    for field in text.utf8.split(separator: UInt8(ascii: "\t")) {
+      let candidate = trimmingBlanks(Substring(field))
+      if candidate.isEmpty { continue }
+      do {
+        let url = try RemoteURL(candidate)
+        if first == nil { first = url } else { mirrors.append(url) }
+      } catch {
+        context = .skipping
+        return fail(line: lineNumber, "malformed URL: \(error)")
+      }
+    }
+    guard let first else { return }
+    context = .entry(PendingEntry(url: first, mirrors: mirrors, line: lineNumber))
+  }
+
+  private mutating func takeOption(_ text: Substring) {
+    guard case .entry(var entry) = context else {
+      if case .start = context {
+        fail(line: lineNumber, "an indented option line before any URL")
+      }
+      return
+    }
+    // The entry has one owner, so that its arrays are not copied.
+    context = .skipping
+    defer { context = .entry(entry) }
+
+    guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
+      return fail(line: lineNumber, "an indented line must be an option: name=value")
+    }
+    let name = String(trimmingBlanks(text[..<equals]))
+    let value = trimmingBlanks(text[text.utf8.index(after: equals)...])
+    guard SourceOption.isPlausibleName(name) else {
+      return fail(
+        line: lineNumber,
+        "an indented line must be an option, name=value; a URL starts in the first column")
+    }
+    switch SourceOption(name: name) {
+    case .out: entry.out = String(value)
+    case .directory: entry.directory = String(value)
+    case .userAgent: entry.userAgent = HeaderField(name: "User-Agent", value: String(value))
+    case .referer: entry.setReferer(value)
+    case .header:
+      guard let field = HeaderField(line: value) else {
+        return fail(
+          line: lineNumber, "a malformed header; write header=Name: value, the name without spaces")
+      }
+      if field.isReserved {
+        warn("header '\(field.name)' ignored: httpfs sets it itself", about: "h:" + field.name)
+      } else {
+        entry.headers.append(field)
+      }
+    case .checksum:
+      do {
+        entry.checksum = try Checksum(value)
+      } catch {
+        fail(line: lineNumber, "\(error)")
+      }
+    case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
+    case .unknown: warn("unknown option '\(name)' ignored", about: name)
+    }
+  }
+
+  /// Gives the entry its path and adds it to the list.
+  private mutating func flushEntry() {
+    guard case .entry(let pending) = context else { return }
+    context = .skipping
+    let path: String
+    do {
+      path = try pending.path(tree: tree)
+    } catch {
+      return fail(line: pending.line, error.message(suggestsTree: !tree))
+    }
+    if let other = paths.insert(path, line: pending.line) {
+      return fail(
+        line: pending.line,
+        "the name '\(path)' is already used in line \(other); give one of the two another name"
+          + " with out=" + (tree ? "" : " or use --tree"))
+    }
+    entries.append(pending.entry(path: path))
+  }
+
+  // MARK: Results
+
+  mutating func fail(line: Int?, _ message: String) {
+    guard !isStopped else { return }
+    errors.append(SourceDiagnostic(sourceName: sourceName, line: line, message: message))
+    if errors.count == SourceListError.maximumDiagnosticCount { isStopped = true }
+  }
+
+  private mutating func warn(_ message: String, about topic: String) {
+    warnings.add(message, about: topic, line: lineNumber)
+  }
+
+  /// Ends the list: its last line needs no newline.
+  mutating func finish() throws(SourceListError) -> SourceList {
+    if !isStopped, isDroppingLine || !partialLine.isEmpty { endLine(with: []) }
+    flushEntry()
+    if !isStopped {
+      for clash in paths.clashes() {
+        fail(
+          line: clash.secondLine,
+          "the name '\(clash.path)' is a file and a directory at once, see line"
+            + " \(clash.firstLine); give the file another name with out=")
+      }
+    }
+    if entries.isEmpty, errors.isEmpty {
+      fail(line: nil, "the list is empty; write one URL a line")
+    }
+    guard errors.isEmpty else {
+      throw SourceListError(
+        diagnostics: errors.sorted { ($0.line ?? 0) < ($1.line ?? 0) }, isTruncated: isStopped)
+    }
+    return SourceList(
+      entries: entries, warnings: warnings.diagnostics(sourceName: sourceName))
+  }
+}

@@ -1,0 +1,77 @@
+import Glibc
+
+/// How a child process has ended.
+struct ChildProcessResult {
+  /// The exit code; 128 + the signal where a signal ended it.
+  let exitCode: Int32
+
+  /// What it wrote to standard error.
+  let errorOutput: String
+}
+
+/// Runs `program`, looked up in `PATH`, to its end, in the C locale so that its messages can be
+/// read; standard output is shared with this process.
+///
+/// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
+func runChildProcess(
+  _ program: String, _ arguments: [String]
+) throws(SystemError) -> ChildProcessResult {
+  var pipe: [Int32] = [-1, -1]
+  guard Glibc.pipe(&pipe) == 0 else { throw .last }
+  let readEnd = pipe[0]
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  posix_spawn_file_actions_adddup2(&actions, pipe[1], STDERR_FILENO)
+  for descriptor in pipe { posix_spawn_file_actions_addclose(&actions, descriptor) }
+  defer {
+    posix_spawn_file_actions_destroy(&actions)
+    close(readEnd)
+  }
+
+  var child: pid_t = 0
+  let code = withCStrings([program] + arguments) { arguments in
+    withCStrings(environmentInCLocale()) { environment in
+      posix_spawnp(&child, program, &actions, nil, arguments, environment)
+    }
+  }
+  close(pipe[1])
+  guard code == 0 else { throw SystemError(code: code) }
+
+  var output: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  while true {
+    let count = read(readEnd, &buffer, buffer.count)
+    if count > 0 { output += buffer[..<count] }
+    if count == 0 || (count < 0 && errno != EINTR) { break }
+  }
+  var status: Int32 = 0
+  while waitpid(child, &status, 0) < 0 {
+    guard errno == EINTR else { throw .last }
+  }
+  // WIFEXITED, WEXITSTATUS and WTERMSIG of wait(2), which are macros.
+  let signal = status & 0x7F
+  return ChildProcessResult(
+    exitCode: signal == 0 ? (status >> 8) & 0xFF : 128 + signal,
+    errorOutput: String(decoding: output, as: UTF8.self))
+}
+
+/// This process's environment with `LC_ALL=C`.
+private func environmentInCLocale() -> [String] {
+  var variables: [String] = []
+  var next = environ
+  while let variable = next.pointee {
+    let text = String(cString: variable)
+    if !text.hasPrefix("LC_ALL=") { variables.append(text) }
+    next += 1
+  }
+  return variables + ["LC_ALL=C"]
+}
+
+/// Calls `body` with a NULL-terminated array of C strings, which live as long as the call.
+private func withCStrings<Result>(
+  _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+) -> Result {
+  let copies = strings.map { strdup($0) }
+  defer { for copy in copies { free(copy) } }
+  return body(copies + [nil])
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Glibc
+
+/// Why a command has failed: what stands after `httpfs: ` on standard error.
+struct CommandFailure: Error, CustomStringConvertible {
+  /// The messages, each of one line; nearly always there is one.
+  let messages: [String]
+
+  init(_ message: String) { messages = [message] }
+
+  init(messages: [String]) { self.messages = messages }
+
+  /// A failed system call: `cannot open list 'x': No such file or directory`.
+  init(_ action: String, _ error: SystemError) { self.init("\(action): \(error)") }
+
+  var description: String { messages.joined(separator: "\n") }
+}
+
+/// Runs the work of a subcommand; a failure is printed as `httpfs: …` and ends with exit code 1.
+///
+/// ArgumentParser's own errors (bad usage, explicit exit codes) pass unchanged.
+func reportingFailure(_ body: () throws -> Void) throws {
+  do {
+    try body()
+  } catch let failure as CommandFailure {
+    for message in failure.messages { printToStandardError("httpfs: \(message)") }
+    throw ExitCode.failure
+  }
+}
+
+func printToStandardError(_ line: String) {
+  // There is nowhere to say that this fails.
+  _ = try? write(Array((line + "\n").utf8), to: STDERR_FILENO)
+}
+
+/// Writes the whole of `text` to standard output, past the buffer of stdio.
+///
+/// - Throws: ``CommandFailure`` where it cannot be written, such as on a full disk.
+func printToStandardOutput(_ text: [UInt8]) throws(CommandFailure) {
+  do {
+    try write(text, to: STDOUT_FILENO)
+  } catch {
+    throw CommandFailure("cannot write to standard output", error)
+  }
+}
+
+private func write(_ bytes: [UInt8], to descriptor: Int32) throws(SystemError) {
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    if count >= 0 {
+      rest = rest.dropFirst(count)
+    } else if errno != EINTR {
+      throw .last
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import Glibc
+
+/// `--daemon`: the command starts itself again as a process of a session of its own and returns
+/// when that one says that it can be read.
+///
+/// A new process, not a fork: the child starts as clean as the parent did, and its complaints go
+/// to the same standard error until it is mounted.
+enum DaemonProcess {
+  /// `POSIX_SPAWN_SETSID` of glibc's spawn.h, which Swift does not see (it is a GNU extension).
+  private static let newSession: Int16 = 0x80
+
+  private static let variable = "HTTPFS_DAEMON"
+
+  /// Whether this process is the one in the background.
+  static var isDaemon: Bool { environmentVariable(variable) != nil }
+
+  /// Starts the process in the background; returns when it is mounted.
+  ///
+  /// - Throws: `ExitCode` of the child, which has said why, or ``CommandFailure``.
+  static func start() throws {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw CommandFailure("cannot make a pipe", .last) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    posix_spawnattr_setflags(&attributes, Self.newSession)
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+      close(ends[0])
+    }
+    setenv(variable, "1", 1)
+    var child: pid_t = 0
+    let code = posix_spawn(
+      &child, "/proc/self/exe", &actions, &attributes, CommandLine.unsafeArgv, environ)
+    close(ends[1])
+    guard code == 0 else {
+      throw CommandFailure("cannot start the background process", SystemError(code: code))
+    }
+    let line = firstLine(of: ends[0])
+    guard line.isEmpty else { return try printToStandardOutput(line) }
+    // It has ended without being mounted, and has said why.
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    let exitCode = status & 0x7F == 0 ? (status >> 8) & 0xFF : 1
+    throw ExitCode(exitCode == 0 ? 1 : exitCode)
+  }
+
+  /// Lets go of the terminal; in the background process, once it is mounted.
+  static func detach() {
+    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    guard null >= 0 else { return }
+    for descriptor in STDIN_FILENO...STDERR_FILENO { dup2(null, descriptor) }
+    if null > STDERR_FILENO { close(null) }
+  }
+
+  private static func firstLine(of descriptor: Int32) -> [UInt8] {
+    var line: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    while line.last != UInt8(ascii: "\n") {
+      let count = read(descriptor, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return [] }
+      line += buffer[..<count]
+    }
+    return line
+  }
+}

@@ -1,0 +1,15 @@
+import ArgumentParser
+
+/// The command: `httpfs mount urls.txt /mnt/remote` and what belongs to it.
+///
+/// Exit codes of every subcommand: 0 done, 1 failed, 64 bad usage (`EX_USAGE`).
+struct HTTPFS: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "httpfs",
+    abstract: "Mount a list of URLs and read them as local files.",
+    version: "0.1.0",
+    subcommands: [
+      MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
+      DoctorCommand.self,
+    ])
+}

@@ -1,0 +1,79 @@
+import ArgumentParser
+import FoundationEssentials
+import HTTPTransferCore
+import MountStatus
+import SourceList
+
+/// `httpfs list`: shows what a mount of the list would hold, without any network.
+struct ListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Check a list and show its files, URLs and options, without any network.",
+    discussion: """
+      Prints a line for each file, its name and its URL with a TAB between them, and below it its \
+      mirrors and options, indented. Credentials, queries and the values of headers are not shown.
+      """)
+
+  @Argument(help: "A list file, '-' for standard input, or one URL.")
+  var source: String
+
+  @Flag(help: "Keep host and path of the URLs as directories.")
+  var tree = false
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func run() throws {
+    try reportingFailure {
+      let list = try loadSource(source, tree: tree)
+      printWarnings(of: list)
+      try printToStandardOutput(json ? try jsonDocument(of: list) : text(of: list))
+    }
+  }
+
+  private func text(of list: SourceList) -> [UInt8] {
+    var text: [UInt8] = []
+    for entry in list.entries {
+      text += "\(entry.path)\t\(shown(entry.url))\n".utf8
+      for mirror in entry.mirrors { text += "  mirror=\(shown(mirror))\n".utf8 }
+      for header in entry.headers { text += "  header=\(header.name)\n".utf8 }
+      if let checksum = entry.checksum { text += "  checksum=\(checksum)\n".utf8 }
+    }
+    return text
+  }
+
+  private func jsonDocument(of list: SourceList) throws(CommandFailure) -> [UInt8] {
+    let document = Document(
+      files: list.entries.map { entry in
+        Document.File(
+          name: entry.path, url: shown(entry.url), mirrors: entry.mirrors.map(shown),
+          headers: entry.headers.map(\.name), checksum: entry.checksum?.description,
+          line: entry.line)
+      },
+      warnings: list.warnings.map(\.description))
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return try Array(encoder.encode(document)) + [UInt8(ascii: "\n")]
+    } catch {
+      throw CommandFailure("cannot write the list as JSON: \(error)")
+    }
+  }
+
+  private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
+
+  /// What `--json` prints; an absent checksum is left out.
+  private struct Document: Encodable {
+    struct File: Encodable {
+      let name: String
+      let url: String
+      let mirrors: [String]
+      let headers: [String]
+      let checksum: String?
+      let line: Int
+    }
+
+    let files: [File]
+    let warnings: [String]
+  }
+}

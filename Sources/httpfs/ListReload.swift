@@ -1,0 +1,39 @@
+import FUSEMount
+import Glibc
+import Logging
+import SourceList
+
+/// Reads the list of a mount again, on SIGHUP.
+struct ListReload: Sendable {
+  /// The list's file as an absolute path; nil where the source cannot be read twice.
+  private let path: String?
+  private let tree: Bool
+
+  init(source: String, tree: Bool) {
+    self.tree = tree
+    guard source != "-", !source.contains("://"), let resolved = realpath(source, nil) else {
+      path = nil
+      return
+    }
+    defer { free(resolved) }
+    // The list may be replaced by rename: its name counts, not where it leads now.
+    path = source.hasPrefix("/") ? source : String(cString: resolved)
+  }
+
+  /// Puts the list's present files in the place of the mounted ones; a list with an error changes
+  /// nothing.
+  func perform(on fileSystem: FileSystem, logger: Logger) {
+    guard let path else {
+      logger.warning("SIGHUP ignored: the source is no file, there is nothing to read again")
+      return
+    }
+    do {
+      let list = try loadSource(path, tree: tree)
+      for warning in list.warnings { logger.warning("\(warning)") }
+      fileSystem.replaceTree(sources: try fileSources(of: list))
+      logger.notice("list reloaded", metadata: ["files": "\(list.entries.count)"])
+    } catch {
+      logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])
+    }
+  }
+}

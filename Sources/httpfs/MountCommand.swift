@@ -1,0 +1,174 @@
+import ArgumentParser
+import FUSEMount
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Logging
+import RangeCache
+import RemoteFiles
+import SourceList
+
+/// `httpfs mount [options] SOURCE MOUNTPOINT`.
+struct MountCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "mount",
+    abstract: "Mount the files of a list, or of one URL.",
+    discussion: """
+      Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
+      """)
+
+  @Argument(help: "A list file, '-' for standard input, or one URL.")
+  var source: String
+
+  @Argument(help: "The directory to mount on.")
+  var mountpoint: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Where fetched bytes are kept (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
+      valueName: "dir"))
+  var cacheDir: String?
+
+  @Option(help: ArgumentHelp("Connections per file (default: adaptive).", valueName: "n"))
+  var connections: Int?
+
+  @Flag(help: "Return when the mount can be read and go on in the background.")
+  var daemon = false
+
+  @Option(help: ArgumentHelp("The deadline of a read.", valueName: "seconds"))
+  var readTimeout: Double = 60
+
+  @Option(
+    help: ArgumentHelp(
+      "How long a server's confirmation of a file holds before open asks again.",
+      valueName: "seconds"))
+  var revalidate: Double = 1
+
+  @Option(
+    help: ArgumentHelp(
+      "Evict least recently used files above this size; K, M, G and T may follow.",
+      valueName: "bytes"))
+  var cacheSize: ByteSize?
+
+  @Flag(help: "Let other users look into the mount.")
+  var allowOther = false
+
+  @Flag(help: "Keep host and path of each URL as directories.")
+  var tree = false
+
+  @Option(
+    help: ArgumentHelp(
+      "trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+  var logLevel: LogLevel = .warning
+
+  @Option(help: ArgumentHelp("Append the log to a file, not to standard error.", valueName: "file"))
+  var logFile: String?
+
+  func validate() throws {
+    if let connections, !(1...64).contains(connections) {
+      throw ValidationError("--connections must be from 1 to 64")
+    }
+    guard readTimeout > 0, readTimeout <= 86_400 else {
+      throw ValidationError("--read-timeout must be above 0 and at most 86400 seconds")
+    }
+    guard revalidate >= 0, revalidate <= 1e9 else {
+      throw ValidationError("--revalidate must be 0 or more seconds")
+    }
+  }
+
+  func run() throws {
+    try reportingFailure {
+      if daemon, !DaemonProcess.isDaemon { return try DaemonProcess.start() }
+      try mount()
+    }
+  }
+
+  private func mount() throws {
+    // Before any thread is there, because threads inherit the mask.
+    let signals = ProcessSignals()
+    umask(0o077)
+    raiseDescriptorLimit()
+
+    let list = try loadSource(source, tree: tree)
+    printWarnings(of: list)
+    let sources = try fileSources(of: list)
+    let directory = try MountPoint.prepare(mountpoint)
+    let logger = try makeLogger()
+    let environment = FileEnvironment(
+      client: HTTPClient(), cache: try openCache(),
+      settings: FileSettings(
+        connections: connections, readTimeout: .seconds(readTimeout),
+        revalidationInterval: .seconds(revalidate)),
+      cacheByteLimit: cacheSize?.byteCount, logger: logger)
+    let fileSystem = FileSystem(
+      mountpoint: directory, tree: FileTree(sources: sources, environment: environment),
+      environment: environment)
+    let session: MountSession
+    do throws(MountError) {
+      session = try MountSession(fileSystem, options: .init(allowOther: allowOther))
+    } catch {
+      throw CommandFailure("\(error)")
+    }
+    let reload = ListReload(source: source, tree: tree)
+    if DaemonProcess.isDaemon { chdir("/") }
+    let delivery = signals.deliver(
+      onEnd: { session.stop() },
+      onReload: { reload.perform(on: fileSystem, logger: logger) })
+    let line = "mounted \(mountpoint) (\(sources.count) \(sources.count == 1 ? "file" : "files"))\n"
+    session.serve {
+      // Where nobody reads standard output the mount works all the same.
+      _ = try? printToStandardOutput(Array(line.utf8))
+      if DaemonProcess.isDaemon { DaemonProcess.detach() }
+    }
+    withExtendedLifetime(delivery) {}
+  }
+
+  private func openCache() throws(CommandFailure) -> CacheDirectory {
+    guard let path = cacheDir ?? defaultCacheDirectory() else {
+      throw CommandFailure("no home directory for the cache; name one with --cache-dir")
+    }
+    do throws(CacheError) {
+      return try CacheDirectory(path: path)
+    } catch {
+      throw CommandFailure("\(error)")
+    }
+  }
+
+  private func makeLogger() throws(CommandFailure) -> Logger {
+    var descriptor = STDERR_FILENO
+    if let logFile {
+      descriptor = open(logFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+      guard descriptor >= 0 else { throw CommandFailure("cannot open log '\(logFile)'", .last) }
+    }
+    let level = logLevel.level
+    return Logger(label: "httpfs") { _ in LineLogHandler(descriptor: descriptor, logLevel: level) }
+  }
+
+  /// Each file may need a descriptor: as many as the system lets this process have.
+  private func raiseDescriptorLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+}
+
+/// The list's entries as sources of files.
+func fileSources(of list: SourceList) throws(CommandFailure) -> [FileSource] {
+  list.entries.map { entry in
+    var fields = HTTPFields()
+    for header in entry.headers {
+      guard let name = HTTPField.Name(header.name) else { continue }
+      fields.append(HTTPField(name: name, value: header.value))
+    }
+    return FileSource(path: entry.path, url: entry.url, fields: fields)
+  }
+}
+
+/// `Logger.Level` on the command line.
+enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+  case trace, debug, info, notice, warning, error, critical
+
+  var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .warning }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import MountStatus
+
+/// The mounts that this process sees now.
+func currentMountTable() throws(CommandFailure) -> MountTable {
+  do {
+    return MountTable(mountinfo: try contents(ofFile: "/proc/self/mountinfo"))
+  } catch {
+    throw CommandFailure("cannot read /proc/self/mountinfo", error)
+  }
+}
+
+/// The httpfs mount at `path`, which may be relative or lead through symbolic links.
+///
+/// - Throws: ``CommandFailure`` where there is none.
+func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
+  let resolved: String
+  do {
+    resolved = try resolvedMountPoint(path)
+  } catch {
+    throw CommandFailure("cannot find '\(path)'", error)
+  }
+  guard let entry = try currentMountTable().mount(at: resolved) else {
+    throw CommandFailure("nothing is mounted at '\(path)'")
+  }
+  guard entry.fileSystemType == "fuse.httpfs" else {
+    throw CommandFailure("'\(path)' is not an httpfs mount but \(entry.fileSystemType)")
+  }
+  return entry
+}
+
+/// The absolute path without symbolic links.
+///
+/// Works for a mount whose daemon has died, too: there only the directory above can be looked at.
+private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
+  do {
+    return try realPath(path)
+  } catch {
+    guard error.code == ENOTCONN || error.code == EIO || error.code == EACCES else { throw error }
+    var trimmed = Substring(path)
+    while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }
+    let nameStart = trimmed.lastIndex(of: "/").map { trimmed.index(after: $0) }
+    let name = trimmed[(nameStart ?? trimmed.startIndex)...]
+    guard !name.isEmpty, name != ".", name != ".." else { throw error }
+    let parent = nameStart.map { String(trimmed[..<$0]) } ?? "."
+    let directory = try realPath(parent)
+    return directory == "/" ? "/\(name)" : "\(directory)/\(name)"
+  }
+}
+
+/// `realpath(3)`.
+private func realPath(_ path: String) throws(SystemError) -> String {
+  guard let resolved = realpath(path, nil) else { throw .last }
+  defer { free(resolved) }
+  return String(cString: resolved)
+}

@@ -1,0 +1,64 @@
+import FUSEMount
+import Glibc
+import MountStatus
+
+/// The directory that a mount is to be made on.
+enum MountPoint {
+  /// Checks `path`, clears away what a dead daemon has left there, and returns the absolute path.
+  ///
+  /// - Throws: ``CommandFailure`` where nothing can be mounted there.
+  static func prepare(_ path: String) throws(CommandFailure) -> String {
+    guard access("/dev/fuse", F_OK) == 0 else {
+      throw CommandFailure(
+        "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container "
+          + "the device")
+    }
+    if lostDaemon(at: path) { try clear(path) }
+    guard let resolved = realpath(path, nil) else {
+      guard errno == ENOENT else { throw CommandFailure("cannot use mount point '\(path)'", .last) }
+      throw CommandFailure("mount point '\(path)' does not exist; create it with mkdir")
+    }
+    defer { free(resolved) }
+    let absolute = String(cString: resolved)
+    var attributes = stat()
+    guard stat(absolute, &attributes) == 0 else {
+      throw CommandFailure("cannot use mount point '\(path)'", .last)
+    }
+    guard attributes.st_mode & S_IFMT == S_IFDIR else {
+      throw CommandFailure("mount point '\(path)' is not a directory")
+    }
+    if let mount = MountTable.current()?.mount(at: absolute),
+      mount.fileSystemType.hasPrefix("fuse")
+    {
+      throw CommandFailure(
+        "mount point '\(path)' is busy: \(mount.source) (\(mount.fileSystemType)) is mounted "
+          + "there; unmount it first with 'httpfs unmount \(path)'")
+    }
+    return absolute
+  }
+
+  /// Whether `path` is a FUSE mount whose daemon has died.
+  private static func lostDaemon(at path: String) -> Bool {
+    var attributes = stat()
+    return stat(path, &attributes) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
+  }
+
+  private static func clear(_ path: String) throws(CommandFailure) {
+    let mount = try httpfsMount(at: path)
+    if geteuid() == 0 {
+      guard umount2(mount.mountpoint, Int32(MNT_DETACH)) == 0 else {
+        throw CommandFailure("cannot unmount what a dead daemon left at '\(path)'", .last)
+      }
+      return
+    }
+    let result: ChildProcessResult
+    do throws(SystemError) {
+      result = try runChildProcess("fusermount3", ["-u", "-z", mount.mountpoint])
+    } catch {
+      throw CommandFailure("cannot run fusermount3", error)
+    }
+    guard result.exitCode == 0 else {
+      throw CommandFailure("fusermount3: \(result.errorOutput.split(separator: "\n").first ?? "")")
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import Glibc
+import SourceList
+
+/// Reads and parses the SOURCE of a command: a list file, `-` for standard input, or one URL.
+///
+/// - Throws: ``CommandFailure`` with everything that is wrong, one line each.
+func loadSource(_ source: String, tree: Bool) throws(CommandFailure) -> SourceList {
+  do {
+    if source.contains("://") { return try SourceList.single(url: source, tree: tree) }
+    let isStandardInput = source == "-"
+    let bytes: [UInt8]
+    do {
+      bytes = try contents(ofFile: isStandardInput ? nil : source)
+    } catch {
+      let name = isStandardInput ? "standard input" : "list '\(source)'"
+      throw CommandFailure("cannot \(error.code == EISDIR ? "read" : "open") \(name)", error)
+    }
+    return try SourceList.parse(
+      bytes, sourceName: isStandardInput ? "standard input" : source, tree: tree)
+  } catch let failure as CommandFailure {
+    throw failure
+  } catch let error as SourceListError {
+    throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
+  } catch {
+    throw CommandFailure("\(error)")
+  }
+}
+
+/// Prints what was ignored in a list to standard error.
+func printWarnings(of list: SourceList) {
+  for warning in list.warnings { printToStandardError("httpfs: warning: \(warning)") }
+}

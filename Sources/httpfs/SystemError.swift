@@ -1,0 +1,40 @@
+import Glibc
+
+/// An `errno` with its usual text.
+struct SystemError: Error, Equatable, CustomStringConvertible {
+  let code: Int32
+
+  /// What the last failed call of this thread has left.
+  static var last: SystemError { SystemError(code: errno) }
+
+  /// `strerror(3)`.
+  var description: String { String(cString: strerror(code)) }
+}
+
+/// Reads a file, or standard input where `path` is nil, to its end.
+///
+/// - Parameters:
+///   - path: The file; nil for standard input.
+///   - maximumByteCount: More bytes than these are `EFBIG`.
+/// - Returns: All bytes.
+/// - Throws: The error of open(2) or read(2).
+func contents(
+  ofFile path: String?, maximumByteCount: Int = 1 << 30
+) throws(SystemError) -> [UInt8] {
+  let descriptor = path.map { open($0, O_RDONLY | O_CLOEXEC) } ?? STDIN_FILENO
+  guard descriptor >= 0 else { throw .last }
+  defer { if path != nil { close(descriptor) } }
+
+  var bytes: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 256 * 1024)
+  while true {
+    let count = read(descriptor, &buffer, buffer.count)
+    if count == 0 { return bytes }
+    if count < 0 {
+      if errno == EINTR { continue }
+      throw .last
+    }
+    guard bytes.count + count <= maximumByteCount else { throw SystemError(code: EFBIG) }
+    bytes += buffer[..<count]
+  }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import Testing
+
+@testable import MountStatus
+
+/// A report in which every field has a value of its own.
+let sample = StatusReport(
+  mountpoint: "/mnt/remote", uptimeSeconds: 61.25,
+  files: [
+    FileStatus(
+      name: "d/a \"b\".iso", url: "https://example.org/d/a.iso?…", state: .downloading,
+      length: 100 << 20, cachedBytes: 50 << 20, fetchedBytes: 48 << 20,
+      speedBytesPerSecond: 5_452_595, etaSeconds: 9.615, connections: 4, requests: 17, retries: 2,
+      lastError: "HTTP 503\nretry", validator: "ETag \"abc\"",
+      waitingReads: [
+        WaitingRead(
+          offset: 5_452_595, byteCount: 128 << 10, waitedSeconds: 3.1, reason: "server stalled")
+      ]),
+    FileStatus(
+      name: "b", url: "http://h/b", state: .complete, length: 10, cachedBytes: 10, requests: 1,
+      validator: "unverifiable", passthrough: true),
+    FileStatus(name: "c\u{1B}[2J", url: "http://h/c", state: .unknown),
+  ])
+
+@Suite struct StatusReportJSONTests {
+  @Test func theDocumentIsExactlyTheSchema() {
+    let expected = """
+      {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,\
+      "totals":{"files":3,"complete_files":1,"length":104857610,"cached_bytes":52428810,\
+      "fetched_bytes":50331648,"speed_bytes_per_second":5452595,"connections":4,"requests":18,\
+      "retries":2,"waiting_reads":1},\
+      "files":[{"name":"d/a \\"b\\".iso","url":"https://example.org/d/a.iso?…",\
+      "state":"downloading","length":104857600,"cached_bytes":52428800,\
+      "fetched_bytes":50331648,"speed_bytes_per_second":5452595,"eta_seconds":9.615,\
+      "connections":4,"requests":17,"retries":2,"last_error":"HTTP 503\\u000aretry",\
+      "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
+      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false},\
+      {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
+      "fetched_bytes":0,"speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
+      "requests":1,"retries":0,"last_error":null,"validator":"unverifiable",\
+      "waiting_reads":[],"passthrough":true},\
+      {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
+      "cached_bytes":0,"fetched_bytes":0,"speed_bytes_per_second":0,"eta_seconds":null,\
+      "connections":0,"requests":0,"retries":0,"last_error":null,"validator":null,\
+      "waiting_reads":[],"passthrough":false}]}
+
+      """
+    #expect(String(decoding: sample.json(), as: UTF8.self) == expected)
+  }
+
+  @Test func anotherParserReadsTheSameKeysAndExplicitNulls() throws {
+    let object = try #require(
+      JSONSerialization.jsonObject(with: Data(sample.json())) as? [String: Any])
+    #expect(Set(object.keys) == ["version", "mountpoint", "uptime_seconds", "totals", "files"])
+    let totals = try #require(object["totals"] as? [String: Any])
+    #expect(
+      Set(totals.keys) == [
+        "files", "complete_files", "length", "cached_bytes", "fetched_bytes",
+        "speed_bytes_per_second", "connections", "requests", "retries", "waiting_reads",
+      ])
+    let files = try #require(object["files"] as? [[String: Any]])
+    for file in files {
+      #expect(
+        Set(file.keys) == [
+          "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
+          "speed_bytes_per_second", "eta_seconds", "connections", "requests", "retries",
+          "last_error", "validator", "waiting_reads", "passthrough",
+        ])
+    }
+    for key in ["length", "eta_seconds", "last_error", "validator"] {
+      #expect(files[2][key] is NSNull)
+    }
+    #expect(files[2]["name"] as? String == "c\u{1B}[2J")
+  }
+
+  @Test func decodingGivesBackTheReport() throws {
+    #expect(try StatusReport(json: sample.json()) == sample)
+  }
+
+  @Test func unknownKeysAreIgnored() throws {
+    let text = String(decoding: sample.json(), as: UTF8.self)
+      .replacing("\"version\":1", with: "\"later\":[{}],\"version\":1")
+    #expect(try StatusReport(json: Array(text.utf8)) == sample)
+  }
+
+  @Test func anotherVersionIsNamed() {
+    #expect(throws: StatusReport.DecodingFailure.unsupportedVersion(2)) {
+      try StatusReport(json: Array("{\"version\":2}".utf8))
+    }
+  }
+
+  @Test(arguments: ["", "x", "{}", "{\"version\":1}", "[]", "{\"version\":1,\"mountpoint\":3}"])
+  func garbageIsMalformed(text: String) {
+    #expect(throws: StatusReport.DecodingFailure.malformed) {
+      try StatusReport(json: Array(text.utf8))
+    }
+  }
+
+  @Test(arguments: FileState.allCases)
+  func everyStateHasItsWord(state: FileState) throws {
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0, files: [FileStatus(name: "a", url: "u", state: state)])
+    #expect(String(decoding: report.json(), as: UTF8.self).contains("\"state\":\"\(state)\""))
+    #expect(try StatusReport(json: report.json()) == report)
+  }
+
+  @Test func everyCharacterSurvivesTheTrip() throws {
+    let name =
+      (0...0x2FF as ClosedRange<UInt32>).compactMap(Unicode.Scalar.init)
+      .reduce(into: "") { $0.unicodeScalars.append($1) } + "\u{2028}\u{1F600}\u{FFFD}"
+    let report = StatusReport(
+      mountpoint: name, uptimeSeconds: 0, files: [FileStatus(name: name, url: "u", state: .idle)])
+    #expect(try StatusReport(json: report.json()).files[0].name == name)
+  }
+
+  @Test(arguments: [
+    (Double.nan, "null"), (.infinity, "null"), (-0.0, "0.000"), (1e300, "1000000000000000.000"),
+    (0.0005, "0.001"), (-1.5, "-1.500"), (1.0625, "1.063"),
+  ])
+  func secondsAreFiniteDecimals(value: Double, text: String) {
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0,
+      files: [FileStatus(name: "a", url: "u", state: .idle, etaSeconds: value)])
+    #expect(
+      String(decoding: report.json(), as: UTF8.self).contains("\"eta_seconds\":\(text),"))
+  }
+
+  @Test func sumsOfAbsurdLengthsSaturate() {
+    let file = FileStatus(name: "a", url: "u", state: .idle, length: .max, cachedBytes: .max)
+    let totals = StatusTotals(of: [file, file])
+    #expect(totals.length == .max)
+    #expect(totals.cachedBytes == .max)
+    // Neither does the text trap on figures that cannot be.
+    for length in [Int64.min, -1, 0, 1, .max] {
+      let odd = FileStatus(
+        name: "a", url: "u", state: .idle, length: length, cachedBytes: .max,
+        speedBytesPerSecond: .min, etaSeconds: .infinity,
+        waitingReads: [
+          WaitingRead(offset: .min, byteCount: .max, waitedSeconds: .nan, reason: "\u{0}")
+        ])
+      let report = StatusReport(mountpoint: "/m", uptimeSeconds: .infinity, files: [odd])
+      #expect(report.text().contains("100%"))
+      #expect(!report.screen(rowCount: 24, columnCount: 80).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Testing
+
+@testable import MountStatus
+
+@Suite struct StatusTextTests {
+  @Test func theTextShowsTotalsThenALineForEachFile() {
+    #expect(
+      sample.text() == """
+        httpfs /mnt/remote  up 1m01s
+        3 files, 1 complete, 50 MiB of 100 MiB cached (50%), 48 MiB fetched
+        5.2 MiB/s, ETA 10s, 4 connections, 18 requests, 2 retries, 1 waiting read
+
+        NAME        STATE          %     CACHED / LENGTH            SPEED    ETA CONN RETRY
+        d/a "b".iso downloading  50%     50 MiB / 100 MiB       5.2 MiB/s    10s    4     2
+            last error: HTTP 503\\u{A}retry
+            read of 128 KiB at 5.2 MiB waits 3.1 s: server stalled
+        b           complete    100%       10 B / 10 B              0 B/s      -    0     0
+        c\\u{1B}[2J  unknown        ?        0 B / ?                 0 B/s      -    0     0
+
+        """)
+  }
+
+  @Test func aVeryLongNameIsShownWhole() {
+    let name = String(repeating: "x", count: 200)
+    let report = StatusReport(
+      mountpoint: "/m", uptimeSeconds: 0, files: [FileStatus(name: name, url: "u", state: .idle)])
+    #expect(report.text().contains("\n\(name) idle"))
+  }
+
+  @Test(arguments: [1, 2, 5, 6, 10, 24, 50], [1, 20, 80, 200])
+  func aScreenNeverExceedsItsSize(rowCount: Int, columnCount: Int) {
+    let files = (0..<30).map { index in
+      FileStatus(
+        name: "directory/with a long name/file-\(index).bin", url: "u",
+        state: index % 2 == 0 ? .complete : .idle,
+        lastError: index == 20 ? "HTTP 404" : nil)
+    }
+    let text = StatusReport(mountpoint: "/m", uptimeSeconds: 0, files: files)
+      .screen(rowCount: rowCount, columnCount: columnCount)
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    #expect(lines.count <= rowCount)
+    #expect(lines.allSatisfy { $0.count <= columnCount })
+  }
+
+  @Test func aScreenShowsWhatMovesFirstAndCountsTheRest() {
+    var files = (0..<30).map { FileStatus(name: "f\($0)", url: "u", state: .complete) }
+    files[25].state = .downloading
+    files[29].waitingReads = [
+      WaitingRead(offset: 0, byteCount: 1, waitedSeconds: 1, reason: "connecting")
+    ]
+    let lines = StatusReport(mountpoint: "/m", uptimeSeconds: 0, files: files)
+      .screen(rowCount: 10, columnCount: 100).split(
+        separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines[5].hasPrefix("f29 "))
+    #expect(lines[6].contains("connecting"))
+    #expect(lines[7].hasPrefix("f25 "))
+    #expect(lines[8].hasPrefix("f0 "))
+    #expect(lines[9] == "… and 27 more files")
+  }
+
+  @Test(
+    arguments: [
+      (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (128 << 10, "128 KiB"), (1536, "1.5 KiB"),
+      ((1 << 20) - 1, "1 MiB"), (5_452_595, "5.2 MiB"), (1 << 30, "1 GiB"), (.max, "8 EiB"),
+      (-1, "-1 B"),
+    ] as [(Int64, String)])
+  func bytesAreShownInBinaryUnits(byteCount: Int64, text: String) {
+    #expect(humanBytes(byteCount) == text)
+  }
+
+  @Test(
+    arguments: [
+      (0, "0s"), (0.2, "1s"), (59, "59s"), (60, "1m00s"), (185, "3m05s"), (7620, "2h07m"),
+      (356_400, "4d03h"), (-5, "0s"), (.infinity, "-"), (.nan, "-"),
+    ] as [(Double, String)])
+  func durationsAreShownInTwoUnits(seconds: Double, text: String) {
+    #expect(humanDuration(seconds: seconds) == text)
+  }
+
+  @Test(
+    arguments: [
+      (nil, 0, nil), (0, 0, 100), (100, 0, 0), (100, 99, 99), (1000, 999, 99), (1000, 1000, 100),
+      (100, 200, 100), (.max, .max - 1, 99),
+    ] as [(Int64?, Int64, Int?)])
+  func aHundredPercentMeansThatNothingIsMissing(length: Int64?, cached: Int64, percent: Int?) {
+    let file = FileStatus(name: "a", url: "u", state: .idle, length: length, cachedBytes: cached)
+    #expect(file.percent == percent)
+  }
+}

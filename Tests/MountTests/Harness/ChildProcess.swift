@@ -1,0 +1,203 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A command that runs as a child in a process group of its own.
+///
+/// Whatever may block on a mount runs in one of these: a child can be killed at its deadline, a
+/// thread of the test process cannot. Output goes to unnamed files, so that no pipe fills up.
+final class ChildProcess: Sendable {
+  /// How a child ended.
+  enum Ending: Equatable {
+    case exited(CInt)
+    case signalled(CInt)
+  }
+
+  /// Where the child reads its standard input from.
+  enum Input {
+    case none
+    case file(String)
+    /// A pipe that `write(line:)` feeds.
+    case pipe
+  }
+
+  private struct State {
+    var ending: Ending?
+    var inputDescriptor: CInt?
+  }
+
+  let processID: pid_t
+  let commandLine: String
+  private let outputDescriptor: CInt
+  private let errorDescriptor: CInt
+  private let state: Mutex<State>
+
+  /// Starts `arguments[0]`, looked up in `PATH`.
+  ///
+  /// - Parameters:
+  ///   - arguments: the command line.
+  ///   - environment: variables set beside, or in place of, the inherited ones.
+  ///   - input: what the child reads.
+  /// - Throws: `HarnessError` where it cannot be started.
+  init(
+    _ arguments: [String], environment: [String: String] = [:], input: Input = .none
+  ) throws {
+    commandLine = arguments.joined(separator: " ")
+    outputDescriptor = try Self.unnamedFile()
+    errorDescriptor = try Self.unnamedFile()
+
+    var childInput: CInt = -1
+    var inputDescriptor: CInt?
+    switch input {
+    case .none:
+      childInput = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    case .file(let path):
+      childInput = open(path, O_RDONLY | O_CLOEXEC)
+    case .pipe:
+      var ends: [CInt] = [-1, -1]
+      // Not pipe(2): a socket can be closed to other children from its first moment on, and the
+      // reader sees its end only when nobody else holds the other one.
+      let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+      guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
+        throw HarnessError.systemCall("socketpair")
+      }
+      childInput = ends[0]
+      inputDescriptor = ends[1]
+    }
+    guard childInput >= 0 else { throw HarnessError.systemCall("open of standard input") }
+    defer { close(childInput) }
+
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, childInput, 0)
+    posix_spawn_file_actions_adddup2(&actions, outputDescriptor, 1)
+    posix_spawn_file_actions_adddup2(&actions, errorDescriptor, 2)
+
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(
+      &attributes,
+      Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+    let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    let argv = CStringArray(arguments)
+    let envp = CStringArray(variables.map { "\($0.key)=\($0.value)" })
+    var pid: pid_t = 0
+    let code = posix_spawnp(&pid, arguments[0], &actions, &attributes, argv.pointers, envp.pointers)
+    guard code == 0 else { throw HarnessError.systemCall("start of \(arguments[0])", code) }
+    processID = pid
+    state = Mutex(State(inputDescriptor: inputDescriptor))
+  }
+
+  deinit {
+    kill()
+    closeInput()
+    close(outputDescriptor)
+    close(errorDescriptor)
+  }
+
+  /// How the child ended, or nil while it runs; asking reaps it.
+  var ending: Ending? {
+    state.withLock { state in
+      if state.ending == nil {
+        var status: CInt = 0
+        if waitpid(processID, &status, WNOHANG) == processID {
+          state.ending =
+            status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .signalled(status & 0x7f)
+        }
+      }
+      return state.ending
+    }
+  }
+
+  var isRunning: Bool { ending == nil }
+
+  /// What the child has written to standard output so far.
+  var standardOutput: String { Self.text(of: outputDescriptor) }
+
+  /// What the child has written to standard error so far.
+  var standardError: String { Self.text(of: errorDescriptor) }
+
+  /// Waits for the child's end.
+  ///
+  /// - Returns: nil where it still runs when `limit` has passed.
+  func wait(within limit: Duration) -> Ending? {
+    _ = Deadline(after: limit).wait(every: .milliseconds(2)) { ending != nil }
+    return ending
+  }
+
+  /// Sends a signal to the child alone.
+  func signal(_ number: CInt) {
+    state.withLock { state in
+      if state.ending == nil { _ = Glibc.kill(processID, number) }
+    }
+  }
+
+  /// Kills the child and its process group, and reaps it if it goes within a moment; a reader that
+  /// the kernel keeps in an uninterruptible wait is left to end with its mount.
+  func kill() {
+    guard isRunning else { return }
+    _ = Glibc.kill(-processID, SIGKILL)
+    _ = wait(within: .seconds(2))
+  }
+
+  /// Writes a line to a child that was started with `.pipe`.
+  func write(line: String) throws {
+    let descriptor = state.withLock { $0.inputDescriptor }
+    guard let descriptor else { throw HarnessError("\(commandLine) has no input pipe") }
+    let bytes = Array((line + "\n").utf8)
+    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+      throw HarnessError.systemCall("write to \(commandLine)")
+    }
+  }
+
+  /// Closes the input pipe: the child reads end of file.
+  func closeInput() {
+    let descriptor = state.withLock { state in
+      defer { state.inputDescriptor = nil }
+      return state.inputDescriptor
+    }
+    if let descriptor { close(descriptor) }
+  }
+
+  /// A temporary file that is gone when its last descriptor is.
+  private static func unnamedFile() throws -> CInt {
+    let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+    var template = Array("\(base)/httpfs-output-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    guard descriptor >= 0 else { throw HarnessError.systemCall("mkstemp in \(base)") }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    unlink(template)
+    return descriptor
+  }
+
+  private static func text(of descriptor: CInt) -> String {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return "" }
+    var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+    // A position of its own: the child's writes move the descriptor's shared offset.
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+  }
+}
+
+/// A NULL-terminated array of C strings that lives as long as the object.
+private final class CStringArray {
+  private(set) var pointers: [UnsafeMutablePointer<CChar>?]
+
+  init(_ strings: [String]) {
+    pointers = strings.map { strdup($0) } + [nil]
+  }
+
+  deinit {
+    for pointer in pointers { free(pointer) }
+  }
+}

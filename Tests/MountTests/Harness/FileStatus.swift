@@ -1,0 +1,19 @@
+import Foundation
+import Glibc
+
+/// Facts about local files; never asked about a file on a mount, since that may block.
+enum FileStatus {
+  /// The length in bytes, or nil where there is no such file.
+  static func byteCount(of path: String) -> Int64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+  }
+
+  /// The paths of all files called `name` below `directory`.
+  static func files(named name: String, below directory: String) -> [String] {
+    guard let paths = FileManager.default.enumerator(atPath: directory) else { return [] }
+    return paths.compactMap { $0 as? String }
+      .filter { ($0 as NSString).lastPathComponent == name }
+      .map { "\(directory)/\($0)" }.sorted()
+  }
+}

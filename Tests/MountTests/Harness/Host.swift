@@ -1,0 +1,23 @@
+import Glibc
+
+/// What this machine and this user allow.
+enum Host {
+  static var isRoot: Bool { geteuid() == 0 }
+
+  /// Whether the kernel is 6.9 or later.
+  static var kernelHasPassthrough: Bool {
+    var name = utsname()
+    guard uname(&name) == 0 else { return false }
+    let release = withUnsafeBytes(of: &name.release) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 9)
+  }
+
+  /// Whether the directory's file system may back a passthrough file: a stacked one may not.
+  static func isOrdinaryFileSystem(_ directory: String) -> Bool {
+    let type = try? output(of: ["stat", "--file-system", "--format=%T", directory])
+    return type != nil && type?.contains("overlay") == false
+  }
+}

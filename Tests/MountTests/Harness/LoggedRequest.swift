@@ -1,0 +1,42 @@
+/// One request as a server logged it, whichever server it was.
+struct LoggedRequest {
+  let path: String
+  let method: String
+  /// The `Range` header field, where the request had one.
+  let range: String?
+  let status: Int
+  let bodyByteCount: Int64
+  /// The server's number of the connection that carried the request.
+  let connection: Int
+  /// When the request began and ended, in seconds of one clock.
+  let start: Double
+  let end: Double
+}
+
+extension [LoggedRequest] {
+  /// The body bytes that the server sent.
+  var bodyByteCount: Int64 { reduce(0) { $0 + $1.bodyByteCount } }
+
+  /// The largest number of requests that were under way at one moment.
+  var peakConcurrency: Int {
+    var changes = map { ($0.start, 1) } + map { ($0.end, -1) }
+    // At equal times ends come first: requests that only touch do not overlap.
+    changes.sort { ($0.0, $0.1) < ($1.0, $1.1) }
+    var current = 0
+    var peak = 0
+    for (_, change) in changes {
+      current += change
+      peak = Swift.max(peak, current)
+    }
+    return peak
+  }
+
+  /// Seconds from the first request's beginning to the last one's end.
+  var span: Double {
+    guard let first = map(\.start).min(), let last = map(\.end).max() else { return 0 }
+    return last - first
+  }
+
+  /// The requests for `path`.
+  func of(path: String) -> [LoggedRequest] { filter { $0.path == path } }
+}

@@ -1,0 +1,50 @@
+/// What `.status.json` says, read by its documented names (docs/STATUS.md) and by nothing of the
+/// product's own code, so that the tests notice when the schema changes.
+struct MountStatusFile: Decodable {
+  struct File: Decodable {
+    let name: String
+    let url: String
+    let state: String
+    let length: Int64?
+    let cachedByteCount: Int64
+    let fetchedByteCount: Int64
+    let connections: Int
+    let requests: Int
+    let retries: Int
+    let lastError: String?
+    let validator: String?
+    let waitingReads: [WaitingRead]
+    let passthrough: Bool
+
+    enum CodingKeys: String, CodingKey {
+      case name, url, state, length, connections, requests, retries, validator, passthrough
+      case cachedByteCount = "cached_bytes"
+      case fetchedByteCount = "fetched_bytes"
+      case lastError = "last_error"
+      case waitingReads = "waiting_reads"
+    }
+  }
+
+  struct WaitingRead: Decodable {
+    let offset: Int64
+    let byteCount: Int64
+    let waitedSeconds: Double
+    let reason: String
+
+    enum CodingKeys: String, CodingKey {
+      case offset, reason
+      case byteCount = "byte_count"
+      case waitedSeconds = "waited_seconds"
+    }
+  }
+
+  let version: Int
+  let mountpoint: String
+  let uptimeSeconds: Double
+  let files: [File]
+
+  enum CodingKeys: String, CodingKey {
+    case version, mountpoint, files
+    case uptimeSeconds = "uptime_seconds"
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Glibc
+
+/// Our deterministic `Origin`, as a child process.
+final class OriginServer {
+  let port: UInt16
+  private let process: ChildProcess
+
+  /// Starts the server on a free port and waits until it listens.
+  ///
+  /// - Parameters:
+  ///   - root: a directory whose files are served below `/files/`.
+  ///   - port: a fixed port, to come back where an earlier server was.
+  /// - Throws: `HarnessError` where it does not listen in time.
+  init(root: String? = nil, port: UInt16 = 0) throws {
+    var arguments = [try Products.origin, "--port", String(port)]
+    if let root { arguments += ["--root", root] }
+    let process = try ChildProcess(arguments)
+    self.process = process
+    var found: UInt16?
+    _ = Deadline(after: .seconds(10)).wait {
+      let line = process.standardOutput.split(separator: "\n").first {
+        $0.hasPrefix("listening on ")
+      }
+      found = line?.split(separator: ":").last.flatMap { UInt16($0) }
+      return found != nil || !process.isRunning
+    }
+    guard let found else {
+      throw HarnessError("Origin did not start: \(process.standardError)")
+    }
+    self.port = found
+  }
+
+  deinit { stop() }
+
+  /// The URL of a deterministic resource.
+  ///
+  /// - Parameters:
+  ///   - name: its path below `/data/`.
+  ///   - length: its complete length in bytes.
+  ///   - seed: what its bytes are made from.
+  ///   - query: parameters beside length and seed, such as `rate=10m`.
+  /// - Returns: the URL.
+  func url(_ name: String, length: Int64, seed: UInt64, query: String = "") -> String {
+    let extra = query.isEmpty ? "" : "&" + query
+    return "http://127.0.0.1:\(port)/data/\(name)?length=\(length)&seed=\(seed)\(extra)"
+  }
+
+  /// The URL of a file below the root.
+  func fileURL(_ path: String) -> String { "http://127.0.0.1:\(port)/files/\(path)" }
+
+  /// Overrides parameters of all resources whose path matches `pattern`, from now on.
+  func control(_ pattern: String, _ parameters: [String: String]) throws {
+    try post(["match": pattern, "parameters": parameters])
+  }
+
+  /// Takes all overrides back.
+  func clearControl() throws {
+    try post(["clear": true])
+  }
+
+  /// The requests that have ended so far, once no more end.
+  func requests() throws -> [LoggedRequest] {
+    var last = ""
+    _ = try Deadline(after: .seconds(5)).wait(every: .milliseconds(150)) {
+      let now = try fetch("/log")
+      defer { last = now }
+      return now == last
+    }
+    return try last.split(separator: "\n").map { line in
+      let entry = try JSONDecoder().decode(Entry.self, from: Data(line.utf8))
+      return LoggedRequest(
+        path: entry.path, method: entry.method, range: entry.range, status: entry.status ?? 0,
+        bodyByteCount: entry.body_bytes, connection: entry.connection, start: entry.time_ms / 1000,
+        end: (entry.time_ms + entry.duration_ms) / 1000)
+    }.filter { $0.path.hasPrefix("/data/") || $0.path.hasPrefix("/files/") }
+  }
+
+  /// Forgets the log.
+  func clearLog() throws {
+    try output(of: curl + ["-X", "POST", "http://127.0.0.1:\(port)/log/clear"])
+  }
+
+  /// Ends the server; connections to it are refused from then on.
+  func stop() {
+    process.signal(SIGTERM)
+    if process.wait(within: .seconds(3)) == nil { process.kill() }
+  }
+
+  private let curl = ["curl", "-sS", "--fail", "--noproxy", "*", "--max-time", "20"]
+
+  private func fetch(_ path: String) throws -> String {
+    try output(of: curl + ["http://127.0.0.1:\(port)\(path)"])
+  }
+
+  private func post(_ rule: [String: Any]) throws {
+    let body = String(decoding: try JSONSerialization.data(withJSONObject: rule), as: UTF8.self)
+    try output(of: curl + ["--data-binary", body, "http://127.0.0.1:\(port)/control"])
+  }
+
+  /// A line of the Origin's request log; see docs/ORIGIN.md.
+  private struct Entry: Decodable {
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    let time_ms: Double
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    let duration_ms: Double
+    let connection: Int
+    let method: String
+    let path: String
+    let range: String?
+    /// Null where no head was sent.
+    let status: Int?
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    let body_bytes: Int64
+  }
+}

@@ -1,0 +1,53 @@
+import Glibc
+
+/// Reads of equal length at given places of one file, made by several threads of a child process.
+enum RandomReads {
+  /// Reads `byteCount` bytes at each offset.
+  ///
+  /// - Returns: the SHA-256 of each read, in the order of `offsets`, and how long all reads took.
+  static func run(
+    _ path: String, offsets: [Int64], byteCount: Int, threads: Int, within limit: Duration
+  ) throws -> (digests: [String], seconds: Double) {
+    let places = offsets.map(String.init).joined(separator: ",")
+    let text = try output(
+      of: Python.command(script) + [path, String(byteCount), String(threads), places],
+      within: limit)
+    var lines = text.split(separator: "\n").map(String.init)
+    guard lines.count == offsets.count + 1, let seconds = Double(lines.removeFirst()) else {
+      throw HarnessError("unexpected output of the random reader: \(text.prefix(200))")
+    }
+    return (lines, seconds)
+  }
+
+  private static let script = """
+    import hashlib, os, sys, time
+    from concurrent.futures import ThreadPoolExecutor
+    path, count, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    offsets = [int(word) for word in sys.argv[4].split(",")]
+    descriptor = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    start = time.monotonic()
+    with ThreadPoolExecutor(threads) as pool:
+        pieces = list(pool.map(lambda offset: os.pread(descriptor, count, offset), offsets))
+    print(time.monotonic() - start)
+    for piece in pieces:
+        print(hashlib.sha256(piece).hexdigest())
+    """
+}
+
+/// A seeded generator (SplitMix64), so that a failing run can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

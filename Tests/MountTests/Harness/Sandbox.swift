@@ -1,0 +1,105 @@
+import Foundation
+import Glibc
+
+/// A temporary directory with everything that one test starts in it; all of it ends with the test.
+final class Sandbox {
+  let directory: String
+  private var mounts: [Mount] = []
+  private var readers: [ChildProcess] = []
+  private var serverCount = 0
+  private var mountCount = 0
+
+  init() throws {
+    directory = try TemporaryDirectory.make("test")
+  }
+
+  deinit {
+    for mount in mounts { mount.tearDown() }
+    for reader in readers { reader.kill() }
+    // Never a file of a mount that could not be taken down.
+    if !MountTable.entries().contains(where: { $0.mountpoint.hasPrefix(directory + "/") }) {
+      try? FileManager.default.removeItem(atPath: directory)
+    }
+  }
+
+  /// A path in the sandbox; nothing is created.
+  func path(_ name: String) -> String { "\(directory)/\(name)" }
+
+  /// Creates a directory in the sandbox.
+  func makeDirectory(_ name: String) throws -> String {
+    let path = path(name)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    return path
+  }
+
+  /// Writes a file in the sandbox.
+  ///
+  /// - Returns: its path.
+  @discardableResult
+  func write(_ text: String, to name: String) throws -> String {
+    try write(Array(text.utf8), to: name)
+  }
+
+  /// Writes a file in the sandbox.
+  ///
+  /// - Returns: its path.
+  @discardableResult
+  func write(_ bytes: [UInt8], to name: String) throws -> String {
+    let path = path(name)
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+    return path
+  }
+
+  /// Starts an nginx on `root`.
+  func nginx(root: String, locations: String = "") throws -> NginxServer {
+    serverCount += 1
+    return try NginxServer(
+      root: root, directory: try makeDirectory("nginx\(serverCount)"), locations: locations)
+  }
+
+  /// Writes a list of `urls`, one a line, and mounts it.
+  func mount(urls: [String], options: [String] = [], cache: String = "cache") throws -> Mount {
+    mountCount += 1
+    let list = try write(urls.joined(separator: "\n") + "\n", to: "urls\(mountCount).txt")
+    return try mount(source: list, options: options, cache: cache)
+  }
+
+  /// Mounts a list file or a URL.
+  func mount(source: String, options: [String] = [], cache: String = "cache") throws -> Mount {
+    mountCount += 1
+    let mount = try Mount(
+      source: source, mountpoint: try makeDirectory("mnt\(mountCount)"),
+      cacheDirectory: path(cache), options: options)
+    mounts.append(mount)
+    return mount
+  }
+
+  /// Takes charge of ending a mount that the test has started itself.
+  func adopt(_ mount: Mount) -> Mount {
+    mounts.append(mount)
+    return mount
+  }
+
+  /// Starts a command that may block on a mount; it is killed with the sandbox at the latest.
+  func start(_ arguments: [String], input: ChildProcess.Input = .none) throws -> ChildProcess {
+    let reader = try ChildProcess(arguments, input: input)
+    readers.append(reader)
+    return reader
+  }
+}
+
+/// Directories below the one that the test run was given.
+enum TemporaryDirectory {
+  /// Creates a directory of its own for the caller, open to other users for the tests that need it.
+  static func make(_ purpose: String) throws -> String {
+    let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+    var template = Array("\(base)/httpfs-\(purpose)-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw HarnessError.systemCall("mkdtemp in \(base)") }
+    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard chmod(path, 0o755) == 0 else { throw HarnessError.systemCall("chmod") }
+    // The kernel's table of mounts has real paths; names below must compare with them.
+    guard let real = realpath(path, nil) else { throw HarnessError.systemCall("realpath") }
+    defer { free(real) }
+    return String(cString: real)
+  }
+}

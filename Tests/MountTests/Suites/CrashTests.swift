@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+/// Issue point 4: a crash costs little, and a record is never believed when it is wrong.
+extension RealMounts {
+  @Suite struct Crashes {
+    @Test(arguments: [40, 100, 170])
+    func `kill -9 in a download repeats at most 16 MiB`(killAtMebibytes: Int64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 192 << 20
+      let url = origin.url("k.bin", length: length, seed: 41, query: "rate=16777216")
+      let first = try sandbox.mount(urls: [url])
+      let reader = try sandbox.start(["cat", first.path("k.bin")], input: .none)
+      let reached = try first.waitForStatus(of: "k.bin", within: .seconds(60)) {
+        $0.cachedByteCount >= killAtMebibytes << 20
+      }
+      #expect(reached)
+      try first.crash()
+      reader.kill()
+      let second = try sandbox.mount(urls: [url])
+      #expect(try second.sha256("k.bin") == Digest.ofContent(seed: 41, byteCount: length))
+      try second.unmount()
+      let repeated = try origin.requests().bodyByteCount - length
+      #expect(repeated <= 16 << 20, "\(repeated) bytes travelled twice")
+    }
+
+    /// Ways to spoil the record of one file while another file's lies beside it.
+    enum Damage: String, CaseIterable, CustomTestStringConvertible {
+      case truncated
+      case emptied
+      case garbage
+      case anotherFile
+      case dataShortened
+
+      var testDescription: String { rawValue }
+    }
+
+    @Test(arguments: Damage.allCases)
+    func `a damaged record is not believed`(damage: Damage) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 8 << 20
+      let urls = [
+        origin.url("a.bin", length: length, seed: 42),
+        origin.url("b.bin", length: length, seed: 43),
+      ]
+      let digests = [42, 43].map { Digest.ofContent(seed: UInt64($0), byteCount: length) }
+      let first = try sandbox.mount(urls: urls)
+      #expect(try first.sha256("a.bin") == digests[0])
+      #expect(try first.sha256("b.bin") == digests[1])
+      try first.unmount()
+
+      let records = FileStatus.files(named: "record", below: first.cacheDirectory)
+      try #require(records.count == 2, "records: \(records)")
+      try spoil(records, damage)
+
+      let second = try sandbox.mount(urls: urls)
+      #expect(try second.sha256("a.bin") == digests[0])
+      #expect(try second.sha256("b.bin") == digests[1])
+      #expect(try second.unmount() == .exited(0))
+    }
+
+    private func spoil(_ records: [String], _ damage: Damage) throws {
+      switch damage {
+      case .truncated:
+        for record in records {
+          let length = try #require(FileStatus.byteCount(of: record))
+          try shell("truncate -s \(length * 2 / 3) \(quoted(record))")
+        }
+      case .emptied:
+        for record in records { try shell("truncate -s 0 \(quoted(record))") }
+      case .garbage:
+        for record in records {
+          let length = try #require(FileStatus.byteCount(of: record))
+          try shell("head -c \(length) /dev/urandom > \(quoted(record))")
+        }
+      case .anotherFile:
+        // The whole entry of the other URL, data and record: the record must name its owner.
+        let directories = records.map { ($0 as NSString).deletingLastPathComponent }
+        try shell(
+          "rm -rf \(quoted(directories[1]))/*; cp \(quoted(directories[0]))/* \(quoted(directories[1]))/"
+        )
+      case .dataShortened:
+        for record in records {
+          let directory = (record as NSString).deletingLastPathComponent
+          try shell("truncate -s 3M \(quoted(directory))/data-*")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Issue point 9: no privilege is needed but what fusermount3 lends.
+extension RealMounts {
+  @Suite(
+    .enabled(if: Host.isRoot, "needs root, to become another user; as one, all suites run as that"))
+  struct OrdinaryUser {
+    /// Commands that start and enter mounts as the user `nobody`.
+    ///
+    /// The mount lives in a mount namespace of its own, where `/dev/fuse` has the mode that udev
+    /// gives it everywhere (0666): on a machine without udev only root may open it, and the tests
+    /// do not change that for others.
+    private func mount(_ sandbox: Sandbox, urls: [String], options: [String] = []) throws -> Mount {
+      let home = try sandbox.makeDirectory("home")
+      try output(of: ["chown", "nobody:nogroup", home])
+      let device = sandbox.path("fuse-device")
+      if access(device, F_OK) != 0 {
+        try shell("mknod -m 666 \(quoted(device)) c 10 229")
+      }
+      try shell(
+        "mkdir -p \(quoted(home))/mnt && chown nobody:nogroup \(quoted(home))/mnt")
+      let list = try sandbox.write(urls.joined(separator: "\n") + "\n", to: "user-urls.txt")
+      let user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+      let script = "mount --bind \(quoted(device)) /dev/fuse && exec \"$@\""
+      return sandbox.adopt(
+        try Mount(
+          source: list, mountpoint: "\(home)/mnt", cacheDirectory: "\(home)/cache",
+          options: options,
+          launcher: ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+            + user,
+          enter: { ["nsenter", "--target", String($0), "--mount", "--"] + user }))
+    }
+
+    @Test func `an ordinary user mounts, reads and unmounts`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 32 << 20
+      let mount = try mount(sandbox, urls: [origin.url("u.bin", length: length, seed: 91)])
+      #expect(
+        MountTable.httpfs(at: mount.mountpoint, process: String(mount.process.processID)) != nil)
+      let digest = Digest.ofContent(seed: 91, byteCount: length)
+      #expect(try mount.sha256("u.bin") == digest)
+      // Point 8: complete, and read again without passthrough.
+      let sent = try origin.requests().bodyByteCount
+      #expect(try mount.waitForStatus(of: "u.bin") { $0.state == "complete" })
+      let file = try HeldFile(mount.path("u.bin"), enter: mount.enter)
+      #expect(
+        try file.read(at: 12_345_678, 65536)
+          == .bytes(
+            count: 65536, sha256: Digest.ofContent(seed: 91, offset: 12_345_678, byteCount: 65536)))
+      #expect(
+        try file.readMapped(at: 12_345_678, 65536)
+          == .bytes(
+            count: 65536, sha256: Digest.ofContent(seed: 91, offset: 12_345_678, byteCount: 65536)))
+      #expect(try !mount.status(of: "u.bin").passthrough)
+      file.close()
+      #expect(try mount.sha256("u.bin") == digest)
+      #expect(try origin.requests().bodyByteCount == sent)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test func `httpfs unmount and SIGTERM work for an ordinary user`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let urls = [origin.url("u.bin", length: 1 << 20, seed: 92)]
+      let first = try mount(sandbox, urls: urls)
+      try output(of: first.enter + [try Products.httpfs, "unmount", first.mountpoint])
+      #expect(first.process.wait(within: .seconds(10)) == .exited(0))
+      let second = try mount(sandbox, urls: urls)
+      second.process.signal(SIGTERM)
+      #expect(second.process.wait(within: .seconds(10)) == .exited(0))
+    }
+
+    @Test func `a cache directory that the user cannot write is refused`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let result = try run(
+        ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+          + [try Products.httpfs, "mount", "--cache-dir", "/var/lib/httpfs-test/cache"]
+          + [origin.url("u.bin", length: 1, seed: 1), try sandbox.makeDirectory("mnt")],
+        within: .seconds(20))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.hasPrefix("httpfs: "))
+      #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
+    }
+
+    @Test func `another user may not look at a mount`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(urls: [origin.url("u.bin", length: 1 << 20, seed: 93)])
+      let result = try run(
+        ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+          + ["cat", mount.path("u.bin")], within: .seconds(10))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("Permission denied"))
+    }
+
+    @Test func `--allow-other lets another user read`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("u.bin", length: 1 << 20, seed: 94)], options: ["--allow-other"])
+      let line = try output(
+        of: ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+          + ["sha256sum", mount.path("u.bin")])
+      #expect(line.prefix(64) == Digest.ofContent(seed: 94, byteCount: 1 << 20))
+    }
+  }
+}

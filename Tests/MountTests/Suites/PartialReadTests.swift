@@ -1,0 +1,84 @@
+import Testing
+
+/// Issue point 3: a part of a file costs about that part.
+extension RealMounts {
+  @Suite struct PartialReads {
+    private static let length: Int64 = 1 << 30
+
+    @Test func `1 MiB from the middle of 1 GiB fetches at most 2 MiB`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(urls: [origin.url("m.bin", length: Self.length, seed: 31)])
+      let digest = try shell(
+        "dd if=\(quoted(mount.path("m.bin"))) bs=1M skip=512 count=1 status=none | sha256sum")
+      #expect(
+        digest.prefix(64) == Digest.ofContent(seed: 31, offset: 512 << 20, byteCount: 1 << 20))
+      try mount.unmount()
+      let sent = try origin.requests().bodyByteCount
+      #expect(sent <= 2 << 20, "\(sent) bytes")
+    }
+
+    @Test func `one 4 KiB read at a random place fetches at most 256 KiB`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(urls: [origin.url("r.bin", length: Self.length, seed: 32)])
+      let offset: Int64 = 777_777_777
+      let file = try HeldFile(mount.path("r.bin"))
+      #expect(
+        try file.read(at: offset, 4096)
+          == .bytes(
+            count: 4096, sha256: Digest.ofContent(seed: 32, offset: offset, byteCount: 4096)))
+      file.close()
+      try mount.unmount()
+      let sent = try origin.requests().bodyByteCount
+      #expect(sent <= 256 << 10, "\(sent) bytes")
+    }
+
+    @Test(arguments: [1, 16])
+    func `200 random reads cost a request each, and as many at once as there are threads`(
+      threads: Int
+    ) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("r.bin", length: Self.length, seed: 33, query: "latency=50")])
+      var generator = SeededGenerator(seed: UInt64(threads))
+      let offsets = (0..<200).map { _ in
+        Int64.random(in: 0..<Self.length / 4096 - 1, using: &generator) * 4096
+      }
+      let reads = try RandomReads.run(
+        mount.path("r.bin"), offsets: offsets, byteCount: 4096, threads: threads,
+        within: .seconds(60))
+      #expect(
+        reads.digests
+          == offsets.map { Digest.ofContent(seed: 33, offset: $0, byteCount: 4096) })
+      try mount.unmount()
+      let requests = try origin.requests()
+      #expect(requests.count <= 205, "\(requests.count) requests")
+      #expect(requests.bodyByteCount <= 2 * 200 * 4096 + (256 << 10))
+      if threads == 1 {
+        // One after the other: a round trip each, no more at once than a probe beside a read.
+        #expect(requests.peakConcurrency <= 2)
+      } else {
+        #expect(requests.peakConcurrency >= 8, "\(requests.peakConcurrency) at once")
+      }
+      print(
+        "200 random reads, \(threads) threads: \(reads.seconds) s, ideal \(10.0 / Double(threads))")
+    }
+
+    @Test func `what one reader fetched is not fetched for another`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 32 << 20
+      let mount = try sandbox.mount(
+        urls: [origin.url("s.bin", length: length, seed: 34, query: "rate=16777216")])
+      let readers = try (0..<4).map { _ in try sandbox.start(["sha256sum", mount.path("s.bin")]) }
+      for reader in readers {
+        #expect(reader.wait(within: .seconds(60)) == .exited(0))
+        #expect(reader.standardOutput.prefix(64) == Digest.ofContent(seed: 34, byteCount: length))
+      }
+      try mount.unmount()
+      #expect(Double(try origin.requests().bodyByteCount) <= 1.01 * Double(length))
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Testing
+
+/// Issue point 2: whole files arrive right, and only once.
+extension RealMounts {
+  @Suite struct WholeFiles {
+    @Test func `1 GiB is right, travels once, and never again`() throws {
+      let big = try BigFile.make()
+      let sandbox = try Sandbox()
+      let nginx = try sandbox.nginx(root: big.directory)
+      let first = try sandbox.mount(urls: [nginx.url(BigFile.name)])
+      #expect(first.announcedFileCount == 1)
+      #expect(try first.sha256(BigFile.name) == big.sha256)
+      let peakResident = try first.peakResidentByteCount
+      #expect(try first.sha256(BigFile.name) == big.sha256)
+      try first.unmount()
+      let requests = try nginx.takeRequests()
+      #expect(Double(requests.bodyByteCount) <= 1.01 * Double(BigFile.byteCount))
+      #expect(requests.bodyByteCount >= BigFile.byteCount)
+      // Point 5: without a throttle, more requests would only cost.
+      #expect(requests.count <= 160, "\(requests.count) requests")
+      // Point 12.
+      #expect(peakResident <= 64 << 20, "peak resident \(peakResident >> 20) MiB")
+
+      let second = try sandbox.mount(urls: [nginx.url(BigFile.name)])
+      #expect(try second.sha256(BigFile.name) == big.sha256)
+      #expect(try second.status(of: BigFile.name).state == "complete")
+      #expect(try second.status(of: BigFile.name).fetchedByteCount == 0)
+      try second.unmount()
+      #expect(try nginx.takeRequests().bodyByteCount == 0)
+    }
+
+    @Test func `1,000 files of 64 KiB are right, travel once, and never again`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("www")
+      let names = (0..<1000).map { "file\($0).bin" }
+      for (index, name) in names.enumerated() {
+        try TestContent.write(to: "\(root)/\(name)", seed: UInt64(index), byteCount: 64 << 10)
+      }
+      let expected = try shell("cd \(quoted(root)) && sha256sum file*.bin")
+      let nginx = try sandbox.nginx(root: root)
+      let first = try sandbox.mount(urls: names.map(nginx.url))
+      #expect(first.announcedFileCount == 1000)
+      let command = "cd \(quoted(first.mountpoint)) && sha256sum file*.bin"
+      #expect(try shell(command, within: .seconds(120)) == expected)
+      #expect(try shell(command, within: .seconds(120)) == expected)
+      try first.unmount()
+      let requests = try nginx.takeRequests()
+      #expect(Double(requests.bodyByteCount) <= 1.01 * 1000 * 65536)
+
+      let second = try sandbox.mount(urls: names.map(nginx.url))
+      let again = "cd \(quoted(second.mountpoint)) && sha256sum file*.bin"
+      #expect(try shell(again, within: .seconds(120)) == expected)
+      try second.unmount()
+      #expect(try nginx.takeRequests().bodyByteCount == 0)
+    }
+
+    @Test func `nothing is fetched before it is asked for`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("a.bin", length: 1 << 20, seed: 1)])
+      #expect(try origin.requests().isEmpty)
+      // The names are known from the list alone.
+      #expect(try output(of: ["ls", mount.mountpoint]) == "a.bin\n")
+      _ = try mount.status()
+      #expect(try origin.requests().isEmpty)
+      // The length costs one request and at most its first few bytes.
+      #expect(try output(of: ["stat", "-c", "%s %a", mount.path("a.bin")]) == "1048576 444\n")
+      let requests = try origin.requests()
+      #expect(requests.count == 1)
+      #expect(requests.bodyByteCount <= 64 << 10)
+    }
+
+    @Test func `an empty file and a file of one byte read as they are`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("www")
+      try sandbox.write("", to: "www/empty")
+      try sandbox.write("x", to: "www/one")
+      let nginx = try sandbox.nginx(root: root)
+      let mount = try sandbox.mount(urls: [nginx.url("empty"), nginx.url("one")])
+      #expect(try output(of: ["cat", mount.path("empty")]) == "")
+      #expect(try output(of: ["cat", mount.path("one")]) == "x")
+      #expect(try output(of: ["stat", "-c", "%s", mount.path("empty")]) == "0\n")
+    }
+
+    @Test func `one URL mounts without a list`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(source: origin.url("solo.bin", length: 100_000, seed: 4))
+      #expect(try mount.sha256("solo.bin") == Digest.ofContent(seed: 4, byteCount: 100_000))
+    }
+  }
+}

@@ -1,0 +1,293 @@
+import Foundation
+import HTTPTransferCore
+import Testing
+
+@testable import RangeCache
+
+/// What an entry keeps, through closing, crashes and replacement.
+@Suite struct CacheEntryTests {
+  let root: TemporaryDirectory
+  let cachePath: String
+  let key = CacheKey("http://example.org/a.bin")
+  let version = ContentVersion(
+    entityTag: EntityTag(opaque: "v1"), lastModified: "Fri, 20 Nov 2026 10:00:00 GMT",
+    completeLength: 10_000)
+
+  init() throws {
+    root = try TemporaryDirectory()
+    cachePath = root.path + "/cache"
+  }
+
+  @Test("What is stored is there when the entry is opened again, without any commit")
+  func survivesWithoutCommit() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    // Nothing is closed in order: this is what a killed process leaves.
+    try {
+      let entry = try directory.createEntry(key, version: version, source: "http://example.org/a")
+      try entry.storePattern(0..<100)
+      try entry.storePattern(5000..<7000)
+      try entry.storePattern(100..<300)
+      #expect(entry.uncommittedByteCount == 2300)
+    }()
+    let entry = try #require(try directory.openEntry(key))
+    #expect(entry.recoveredVersion == version)
+    #expect(entry.recoveredExtents.extents == [0..<300, 5000..<7000])
+    #expect(entry.recoveredFetchedByteCount == 2300)
+    #expect(entry.uncommittedByteCount == 2300)
+    #expect(entry.holdsPattern(entry.recoveredExtents))
+  }
+
+  @Test(
+    "Versions of every kind come back as they were recorded",
+    arguments: [
+      ContentVersion(),
+      ContentVersion(completeLength: 0),
+      ContentVersion(completeLength: .max),
+      ContentVersion(entityTag: EntityTag(opaque: "wé\u{301}ird", isWeak: true)),
+      ContentVersion(lastModified: "", contentCoding: "gzip"),
+    ])
+  func versions(version: ContentVersion) throws {
+    do {
+      let directory = try CacheDirectory(path: cachePath)
+      _ = try directory.createEntry(key, version: version, source: "")
+    }
+    let entry = try #require(try CacheDirectory(path: cachePath).openEntry(key))
+    #expect(entry.recoveredVersion == version)
+    #expect(entry.recoveredExtents.isEmpty)
+  }
+
+  @Test("A version too long to record is refused and nothing is left behind")
+  func oversizedVersion() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let tag = EntityTag(opaque: String(repeating: "x", count: 600_000))
+    #expect(throws: CacheError.self) {
+      try directory.createEntry(key, version: ContentVersion(entityTag: tag), source: "")
+    }
+    #expect(root.files { $0.hasPrefix("data-") || $0.hasPrefix("record") }.isEmpty)
+  }
+
+  @Test("A checkpoint covers what was stored before its sync, not what came during it")
+  func checkpointCoverage() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var entry: CacheEntry? = try directory.createEntry(key, version: version, source: "")
+    try entry?.storePattern(0..<1000)
+    let checkpoint = try #require(try entry?.syncData())
+    try entry?.storePattern(1000..<1500)
+    try entry?.appendCommit(checkpoint, fetchedByteCount: 1700)
+    try entry?.syncRecord()
+    #expect(entry?.uncommittedByteCount == 500)
+    entry = nil
+    let reopened = try #require(try directory.openEntry(key, uncommitted: .discard))
+    #expect(reopened.recoveredExtents.extents == [0..<1000])
+    #expect(reopened.recoveredFetchedByteCount == 1700)
+  }
+
+  @Test("A checkpoint of another entry object is refused")
+  func foreignCheckpoint() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let first = try directory.createEntry(key, version: version, source: "")
+    let second = try directory.createEntry(CacheKey("b"), version: version, source: "")
+    let checkpoint = try first.syncData()
+    #expect(throws: CacheError.self) {
+      try second.appendCommit(checkpoint, fetchedByteCount: 0)
+    }
+  }
+
+  @Test("A complete length that is learned late is recorded")
+  func lateLength() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var entry: CacheEntry? = try directory.createEntry(
+      key, version: ContentVersion(), source: "")
+    try entry?.storePattern(0..<500)
+    try entry?.recordCompleteLength(500)
+    entry = nil
+    let reopened = try #require(try directory.openEntry(key))
+    #expect(reopened.recoveredVersion == ContentVersion(completeLength: 500))
+    #expect(reopened.recoveredExtents.extents == [0..<500])
+  }
+
+  @Test("Extents beyond the complete length do not count, and do not come back")
+  func beyondLength() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var entry: CacheEntry? = try directory.createEntry(
+      key, version: ContentVersion(), source: "")
+    try entry?.storePattern(0..<500)
+    try entry?.storePattern(500..<900)
+    try entry?.recordCompleteLength(600)
+    entry = nil
+    entry = try directory.openEntry(key)
+    #expect(entry?.recoveredExtents.extents == [0..<500])
+    try entry?.recordCompleteLength(900)
+    entry = nil
+    #expect(try directory.openEntry(key)?.recoveredExtents.extents == [0..<500])
+  }
+
+  @Test("Arguments out of bounds throw and never trap")
+  func invalidArguments() throws {
+    let entry = try CacheDirectory(path: cachePath).createEntry(key, version: version, source: "")
+    #expect(throws: CacheError.self) { try entry.recordCompleteLength(-1) }
+    let bytes: [UInt8] = [1, 2]
+    for offset in [-1, Int64.min, Int64.max] {
+      #expect(throws: CacheError.self) {
+        try bytes.withUnsafeBytes { try entry.store($0, at: offset) }
+      }
+    }
+    #expect(throws: CacheError.self) {
+      try entry.appendCommit(try entry.syncData(), fetchedByteCount: -1)
+    }
+    #expect(entry.uncommittedByteCount == 0)
+  }
+
+  @Test("An idle entry holds one descriptor, and records again when it is written")
+  func releasedRecord() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var entry: CacheEntry? = try directory.createEntry(key, version: version, source: "")
+    try entry?.storePattern(0..<10)
+    #expect(openDescriptorCount(under: cachePath + "/v1/files/") == 2)
+    entry?.releaseRecord()
+    #expect(openDescriptorCount(under: cachePath + "/v1/files/") == 1)
+    try entry?.storePattern(10..<20)
+    try entry?.checkpoint(fetchedByteCount: 20)
+    entry = nil
+    #expect(openDescriptorCount(under: cachePath + "/v1/files/") == 0)
+    #expect(try directory.openEntry(key)?.recoveredExtents.extents == [0..<20])
+  }
+
+  @Test("A replaced entry stays readable through its descriptor and records no more")
+  func replacement() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let old = try directory.createEntry(key, version: version, source: "")
+    try old.storePattern(0..<1000)
+    old.releaseRecord()
+    var newVersion = version
+    newVersion.entityTag = EntityTag(opaque: "v2")
+    var new: CacheEntry? = try directory.createEntry(key, version: newVersion, source: "")
+    try new?.storePattern(50..<60)
+    #expect(old.holdsPattern(ExtentSet([0..<1000])))
+    try old.storePattern(2000..<3000)
+    try old.checkpoint(fetchedByteCount: 1)
+    #expect(old.holdsPattern(ExtentSet([0..<1000, 2000..<3000])))
+    new = nil
+    let reopened = try #require(try directory.openEntry(key))
+    #expect(reopened.recoveredVersion == newVersion)
+    #expect(reopened.recoveredExtents.extents == [50..<60])
+    _ = try root.dataPath()
+  }
+
+  @Test("An entry that is opened again records through the newer object only")
+  func openedTwice() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let first = try directory.createEntry(key, version: version, source: "")
+    try first.storePattern(0..<100)
+    var second = try directory.openEntry(key)
+    try first.storePattern(1000..<1100)
+    try second?.storePattern(2000..<2100)
+    try first.checkpoint(fetchedByteCount: 9)
+    second = nil
+    let third = try #require(try directory.openEntry(key))
+    #expect(third.recoveredExtents.extents == [0..<100, 2000..<2100])
+    #expect(third.uncommittedByteCount == 200)
+  }
+
+  @Test("A record that was put in place from outside is not appended to")
+  func foreignRecord() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let path = directory.path(of: key)
+    try directory.createEntry(key, version: version, source: "").storePattern(0..<10)
+    try FileManager.default.copyItem(atPath: path, toPath: root.path + "/old")
+    let entry = try directory.createEntry(key, version: version, source: "")
+    entry.releaseRecord()
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.moveItem(atPath: root.path + "/old", toPath: path)
+    try entry.storePattern(50..<60)
+    #expect(try directory.openEntry(key)?.recoveredExtents.extents == [0..<10])
+  }
+
+  @Test(
+    "A full disk makes the store fail and leaves the entry in use",
+    .enabled(if: geteuid() == 0))
+  func fullDisk() throws {
+    let disk = root.path + "/disk"
+    try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+    guard mount("none", disk, "tmpfs", 0, "size=128k,mode=700") == 0 else { return }
+    defer { umount2(disk, CInt(MNT_DETACH)) }
+    let directory = try CacheDirectory(path: disk + "/cache")
+    let entry = try directory.createEntry(key, version: ContentVersion(), source: "")
+    try entry.storePattern(0..<4096)
+    let tooMany = #expect(throws: CacheError.self) { try entry.storePattern(4096..<500_000) }
+    #expect(tooMany?.code == .noSpace)
+    // Room again: what failed is absent, what is stored now is there.
+    #expect(ftruncate(entry.dataDescriptor, 4096) == 0)
+    try entry.storePattern(4096..<8192)
+    try entry.checkpoint(fetchedByteCount: 8192)
+    let reopened = try #require(try directory.openEntry(key))
+    #expect(reopened.recoveredExtents.extents == [0..<8192])
+    #expect(reopened.holdsPattern(reopened.recoveredExtents))
+  }
+
+  @Test("An entry whose files vanish keeps serving and storing")
+  func vanishedFiles() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let entry = try directory.createEntry(key, version: version, source: "")
+    entry.releaseRecord()
+    try FileManager.default.removeItem(atPath: directory.path(of: key))
+    try entry.storePattern(0..<100)
+    try entry.checkpoint(fetchedByteCount: 100)
+    #expect(entry.holdsPattern(ExtentSet([0..<100])))
+    #expect(try directory.openEntry(key) == nil)
+  }
+
+  @Test("A log longer than recovery reads at once is read whole", arguments: [4095, 4096, 9000])
+  func longLog(extentCount: Int) throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var entry: CacheEntry? = try directory.createEntry(key, version: version, source: "")
+    // Every other byte, from the end: no two extents merge.
+    for index in (0..<Int64(extentCount)).reversed() {
+      try entry?.storePattern((2 * index)..<(2 * index + 1))
+    }
+    try entry?.recordCompleteLength(20_000)
+    entry = nil
+    let reopened = try #require(try directory.openEntry(key))
+    #expect(reopened.recoveredExtents.extents.count == extentCount)
+    #expect(reopened.holdsPattern(reopened.recoveredExtents))
+  }
+
+  @Test("A writer, a syncing thread and a reader of counters do not disturb one another")
+  func concurrency() async throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let entry = try directory.createEntry(
+      key, version: ContentVersion(completeLength: 400_000), source: "")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        for index in 0..<4000 {
+          let start = Int64(index) * 100
+          try entry.storePattern(start..<(start + 100))
+          if index % 50 == 0 {
+            try entry.appendCommit(try entry.syncData(), fetchedByteCount: start)
+          }
+          if index % 70 == 0 { entry.releaseRecord() }
+        }
+      }
+      group.addTask {
+        for _ in 0..<500 {
+          _ = try entry.syncData()
+          try entry.syncRecord()
+          _ = entry.uncommittedByteCount
+        }
+      }
+      try await group.waitForAll()
+    }
+    let reopened = try #require(try directory.openEntry(key))
+    #expect(reopened.recoveredExtents.extents == [0..<400_000])
+    #expect(reopened.holdsPattern(reopened.recoveredExtents))
+  }
+
+  private func openDescriptorCount(under path: String) -> Int {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.count {
+      let target = try? FileManager.default.destinationOfSymbolicLink(
+        atPath: "/proc/self/fd/" + $0)
+      return target?.hasPrefix(path) == true
+    }
+  }
+}
