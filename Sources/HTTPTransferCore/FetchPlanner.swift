@@ -6,6 +6,8 @@ public struct FetchPlanner: Sendable {
   /// A request in flight.
   public struct Flight: Sendable {
     public var id: Int
+    /// Where its bytes that are not present yet begin; those before ``position`` have arrived.
+    public var start: Int64
     /// The next byte that it will bring.
     public var position: Int64
     /// The end of what it will bring.
@@ -13,14 +15,29 @@ public struct FetchPlanner: Sendable {
     /// Bytes per second of its body so far, nil before the first.
     public var rate: Double?
 
-    public init(id: Int, position: Int64, end: Int64, rate: Double?) {
+    public init(id: Int, start: Int64, position: Int64, end: Int64, rate: Double?) {
       self.id = id
+      self.start = start
       self.position = position
       self.end = end
       self.rate = rate
     }
 
-    var rest: ByteRange { position..<max(position, end) }
+    /// A request that has yet to be sent for `range`.
+    fileprivate init(planned range: ByteRange) {
+      self.init(
+        id: -1, start: range.lowerBound, position: range.lowerBound, end: range.upperBound,
+        rate: nil)
+    }
+
+    /// What need not be asked for because of it.
+    var covered: ByteRange { start..<max(start, end) }
+
+    /// The number of bytes that have yet to arrive.
+    var missingByteCount: Int64 { max(0, end - position) }
+
+    /// How long they will take, in seconds; 0 while that cannot be said.
+    var missingSeconds: Double { rate.map { Double(missingByteCount) / max(1, $0) } ?? 0 }
   }
 
   /// What bounds a plan.
@@ -110,33 +127,56 @@ public struct FetchPlanner: Sendable {
     let region = min(lower ?? stream.cursor, length)..<min(stream.cursor + window, length)
     var holes = Self.subtract(flights, from: extents.holes(in: region))
     var free = limits.connections - activeCount(flights, limits: limits)
-    let trigger = max(Self.leastSegment, window / Int64(2 * limits.connections))
-    while free > 0, let hole = holes.first {
-      let absent = holes.reduce(0) { $0 + $1.byteCount }
+    // Equal segments, so that the reader, who needs them in order, finds them done in order; two
+    // rounds of them in the window, so that a connection that is done has the next one to take.
+    let segment = max(
+      Self.leastSegment, min(window / Int64(2 * limits.connections), Self.greatestSegment))
+    while let hole = holes.first {
+      // What a read waits for is asked for in any case: then with what comes after it.
       let isWanted = hole.lowerBound < stream.cursor
-      guard isWanted || absent >= trigger || holes.last?.upperBound == length else { return }
-      let greatest = limits.connectionRate.map { Int64($0 * 2) } ?? Self.greatestSegment
-      let share = (absent / Int64(free)).roundedUp(to: 64 << 10)
-      let byteCount = min(
-        hole.byteCount,
-        max(Self.leastSegment, min(share, greatest, Self.greatestSegment)))
-      var range = hole.lowerBound..<(hole.lowerBound + byteCount)
+      guard free > 0 || isWanted && flights.count < limits.demandConnections else { break }
+      let absent = holes.reduce(0) { $0 + $1.byteCount }
+      guard isWanted || absent >= segment || holes.last?.upperBound == length else { break }
+      var range = hole.lowerBound..<min(hole.upperBound, hole.lowerBound + segment)
       if hole.upperBound - range.upperBound < Self.leastSegment / 2 {
         range = hole  // No crumbs: the rest would cost a request of its own.
       }
       plan.starts.append(range)
-      flights.append(
-        Flight(id: -1, position: range.lowerBound, end: range.upperBound, rate: nil))
+      flights.append(Flight(planned: range))
       holes[0] = range.upperBound..<hole.upperBound
       if holes[0].isEmpty { holes.removeFirst() }
       free -= 1
     }
+    while free > 0, steal(in: region, flights: &flights, limits: limits, plan: &plan) { free -= 1 }
+  }
+
+  /// Gives the second half of the longest-lasting flight of `region` to a free connection: one slow
+  /// segment would hold up the reader and, with the window, everybody else.
+  private func steal(
+    in region: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
+  ) -> Bool {
+    let candidates = flights.indices.filter {
+      flights[$0].id >= 0 && flights[$0].covered.overlaps(region)
+        && flights[$0].missingByteCount >= 2 * Self.leastSegment
+        && flights[$0].missingSeconds > max(0.1, limits.roundTrip * 6)
+    }
+    guard
+      let index = candidates.max(by: { flights[$0].missingSeconds < flights[$1].missingSeconds })
+    else { return false }
+    let flight = flights[index]
+    let middle = (flight.position + flight.missingByteCount / 2).roundedUp(to: 64 << 10)
+    guard middle < flight.end else { return false }
+    plan.cuts.append(Cut(id: flight.id, end: middle))
+    plan.starts.append(middle..<flight.end)
+    flights.append(Flight(planned: middle..<flight.end))
+    flights[index].end = middle
+    return true
   }
 
   /// The flights that will still be busy when a new request's first byte arrives.
   private func activeCount(_ flights: [Flight], limits: Limits) -> Int {
     flights.reduce(0) { count, flight in
-      let ending = flight.rate.map { Double(flight.rest.byteCount) < $0 * limits.roundTrip * 2 }
+      let ending = flight.rate.map { Double(flight.missingByteCount) < $0 * limits.roundTrip * 2 }
       return count + (ending == true ? 0 : 1)
     }
   }
@@ -154,8 +194,7 @@ public struct FetchPlanner: Sendable {
         for range in Self.subtract(flights, from: extents.holes(in: wanted)) {
           guard flights.count < limits.demandConnections else { return }
           plan.starts.append(range)
-          flights.append(
-            Flight(id: -1, position: range.lowerBound, end: range.upperBound, rate: nil))
+          flights.append(Flight(planned: range))
         }
       }
     }
@@ -165,7 +204,7 @@ public struct FetchPlanner: Sendable {
   private func cutLateFlights(
     for hole: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
   ) {
-    for index in flights.indices where flights[index].rest.overlaps(hole) {
+    for index in flights.indices where flights[index].covered.overlaps(hole) {
       let flight = flights[index]
       guard flight.id >= 0, flight.position < hole.lowerBound else { continue }
       let before = hole.lowerBound - flight.position
@@ -179,15 +218,15 @@ public struct FetchPlanner: Sendable {
   /// The parts of `holes` that no flight will bring.
   static func subtract(_ flights: [Flight], from holes: [ByteRange]) -> [ByteRange] {
     var rest = holes
-    for flight in flights where !flight.rest.isEmpty {
+    for flight in flights where !flight.covered.isEmpty {
       rest = rest.flatMap { hole -> [ByteRange] in
-        guard hole.overlaps(flight.rest) else { return [hole] }
+        guard hole.overlaps(flight.covered) else { return [hole] }
         var parts: [ByteRange] = []
-        if hole.lowerBound < flight.rest.lowerBound {
-          parts.append(hole.lowerBound..<flight.rest.lowerBound)
+        if hole.lowerBound < flight.covered.lowerBound {
+          parts.append(hole.lowerBound..<flight.covered.lowerBound)
         }
-        if hole.upperBound > flight.rest.upperBound {
-          parts.append(flight.rest.upperBound..<hole.upperBound)
+        if hole.upperBound > flight.covered.upperBound {
+          parts.append(flight.covered.upperBound..<hole.upperBound)
         }
         return parts
       }

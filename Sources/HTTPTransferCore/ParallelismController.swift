@@ -11,8 +11,9 @@ public struct ParallelismController: Sendable {
   /// How long a step is observed, at least, in seconds.
   static let epoch = 0.12
 
-  /// How long a count that turned out best is kept before more are tried again, in seconds.
-  static let holdTime = 5.0
+  /// How long a count that turned out best is kept before more are tried again, in seconds: at
+  /// first, and after trying has failed again and again.
+  static let holdTimes = 1.0...16.0
 
   /// How many connections to use.
   public private(set) var target: Int
@@ -22,6 +23,7 @@ public struct ParallelismController: Sendable {
   private var epochByteCount: Int64 = 0
   private var previous: (target: Int, goodput: Double)?
   private var holdUntil = 0.0
+  private var holdTime = holdTimes.lowerBound
 
   /// - Parameters:
   ///   - initial: where to start: 1, or what was learned of the host.
@@ -55,9 +57,10 @@ public struct ParallelismController: Sendable {
     if let previous, previous.target < target, goodput < previous.goodput * Self.leastGain {
       target = previous.target
       self.previous = nil
-      holdUntil = now + Self.holdTime
+      hold(from: now)
       return
     }
+    if let previous, previous.target < target { holdTime = Self.holdTimes.lowerBound }
     guard now >= holdUntil, target < maximum,
       goodput / Double(target) < Self.fastConnection
     else { return }
@@ -69,6 +72,11 @@ public struct ParallelismController: Sendable {
   public mutating func stepDown(now: Double) {
     target = max(1, target / 2)
     previous = nil
-    holdUntil = now + Self.holdTime
+    hold(from: now)
+  }
+
+  private mutating func hold(from now: Double) {
+    holdUntil = now + holdTime
+    holdTime = min(holdTime * 2, Self.holdTimes.upperBound)
   }
 }

@@ -207,7 +207,8 @@ public final class RemoteVersion: Sendable {
         guarded.version.park(
           ParkedRead(
             range: guarded.version.clamped(range), reply: reply, since: now,
-            deadline: now + environment.settings.readTimeout))
+            deadline: now + environment.settings.readTimeout),
+          into: &actions)
         guarded.version.plan(now: now, into: &actions)
         actions.needsWatch = true
       }
@@ -235,6 +236,11 @@ public final class RemoteVersion: Sendable {
     }
     environment.watch(self)
     return segment.id
+  }
+
+  /// Makes the writer of a segment known to those who will wait for its bytes.
+  func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
+    state.withLock { $0.version.setWriter(writer, of: id) }
   }
 
   /// The parts of `range` that are absent: what a writer stores of what it has.
@@ -353,6 +359,9 @@ public final class RemoteVersion: Sendable {
   private func perform(_ actions: VersionActions) {
     if !actions.wakes.isEmpty { wake(actions.wakes) }
     for (read, error) in actions.failures { read.reply.fail(error) }
+    for writer in actions.flushes {
+      environment.client.perform { writer.flushForReader() }
+    }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
     for segment in actions.starts {
       let receiver = SegmentReceiver(version: self, segment: segment)

@@ -15,8 +15,12 @@ struct Segment: Sendable {
   let start: Int64
   /// Where it is to end; moved down when the rest is fetched otherwise.
   var end: Int64
-  /// The next byte to arrive; what lies before it is stored or in the gather buffer.
+  /// The next byte to arrive; what lies before it is stored or in the writer's buffer.
   var position: Int64
+  /// The end of what is stored.
+  var storedEnd: Int64
+  /// Who holds what has arrived and is not stored.
+  var writer: SegmentWriter?
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: TransferID?

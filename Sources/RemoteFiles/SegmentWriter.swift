@@ -5,8 +5,9 @@ internal import RangeCache
 /// Puts the body of one response into the cache: gathers libcurl's pieces, writes them in large
 /// runs, or at once when a read waits for them, and marks them present.
 ///
-/// Confined to the network thread.
-final class SegmentWriter {
+/// `@unchecked Sendable`: used on the network thread only; others just hold it, to ask that thread
+/// for a flush.
+final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
   private let pool: BufferPool
@@ -30,7 +31,11 @@ final class SegmentWriter {
     position = body?.lowerBound ?? 0
     expectedEnd = body?.upperBound
     bufferStart = max(position, start)
+    version.setWriter(self, of: id)
   }
+
+  /// Writes out what a read has come to wait for after it arrived.
+  func flushForReader() { _ = flush() }
 
   deinit {
     if let buffer { pool.giveBack(buffer) }

@@ -7,6 +7,8 @@ struct VersionActions {
   var failures: [(read: ParkedRead, error: FileError)] = []
   var starts: [Segment] = []
   var cancels: [TransferID] = []
+  /// Writers that hold what a read waits for.
+  var flushes: [SegmentWriter] = []
   /// Plan again after this delay.
   var retryAfter: Duration?
   /// The version now has reads or requests that must be watched.
@@ -98,10 +100,17 @@ struct VersionState: Sendable {
     return .absent
   }
 
-  mutating func park(_ read: ParkedRead) {
+  mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
     parked.insert(read)
     for index in segments.indices where segments[index].end > read.range.lowerBound {
       updateWake(of: index)
+      // What it waits for may have arrived, with nothing more to come that would write it out.
+      let segment = segments[index]
+      if let writer = segment.writer, segment.storedEnd < segment.position,
+        segment.storedEnd < read.range.upperBound, read.range.lowerBound < segment.position
+      {
+        actions.flushes.append(writer)
+      }
     }
   }
 
@@ -131,7 +140,8 @@ struct VersionState: Sendable {
     guard let length else { return }
     let flights = segments.map {
       FetchPlanner.Flight(
-        id: $0.id.rawValue, position: $0.position, end: $0.end, rate: $0.rate(now: now))
+        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
+        rate: $0.rate(now: now))
     }
     let plan = FetchPlanner().plan(
       length: length, extents: extents, flights: flights,
@@ -169,7 +179,8 @@ struct VersionState: Sendable {
     lastSegment += 1
     let segment = Segment(
       id: SegmentID(rawValue: lastSegment), isWhole: isWhole, start: range.lowerBound,
-      end: range.upperBound, position: range.lowerBound, startedAt: now, lastProgressAt: now)
+      end: range.upperBound, position: range.lowerBound, storedEnd: range.lowerBound,
+      startedAt: now, lastProgressAt: now)
     segments.append(segment)
     updateWake(of: segments.count - 1)
     return segment
@@ -180,6 +191,10 @@ struct VersionState: Sendable {
   /// The furthest byte in order from the file's start that has arrived, stored or not.
   var arrivedEnd: Int64 {
     max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
+  }
+
+  mutating func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].writer = writer }
   }
 
   mutating func setTransfer(_ transfer: TransferID, of id: SegmentID) {
@@ -220,6 +235,7 @@ struct VersionState: Sendable {
     let isWaited = !parked.isEmpty
     actions.wakes += parked.remove(overlapping: range, where: canAnswer)
     if let index = index(of: id) {
+      segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
       updateWake(of: index)
       if let rate = segments[index].rate(now: now) {
         connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate

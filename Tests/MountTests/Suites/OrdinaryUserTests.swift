@@ -7,30 +7,41 @@ extension RealMounts {
   @Suite(
     .enabled(if: Host.isRoot, "needs root, to become another user; as one, all suites run as that"))
   struct OrdinaryUser {
-    /// Commands that start and enter mounts as the user `nobody`.
+    /// What runs a command as the user `nobody`.
+    private static let asUser = [
+      "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
+    ]
+
+    /// What starts a command as the user `nobody` in a mount namespace of its own, where `/dev/fuse`
+    /// has the mode that udev gives it (0666).
     ///
-    /// The mount lives in a mount namespace of its own, where `/dev/fuse` has the mode that udev
-    /// gives it everywhere (0666): on a machine without udev only root may open it, and the tests
-    /// do not change that for others.
-    private func mount(_ sandbox: Sandbox, urls: [String], options: [String] = []) throws -> Mount {
-      let home = try sandbox.makeDirectory("home")
-      try output(of: ["chown", "nobody:nogroup", home])
+    /// On a machine without udev only root may open it, and the tests do not change that for others.
+    private func launcher(_ sandbox: Sandbox) throws -> [String] {
       let device = sandbox.path("fuse-device")
       if access(device, F_OK) != 0 {
         try shell("mknod -m 666 \(quoted(device)) c 10 229")
       }
-      try shell(
-        "mkdir -p \(quoted(home))/mnt && chown nobody:nogroup \(quoted(home))/mnt")
-      let list = try sandbox.write(urls.joined(separator: "\n") + "\n", to: "user-urls.txt")
-      let user = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
       let script = "mount --bind \(quoted(device)) /dev/fuse && exec \"$@\""
+      return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+        + Self.asUser
+    }
+
+    /// A directory of the user's own, with a mount point `mnt`.
+    private func home(_ sandbox: Sandbox) throws -> String {
+      let home = try sandbox.makeDirectory("home")
+      let mountpoint = try sandbox.makeDirectory("home/mnt")
+      try output(of: ["chown", "nobody:nogroup", home, mountpoint])
+      return home
+    }
+
+    private func mount(_ sandbox: Sandbox, urls: [String], options: [String] = []) throws -> Mount {
+      let home = try home(sandbox)
+      let list = try sandbox.write(urls.joined(separator: "\n") + "\n", to: "user-urls.txt")
       return sandbox.adopt(
         try Mount(
           source: list, mountpoint: "\(home)/mnt", cacheDirectory: "\(home)/cache",
-          options: options,
-          launcher: ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-            + user,
-          enter: { ["nsenter", "--target", String($0), "--mount", "--"] + user }))
+          options: options, launcher: try launcher(sandbox),
+          enter: { ["nsenter", "--target", String($0), "--mount", "--"] + Self.asUser }))
     }
 
     @Test func `an ordinary user mounts, reads and unmounts`() throws {
@@ -76,14 +87,15 @@ extension RealMounts {
     @Test func `a cache directory that the user cannot write is refused`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
+      let denied = try sandbox.makeDirectory("of-root") + "/cache"
       let result = try run(
-        ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
-          + [try Products.httpfs, "mount", "--cache-dir", "/var/lib/httpfs-test/cache"]
-          + [origin.url("u.bin", length: 1, seed: 1), try sandbox.makeDirectory("mnt")],
+        try launcher(sandbox) + [try Products.httpfs, "mount", "--cache-dir", denied]
+          + [origin.url("u.bin", length: 1, seed: 1), try home(sandbox) + "/mnt"],
         within: .seconds(20))
       #expect(result.ending == .exited(1))
       #expect(result.error.hasPrefix("httpfs: "))
       #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
+      #expect(result.error.contains(denied), "\(result.error)")
     }
 
     @Test func `another user may not look at a mount`() throws {
@@ -91,8 +103,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let mount = try sandbox.mount(urls: [origin.url("u.bin", length: 1 << 20, seed: 93)])
       let result = try run(
-        ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
-          + ["cat", mount.path("u.bin")], within: .seconds(10))
+        Self.asUser + ["cat", mount.path("u.bin")], within: .seconds(10))
       #expect(result.ending == .exited(1))
       #expect(result.error.contains("Permission denied"))
     }
@@ -103,8 +114,7 @@ extension RealMounts {
       let mount = try sandbox.mount(
         urls: [origin.url("u.bin", length: 1 << 20, seed: 94)], options: ["--allow-other"])
       let line = try output(
-        of: ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
-          + ["sha256sum", mount.path("u.bin")])
+        of: Self.asUser + ["sha256sum", mount.path("u.bin")])
       #expect(line.prefix(64) == Digest.ofContent(seed: 94, byteCount: 1 << 20))
     }
   }
