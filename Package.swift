@@ -18,6 +18,13 @@ let staticRuntime: [LinkerSetting] =
     .linkedLibrary($0, .when(configuration: .release))
   }
 
+/// For targets whose tests look inside: the tests run on the release build, which is the one that
+/// is measured and shipped. Not for the targets of the library product, because a package that
+/// depends on it could not be built with unsafe flags.
+let testableRelease: [SwiftSetting] = [
+  .unsafeFlags(["-enable-testing"], .when(configuration: .release))
+]
+
 let argumentParser: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
@@ -55,7 +62,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "RangeCache", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto"],
-      swiftSettings: strict),
+      swiftSettings: strict + testableRelease),
     .target(
       name: "RemoteFiles",
       dependencies: [

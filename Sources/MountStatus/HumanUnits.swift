@@ -27,7 +27,7 @@ public func humanBytes(_ byteCount: Int64) -> String {
 }
 
 /// A time to come for people: `42s`, `3m05s`, `2h07m`, `4d03h`.
-func humanDuration(seconds: Double) -> String {
+package func humanDuration(seconds: Double) -> String {
   guard seconds.isFinite else { return "-" }
   let total = Int64(min(1e12, max(0, seconds)).rounded(.up))
   func pair(_ first: Int64, _ firstUnit: String, _ second: Int64, _ secondUnit: String) -> String {

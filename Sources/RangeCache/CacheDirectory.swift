@@ -130,8 +130,8 @@ public final class CacheDirectory: Sendable {
   /// Creates the entry of `key`, empty; what was there is replaced in one step.
   ///
   /// Descriptors of the old data file stay readable; its blocks are freed when they are closed.
-  /// Waits for the disk two to four times (the record, its directory and those that had to be
-  /// made): some milliseconds, so not for a thread that others wait for.
+  /// Does not wait for the disk: the names become durable with the first ``CacheEntry/syncRecord()``,
+  /// and until then a loss of power may take the entry as a whole.
   ///
   /// - Parameters:
   ///   - key: what to file the entry under.
@@ -156,7 +156,7 @@ public final class CacheDirectory: Sendable {
       let data = try SystemCalls.createFile(header.dataName, in: directory.rawValue)
       do throws(ErrorNumber) {
         let file = try RecordFile.replace(
-          header: encoded, salt: header.salt, in: directory)
+          header: encoded, salt: header.salt, in: directory, isDurable: false)
         entry = CacheEntry(
           directory: self, header: header, extents: ExtentSet(), fetchedByteCount: 0,
           uncommittedByteCount: 0, data: data, record: file.descriptor,
@@ -234,6 +234,15 @@ public final class CacheDirectory: Sendable {
   func openDirectory(of key: CacheKey) throws(ErrorNumber) -> Descriptor {
     let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
     return try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+  }
+
+  /// Waits until the names that lead to the entry of `key` are on the disk.
+  func syncNames(of key: CacheKey) throws(ErrorNumber) {
+    let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
+    let entry = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+    for directory in [entry.rawValue, prefix.rawValue, files.rawValue] {
+      try SystemCalls.sync(directory)
+    }
   }
 
   private func makeDirectory(of key: CacheKey) throws(CacheError) -> Descriptor {

@@ -50,6 +50,8 @@ public final class CacheEntry: Sendable {
     var sequence: UInt64
     /// The bytes stored through this object, and those found uncommitted when it was opened.
     var storedByteCount: Int64
+    /// Whether the directories that lead to the record have been synced.
+    var areNamesDurable = false
     /// Those of `storedByteCount` that a COMMIT covers.
     var committedByteCount: Int64 = 0
     /// The `errno` of the first `fdatasync` of the data file that failed.
@@ -186,7 +188,8 @@ public final class CacheEntry: Sendable {
     return checkpoint
   }
 
-  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
+  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`), the first
+  /// time with the names of the files that hold them (`fsync(2)` of the directories).
   public func syncRecord() throws(CacheError) {
     guard !recording.isEnded else { return }
     // Opened for this call alone where the writer has released it: an idle entry stays idle.
@@ -195,6 +198,10 @@ public final class CacheEntry: Sendable {
     guard let record = open else { return }
     do throws(ErrorNumber) {
       try SystemCalls.syncData(record.rawValue)
+      if !state.withLock({ $0.areNamesDurable }) {
+        try directory.syncNames(of: key)
+        state.withLock { $0.areNamesDurable = true }
+      }
     } catch {
       // A lost COMMIT loses no byte: what it covered is verified at the next opening.
       throw CacheError(error, path: path)

@@ -1,14 +1,14 @@
 import CZlib
 
 /// Inflates gzip data (RFC 1952) of one or several members.
-enum GzipInflater {
-  enum Failure: Error, Equatable, CustomStringConvertible {
+package enum GzipInflater {
+  package enum Failure: Error, Equatable, CustomStringConvertible {
     case damaged
     case truncated
     case tooLong(maximumByteCount: Int)
     case noMemory
 
-    var description: String {
+    package var description: String {
       switch self {
       case .damaged: "the gzip data is damaged"
       case .truncated: "the gzip data ends too early"
@@ -34,7 +34,7 @@ enum GzipInflater {
   ///   - maximumByteCount: How many bytes may come out.
   ///   - consume: Takes the next piece; returns false to stop early.
   /// - Throws: What is wrong with the data; ``Failure/tooLong`` where more would come out.
-  static func inflate(
+  package static func inflate(
     _ bytes: [UInt8], maximumByteCount: Int, consume: (ArraySlice<UInt8>) -> Bool
   ) throws(Failure) {
     var stream = z_stream()

@@ -3,7 +3,7 @@ import HTTPTransferCore
 /// Parses a list that comes in pieces; holds no more of its text than one line.
 ///
 /// Feed ``consume(_:)`` with the pieces in order, then call ``finish()`` once.
-struct SourceListParser {
+package struct SourceListParser {
   private let sourceName: String
   private let tree: Bool
 
@@ -34,7 +34,7 @@ struct SourceListParser {
   }
   private var context = Context.start
 
-  init(sourceName: String, tree: Bool) {
+  package init(sourceName: String, tree: Bool) {
     self.sourceName = sourceName
     self.tree = tree
   }
@@ -42,7 +42,7 @@ struct SourceListParser {
   // MARK: Bytes to lines
 
   /// Takes the next bytes of the list.
-  mutating func consume(_ bytes: ArraySlice<UInt8>) {
+  package mutating func consume(_ bytes: ArraySlice<UInt8>) {
     var rest = bytes
     while !isStopped, let newline = rest.firstIndex(of: UInt8(ascii: "\n")) {
       endLine(with: rest[..<newline])
@@ -223,7 +223,7 @@ struct SourceListParser {
   }
 
   /// Ends the list: its last line needs no newline.
-  mutating func finish() throws(SourceListError) -> SourceList {
+  package mutating func finish() throws(SourceListError) -> SourceList {
     if !isStopped, isDroppingLine || !partialLine.isEmpty { endLine(with: []) }
     flushEntry()
     if !isStopped {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import MountStatus
+import MountStatus
 
 /// A report in which every field has a value of its own.
 let sample = StatusReport(

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import MountStatus
+import MountStatus
 
 @Suite struct StatusTextTests {
   @Test func theTextShowsTotalsThenALineForEachFile() {

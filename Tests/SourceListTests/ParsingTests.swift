@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-@testable import SourceList
+import SourceList
 
 func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> SourceList {
   try SourceList.parse(Array(text.utf8), sourceName: "urls.txt", tree: tree)

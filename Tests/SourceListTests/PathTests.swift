@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-@testable import SourceList
+import SourceList
 
 @Suite struct PathTests {
   @Test(arguments: [

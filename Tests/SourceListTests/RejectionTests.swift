@@ -1,6 +1,6 @@
 import Testing
 
-@testable import SourceList
+import SourceList
 
 @Suite struct RejectionTests {
   @Test(arguments: [

@@ -1,7 +1,7 @@
 import CZlib
 import Testing
 
-@testable import SourceList
+import SourceList
 
 /// SplitMix64: the same numbers for the same seed on every machine.
 struct SeededGenerator: RandomNumberGenerator {

@@ -27,9 +27,7 @@ enum PrivateDirectory {
     _ name: String, creatingIn parent: Descriptor, path: String
   ) throws(CacheError) -> Descriptor {
     do throws(ErrorNumber) {
-      if try SystemCalls.makeDirectory(name, in: parent.rawValue) {
-        try SystemCalls.sync(parent.rawValue)
-      }
+      _ = try SystemCalls.makeDirectory(name, in: parent.rawValue)
     } catch {
       throw CacheError(error, path: path)
     }

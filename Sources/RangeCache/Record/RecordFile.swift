@@ -1,5 +1,5 @@
-/// Creates record files: written under a temporary name, synced, then renamed into place, so that
-/// at any moment the name `record` stands for a whole file.
+/// Creates record files: written under a temporary name, then renamed into place, so that at any
+/// moment the name `record` stands for a whole file.
 struct RecordFile {
   /// The name of an entry's record file.
   static let name = "record"
@@ -33,11 +33,13 @@ struct RecordFile {
   ///   - header: the encoded header.
   ///   - salt: the salt in that header.
   ///   - directory: the entry's directory.
+  ///   - isDurable: whether to wait until it is on the disk. Without, a loss of power may leave
+  ///     the old record, the new one or one that is not whole, which recovery takes for none.
   ///   - fill: appends the first records.
   /// - Returns: the file, open for more.
   /// - Throws: the failed call's error; the old record then is in place, or the new one as a whole.
   static func replace(
-    header: [UInt8], salt: UInt64, in directory: Descriptor,
+    header: [UInt8], salt: UInt64, in directory: Descriptor, isDurable: Bool,
     fill: (inout RecordFile) throws(ErrorNumber) -> Void = { _ in }
   ) throws(ErrorNumber) -> RecordFile {
     let temporaryName = temporaryPrefix + salt.hex16
@@ -46,9 +48,9 @@ struct RecordFile {
       var file = RecordFile(descriptor: descriptor, salt: salt, header: header)
       try fill(&file)
       try file.flush()
-      try SystemCalls.sync(descriptor.rawValue)
+      if isDurable { try SystemCalls.sync(descriptor.rawValue) }
       try SystemCalls.rename(temporaryName, to: name, in: directory.rawValue)
-      try SystemCalls.sync(directory.rawValue)
+      if isDurable { try SystemCalls.sync(directory.rawValue) }
       return file
     } catch {
       // Without effect where the rename was done: the record then is whole, if not yet durable.

@@ -88,7 +88,9 @@ struct Recovery {
     newHeader.salt = salt
     newHeader.version.completeLength = summary.completeLength ?? header.version.completeLength
     guard let encoded = newHeader.encoded() else { return nil }
-    return try RecordFile.replace(header: encoded, salt: salt, in: directory) {
+    return try RecordFile.replace(
+      header: encoded, salt: salt, in: directory, isDurable: true
+    ) {
       (file) throws(ErrorNumber) in
       func appendExtents(_ isIncluded: (UInt64) -> Bool) throws(ErrorNumber) {
         _ = try log.read { (sequence, record) throws(ErrorNumber) in

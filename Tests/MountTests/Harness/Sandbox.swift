@@ -16,10 +16,17 @@ final class Sandbox {
   deinit {
     for mount in mounts { mount.tearDown() }
     for reader in readers { reader.kill() }
-    // Never a file of a mount that could not be taken down.
-    if !MountTable.entries().contains(where: { $0.mountpoint.hasPrefix(directory + "/") }) {
-      try? FileManager.default.removeItem(atPath: directory)
+    // Also what was mounted against a test's expectation.
+    for entry in mountsBelow {
+      _ = try? run(["fusermount3", "-u", "-z", entry.mountpoint], within: .seconds(5))
     }
+    // Never a file of a mount that could not be taken down.
+    if mountsBelow.isEmpty { try? FileManager.default.removeItem(atPath: directory) }
+  }
+
+  /// What is mounted in the sandbox, the newest first.
+  private var mountsBelow: [MountTableEntry] {
+    MountTable.entries().filter { $0.mountpoint.hasPrefix(directory + "/") }.reversed()
   }
 
   /// A path in the sandbox; nothing is created.
