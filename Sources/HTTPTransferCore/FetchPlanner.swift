@@ -134,7 +134,7 @@ public struct FetchPlanner: Sendable {
     while let hole = holes.first {
       // What a read waits for is asked for in any case: then with what comes after it.
       let isWanted = hole.lowerBound < stream.cursor
-      guard free > 0 || isWanted && flights.count < limits.demandConnections else { break }
+      guard flights.count < limits.demandConnections, free > 0 || isWanted else { break }
       let absent = holes.reduce(0) { $0 + $1.byteCount }
       guard isWanted || absent >= segment || holes.last?.upperBound == length else { break }
       var range = hole.lowerBound..<min(hole.upperBound, hole.lowerBound + segment)
@@ -147,7 +147,11 @@ public struct FetchPlanner: Sendable {
       if holes[0].isEmpty { holes.removeFirst() }
       free -= 1
     }
-    while free > 0, steal(in: region, flights: &flights, limits: limits, plan: &plan) { free -= 1 }
+    while free > 0, flights.count < limits.demandConnections,
+      steal(in: region, flights: &flights, limits: limits, plan: &plan)
+    {
+      free -= 1
+    }
   }
 
   /// Gives the second half of the longest-lasting flight of `region` to a free connection: one slow

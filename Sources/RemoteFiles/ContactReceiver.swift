@@ -29,6 +29,13 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     head: HTTPResponse, from url: RemoteURL, transfer: TransferID
   ) -> TransferDisposition {
     let verdict = ResponseVerdict(head, asked: asked)
+    let content = ContentVersion(head.headerFields, completeLength: nil)
+    if head.headerFields.isDoubtful(forPath: file.source.url.path),
+      known?.content.compare(content) != .same, file.mayAskAgain()
+    {
+      failure = FileError(.invalidResponse, "the answer looks like another document")
+      return .stop
+    }
     switch verdict {
     case .part(let content, let range):
       guard let length = content.completeLength else {

@@ -32,6 +32,9 @@ public struct FileSettings: Sendable {
   /// A file of a server without ranges is fetched whole at first contact up to this length.
   static let smallFileByteCount: Int64 = 256 << 10
 
+  /// How often a first answer that looks like a stand-in is not believed.
+  static let doubtfulAnswerLimit = 2
+
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthPatience = Duration.seconds(1)
 

@@ -269,6 +269,11 @@ public final class RemoteFile: Sendable {
     }
   }
 
+  /// Whether a doubtful first answer is to be asked for again: two more times, then it is believed.
+  func mayAskAgain() -> Bool {
+    state.withLock { ($0.contact?.failureCount ?? 0) < FileSettings.doubtfulAnswerLimit }
+  }
+
   /// A response has shown another version than `version`.
   func versionContradicted(_ version: RemoteVersion) {
     state.withLock { state in

@@ -27,11 +27,11 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
     let verdict = ResponseVerdict(head, asked: asked)
     switch verdict {
     case .part(let content, let range):
-      guard accept(content) else { return .stop }
+      guard accept(content, head.headerFields) else { return .stop }
       writer = SegmentWriter(version: version, id: segment.id, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
-      guard accept(content) else { return .stop }
+      guard accept(content, head.headerFields) else { return .stop }
       return receiveWhole(content, transfer: transfer)
     case .unsatisfiable, .preconditionFailed:
       // The file does not reach as far any more.
@@ -51,9 +51,11 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
   }
 
   /// Checks the response's version against the pinned one.
-  private func accept(_ content: ContentVersion) -> Bool {
+  private func accept(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
     switch version.content.compare(content) {
     case .same: return true
+    case .different where fields.isDoubtful(forPath: version.file.source.url.path):
+      failure = FileError(.invalidResponse, "the answer looks like another document")
     case .different: failure = FileError(.stale, "the remote file has changed")
     case .unknown: failure = FileError(.invalidResponse, "the response has no validator to compare")
     }

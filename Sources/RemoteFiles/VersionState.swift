@@ -55,7 +55,11 @@ struct VersionState: Sendable {
     let until: ContinuousClock.Instant
   }
 
+  /// How many requests may be in flight: a number that the user gave holds for all of them.
+  private let requestLimit: Int
+
   init(length: Int64?, extents: ExtentSet, connections: Int?) {
+    requestLimit = connections ?? FileSettings.demandConnectionLimit
     self.length = length
     self.extents = extents
     parallelism = ParallelismController(
@@ -148,7 +152,7 @@ struct VersionState: Sendable {
       demands: parked.reads.map { clamped($0.range) },
       streams: hasReader(now: now) ? streams.streams : [],
       limits: FetchPlanner.Limits(
-        connections: parallelism.target, demandConnections: FileSettings.demandConnectionLimit,
+        connections: parallelism.target, demandConnections: requestLimit,
         roundTrip: roundTrip, connectionRate: connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }

@@ -6,6 +6,9 @@ struct PendingEntry {
   let mirrors: [RemoteURL]
   let line: Int
 
+  /// Where its name was given last: the URL's line, or that of an `out=` or `dir=`.
+  var nameLine: Int
+
   /// The last `out=`, as in aria2.
   var out: String?
   /// The last `dir=`.
@@ -23,6 +26,7 @@ struct PendingEntry {
     self.url = url
     self.mirrors = mirrors
     self.line = line
+    nameLine = line
   }
 
   /// Takes a `referer=`; `*` means the file's own URL, as in aria2, here without credentials.

@@ -166,8 +166,12 @@ package struct SourceListParser {
         "an indented line must be an option, name=value; a URL starts in the first column")
     }
     switch SourceOption(name: name) {
-    case .out: entry.out = String(value)
-    case .directory: entry.directory = String(value)
+    case .out:
+      entry.out = String(value)
+      entry.nameLine = lineNumber
+    case .directory:
+      entry.directory = String(value)
+      entry.nameLine = lineNumber
     case .userAgent: entry.userAgent = HeaderField(name: "User-Agent", value: String(value))
     case .referer: entry.setReferer(value)
     case .header:
@@ -199,7 +203,7 @@ package struct SourceListParser {
     do {
       path = try pending.path(tree: tree)
     } catch {
-      return fail(line: pending.line, error.message(suggestsTree: !tree))
+      return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }
     if let other = paths.insert(path, line: pending.line) {
       return fail(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FUSEMount
 import Glibc
 
 /// `--daemon`: the command starts itself again as a process of a session of its own and returns

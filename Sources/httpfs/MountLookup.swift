@@ -1,3 +1,4 @@
+import FUSEMount
 import Glibc
 import MountStatus
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FUSEMount
 import Glibc
 import MountStatus
 

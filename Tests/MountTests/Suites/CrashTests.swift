@@ -11,7 +11,7 @@ extension RealMounts {
       let length: Int64 = 192 << 20
       let url = origin.url("k.bin", length: length, seed: 41, query: "rate=16777216")
       let first = try sandbox.mount(urls: [url])
-      let reader = try sandbox.start(["cat", first.path("k.bin")], input: .none)
+      let reader = try sandbox.start(["sha256sum", first.path("k.bin")])
       let reached = try first.waitForStatus(of: "k.bin", within: .seconds(60)) {
         $0.cachedByteCount >= killAtMebibytes << 20
       }

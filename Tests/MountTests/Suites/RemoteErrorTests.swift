@@ -94,7 +94,7 @@ extension RealMounts {
       "fault=stall&fault-count=1&stall-seconds=2", "fault=ignore-range&fault-count=1",
       "fault=wrong-content-range&fault-count=2", "fault=missing-content-range&fault-count=2",
       "fault=earlier-range&fault-count=2", "fault=empty-206&fault-count=2",
-      "fault=html-200&fault-count=2", "fault=gzip&fault-count=1", "fault=multipart&fault-count=2",
+      "fault=html-200&fault-count=2", "fault=multipart&fault-count=2",
       "fault=extra-bytes&fault-count=3", "status=500&fault-count=2",
     ])
     func `a fault that passes leaves right bytes`(query: String) throws {
@@ -114,6 +114,21 @@ extension RealMounts {
       #expect(
         try mount.sha256("f.bin", within: .seconds(90))
           == Digest.ofContent(seed: 5, byteCount: length))
+    }
+
+    @Test func `a body in another coding is never taken for the file`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 4 << 20
+      let mount = try sandbox.mount(
+        urls: [origin.url("g.bin", length: length, seed: 7)], options: ["--read-timeout", "5"])
+      try output(of: ["stat", mount.path("g.bin")])
+      try origin.control("/data/g.bin", ["fault": "gzip", "fault-count": "1"])
+      // The coding is part of the version: the handle may go stale, but shows no coded byte.
+      let first = try run(["sha256sum", mount.path("g.bin")], within: .seconds(15))
+      let digest = Digest.ofContent(seed: 7, byteCount: length)
+      #expect(!first.succeeded || first.output.prefix(64) == digest)
+      #expect(try mount.sha256("g.bin") == digest)
     }
 
     @Test func `redirects are followed, and a loop ends in EIO`() throws {

@@ -14,7 +14,7 @@ extension RealMounts {
           origin.url("slow.bin", length: Self.length, seed: 151, query: "rate=4194304"),
           origin.url("idle.bin", length: 1000, seed: 152),
         ], options: ["--connections", "2"])
-      _ = try sandbox.start(["cat", mount.path("slow.bin")])
+      _ = try sandbox.start(["sha256sum", mount.path("slow.bin")])
       #expect(try mount.waitForStatus(of: "slow.bin") { $0.cachedByteCount > 2 << 20 })
 
       let status = try mount.status()

@@ -1,20 +1,21 @@
-import Glibc
+internal import Glibc
 
 /// How a child process has ended.
-struct ChildProcessResult {
+package struct ChildProcessResult {
   /// The exit code; 128 + the signal where a signal ended it.
-  let exitCode: Int32
+  package let exitCode: Int32
 
   /// What it wrote to standard error.
-  let errorOutput: String
+  package let errorOutput: String
 }
 
 /// Runs `program`, looked up in `PATH`, to its end, in the C locale so that its messages can be
 /// read; standard output is shared with this process.
 ///
+/// - Parameter environment: `NAME=value` settings beside those of this process.
 /// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
-func runChildProcess(
-  _ program: String, _ arguments: [String]
+package func runChildProcess(
+  _ program: String, _ arguments: [String], environment: [String] = []
 ) throws(SystemError) -> ChildProcessResult {
   var pipe: [Int32] = [-1, -1]
   guard Glibc.pipe(&pipe) == 0 else { throw .last }
@@ -30,8 +31,8 @@ func runChildProcess(
 
   var child: pid_t = 0
   let code = withCStrings([program] + arguments) { arguments in
-    withCStrings(environmentInCLocale()) { environment in
-      posix_spawnp(&child, program, &actions, nil, arguments, environment)
+    withCStrings(environmentInCLocale() + environment) { variables in
+      posix_spawnp(&child, program, &actions, nil, arguments, variables)
     }
   }
   close(pipe[1])

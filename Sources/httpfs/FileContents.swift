@@ -1,15 +1,5 @@
+import FUSEMount
 import Glibc
-
-/// An `errno` with its usual text.
-struct SystemError: Error, Equatable, CustomStringConvertible {
-  let code: Int32
-
-  /// What the last failed call of this thread has left.
-  static var last: SystemError { SystemError(code: errno) }
-
-  /// `strerror(3)`.
-  var description: String { String(cString: strerror(code)) }
-}
 
 /// Reads a file, or standard input where `path` is nil, to its end.
 ///
