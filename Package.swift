@@ -68,7 +68,7 @@ let package = Package(
       dependencies: [
         "HTTPTransferCore", "HTTPTransfer", "RangeCache", "MountStatus", httpTypes, logging,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: ["RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "HTTPTransferCore", logging],
@@ -100,6 +100,10 @@ let package = Package(
     .testTarget(
       name: "HTTPTransferTests",
       dependencies: ["HTTPTransfer", "HTTPTransferCore", httpTypes],
+      swiftSettings: strict),
+    .testTarget(
+      name: "RemoteFilesTests",
+      dependencies: ["RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache", httpTypes],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests", dependencies: ["CCrypto", "OriginContent"], swiftSettings: strict),
