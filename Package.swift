@@ -13,13 +13,15 @@ let strict: [SwiftSetting] = [
 ///
 /// For release builds only, and with the libraries that the linker does not find by itself then.
 let staticRuntime: [LinkerSetting] =
-  [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+  [.unsafeFlags(["-static-stdlib", "-use-ld=lld"], .when(configuration: .release))]
   + ["_FoundationCShims", "_FoundationCollections", "swiftSynchronization"].map {
     .linkedLibrary($0, .when(configuration: .release))
   }
 
 /// For targets whose tests look inside: the tests run on the release build, which is the one that
-/// is measured and shipped. Not for the targets of the library product, because a package that
+/// is measured and shipped.
+///
+/// Not for the targets of the library product, because a package that
 /// depends on it could not be built with unsafe flags.
 let testableRelease: [SwiftSetting] = [
   .unsafeFlags(["-enable-testing"], .when(configuration: .release))
@@ -71,7 +73,9 @@ let package = Package(
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
-      dependencies: ["RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "HTTPTransferCore", logging],
+      dependencies: [
+        "RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "HTTPTransferCore", logging,
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "httpfs",

@@ -12,7 +12,11 @@ package struct ChildProcessResult {
 /// Runs `program`, looked up in `PATH`, to its end, in the C locale so that its messages can be
 /// read; standard output is shared with this process.
 ///
-/// - Parameter environment: `NAME=value` settings beside those of this process.
+/// - Parameters:
+///   - program: The name of the program.
+///   - arguments: Its arguments, without the name.
+///   - environment: `NAME=value` settings beside those of this process.
+/// - Returns: How it has ended.
 /// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
 package func runChildProcess(
   _ program: String, _ arguments: [String], environment: [String] = []

@@ -1,4 +1,6 @@
-/// The files of the mount's root that httpfs itself provides. `readdir` does not show them, so that
+/// The files of the mount's root that httpfs itself provides.
+///
+/// `readdir` does not show them, so that
 /// copying or hashing a whole mount is the same as on a local directory.
 enum ControlFile: UInt64, CaseIterable, Sendable {
   case status

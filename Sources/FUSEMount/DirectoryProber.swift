@@ -23,7 +23,8 @@ final class DirectoryProber: Sendable {
     state.withLock { $0.walks[path] = 0 }
   }
 
-  /// - Parameter unknownFiles: those of the directory; called when it is being walked.
+  /// Counts a look-up of an unknown file in `path`; when a listing went before it and it is not the
+  /// first, asks about all of the directory's `unknownFiles`.
   func noteLookup(in path: String, unknownFiles: () -> [RemoteFile]) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }

@@ -29,10 +29,10 @@ public final class FileTree: Sendable {
   private let environment: FileEnvironment
   private let files: Mutex<[Int: RemoteFile]>
 
-  /// - Parameters:
-  ///   - sources: files of distinct paths, none of which is a directory of another.
-  ///   - old: the tree before the list was read again: its files go on where their sources did
-  ///     not change.
+  /// Makes the tree of `sources`, files of distinct paths, none of which is a directory of another.
+  ///
+  /// Where the list was read again, `old` is the tree before: its files go on if their sources did
+  /// not change.
   public init(sources: [FileSource], environment: FileEnvironment, reusing old: FileTree? = nil) {
     self.sources = sources
     self.environment = environment

@@ -7,7 +7,9 @@ internal import Synchronization
 ///
 /// Lock order: `state` is a leaf.
 final class InodeTable: Sendable {
-  /// How the open handles of an inode read. The kernel refuses an inode both ways at once, so the
+  /// How the open handles of an inode read.
+  ///
+  /// The kernel refuses an inode both ways at once, so the
   /// first open decides until the last one is closed.
   enum ReadMode {
     /// Through the daemon, pages kept.

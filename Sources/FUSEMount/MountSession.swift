@@ -134,7 +134,7 @@ public final class MountSession: Sendable {
 }
 
 extension FileSystem {
-  /// The kernel has taken up the connection. Called on a libfuse thread.
+  /// The kernel has taken up the connection; called on a libfuse thread.
   func kernelIsReady() {
     raiseReadAhead()
     onReady.withLock { $0 }?()

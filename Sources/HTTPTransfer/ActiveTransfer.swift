@@ -2,8 +2,8 @@ internal import CCurl
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// One transfer that the network thread has taken up: its easy handle, where its redirects have
-/// led, and its receiver. Confined to the network thread.
+/// One transfer that the network thread has taken up, and is confined to: its easy handle, where its
+/// redirects have led, and its receiver.
 final class ActiveTransfer {
   /// A body that nobody wants is read to its end up to this length, which is cheaper than a new
   /// connection; a longer one is cut.
@@ -68,7 +68,7 @@ final class ActiveTransfer {
     let isTrusted = url.origin == request.confidentialOrigin
     if isTrusted, let userInfo = request.url.userInfo {
       let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      set(CURLOPT_HTTPAUTH, Int(bitPattern: CURLAUTH_BASIC_VALUE))
+      set(CURLOPT_HTTPAUTH, basicAuthentication)
       set(CURLOPT_USERNAME, URLResolver.decoded(parts[0]))
       set(CURLOPT_PASSWORD, parts.count > 1 ? URLResolver.decoded(parts[1]) : "")
     }
@@ -241,7 +241,7 @@ final class ActiveTransfer {
 }
 
 /// `CURLAUTH_BASIC`, a macro with a cast that Swift cannot import.
-private let CURLAUTH_BASIC_VALUE: UInt = 1
+private let basicAuthentication = 1
 
 // libcurl calls these on the network thread; file-scope functions, so that they inherit no actor.
 

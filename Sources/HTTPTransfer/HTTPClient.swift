@@ -114,7 +114,7 @@ public final class HTTPClient: Sendable {
     }
   }
 
-  /// All commands posted since the last call. For the network thread.
+  /// All commands posted since the last call; for the network thread.
   func takeCommands() -> [Command] {
     mailbox.withLock { box in
       let commands = box.commands

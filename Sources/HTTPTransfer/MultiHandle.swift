@@ -22,7 +22,7 @@ final class MultiHandle: @unchecked Sendable {
     if let pointer { curl_multi_cleanup(pointer) }
   }
 
-  private static let globalInitialization = curl_global_init(Int(CURL_GLOBAL_DEFAULT_VALUE))
+  private static let globalInitialization = curl_global_init(Int(globalDefault))
 
   func wakeUp() {
     if let pointer { curl_multi_wakeup(pointer) }
@@ -34,4 +34,4 @@ final class MultiHandle: @unchecked Sendable {
 }
 
 /// `CURL_GLOBAL_DEFAULT` (SSL | WIN32), a macro of macros that Swift cannot import.
-private let CURL_GLOBAL_DEFAULT_VALUE = 3
+private let globalDefault = 3

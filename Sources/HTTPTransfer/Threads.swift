@@ -38,7 +38,9 @@ private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
   return nil
 }
 
-/// Names the thread for `ps -L` and debuggers. The kernel's file, because `pthread_setname_np` and
+/// Names the thread for `ps -L` and debuggers.
+///
+/// The kernel's file, because `pthread_setname_np` and
 /// `prctl` are not visible to Swift.
 private func nameCurrentThread(_ name: String) {
   let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)

@@ -1,7 +1,9 @@
-public import HTTPTransferCore
 internal import CCurl
+public import HTTPTransferCore
 
-/// Why a transfer failed before its response was complete. A status such as 404 is not an error
+/// Why a transfer failed before its response was complete.
+///
+/// A status such as 404 is not an error
 /// of the transfer: the receiver sees it in the head.
 public struct TransferError: Error, Sendable, CustomStringConvertible {
   public enum Code: String, Sendable {

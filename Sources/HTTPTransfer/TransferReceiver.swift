@@ -1,7 +1,9 @@
 public import HTTPTransferCore
 public import HTTPTypes
 
-/// Takes what one transfer brings. Every method is called on the client's network thread, in the
+/// Takes what one transfer brings.
+///
+/// Every method is called on the client's network thread, in the
 /// order head, body pieces, finish, and must not block.
 public protocol TransferReceiver: AnyObject, Sendable {
   /// The head of the final response (interim responses and followed redirects are not shown).
@@ -10,6 +12,7 @@ public protocol TransferReceiver: AnyObject, Sendable {
   ///   - head: status and fields as received, unchecked.
   ///   - url: where the response came from, after redirects.
   ///   - transfer: the transfer's name, as ``HTTPClient/start(_:receiver:)`` returns it.
+  /// - Returns: what is to become of the body.
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: TransferID
   ) -> TransferDisposition

@@ -6,7 +6,9 @@ public struct TransferRequest: Sendable {
   /// The method; `GET` unless said otherwise.
   public var method: HTTPRequest.Method
 
-  /// Where to. Userinfo in the URL is sent as basic authentication, never in the request line.
+  /// Where to.
+  ///
+  /// Userinfo in the URL is sent as basic authentication, never in the request line.
   public var url: RemoteURL
 
   /// The bytes asked for; nil for the whole representation.

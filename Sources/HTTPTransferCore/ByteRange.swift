@@ -15,7 +15,9 @@ extension Range<Int64> {
   }
 
   /// The value of an HTTP `Range` field that asks for exactly these bytes
-  /// (RFC 9110 §14.1.2: both ends inclusive). The range must not be empty.
+  /// (RFC 9110 §14.1.2: both ends inclusive).
+  ///
+  /// The range must not be empty.
   public var rangeField: String { "bytes=\(lowerBound)-\(upperBound - 1)" }
 
   /// The range grown to multiples of `alignment` bytes, a power of two, and cut at `limit`.

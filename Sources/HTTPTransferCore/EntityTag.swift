@@ -11,7 +11,9 @@ public struct EntityTag: Hashable, Sendable {
     self.isWeak = isWeak
   }
 
-  /// Parses an `ETag` field. A tag that is not quoted, as some servers send it, is taken as
+  /// Parses an `ETag` field.
+  ///
+  /// A tag that is not quoted, as some servers send it, is taken as
   /// strong; nil if the value is empty or holds control characters or a quote inside.
   public init?(field: String) {
     var text = Substring(field).trimmed

@@ -46,8 +46,9 @@ public struct ExtentSet: Equatable, Sendable {
     while next < extents.count, extents[next].lowerBound <= range.upperBound {
       covered += extents[next].clamped(to: range).byteCount
       merged =
-        Swift.min(merged.lowerBound, extents[next].lowerBound)
-        ..< Swift.max(merged.upperBound, extents[next].upperBound)
+        Swift.min(
+          merged.lowerBound, extents[next].lowerBound)..<Swift.max(
+          merged.upperBound, extents[next].upperBound)
       next += 1
     }
     extents.replaceSubrange(first..<next, with: CollectionOfOne(merged))
@@ -75,7 +76,9 @@ public struct ExtentSet: Equatable, Sendable {
     return removed
   }
 
-  /// Whether every byte of `range` is present. An empty range is.
+  /// Whether every byte of `range` is present.
+  ///
+  /// An empty range is.
   public func contains(_ range: ByteRange) -> Bool {
     guard !range.isEmpty else { return true }
     let index = firstIndex(endingAfter: range.lowerBound)

@@ -1,4 +1,6 @@
-/// Decides which ranges of one file to request next. Pure: state in, requests out.
+/// Decides which ranges of one file to request next.
+///
+/// Pure: state in, requests out.
 ///
 /// A demand is what a parked read waits for; it is always fetched, at once. Read-ahead is what a
 /// stream will want next; it takes the connections that demand leaves.
@@ -98,6 +100,8 @@ public struct FetchPlanner: Sendable {
   ///   - flights: what is in flight, in any order.
   ///   - demands: the ranges of the parked reads, ascending by lower bound.
   ///   - streams: the readers' positions.
+  ///   - limits: what bounds the plan.
+  /// - Returns: what to send and what to cut short.
   public func plan(
     length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
     streams: [StreamTable.Stream], limits: Limits

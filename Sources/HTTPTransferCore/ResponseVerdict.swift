@@ -113,7 +113,9 @@ public enum ResponseVerdict: Equatable, Sendable {
 extension HTTPFields {
   /// Whether the first answer for a file at `path` looks like a stand-in for it: an HTML page where
   /// the name promises something else, as error and login pages come, or a coding that was not
-  /// asked for. Where nothing is known to compare with, this is worth asking again.
+  /// asked for.
+  ///
+  /// Where nothing is known to compare with, this is worth asking again.
   public func isDoubtful(forPath path: String) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
     guard self[.contentType]?.lowercased().hasPrefix("text/html") == true else { return false }

@@ -19,7 +19,11 @@ public struct RetryPolicy: Sendable {
   /// The delay after `failures` failures in a row, at least 1: doubled each time, with jitter in
   /// [½, 1] of it, so that many clients do not return together.
   ///
-  /// - Parameter random: a number in [0, 1).
+  /// - Parameters:
+  ///   - failures: how often in a row it has failed.
+  ///   - retryAfter: the delay that the server asks for.
+  ///   - random: a number in [0, 1).
+  /// - Returns: the time to wait.
   public func delay(failures: Int, retryAfter: Duration?, random: Double) -> Duration {
     let doublings = min(max(failures, 1) - 1, 16)
     let full = min(base * (1 << doublings), ceiling)

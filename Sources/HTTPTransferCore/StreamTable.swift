@@ -20,7 +20,8 @@ public struct StreamTable: Sendable {
     public var window: Int64 {
       let advance = cursor - start
       guard readCount >= 2, consumed >= advance / 2 else { return 0 }
-      return min(consumed, advance)
+      // A little less than that, because the first contact has brought some bytes, too.
+      return min(consumed, advance) / 8 * 7
     }
   }
 

@@ -73,7 +73,9 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     transfer: TransferID
   ) -> TransferDisposition {
     let version = file.adopt(content)
-    _ = answer(version, from: url)
+    // Those who wait will read what this brings: it must be known to be on its way before they are
+    // answered.
+    defer { _ = answer(version, from: url) }
     // Of what was asked, what the file has and the cache lacks.
     let start = asked?.lowerBound ?? 0
     guard let hole = version.firstHole(in: start..<max(start, min(range.upperBound, length))) else {

@@ -20,9 +20,9 @@ public final class FileEnvironment: Sendable {
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
 
-  /// What is not yet safe from a power cut is made so when it is this old…
+  /// How old what is not yet safe from a power cut becomes before it is made so.
   private static let checkpointInterval = Duration.seconds(2)
-  /// … or this much.
+  /// How much may be unsafe at once; well below what the kernel would write back by itself.
   private static let checkpointByteCount: Int64 = 64 << 20
 
   /// Runs what may block on the disk: fdatasync and eviction.
@@ -92,7 +92,9 @@ public final class FileEnvironment: Sendable {
 
   // MARK: Durability
 
-  /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted. For the
+  /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted.
+  ///
+  /// For the
   /// network thread, which is the only one that appends to records.
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
     guard
@@ -111,7 +113,9 @@ public final class FileEnvironment: Sendable {
     }
   }
 
-  /// Commits everything; returns when it is on disk. For the end of a mount, when no transfer runs.
+  /// Commits everything; returns when it is on disk.
+  ///
+  /// For the end of a mount, when no transfer runs.
   public func commitEverything() {
     let versions = watch.withLock { Array($0.versions.values) }
     for version in versions { version.commitFinally() }

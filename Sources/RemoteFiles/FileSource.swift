@@ -17,7 +17,9 @@ public struct FileSource: Hashable, Sendable {
   }
 
   /// What names the file's cache entry: the URL without userinfo, and the fields that may select
-  /// another representation. Credentials are left out: they change without the file changing.
+  /// another representation.
+  ///
+  /// Credentials are left out: they change without the file changing.
   public var cacheKeyText: String {
     let selecting = fields.filter { !Self.credentialFields.contains($0.name) }
       .map { "\($0.name.canonicalName): \($0.value)" }

@@ -44,7 +44,9 @@ struct ParkedReads: Sendable {
   }
 
   /// The lowest position after `position` at which bytes that arrive in order wake a read: the
-  /// least end, within `range`, of the reads that overlap it beyond `position`. With `partly`, a
+  /// least end, within `range`, of the reads that overlap it beyond `position`.
+  ///
+  /// With `partly`, a
   /// read wakes at its first byte.
   func nextWake(in range: ByteRange, after position: Int64, partly: Bool) -> Int64? {
     var index = firstIndex(from: position - greatestByteCount)

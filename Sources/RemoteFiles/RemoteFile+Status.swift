@@ -8,6 +8,7 @@ extension RemoteFile {
   /// The file's line in `.status`; memory only, never the network or the disk.
   ///
   /// - Parameter passthrough: the versions whose cache files the kernel reads itself now.
+  /// - Returns: what is known of the file.
   public func status(passthrough: Set<VersionID>) -> FileStatus {
     let now = ContinuousClock.now
     let facts = statusFacts

@@ -55,7 +55,9 @@ public final class RemoteFile: Sendable {
   // MARK: Lookup and open
 
   /// The version that a name shows: the current one, from the cache's record where there is one,
-  /// else as the server says. Answers at once or on the network thread.
+  /// else as the server says.
+  ///
+  /// Answers at once or on the network thread.
   public func resolve(_ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
     loadFromCacheOnce()
     let now = ContinuousClock.now
@@ -140,9 +142,8 @@ public final class RemoteFile: Sendable {
 
   // MARK: Contact
 
-  /// Asks the server about the file, or joins those who wait for its answer already.
-  ///
-  /// - Parameter byteCount: how much of the file's start the answer may bring.
+  /// Asks the server about the file, or joins those who wait for its answer already; the answer may
+  /// bring the first `byteCount` bytes.
   private func contact(
     byteCount: Int64 = FileSettings.firstContactByteCount, _ waiter: @escaping Waiter
   ) {
@@ -150,7 +151,8 @@ public final class RemoteFile: Sendable {
     let isFirst = state.withLock { state in
       let isFirst = state.contact == nil
       let deadline = now + environment.settings.readTimeout
-      state.contact = state.contact
+      state.contact =
+        state.contact
         ?? Contact(waiters: [], byteCount: byteCount, deadline: deadline)
       state.contact?.waiters.append(waiter)
       return isFirst
@@ -287,9 +289,8 @@ public final class RemoteFile: Sendable {
 
   // MARK: Requests
 
-  /// A request for `range` of the file, or for the whole of it.
-  ///
-  /// - Parameter isContact: whether to ask the listed URL, not where it has led before.
+  /// A request for `range` of the file, or for the whole of it; a contact asks the listed URL, not
+  /// where that has led before.
   func request(range: ByteRange?, isContact: Bool = false) -> TransferRequest {
     let location = isContact ? nil : state.withLock { $0.location }
     return TransferRequest(

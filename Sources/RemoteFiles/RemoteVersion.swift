@@ -45,9 +45,8 @@ public final class RemoteVersion: Sendable {
     }
   }
 
-  /// - Parameters:
-  ///   - extents: what the cache holds of this version.
-  ///   - fetchedByteCount: the body bytes that earlier mounts fetched of it.
+  /// A version of which the cache holds `extents`, for which earlier mounts fetched
+  /// `fetchedByteCount` body bytes.
   init(
     file: RemoteFile, content: ContentVersion, extents: ExtentSet, fetchedByteCount: Int64
   ) {
@@ -81,7 +80,9 @@ public final class RemoteVersion: Sendable {
     state.withLock { $0.version.extents.firstHole(in: $0.version.clamped(range)) }
   }
 
-  /// Whether a body that `response` describes continues these bytes. Without length and validator
+  /// Whether a body that `response` describes continues these bytes.
+  ///
+  /// Without length and validator
   /// nothing shows that it does, unless all is here already or still arriving.
   func canContinue(with response: ContentVersion) -> Bool {
     guard response.completeLength == nil, response.strength == .unverifiable else { return true }
@@ -128,7 +129,9 @@ public final class RemoteVersion: Sendable {
     drop(released)
   }
 
-  /// Opens or creates the entry if it is not at hand. Call under `loading`.
+  /// Opens or creates the entry if it is not at hand.
+  ///
+  /// Call under `loading`.
   private func loadEntry(create: Bool) throws(FileError) {
     if state.withLock({ $0.entry != nil }) { return }
     let isSuperseded = state.withLock { $0.version.isSuperseded }
@@ -285,7 +288,8 @@ public final class RemoteVersion: Sendable {
         try entry.recordCompleteLength(length)
       } catch {
         environment.logger.warning(
-          "cannot record the length", metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+          "cannot record the length",
+          metadata: ["file": "\(file.source.path)", "error": "\(error)"])
       }
     }
     change { $0.setLength(length, into: &$1) }

@@ -21,9 +21,8 @@ final class SegmentWriter: @unchecked Sendable {
   private let expectedEnd: Int64?
   private var error: FileError?
 
-  /// - Parameters:
-  ///   - body: the bytes of the file that the body holds; nil for all of it, of unknown length.
-  ///   - start: the first byte to store; what comes before it is dropped.
+  /// A writer of a body that holds the bytes `body` of the file (nil for all of it, of unknown
+  /// length); what comes before `start` is dropped.
   init(version: RemoteVersion, id: SegmentID, body: ByteRange?, start: Int64) {
     self.version = version
     self.id = id
@@ -101,9 +100,8 @@ final class SegmentWriter: @unchecked Sendable {
     return true
   }
 
-  /// The transfer has ended: writes out the rest and tells the version.
-  ///
-  /// - Parameter failure: why the receiver ended it, if it did so for a reason.
+  /// The transfer has ended: writes out the rest and tells the version; `failure` is why the receiver
+  /// ended it, if it did so for a reason.
   func finish(_ completion: TransferCompletion, failure: FileError?) {
     _ = flush()
     if let failure = failure ?? error { return version.failed(id, failure) }

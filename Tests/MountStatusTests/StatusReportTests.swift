@@ -1,7 +1,6 @@
 import Foundation
-import Testing
-
 import MountStatus
+import Testing
 
 /// A report in which every field has a value of its own.
 let sample = StatusReport(

@@ -1,6 +1,5 @@
-import Testing
-
 import MountStatus
+import Testing
 
 @Suite struct StatusTextTests {
   @Test func theTextShowsTotalsThenALineForEachFile() {

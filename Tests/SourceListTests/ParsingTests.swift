@@ -1,7 +1,6 @@
 import HTTPTransferCore
-import Testing
-
 import SourceList
+import Testing
 
 func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> SourceList {
   try SourceList.parse(Array(text.utf8), sourceName: "urls.txt", tree: tree)

@@ -1,7 +1,6 @@
 import HTTPTransferCore
-import Testing
-
 import SourceList
+import Testing
 
 @Suite struct PathTests {
   @Test(arguments: [

@@ -1,6 +1,5 @@
-import Testing
-
 import SourceList
+import Testing
 
 @Suite struct RejectionTests {
   @Test(arguments: [

@@ -1,7 +1,6 @@
 import CZlib
-import Testing
-
 import SourceList
+import Testing
 
 /// SplitMix64: the same numbers for the same seed on every machine.
 struct SeededGenerator: RandomNumberGenerator {
