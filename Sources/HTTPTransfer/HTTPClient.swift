@@ -31,6 +31,7 @@ public final class HTTPClient: Sendable {
   public let configuration: Configuration
   private let mailbox = Mutex(Mailbox())
   private let multi: MultiHandle
+  private let idleNanoseconds = Atomic<Int64>(0)
 
   enum Command {
     case start(TransferID, TransferRequest, any TransferReceiver)
@@ -83,6 +84,17 @@ public final class HTTPClient: Sendable {
   public func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
     let due = ContinuousClock.now + delay
     post { _ in (.schedule(at: due, work), ()) }
+  }
+
+  /// How long the network thread has waited for its sockets so far, in seconds.
+  ///
+  /// While it hardly waits, this machine is what limits the transfers, and more connections would
+  /// not help.
+  public var idleSeconds: Double { Double(idleNanoseconds.load(ordering: .relaxed)) / 1e9 }
+
+  func noteIdle(_ duration: Duration) {
+    let nanoseconds = Int64(duration / .nanoseconds(1))
+    idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
 
   /// The number of transfers that were started and have not finished.

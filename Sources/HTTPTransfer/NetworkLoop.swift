@@ -49,6 +49,7 @@ final class NetworkLoop {
       }
       // A command posted since `takeCommands` has set the wake-up, which ends the poll at once.
       curl_multi_poll(pointer, nil, 0, pollTimeout(now: now), nil)
+      client.noteIdle(ContinuousClock.now - now)
     }
   }
 

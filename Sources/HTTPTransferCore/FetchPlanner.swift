@@ -128,7 +128,9 @@ public struct FetchPlanner: Sendable {
     // What the stream's own parked reads still lack comes first, in the same request.
     let near = stream.cursor - 2 * StreamTable.tolerance
     let lower = demands.first { $0.lowerBound >= near && $0.lowerBound < stream.cursor }?.lowerBound
-    let region = min(lower ?? stream.cursor, length)..<min(stream.cursor + window, length)
+    // No sum may overflow: a server can claim any length, and a reader can go to its end.
+    let cursor = min(stream.cursor, length)
+    let region = min(lower ?? cursor, length)..<(cursor + min(window, length - cursor))
     var holes = Self.subtract(flights, from: extents.holes(in: region))
     var free = limits.connections - activeCount(flights, limits: limits)
     // Equal segments, so that the reader, who needs them in order, finds them done in order; two
@@ -141,7 +143,7 @@ public struct FetchPlanner: Sendable {
       guard flights.count < limits.demandConnections, free > 0 || isWanted else { break }
       let absent = holes.reduce(0) { $0 + $1.byteCount }
       guard isWanted || absent >= segment || holes.last?.upperBound == length else { break }
-      var range = hole.lowerBound..<min(hole.upperBound, hole.lowerBound + segment)
+      var range = hole.lowerBound..<(hole.lowerBound + min(hole.byteCount, segment))
       if hole.upperBound - range.upperBound < Self.leastSegment / 2 {
         range = hole  // No crumbs: the rest would cost a request of its own.
       }
@@ -172,8 +174,8 @@ public struct FetchPlanner: Sendable {
       let index = candidates.max(by: { flights[$0].missingSeconds < flights[$1].missingSeconds })
     else { return false }
     let flight = flights[index]
-    let middle = (flight.position + flight.missingByteCount / 2).roundedUp(to: 64 << 10)
-    guard middle < flight.end else { return false }
+    let middle = (flight.position + flight.missingByteCount / 2).roundedDown(to: 64 << 10)
+    guard middle > flight.position, middle < flight.end else { return false }
     plan.cuts.append(Cut(id: flight.id, end: middle))
     plan.starts.append(middle..<flight.end)
     flights.append(Flight(planned: middle..<flight.end))
@@ -244,5 +246,5 @@ public struct FetchPlanner: Sendable {
 }
 
 extension Int64 {
-  func roundedUp(to unit: Int64) -> Int64 { (self + unit - 1) / unit * unit }
+  func roundedDown(to unit: Int64) -> Int64 { self / unit * unit }
 }

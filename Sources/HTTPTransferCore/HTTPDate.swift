@@ -9,9 +9,10 @@ public enum HTTPDate {
   public static func secondsSince1970(_ field: String) -> Int64? {
     let parts = field.split(separator: " ")
     guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT" || parts[5] == "UTC",
-      let day = Int64(digits: parts[1]), (1...31).contains(day),
+      let day = Int64(digits: parts[1]),
       let month = months.firstIndex(of: parts[2]),
-      let year = Int64(digits: parts[3]), (1601...9999).contains(year)
+      let year = Int64(digits: parts[3]), (1601...9999).contains(year),
+      (1...dayCount(month: month, year: year)).contains(day)
     else { return nil }
     let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false)
     guard clock.count == 3, let hour = Int64(digits: clock[0]), hour < 24,
@@ -20,6 +21,13 @@ public enum HTTPDate {
     else { return nil }
     let days = daysSince1970(year: year, month: Int64(month) + 1, day: day)
     return ((days * 24 + hour) * 60 + minute) * 60 + second
+  }
+
+  /// The number of days of a month, which counts from 0 for January.
+  private static func dayCount(month: Int, year: Int64) -> Int64 {
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let counts: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    return counts[month]
   }
 
   /// The number of days from 1970-01-01 in the Gregorian calendar, counted in eras of 400 years

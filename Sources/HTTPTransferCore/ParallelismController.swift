@@ -5,8 +5,16 @@ public struct ParallelismController: Sendable {
   /// this machine, and a second connection would only share that.
   static let fastConnection = 100e6
 
+  /// A goodput (bytes per second) that is not worth more connections: 2 Gbit/s, near which the cost
+  /// of the bytes on this machine counts for more than the number of connections.
+  static let enoughGoodput = 250e6
+
   /// The least gain in goodput that justifies having doubled the connections.
   static let leastGain = 1.15
+
+  /// How much of an epoch the network thread must have waited for the network for the epoch to say
+  /// anything about the number of connections.
+  static let leastIdleShare = 0.5
 
   /// How long a step is observed, at least, in seconds.
   static let epoch = 0.12
@@ -20,6 +28,7 @@ public struct ParallelismController: Sendable {
 
   private let maximum: Int
   private var epochStart: Double?
+  private var epochIdle = 0.0
   private var epochByteCount: Int64 = 0
   private var previous: (target: Int, goodput: Double)?
   private var holdUntil = 0.0
@@ -38,20 +47,26 @@ public struct ParallelismController: Sendable {
   /// - Parameters:
   ///   - byteCount: the bytes stored since the last call.
   ///   - active: the requests in flight now.
+  ///   - idle: seconds that the network thread has waited for its sockets so far.
   ///   - isWaited: whether a reader waits for bytes; nobody needs more speed otherwise.
   ///   - now: seconds of a monotonic clock.
-  public mutating func note(byteCount: Int64, active: Int, isWaited: Bool, now: Double) {
+  public mutating func note(byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: Double) {
     epochByteCount += byteCount
     guard let start = epochStart else {
       epochStart = now
+      epochIdle = idle
       epochByteCount = 0
       return
     }
     let elapsed = now - start
     guard elapsed >= Self.epoch else { return }
     let goodput = Double(epochByteCount) / elapsed
+    let idleShare = (idle - epochIdle) / elapsed
     epochStart = now
+    epochIdle = idle
     epochByteCount = 0
+    // A network thread that is busy, or waits for the disk, has all that it can take.
+    guard idleShare >= Self.leastIdleShare else { return }
     // A pause of the reader says nothing about the line.
     guard elapsed < 10 * Self.epoch, isWaited, active >= target else { return }
     if let previous, previous.target < target, goodput < previous.goodput * Self.leastGain {
@@ -62,7 +77,7 @@ public struct ParallelismController: Sendable {
     }
     if let previous, previous.target < target { holdTime = Self.holdTimes.lowerBound }
     guard now >= holdUntil, target < maximum,
-      goodput / Double(target) < Self.fastConnection
+      goodput / Double(target) < Self.fastConnection, goodput < Self.enoughGoodput
     else { return }
     previous = (target, goodput)
     target = min(maximum, target * 2)

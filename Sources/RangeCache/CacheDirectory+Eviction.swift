@@ -17,9 +17,12 @@ extension CacheDirectory {
   ///   - limit: the bytes that may stay.
   ///   - keeping: entries that must not be removed: those that are open, pinned or needed soon.
   ///     The blocks of an open entry would be freed at its closing only.
+  ///   - onRemoval: told of each entry that was removed.
   /// - Returns: the number of bytes freed.
   @discardableResult
-  public func evict(downTo limit: Int64, keeping: Set<CacheKey>) -> Int64 {
+  public func evict(
+    downTo limit: Int64, keeping: Set<CacheKey>, onRemoval: (CacheKey) -> Void = { _ in }
+  ) -> Int64 {
     let entries = count().sorted { $0.used < $1.used }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
@@ -28,6 +31,7 @@ extension CacheDirectory {
       let byteCount = deleteFiles(of: entry.key)
       allocated -= byteCount
       freed += byteCount
+      onRemoval(entry.key)
     }
     noteFreed(freed)
     return freed

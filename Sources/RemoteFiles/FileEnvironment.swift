@@ -32,7 +32,14 @@ public final class FileEnvironment: Sendable {
     var versions: [VersionID: RemoteVersion] = [:]
     var isTicking = false
     var lastVersion: UInt64 = 0
-    var openKeys: [CacheKey: Int] = [:]
+    var usages: [CacheKey: Usage] = [:]
+  }
+
+  /// A cache entry that this mount has had open.
+  private struct Usage {
+    var openCount = 0
+    /// Whose bytes it holds, to be told when it is evicted.
+    weak var version: RemoteVersion?
   }
 
   private let watch = Mutex(Watch())
@@ -123,23 +130,37 @@ public final class FileEnvironment: Sendable {
 
   // MARK: The cache's size
 
-  /// Entries in use are kept when the cache is made smaller.
-  func retain(_ key: CacheKey) {
-    watch.withLock { $0.openKeys[key, default: 0] += 1 }
+  /// The entry of `version` is open: it is kept when the cache is made smaller.
+  func retain(_ key: CacheKey, by version: RemoteVersion) {
+    watch.withLock {
+      $0.usages[key, default: Usage()].openCount += 1
+      $0.usages[key]?.version = version
+    }
   }
 
   func release(_ key: CacheKey) {
-    watch.withLock { watch in
-      let count = watch.openKeys[key, default: 1] - 1
-      watch.openKeys[key] = count > 0 ? count : nil
-    }
+    watch.withLock { $0.usages[key]?.openCount -= 1 }
   }
 
   private func enforceCacheLimit() {
     guard let limit = cacheByteLimit, cache.allocatedByteCount > limit else { return }
-    let inUse = watch.withLock { Set($0.openKeys.keys) }
-    let freed = cache.evict(downTo: limit, keeping: inUse)
+    let inUse = watch.withLock { watch in
+      Set(watch.usages.compactMap { $0.value.openCount > 0 ? $0.key : nil })
+    }
+    let freed = cache.evict(downTo: limit, keeping: inUse) { key in
+      let version = watch.withLock { watch in
+        let usage = watch.usages[key]
+        if usage?.openCount == 0 { watch.usages[key] = nil }
+        return usage?.version
+      }
+      version?.evicted()
+    }
     logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"])
+  }
+
+  /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
+  public func trimCache() {
+    diskQueue.async { [self] in enforceCacheLimit() }
   }
 }
 

@@ -150,7 +150,7 @@ public final class RemoteVersion: Sendable {
         state.withLock { $0.version.extents = ExtentSet() }
         return
       }
-      environment.retain(key)
+      environment.retain(key, by: self)
       state.withLock {
         $0.entry = entry
         // The record is right, whatever was known before: the entry may have been evicted.
@@ -170,6 +170,13 @@ public final class RemoteVersion: Sendable {
       throw FileError(.stale, "the remote file has changed")
     }
     return entry
+  }
+
+  /// The cache has removed the entry while it was not open.
+  func evicted() {
+    state.withLock { guarded in
+      if guarded.entry == nil { guarded.version.extents = ExtentSet() }
+    }
   }
 
   private func drop(_ entry: CacheEntry?) {
@@ -256,7 +263,8 @@ public final class RemoteVersion: Sendable {
   }
 
   func stored(_ id: SegmentID, _ range: ByteRange) {
-    change { $0.stored(id, range, now: .now, into: &$1) }
+    let idle = environment.client.idleSeconds
+    change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
     environment.checkpointIfDue(self, now: .now)
   }
 

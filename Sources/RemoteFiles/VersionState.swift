@@ -227,9 +227,9 @@ struct VersionState: Sendable {
     return Advice(mustFlush: mustFlush, end: segments[index].end)
   }
 
-  /// `range` is in the cache file now.
+  /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
   mutating func stored(
-    _ id: SegmentID, _ range: ByteRange, now: ContinuousClock.Instant,
+    _ id: SegmentID, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
     let added = extents.insert(range)
@@ -246,7 +246,8 @@ struct VersionState: Sendable {
       }
     }
     parallelism.note(
-      byteCount: added, active: segments.count, isWaited: isWaited, now: clock.seconds(at: now))
+      byteCount: added, active: segments.count, idle: idle, isWaited: isWaited,
+      now: clock.seconds(at: now))
     plan(now: now, into: &actions)
   }
 

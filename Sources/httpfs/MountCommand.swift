@@ -101,6 +101,7 @@ struct MountCommand: ParsableCommand {
         connections: connections, readTimeout: .seconds(readTimeout),
         revalidationInterval: .seconds(revalidate)),
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
+    environment.trimCache()
     let fileSystem = FileSystem(
       mountpoint: directory, tree: FileTree(sources: sources, environment: environment),
       environment: environment)

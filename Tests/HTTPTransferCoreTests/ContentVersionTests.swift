@@ -1,0 +1,131 @@
+import HTTPTransferCore
+import HTTPTypes
+import Testing
+
+@Suite struct ContentVersionTests {
+  /// One row: what is pinned, what a response says, and whether they are the same bytes.
+  struct Comparison: CustomTestStringConvertible, Sendable {
+    let pinned: ContentVersion
+    let response: ContentVersion
+    let expected: ContentVersion.Comparison
+
+    init(
+      _ pinned: ContentVersion, _ response: ContentVersion,
+      _ expected: ContentVersion.Comparison
+    ) {
+      self.pinned = pinned
+      self.response = response
+      self.expected = expected
+    }
+
+    var testDescription: String { "\(pinned) / \(response)" }
+  }
+
+  /// Short for a version: `tag` starts with `W/` when weak.
+  private static func version(
+    _ tag: String? = nil, date: String? = nil, length: Int64? = nil, coding: String? = nil
+  ) -> ContentVersion {
+    ContentVersion(
+      entityTag: tag.flatMap(EntityTag.init(field:)), lastModified: date, completeLength: length,
+      contentCoding: coding)
+  }
+
+  @Test(
+    "The response's version is told from the pinned one",
+    arguments: [
+      // Strong tags decide alone.
+      Comparison(version("a"), version("a"), .same),
+      Comparison(version("a"), version("b"), .different),
+      Comparison(version("a", date: "d"), version("a", date: "e"), .same),
+      Comparison(version("a", date: "d"), version("b", date: "d"), .different),
+      // Tags are case-sensitive.
+      Comparison(version("a"), version("A"), .different),
+      // A weak tag on either side: the dates must agree, too.
+      Comparison(version("W/a"), version("W/a"), .same),
+      Comparison(version("W/a"), version("W/b"), .different),
+      Comparison(version("W/a", date: "d"), version("W/a", date: "d"), .same),
+      Comparison(version("W/a", date: "d"), version("W/a", date: "e"), .different),
+      Comparison(version("W/a", date: "d"), version("a", date: "e"), .different),
+      Comparison(version("a", date: "d"), version("W/a", date: "e"), .different),
+      Comparison(version("W/a", date: "d"), version("W/a"), .same),
+      Comparison(version("a"), version("W/a"), .same),
+      // Dates alone.
+      Comparison(version(date: "d"), version(date: "d"), .same),
+      Comparison(version(date: "d"), version(date: "e"), .different),
+      Comparison(version(date: "d"), version("a", date: "d"), .same),
+      Comparison(version(date: "d"), version("a", date: "e"), .different),
+      // The response lacks what the pinned version has.
+      Comparison(version("a", date: "d"), version(date: "d"), .unknown),
+      Comparison(version("a", date: "d"), version(date: "e"), .different),
+      Comparison(version("a"), version(), .unknown),
+      Comparison(version("W/a"), version(), .unknown),
+      Comparison(version(date: "d"), version(), .unknown),
+      Comparison(version("a"), version(date: "d"), .unknown),
+      Comparison(version(date: "d"), version("a"), .unknown),
+      // Nothing is pinned but the length.
+      Comparison(version(), version(), .same),
+      Comparison(version(), version("a"), .same),
+      Comparison(version(), version(date: "d"), .same),
+      Comparison(version(length: 5), version("a", length: 5), .same),
+      Comparison(version(length: 5), version("a", length: 6), .different),
+      // Lengths, where both are known, overrule equal validators.
+      Comparison(version("a", length: 5), version("a", length: 5), .same),
+      Comparison(version("a", length: 5), version("a", length: 6), .different),
+      Comparison(version("a", length: 5), version("a", length: 0), .different),
+      Comparison(version("a", length: 5), version("a"), .same),
+      Comparison(version("a"), version("a", length: 5), .same),
+      Comparison(version(length: 5), version(), .same),
+      Comparison(version("a", length: 5), version(length: 6), .different),
+      Comparison(version("a", length: 5), version(length: 5), .unknown),
+      // Codings are part of the version: nothing overrules them.
+      Comparison(version("a", coding: "gzip"), version("a", coding: "gzip"), .same),
+      Comparison(version("a"), version("a", coding: "gzip"), .different),
+      Comparison(version("a", coding: "gzip"), version("a"), .different),
+      Comparison(version("a", coding: "gzip"), version("a", coding: "br"), .different),
+    ])
+  func compare(row: Comparison) {
+    #expect(row.pinned.compare(row.response) == row.expected)
+  }
+
+  @Test("Strength and description name the best validator there is")
+  func strength() {
+    let strong = Self.version("a", date: "d")
+    #expect(strong.strength == .strong)
+    #expect(strong.validatorDescription == "ETag \"a\"")
+    let weak = Self.version("W/a")
+    #expect(weak.strength == .weak)
+    #expect(weak.validatorDescription == "ETag W/\"a\"")
+    let dated = Self.version(date: "Sun, 06 Nov 1994 08:49:37 GMT")
+    #expect(dated.strength == .weak)
+    #expect(dated.validatorDescription == "Last-Modified Sun, 06 Nov 1994 08:49:37 GMT")
+    let none = Self.version(length: 5)
+    #expect(none.strength == .unverifiable)
+    #expect(none.validatorDescription == "unverifiable")
+  }
+
+  @Test(
+    "Identity in any spelling is no coding",
+    arguments: [
+      (nil, nil), ("identity", nil), ("Identity ", nil), ("", nil), ("gzip", "gzip"),
+      (" GZIP ", "gzip"), ("gzip, br", "gzip, br"),
+    ] as [(String?, String?)])
+  func coding(field: String?, expected: String?) {
+    var fields = HTTPFields()
+    fields[.contentEncoding] = field
+    #expect(ContentVersion(fields, completeLength: nil).contentCoding == expected)
+  }
+
+  @Test("A response's fields make its version")
+  func fields() {
+    let fields: HTTPFields = [
+      .eTag: "W/\"x\"", .lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", .contentLength: "7",
+    ]
+    let version = ContentVersion(fields, completeLength: 100)
+    #expect(version.entityTag == EntityTag(opaque: "x", isWeak: true))
+    #expect(version.lastModified == "Sun, 06 Nov 1994 08:49:37 GMT")
+    #expect(version.completeLength == 100)
+    // A tag that is none leaves the date as the validator.
+    let broken = ContentVersion([.eTag: "\"\"", .lastModified: "d"], completeLength: nil)
+    #expect(broken == ContentVersion(lastModified: "d"))
+  }
+}

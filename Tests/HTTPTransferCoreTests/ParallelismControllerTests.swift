@@ -1,0 +1,138 @@
+import HTTPTransferCore
+import Testing
+
+@Suite struct ParallelismControllerTests {
+  /// A download that reports its progress eight times a second.
+  private struct Download {
+    static let tick = 0.125
+
+    var controller: ParallelismController
+    var now = 0.0
+    /// How long the network thread has waited for its sockets.
+    var idle = 0.0
+    /// The target after each report.
+    var targets: [Int] = []
+
+    init(initial: Int = 1, maximum: Int = 16) {
+      controller = ParallelismController(initial: initial, maximum: maximum)
+      // The first report only starts the clock.
+      controller.note(byteCount: 0, active: 0, idle: 0, isWaited: true, now: now)
+    }
+
+    /// Runs for `seconds` on a line that brings `goodput` bytes per second for a number of
+    /// connections; the network thread waits for `idleShare` of the time.
+    mutating func run(
+      _ seconds: Double, isWaited: Bool = true, active: Int? = nil, idleShare: Double = 1,
+      goodput: (Int) -> Double
+    ) {
+      for _ in 0..<Int(seconds / Self.tick) {
+        now += Self.tick
+        idle += Self.tick * idleShare
+        controller.note(
+          byteCount: Int64(goodput(controller.target) * Self.tick),
+          active: active ?? controller.target, idle: idle, isWaited: isWaited, now: now)
+        targets.append(controller.target)
+      }
+    }
+  }
+
+  @Test("Connections double as long as each brings its own rate, up to the maximum")
+  func doubles() {
+    var download = Download()
+    download.run(1) { Double($0) * 10e6 }
+    #expect(download.targets.prefix(5) == [2, 4, 8, 16, 16])
+    download.run(60) { Double($0) * 10e6 }
+    #expect(download.targets.dropFirst(3).allSatisfy { $0 == 16 })
+  }
+
+  @Test("A maximum that is no power of two is reached and not passed")
+  func oddMaximum() {
+    var download = Download(maximum: 6)
+    download.run(60) { Double($0) * 10e6 }
+    #expect(download.controller.target == 6)
+    #expect(download.targets.max() == 6)
+  }
+
+  @Test("A doubling that gains nothing is taken back, and tried ever more rarely")
+  func stepsBack() {
+    var download = Download()
+    // The line is full with three connections: a fourth gains a quarter over two, eight nothing.
+    let line = { (count: Int) in min(Double(count) * 10e6, 25e6) }
+    download.run(0.5, goodput: line)
+    #expect(download.targets == [2, 4, 8, 4])
+    download.run(120, goodput: line)
+    #expect(download.targets.max() == 8)
+    #expect(download.targets.dropFirst(2).min() == 4)
+    // After a second, two, four, eight, sixteen, sixteen …: ten attempts in two minutes.
+    let attempts = download.targets.filter { $0 == 8 }.count
+    #expect((5...14).contains(attempts))
+  }
+
+  @Test("One connection that no server throttles stays alone")
+  func fastConnection() {
+    var download = Download()
+    download.run(30) { _ in 400e6 }
+    #expect(download.targets.allSatisfy { $0 == 1 })
+  }
+
+  @Test("Connections that together are fast enough are not doubled again")
+  func enoughGoodput() {
+    var download = Download()
+    download.run(30) { Double($0) * 80e6 }
+    #expect(download.targets.max() == 4)
+  }
+
+  @Test("While the network thread is busy, nothing is concluded from the goodput")
+  func busyThread() {
+    var download = Download(initial: 4)
+    download.run(30, idleShare: 0.2) { Double($0) * 10e6 }
+    #expect(download.targets.allSatisfy { $0 == 4 })
+    download.run(30, idleShare: 0.8) { Double($0) * 10e6 }
+    #expect(download.controller.target == 16)
+  }
+
+  @Test("A fixed number stays", arguments: [1, 6, 32])
+  func fixed(count: Int) {
+    var download = Download(initial: count, maximum: count)
+    download.run(30) { Double($0) * 10e6 }
+    download.run(30) { _ in 1e6 }
+    #expect(download.targets.allSatisfy { $0 == count })
+  }
+
+  @Test("Without a reader who waits, or with connections unused, nothing is concluded")
+  func nobodyWaits() {
+    var download = Download(initial: 4)
+    download.run(30, isWaited: false) { Double($0) * 10e6 }
+    download.run(30, active: 3) { Double($0) * 10e6 }
+    #expect(download.targets.allSatisfy { $0 == 4 })
+  }
+
+  @Test("A pause of the reader is not taken for a slow line")
+  func pause() {
+    var download = Download()
+    download.run(0.125) { Double($0) * 10e6 }
+    #expect(download.controller.target == 2)
+    // Two seconds later few bytes have come: two connections did not bring less than one.
+    download.now += 2
+    download.run(0.125) { _ in 1000 }
+    #expect(download.controller.target == 2)
+  }
+
+  @Test("A refusal halves the connections down to one, and they are not raised at once")
+  func stepDown() {
+    var download = Download(initial: 16)
+    for expected in [8, 4, 2, 1, 1] {
+      download.controller.stepDown(now: download.now)
+      #expect(download.controller.target == expected)
+    }
+    download.run(0.75) { Double($0) * 10e6 }
+    #expect(download.targets.allSatisfy { $0 == 1 })
+    download.run(60) { Double($0) * 10e6 }
+    #expect(download.controller.target == 16)
+  }
+
+  @Test("Impossible bounds are put right", arguments: [(0, 0), (-3, 1), (5, 1), (0, -1)])
+  func bounds(initial: Int, maximum: Int) {
+    #expect(ParallelismController(initial: initial, maximum: maximum).target == 1)
+  }
+}

@@ -1,0 +1,127 @@
+import HTTPTransferCore
+import Testing
+
+@Suite struct StreamTableTests {
+  private static let readByteCount: Int64 = 128 << 10
+
+  /// The range of the read of `readByteCount` bytes at `offset`.
+  private func read(at offset: Int64) -> ByteRange {
+    ByteRange(offset: offset, byteCount: Self.readByteCount)
+  }
+
+  @Test("A sequential reader's window is what it has read, from the second read on")
+  func sequential() {
+    var table = StreamTable()
+    for index in 0..<100 as Range<Int64> {
+      let stream = table.note(read(at: index * Self.readByteCount))
+      #expect(stream.cursor == (index + 1) * Self.readByteCount)
+      #expect(stream.window == (index == 0 ? 0 : stream.cursor))
+    }
+    #expect(table.streams.count == 1)
+  }
+
+  @Test("Eight interleaved readers are eight streams, each with a window of its own")
+  func interleaved() {
+    var table = StreamTable()
+    for index in 0..<20 as Range<Int64> {
+      for reader in 0..<8 as Range<Int64> {
+        let start = reader << 30
+        let stream = table.note(read(at: start + index * Self.readByteCount))
+        #expect(stream.start == start)
+        #expect(stream.window == (index == 0 ? 0 : (index + 1) * Self.readByteCount))
+      }
+    }
+    #expect(table.streams.count == 8)
+  }
+
+  @Test("Reads of several threads that arrive out of order belong to one stream")
+  func outOfOrder() {
+    var table = StreamTable()
+    table.note(read(at: 0))
+    for pair in stride(from: 1, to: 41, by: 2) as StrideTo<Int64> {
+      table.note(read(at: (pair + 1) * Self.readByteCount))
+      table.note(read(at: pair * Self.readByteCount))
+    }
+    #expect(table.streams.count == 1)
+    #expect(table.streams.first?.cursor == 41 * Self.readByteCount)
+    #expect(table.streams.first?.window == 41 * Self.readByteCount)
+  }
+
+  @Test("A reader that leaves out more than it reads gets no window")
+  func strided() {
+    var table = StreamTable()
+    for index in 0..<100 as Range<Int64> {
+      let stream = table.note(ByteRange(offset: index * 65_536, byteCount: 4096))
+      #expect(stream.window == 0)
+    }
+  }
+
+  @Test("A reader that skips little keeps its window")
+  func smallGaps() {
+    var table = StreamTable()
+    for index in 0..<100 as Range<Int64> {
+      table.note(ByteRange(offset: index * 6000, byteCount: 4096))
+    }
+    #expect(table.streams.map(\.window) == [100 * 4096])
+  }
+
+  @Test("A backward reader gets no window")
+  func backward() {
+    var table = StreamTable()
+    for index in (0..<100 as Range<Int64>).reversed() {
+      #expect(table.note(read(at: index * Self.readByteCount)).window == 0)
+    }
+  }
+
+  @Test("Reading the same bytes again and again does not widen the window")
+  func rereading() {
+    var table = StreamTable()
+    for _ in 0..<100 { table.note(read(at: 0)) }
+    #expect(table.streams.map(\.window) == [Self.readByteCount])
+  }
+
+  @Test("Random access gets no window", arguments: 1...4)
+  func randomAccess(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    var table = StreamTable()
+    let places = (0..<2000 as Range<Int64>).shuffled(using: &random)
+    for place in places {
+      let offset = place * 3 * StreamTable.tolerance
+      #expect(table.note(ByteRange(offset: offset, byteCount: 4096)).window == 0)
+    }
+    #expect(table.streams.count == StreamTable.limit)
+  }
+
+  @Test("The stream that was used least recently gives way to a ninth")
+  func leastRecentlyUsed() {
+    var table = StreamTable()
+    for reader in 0..<8 as Range<Int64> { table.note(read(at: reader << 30)) }
+    // The first is used again: now the second is the oldest.
+    table.note(read(at: Self.readByteCount))
+    table.note(read(at: 8 << 30))
+    #expect(Set(table.streams.map(\.start)) == Set([0, 2, 3, 4, 5, 6, 7, 8].map { $0 << 30 }))
+    // It starts anew when it returns.
+    #expect(table.note(read(at: (1 << 30) + Self.readByteCount)).readCount == 1)
+  }
+
+  @Test("A read far from every cursor starts a stream; one within the tolerance belongs to it")
+  func tolerance() {
+    var table = StreamTable()
+    let first = table.note(read(at: 1 << 30))
+    #expect(table.note(read(at: first.cursor + StreamTable.tolerance)).readCount == 2)
+    let cursor = table.streams[0].cursor
+    #expect(table.note(read(at: cursor + StreamTable.tolerance + 1)).readCount == 1)
+    // Before the stream's beginning there is nothing of it.
+    #expect(table.note(read(at: (1 << 30) - 4096)).readCount == 1)
+    #expect(table.streams.count == 3)
+  }
+
+  @Test("Reads at the greatest offsets are counted like others")
+  func greatestOffsets() {
+    var table = StreamTable()
+    table.note((.max - 8192)..<(.max - 4096))
+    let stream = table.note((.max - 4096)..<(.max))
+    #expect(stream.readCount == 2)
+    #expect(table.note(0..<4096).readCount == 1)
+  }
+}

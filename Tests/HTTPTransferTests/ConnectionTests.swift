@@ -1,0 +1,113 @@
+import Foundation
+import HTTPTransfer
+import HTTPTransferCore
+import Synchronization
+import Testing
+
+extension TransferTests {
+  /// Connections, timers and the network thread.
+  @Suite struct Connections {
+    private let client = HTTPClient()
+
+    @Test("Requests in a row use one connection")
+    func keepAlive() async throws {
+      let server = try ScriptedServer { ScriptedServer.ok($0.target) }
+      defer { server.stop() }
+      for index in 0..<10 {
+        let record = try await client.record(server.url("/\(index)"))
+        #expect(record.text == "/\(index)")
+        #expect(record.metrics.newConnections == (index == 0 ? 1 : 0))
+        #expect(record.metrics.requests == 1)
+        #expect(record.metrics.timeToFirstByte > .zero)
+      }
+      #expect(server.connectionCount == 1)
+    }
+
+    @Test("A kept connection that the server has closed costs a new one, not the transfer")
+    func closedKeepAlive() async throws {
+      let server = try ScriptedServer { ScriptedServer.ok($0.target) + [.close] }
+      defer { server.stop() }
+      for index in 0..<5 {
+        let record = try await client.record(server.url("/\(index)"))
+        #expect(record.outcome == "finished")
+        #expect(record.text == "/\(index)")
+      }
+      #expect(server.connectionCount == 5)
+    }
+
+    @Test("Connections to a host stay within the limit; what comes later waits")
+    func connectionLimit() async throws {
+      let server = try ScriptedServer { _ in [.pause(milliseconds: 20)] + ScriptedServer.ok("a") }
+      defer { server.stop() }
+      let client = HTTPClient(configuration: .init(maximumConnectionsPerHost: 3))
+      let receivers = (0..<12).map { _ in RecordingReceiver() }
+      for receiver in receivers {
+        client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      }
+      for receiver in receivers { #expect(await receiver.finished().outcome == "finished") }
+      #expect(server.greatestOpenCount == 3)
+    }
+
+    @Test("Work that is posted runs in order")
+    func performOrder() async {
+      let order = Mutex<[Int]>([])
+      for index in 0..<100 {
+        client.perform { order.withLock { $0.append(index) } }
+      }
+      await client.settle()
+      #expect(order.withLock { $0 } == Array(0..<100))
+    }
+
+    @Test("Timers run in the order in which they are due, and not before")
+    func timers() async {
+      let start = ContinuousClock.now
+      let runs = Mutex<[(delay: Int, after: Duration)]>([])
+      let delays = [60, 20, 100, 40, 80, 0, 20]
+      await withCheckedContinuation { continuation in
+        let remaining = Mutex(delays.count)
+        for delay in delays {
+          client.schedule(after: .milliseconds(delay)) {
+            runs.withLock { $0.append((delay, ContinuousClock.now - start)) }
+            let isLast = remaining.withLock { remaining in
+              remaining -= 1
+              return remaining == 0
+            }
+            if isLast { continuation.resume() }
+          }
+        }
+      }
+      let result = runs.withLock { $0 }
+      #expect(result.map(\.delay) == delays.sorted())
+      #expect(result.allSatisfy { $0.after >= .milliseconds($0.delay) })
+    }
+
+    @Test("The network thread ends when nothing is left to do, and another one takes over")
+    func threadEnds() async throws {
+      let server = try ScriptedServer { ScriptedServer.ok($0.target) }
+      defer { server.stop() }
+      #expect(try await client.record(server.url("/first")).text == "/first")
+      let thread = await networkThread()
+      let name = try String(contentsOfFile: thread + "/comm", encoding: .utf8)
+      #expect(name == "httpfs-net\n")
+      let deadline = ContinuousClock.now + .seconds(40)
+      while FileManager.default.fileExists(atPath: thread), ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      #expect(!FileManager.default.fileExists(atPath: thread))
+      // The connection has outlived the thread.
+      let record = try await client.record(server.url("/second"))
+      #expect(record.text == "/second")
+      #expect(record.metrics.newConnections == 0)
+    }
+
+    /// The directory of the client's thread in the kernel's process table.
+    private func networkThread() async -> String {
+      await withCheckedContinuation { continuation in
+        client.perform {
+          let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+          continuation.resume(returning: "/proc/" + (link ?? ""))
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Testing
+
+extension TransferTests {
+  /// What becomes of the lines of a response's head.
+  @Suite struct ResponseHeads {
+    private let client = HTTPClient()
+
+    /// What a receiver is told of a response.
+    private func exchange(_ steps: [ScriptedServer.Step]) async throws -> RecordingReceiver.Record {
+      let server = try ScriptedServer { _ in steps }
+      defer { server.stop() }
+      return try await client.record(server.url("/"))
+    }
+
+    @Test("Status, fields and body arrive as they were sent, repeated fields in order")
+    func plain() async throws {
+      let record = try await exchange([
+        .head(
+          "HTTP/1.1 203 Odd \"reason\"", "Content-Length: 5", "X-A:  one\t ", "x-a: two",
+          "X-Empty:", "ETag: \"é\""),
+        .text("hello"),
+      ])
+      #expect(record.outcome == "finished")
+      #expect(record.text == "hello")
+      #expect(record.heads.map(\.status.code) == [203])
+      let fields = try #require(record.heads.first).headerFields
+      let name = try #require(HTTPField.Name("X-A"))
+      #expect(fields[values: name] == ["one", "two"])
+      #expect(fields[try #require(HTTPField.Name("X-Empty"))] == "")
+      #expect(fields[.eTag] == "\"é\"")
+      #expect(record.misplacedCallCount == 0)
+    }
+
+    @Test("Interim responses are skipped, with their fields")
+    func interim() async throws {
+      let record = try await exchange([
+        .head("HTTP/1.1 100 Continue"),
+        .head("HTTP/1.1 103 Early Hints", "Link: </a>", "Content-Length: 999"),
+        .pause(milliseconds: 20),
+        .head("HTTP/1.1 102 Processing"),
+        .head("HTTP/1.1 200 OK", "Content-Length: 2"), .text("hi"),
+      ])
+      #expect(record.outcome == "finished")
+      #expect(record.heads.map(\.status.code) == [200])
+      #expect(record.heads.first?.headerFields.map(\.value) == ["2"])
+      #expect(record.text == "hi")
+    }
+
+    @Test("A folded line continues the value before it")
+    func folding() async throws {
+      let record = try await exchange([
+        .head(
+          "HTTP/1.1 200 OK", "ETag: \"a", " b", "\t  c\"", "Content-Length: 0", "Server: s", " t")
+      ])
+      let fields = try #require(record.heads.first).headerFields
+      #expect(fields[.eTag] == "\"a b c\"")
+      #expect(fields[.server] == "s t")
+      #expect(fields[.contentLength] == "0")
+    }
+
+    @Test("A line that is no field is left out, and the others stay")
+    func nonFields() async throws {
+      let record = try await exchange([
+        .head(
+          "HTTP/1.1 200 OK", "no colon here", "bad name: x", ": nameless", "ETag: \"a\"",
+          "Content-Length: 0")
+      ])
+      #expect(record.outcome == "finished")
+      #expect(record.heads.first?.headerFields.map(\.name) == [.eTag, .contentLength])
+    }
+
+    @Test("Trailers are not taken for fields or for another head")
+    func trailers() async throws {
+      let record = try await exchange([
+        .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"),
+        .text("3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nETag: \"late\"\r\n\r\n"),
+      ])
+      #expect(record.outcome == "finished")
+      #expect(record.text == "abcdefg")
+      #expect(record.heads.count == 1)
+      #expect(record.heads.first?.headerFields[.eTag] == nil)
+    }
+
+    @Test("A body without a length ends with the connection")
+    func closeDelimited() async throws {
+      let record = try await exchange([.head("HTTP/1.1 200 OK"), .text("all"), .close])
+      #expect(record.outcome == "finished")
+      #expect(record.text == "all")
+    }
+
+    @Test("A head of just under 256 KiB is taken whole")
+    func largeHead() async throws {
+      let lines = (0..<31).map { "X-Filler-\($0): " + String(repeating: "x", count: 8000) }
+      let record = try await exchange([
+        .text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"),
+        .text(lines.map { $0 + "\r\n" }.joined() + "\r\n"), .text("hi"),
+      ])
+      #expect(record.outcome == "finished")
+      #expect(record.heads.first?.headerFields.count == 32)
+    }
+
+    @Test(
+      "A head of more than 256 KiB fails, however it is spread",
+      arguments: ["many lines", "short lines", "interim responses"])
+    func headBomb(kind: String) async throws {
+      let line = String(repeating: "x", count: 8000)
+      let bomb =
+        switch kind {
+        case "many lines": (0..<40).map { "X-\($0): \(line)\r\n" }.joined()
+        case "short lines": String(repeating: "A: b\r\n", count: 60_000)
+        default: String(repeating: "HTTP/1.1 103 Hints\r\nLink: \(line)\r\n\r\n", count: 40)
+        }
+      let start = kind == "interim responses" ? "" : "HTTP/1.1 200 OK\r\n"
+      let record = try await exchange([
+        .text(start + bomb), .head("HTTP/1.1 200 OK", "Content-Length: 0"),
+      ])
+      #expect(record.error?.code == .headTooLarge)
+      #expect(record.error?.isTransient == false)
+      #expect(record.heads.isEmpty)
+      #expect(record.completions.count == 1)
+    }
+
+    @Test("One line that is longer than all of a head may be fails, too")
+    func longLine() async throws {
+      let record = try await exchange([
+        .text("HTTP/1.1 200 OK\r\nX-Long: " + String(repeating: "x", count: 300_000) + "\r\n\r\n")
+      ])
+      #expect(record.error != nil)
+      #expect(record.heads.isEmpty)
+    }
+
+    @Test(
+      "What does not begin with a status line is no response",
+      arguments: [
+        "hello world\r\n\r\nbody", "HTTP/1.1\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 20 OK\r\n\r\n", "ICY 200 OK\r\n\r\n", "Content-Length: 5\r\n\r\nhello",
+        "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "SSH-2.0-OpenSSH\r\n",
+      ])
+    func noStatusLine(text: String) async throws {
+      let record = try await exchange([.text(text), .close])
+      #expect(record.error?.code == .malformedResponse)
+      #expect(record.heads.isEmpty)
+      #expect(record.body.isEmpty)
+    }
+  }
+}

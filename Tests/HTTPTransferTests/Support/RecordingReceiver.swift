@@ -1,0 +1,126 @@
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Synchronization
+
+/// A receiver that writes down all it is told and says what it was told to say.
+final class RecordingReceiver: TransferReceiver {
+  /// All that a receiver was told.
+  struct Record: Sendable {
+    var heads: [HTTPResponse] = []
+    /// Where the heads came from.
+    var urls: [RemoteURL] = []
+    var transfers: [TransferID] = []
+    var body: [UInt8] = []
+    var greatestPiece = 0
+    var completions: [TransferCompletion] = []
+    var metrics = TransferMetrics()
+    /// Calls out of the promised order: a body before the head, anything after the end.
+    var misplacedCallCount = 0
+
+    var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// How the transfer ended, in a word: `finished`, `stopped`, `cancelled` or the error's code.
+    var outcome: String {
+      switch completions.first {
+      case nil: "none"
+      case .finished: "finished"
+      case .stopped: "stopped"
+      case .cancelled: "cancelled"
+      case .failed(let error): error.code.rawValue
+      }
+    }
+
+    var error: TransferError? {
+      if case .failed(let error) = completions.first { error } else { nil }
+    }
+  }
+
+  private struct State {
+    var record = Record()
+    var waiter: CheckedContinuation<Record, Never>?
+  }
+
+  private let onHead: @Sendable (HTTPResponse) -> TransferDisposition
+  private let onBody: @Sendable (_ receivedByteCount: Int) -> TransferDisposition
+  private let state = Mutex(State())
+
+  init(
+    onHead: @escaping @Sendable (HTTPResponse) -> TransferDisposition = { _ in .proceed },
+    onBody: @escaping @Sendable (Int) -> TransferDisposition = { _ in .proceed }
+  ) {
+    self.onHead = onHead
+    self.onBody = onBody
+  }
+
+  func receive(
+    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
+  ) -> TransferDisposition {
+    state.withLock { state in
+      if !state.record.completions.isEmpty { state.record.misplacedCallCount += 1 }
+      state.record.heads.append(head)
+      state.record.urls.append(url)
+      state.record.transfers.append(transfer)
+    }
+    return onHead(head)
+  }
+
+  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition {
+    let count = state.withLock { state in
+      if state.record.heads.isEmpty || !state.record.completions.isEmpty {
+        state.record.misplacedCallCount += 1
+      }
+      state.record.body += body
+      state.record.greatestPiece = max(state.record.greatestPiece, body.count)
+      return state.record.body.count
+    }
+    return onBody(count)
+  }
+
+  func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
+    let (waiter, record) = state.withLock { state in
+      state.record.completions.append(completion)
+      state.record.metrics = metrics
+      let waiter = state.waiter
+      state.waiter = nil
+      return (waiter, state.record)
+    }
+    waiter?.resume(returning: record)
+  }
+
+  /// What has been told so far.
+  var record: Record { state.withLock { $0.record } }
+
+  /// The record at the transfer's end; to be awaited once.
+  func finished() async -> Record {
+    await withCheckedContinuation { continuation in
+      let ended = state.withLock { state -> Record? in
+        if !state.record.completions.isEmpty { return state.record }
+        state.waiter = continuation
+        return nil
+      }
+      if let ended { continuation.resume(returning: ended) }
+    }
+  }
+}
+
+extension HTTPClient {
+  /// Carries out `request` and returns what a receiver was told.
+  func record(_ request: TransferRequest) async -> RecordingReceiver.Record {
+    let receiver = RecordingReceiver()
+    start(request, receiver: receiver)
+    return await receiver.finished()
+  }
+
+  /// Carries out a request for `url`.
+  func record(_ url: String) async throws -> RecordingReceiver.Record {
+    await record(TransferRequest(url: try RemoteURL(url)))
+  }
+
+  /// Returns when the network thread has done all that it was told before.
+  func settle() async {
+    await withCheckedContinuation { continuation in
+      perform { continuation.resume() }
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import Synchronization
+
+/// A server on loopback that answers each request with a script.
+///
+/// A script is given bytes, pauses, and ways to end a connection: the server knows no HTTP beyond
+/// where a request's head ends.
+final class ScriptedServer: Sendable {
+  /// What is done to answer a request, step by step.
+  enum Step: Sendable {
+    case send([UInt8])
+    case pause(milliseconds: UInt32)
+    /// Ends the connection in order, as after the end of a body.
+    case close
+    /// Ends the connection with RST.
+    case reset
+    /// Keeps silent until the client goes away.
+    case hold
+
+    /// Sends text, whose lines are ended as HTTP wants it.
+    static func head(_ lines: String...) -> Step {
+      .send(Array((lines + ["", ""]).joined(separator: "\r\n").utf8))
+    }
+
+    static func text(_ text: String) -> Step { .send(Array(text.utf8)) }
+  }
+
+  /// The answer `200` with a body and its length.
+  static func ok(_ body: String) -> [Step] {
+    [.head("HTTP/1.1 200 OK", "Content-Length: \(body.utf8.count)"), .text(body)]
+  }
+
+  /// A redirect with an empty body.
+  static func redirect(_ status: Int = 302, to location: String) -> [Step] {
+    [.head("HTTP/1.1 \(status) Moved", "Location: \(location)", "Content-Length: 0")]
+  }
+
+  let port: UInt16
+  private let listener: CInt
+  private let answer: @Sendable (ReceivedRequest) -> [Step]
+  private let state = Mutex(State())
+
+  private struct State {
+    var requests: [ReceivedRequest] = []
+    var connectionCount = 0
+    var openConnections: Set<CInt> = []
+    var greatestOpenCount = 0
+    var isStopped = false
+  }
+
+  struct SocketError: Error {
+    let errno: CInt
+  }
+
+  init(answer: @escaping @Sendable (ReceivedRequest) -> [Step]) throws {
+    self.answer = answer
+    (listener, port) = try Self.listen()
+    let server = listener
+    // The thread keeps the server alive no longer than a test does: see `stop`.
+    Thread.detachNewThread { [weak self] in
+      while true {
+        let connection = accept(server, nil, nil)
+        guard connection >= 0, let self, let number = register(connection) else {
+          if connection >= 0 { close(connection) }
+          break
+        }
+        Thread.detachNewThread { self.serve(connection, number: number) }
+      }
+      close(server)
+    }
+  }
+
+  deinit { stop() }
+
+  /// Ends every connection and the listener.
+  func stop() {
+    state.withLock { state in
+      guard !state.isStopped else { return }
+      state.isStopped = true
+      for connection in state.openConnections { shutdown(connection, CInt(SHUT_RDWR)) }
+      shutdown(listener, CInt(SHUT_RDWR))
+    }
+  }
+
+  // MARK: What it saw
+
+  /// The requests so far, in the order in which their heads were complete.
+  var requests: [ReceivedRequest] { state.withLock { $0.requests } }
+
+  /// The connections accepted so far.
+  var connectionCount: Int { state.withLock { $0.connectionCount } }
+
+  /// The most connections that were open at a time.
+  var greatestOpenCount: Int { state.withLock { $0.greatestOpenCount } }
+
+  /// Returns when so many requests have arrived.
+  func waitForRequests(_ count: Int) async throws {
+    while requests.count < count { try await Task.sleep(for: .milliseconds(2)) }
+  }
+
+  /// The URL of `path` on this server; `userInfo` is followed by `@` where there is one.
+  func url(_ path: String, userInfo: String = "") -> String {
+    "http://\(userInfo)127.0.0.1:\(port)\(path)"
+  }
+
+  // MARK: Connections
+
+  /// A port on which nothing listens.
+  static func unusedPort() throws -> UInt16 {
+    let (listener, port) = try listen()
+    close(listener)
+    return port
+  }
+
+  private static func listen() throws -> (CInt, UInt16) {
+    let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+    guard listener >= 0 else { throw SocketError(errno: errno) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let code = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> CInt in
+        if bind(listener, address, length) != 0 { return errno }
+        if Glibc.listen(listener, 512) != 0 { return errno }
+        return getsockname(listener, address, &length) == 0 ? 0 : errno
+      }
+    }
+    guard code == 0 else {
+      close(listener)
+      throw SocketError(errno: code)
+    }
+    return (listener, UInt16(bigEndian: address.sin_port))
+  }
+
+  /// Enters a connection; nil once the server has stopped.
+  private func register(_ connection: CInt) -> Int? {
+    state.withLock { state in
+      guard !state.isStopped else { return nil }
+      state.connectionCount += 1
+      state.openConnections.insert(connection)
+      state.greatestOpenCount = max(state.greatestOpenCount, state.openConnections.count)
+      return state.connectionCount
+    }
+  }
+
+  private func serve(_ connection: CInt, number: Int) {
+    defer {
+      state.withLock { _ = $0.openConnections.remove(connection) }
+      close(connection)
+    }
+    var buffered: [UInt8] = []
+    while let head = receiveHead(connection, &buffered) {
+      guard let request = ReceivedRequest(head: head, connection: number) else { return }
+      state.withLock { $0.requests.append(request) }
+      for step in answer(request) {
+        guard perform(step, connection) else { return }
+      }
+    }
+  }
+
+  /// Does one step; false if the connection has ended.
+  private func perform(_ step: Step, _ connection: CInt) -> Bool {
+    switch step {
+    case .send(let bytes): return send(bytes, connection)
+    case .pause(let milliseconds):
+      usleep(milliseconds * 1000)
+      return true
+    case .close: return false
+    case .reset:
+      var option = linger(l_onoff: 1, l_linger: 0)
+      setsockopt(
+        connection, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+      return false
+    case .hold:
+      var byte: UInt8 = 0
+      while recv(connection, &byte, 1, 0) > 0 {}
+      return false
+    }
+  }
+
+  private func send(_ bytes: [UInt8], _ connection: CInt) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let part = UnsafeRawBufferPointer(rebasing: rest)
+        let count = Glibc.send(
+          connection, part.baseAddress, part.count, CInt(MSG_NOSIGNAL))
+        guard count > 0 else { return false }
+        rest = rest.dropFirst(count)
+      }
+      return true
+    }
+  }
+
+  /// The bytes up to the next blank line; nil at the connection's end.
+  private func receiveHead(_ connection: CInt, _ buffered: inout [UInt8]) -> [UInt8]? {
+    let end = Array("\r\n\r\n".utf8)
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      if let range = buffered.firstRange(of: end) {
+        let head = Array(buffered[..<range.lowerBound])
+        buffered.removeSubrange(..<range.upperBound)
+        return head
+      }
+      let count = recv(connection, &chunk, chunk.count, 0)
+      guard count > 0 else { return nil }
+      buffered += chunk[..<count]
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import RangeCache
+import Testing
+
+@testable import RemoteFiles
+
+/// What applications see of failures.
+@Suite struct FileErrorTests {
+  private static let table: [(FileError.Code, open: CInt, read: CInt)] = [
+    (.missing, ENOENT, EIO), (.denied, EACCES, EACCES), (.stale, ESTALE, ESTALE),
+    (.unreachable, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT), (.invalidResponse, EIO, EIO),
+    (.unavailable, EIO, EIO), (.refused, EIO, EIO), (.cacheFull, ENOSPC, EIO),
+    (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
+  ]
+
+  @Test("Every code has its errno, for names and for reads")
+  func errnos() {
+    #expect(Set(Self.table.map(\.0)) == Set(FileError.Code.allCases))
+    for row in Self.table {
+      let error = FileError(row.0, "reason")
+      #expect(error.openErrno == row.open, "\(row.0)")
+      #expect(error.readErrno == row.read, "\(row.0)")
+      #expect("\(error)" == "reason")
+    }
+  }
+
+  @Test(
+    "Every failure of a transfer has its code",
+    arguments: [
+      (.unresolvedHost, .unreachable), (.connectionRefused, .unreachable),
+      (.connectionTimedOut, .timedOut), (.connectionLost, .unavailable),
+      (.truncated, .unavailable), (.timedOut, .timedOut), (.tls, .refused),
+      (.tooManyRedirects, .refused), (.forbiddenRedirect, .refused),
+      (.malformedResponse, .invalidResponse), (.headTooLarge, .refused),
+      (.outOfResources, .unavailable), (.other, .unavailable),
+    ] as [(TransferError.Code, FileError.Code)])
+  func transferErrors(code: TransferError.Code, expected: FileError.Code) throws {
+    let url = try RemoteURL("http://user:CANARY@h/a?CANARY")
+    let error = FileError(TransferError(code: code, url: url, detail: "detail"))
+    #expect(error.code == expected)
+    #expect(error.reason.contains("detail"))
+    #expect(!error.reason.contains("CANARY"))
+  }
+
+  @Test(
+    "Every verdict that is no answer has its code",
+    arguments: [
+      (.missing(status: 404), .missing, "HTTP 404"), (.missing(status: 410), .missing, "HTTP 410"),
+      (.denied(status: 403), .denied, "HTTP 403"),
+      (.unavailable(status: 503, retryAfter: nil), .unavailable, "HTTP 503"),
+      (.unavailable(status: 429, retryAfter: .seconds(7)), .unavailable, "retry after 7.0 seconds"),
+      (.invalid(reason: "206 without Content-Range"), .invalidResponse, "Content-Range"),
+      (.unsatisfiable(completeLength: 5), .invalidResponse, "HTTP 416"),
+      (.preconditionFailed, .stale, "HTTP 412"),
+      (.notModified(ContentVersion()), .invalidResponse, "HTTP 304"),
+      (.whole(ContentVersion()), .invalidResponse, "another question"),
+      (.part(ContentVersion(), range: 0..<1), .invalidResponse, "another question"),
+    ] as [(ResponseVerdict, FileError.Code, String)])
+  func verdicts(verdict: ResponseVerdict, expected: FileError.Code, reason: String) {
+    let error = FileError(verdict)
+    #expect(error.code == expected)
+    #expect(error.reason.contains(reason))
+  }
+
+  @Test("A cache directory that cannot be had is a failure of the cache")
+  func cacheErrors() throws {
+    let error = try #require(throws: CacheError.self) {
+      _ = try CacheDirectory(path: "/proc/self/nowhere")
+    }
+    #expect(FileError(error).code == .cacheFailed)
+    #expect(FileError(error).reason.contains("/proc/self/nowhere"))
+  }
+}

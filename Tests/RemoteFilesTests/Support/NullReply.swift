@@ -1,0 +1,7 @@
+import RemoteFiles
+
+/// A reply of which only the identity counts: the one who decides does not answer.
+final class NullReply: ReadReply {
+  func succeed(descriptor: CInt, offset: Int64, byteCount: Int) {}
+  func fail(_ error: FileError) {}
+}

@@ -1,0 +1,299 @@
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Testing
+
+@testable import RemoteFiles
+
+/// How one version of a file gets over failures: retries, deadlines, another version's arrival.
+@Suite struct VersionFailureTests {
+  private static let mebibyte: Int64 = 1 << 20
+  private let start = ContinuousClock.now
+  private let policy = RetryPolicy()
+
+  private func state(length: Int64? = 64 << 20, present: [ByteRange] = []) -> VersionState {
+    VersionState(length: length, extents: ExtentSet(present), connections: nil)
+  }
+
+  @discardableResult
+  private func park(
+    _ range: ByteRange, in state: inout VersionState, at time: Duration = .zero,
+    timeout: Duration = .seconds(60)
+  ) -> VersionActions {
+    var actions = VersionActions()
+    state.park(parkedRead(range, since: start + time, timeout: timeout), into: &actions)
+    state.plan(now: start + time, into: &actions)
+    return actions
+  }
+
+  private func plan(_ state: inout VersionState, at time: Duration) -> [Segment] {
+    var actions = VersionActions()
+    state.plan(now: start + time, into: &actions)
+    return actions.starts
+  }
+
+  private func code(_ attempt: ReadAttempt) -> FileError.Code? {
+    if case .failed(let error) = attempt { error.code } else { nil }
+  }
+
+  private func isAbsent(_ attempt: ReadAttempt) -> Bool {
+    if case .absent = attempt { true } else { false }
+  }
+
+  /// Transfers' names can be had from a client only.
+  private func transferIDs(_ count: Int) throws -> [TransferID] {
+    final class Deaf: TransferReceiver {
+      func receive(head: HTTPResponse, from url: RemoteURL, transfer: TransferID)
+        -> TransferDisposition
+      { .stop }
+      func receive(body: UnsafeRawBufferPointer) -> TransferDisposition { .stop }
+      func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {}
+    }
+    let client = HTTPClient()
+    let request = TransferRequest(url: try RemoteURL("http://127.0.0.1:1/"))
+    return (0..<count).map { _ in client.start(request, receiver: Deaf()) }
+  }
+
+  // MARK: Retries
+
+  private func retry(
+    _ state: inout VersionState, _ code: FileError.Code, at time: Duration,
+    retryAfter: Duration? = nil
+  ) -> VersionActions {
+    var actions = VersionActions()
+    state.retryLater(
+      after: FileError(code, "test"), retryAfter: retryAfter, policy: policy, random: 0,
+      now: start + time, into: &actions)
+    return actions
+  }
+
+  @Test("After a failure nothing is asked for until the delay has passed")
+  func backoff() throws {
+    var state = state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    state.removeSegment(segment.id)
+    #expect(retry(&state, .unavailable, at: .zero).retryAfter == .milliseconds(50))
+    #expect(plan(&state, at: .milliseconds(49)).isEmpty)
+    #expect(plan(&state, at: .milliseconds(50)).map { $0.start..<$0.end } == [0..<4096])
+    #expect(state.parked.reads.count == 1)
+  }
+
+  @Test("Delays grow with failures in a row, and begin anew after a success")
+  func growingBackoff() throws {
+    var state = state()
+    park(0..<4096, in: &state)
+    #expect(retry(&state, .unavailable, at: .zero).retryAfter == .milliseconds(50))
+    #expect(retry(&state, .unavailable, at: .seconds(1)).retryAfter == .milliseconds(100))
+    #expect(retry(&state, .unavailable, at: .seconds(2)).retryAfter == .milliseconds(200))
+    let segment = try #require(state.segments.first)
+    var actions = VersionActions()
+    state.stored(segment.id, 0..<1, now: start + .seconds(3), into: &actions)
+    #expect(retry(&state, .unavailable, at: .seconds(4)).retryAfter == .milliseconds(50))
+  }
+
+  @Test("Requests that fail together are one failure")
+  func commonFailure() {
+    var state = state()
+    park(0..<4096, in: &state)
+    #expect(retry(&state, .unavailable, at: .zero).retryAfter != nil)
+    for _ in 0..<10 {
+      #expect(retry(&state, .unavailable, at: .milliseconds(10)).retryAfter == nil)
+    }
+    #expect(state.failureCount == 1)
+  }
+
+  @Test("A server's delay is obeyed")
+  func retryAfter() {
+    var state = state()
+    park(0..<4096, in: &state)
+    let actions = retry(&state, .unavailable, at: .zero, retryAfter: .seconds(7))
+    #expect(actions.retryAfter == .seconds(7))
+    #expect(plan(&state, at: .seconds(6)).isEmpty)
+  }
+
+  @Test("Reads fail once a server could not be reached for two seconds, and not before")
+  func unreachable() {
+    var state = state()
+    park(0..<4096, in: &state)
+    #expect(retry(&state, .unreachable, at: .zero).failures.isEmpty)
+    #expect(retry(&state, .unreachable, at: .seconds(1.9)).failures.isEmpty)
+    let actions = retry(&state, .unreachable, at: .seconds(4))
+    #expect(actions.failures.map(\.error.code) == [.unreachable])
+    #expect(state.parked.isEmpty)
+  }
+
+  @Test("A server that answers again is unreachable from then on anew")
+  func reachableAgain() throws {
+    var state = state()
+    let segment = try #require(park(0..<8192, in: &state).starts.first)
+    #expect(retry(&state, .unreachable, at: .zero).failures.isEmpty)
+    var actions = VersionActions()
+    state.stored(segment.id, 0..<4096, now: start + .seconds(3), into: &actions)
+    #expect(retry(&state, .unreachable, at: .seconds(4)).failures.isEmpty)
+    #expect(state.parked.reads.count == 1)
+  }
+
+  // MARK: Failures
+
+  @Test("A failure answers further reads of its bytes for a moment, and no others")
+  func failureMemory() {
+    var state = state()
+    park(0..<131_072, in: &state)
+    park(131_072..<262_144, in: &state)
+    var actions = VersionActions()
+    state.failParked(FileError(.denied, "HTTP 403"), now: start, into: &actions)
+    #expect(actions.failures.map(\.read.range) == [0..<131_072, 131_072..<262_144])
+    #expect(actions.failures.allSatisfy { $0.error.code == .denied })
+    #expect(state.parked.isEmpty)
+    let soon = start + .milliseconds(999)
+    #expect(code(state.attempt(4096..<8192, now: soon)) == .denied)
+    #expect(code(state.attempt(262_143..<262_145, now: soon)) == .denied)
+    #expect(isAbsent(state.attempt(262_144..<266_240, now: soon)))
+    #expect(isAbsent(state.attempt(4096..<8192, now: start + .seconds(1))))
+  }
+
+  @Test("Bytes that are present are read in spite of a failure")
+  func presentBytes() {
+    var state = state(present: [4096..<8192])
+    park(0..<12_288, in: &state)
+    var actions = VersionActions()
+    state.failParked(FileError(.denied, "HTTP 403"), now: start, into: &actions)
+    if case .present(let byteCount) = state.attempt(4096..<8192, now: start) {
+      #expect(byteCount == 4096)
+    } else {
+      Issue.record("the bytes are present")
+    }
+  }
+
+  @Test("A permanent failure answers every read of absent bytes and ends all planning")
+  func permanentFailure() {
+    var state = state()
+    state.permanentFailure = FileError(.unmounted, "unmounted")
+    #expect(code(state.attempt(0..<1, now: start + .seconds(1000))) == .unmounted)
+    #expect(park(0..<4096, in: &state).starts.isEmpty)
+  }
+
+  // MARK: Time
+
+  @Test("A read fails at its own deadline; others wait on")
+  func deadlines() {
+    var state = state()
+    park(0..<4096, in: &state, timeout: .seconds(2))
+    park(8192..<12_288, in: &state, timeout: .seconds(5))
+    var actions = VersionActions()
+    state.expire(now: start + .seconds(1.9), settings: FileSettings(), into: &actions)
+    #expect(actions.failures.isEmpty)
+    state.expire(now: start + .seconds(2), settings: FileSettings(), into: &actions)
+    #expect(actions.failures.map(\.read.range) == [0..<4096])
+    #expect(actions.failures.map(\.error.code) == [.timedOut])
+    #expect(actions.failures.first?.error.reason.contains("sends nothing") == true)
+    #expect(state.parked.reads.map(\.range) == [8192..<12_288])
+    // The kernel asks for the failed pages again, one by one.
+    #expect(code(state.attempt(0..<4096, now: start + .seconds(2.5))) == .timedOut)
+    #expect(isAbsent(state.attempt(8192..<12_288, now: start + .seconds(2.5))))
+  }
+
+  @Test(
+    "What happened last is named when a read's time is up",
+    arguments: [
+      (.unavailable, .timedOut), (.invalidResponse, .invalidResponse), (.timedOut, .timedOut),
+    ] as [(FileError.Code, FileError.Code)])
+  func lastFailure(last: FileError.Code, expected: FileError.Code) {
+    var state = state()
+    park(0..<4096, in: &state, timeout: .seconds(2))
+    _ = retry(&state, last, at: .zero)
+    var actions = VersionActions()
+    state.expire(now: start + .seconds(2), settings: FileSettings(), into: &actions)
+    #expect(actions.failures.map(\.error.code) == [expected])
+    #expect(actions.failures.first?.error.reason.contains("last failure: test") == true)
+  }
+
+  @Test("A request that brings nothing for long is given up, one that does is not")
+  func stalls() throws {
+    let ids = try transferIDs(2)
+    var state = state()
+    let silent = try #require(park(0..<4096, in: &state).starts.first)
+    let busy = try #require(park(Self.mebibyte..<(Self.mebibyte + 8192), in: &state).starts.first)
+    state.setTransfer(ids[0], of: silent.id)
+    state.setTransfer(ids[1], of: busy.id)
+    let settings = FileSettings(stallTimeout: .seconds(15))
+    _ = state.advance(busy.id, to: Self.mebibyte + 1, now: start + .seconds(10))
+    var actions = VersionActions()
+    state.expire(now: start + .seconds(14.9), settings: settings, into: &actions)
+    #expect(actions.cancels.isEmpty)
+    state.expire(now: start + .seconds(15), settings: settings, into: &actions)
+    #expect(actions.cancels == [ids[0]])
+    #expect(state.lastFailure?.code == .timedOut)
+  }
+
+  // MARK: Another version
+
+  @Test("A version that is superseded fails its reads as stale and stays readable where present")
+  func supersede() throws {
+    let ids = try transferIDs(1)
+    var state = state(present: [0..<4096])
+    let segment = try #require(park(4096..<8192, in: &state).starts.first)
+    state.setTransfer(ids[0], of: segment.id)
+    park(8192..<12_288, in: &state)
+    var actions = VersionActions()
+    state.supersede(into: &actions)
+    #expect(actions.failures.map(\.error.code) == [.stale, .stale])
+    #expect(actions.cancels == ids)
+    #expect(state.parked.isEmpty)
+    // What is still on its way is not taken any more.
+    #expect(state.advance(segment.id, to: 5000, now: start) == nil)
+    #expect(code(state.attempt(4096..<8192, now: start)) == .stale)
+    if case .present = state.attempt(0..<4096, now: start) {
+    } else {
+      Issue.record("cached bytes of an open handle stay readable")
+    }
+    #expect(plan(&state, at: .zero).isEmpty)
+  }
+
+  // MARK: Servers without ranges
+
+  @Test("Without ranges one request brings the whole, and wakes reads as it goes")
+  func sequential() throws {
+    var state = state(length: 1_000_000)
+    state.isSequential = true
+    let segment = try #require(park(500_000..<504_096, in: &state).starts.first)
+    #expect(segment.isWhole)
+    #expect(segment.start..<segment.end == 0..<1_000_000)
+    #expect(park(0..<4096, in: &state).starts.isEmpty)
+    #expect(state.advance(segment.id, to: 4096, now: start)?.mustFlush == true)
+    var actions = VersionActions()
+    state.stored(segment.id, 0..<4096, now: start, into: &actions)
+    #expect(actions.wakes.map(\.range) == [0..<4096])
+    #expect(actions.starts.isEmpty)
+    state.stored(segment.id, 4096..<504_096, now: start, into: &actions)
+    #expect(actions.wakes.map(\.range) == [0..<4096, 500_000..<504_096])
+    // When it has ended and nobody waits, nothing is asked for.
+    state.removeSegment(segment.id)
+    #expect(plan(&state, at: .seconds(1)).isEmpty)
+  }
+
+  @Test("A body of unknown length wakes a read with its first byte, and all reads at its end")
+  func unknownLength() throws {
+    var state = state(length: nil)
+    state.isSequential = true
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    #expect(segment.isWhole)
+    #expect(segment.end == .max)
+    park(1000..<5096, in: &state)
+    park(1_000_000..<1_004_096, in: &state)
+    #expect(state.advance(segment.id, to: 1, now: start)?.mustFlush == true)
+    var actions = VersionActions()
+    state.stored(segment.id, 0..<1, now: start, into: &actions)
+    #expect(actions.wakes.map(\.range) == [0..<4096])
+    #expect(state.arrivedEnd == 1)
+    _ = state.advance(segment.id, to: 2000, now: start)
+    #expect(state.arrivedEnd == 2000)
+    actions = VersionActions()
+    state.stored(segment.id, 1..<2000, now: start, into: &actions)
+    #expect(actions.wakes.map(\.range) == [1000..<5096])
+    actions = VersionActions()
+    state.setLength(2000, into: &actions)
+    #expect(actions.wakes.map(\.range) == [1_000_000..<1_004_096])
+    #expect(state.isComplete)
+  }
+}
