@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import RemoteFiles
 internal import Synchronization
 
@@ -18,6 +19,7 @@ final class DirectoryProber: Sendable {
   }
 
   private let state = Mutex(State())
+  private let queue = DispatchQueue(label: "httpfs.prober")
 
   func noteListing(of path: String) {
     state.withLock { $0.walks[path] = 0 }
@@ -25,16 +27,19 @@ final class DirectoryProber: Sendable {
 
   /// Counts a look-up of an unknown file in `path`; when a listing went before it and it is not the
   /// first, asks about all of the directory's `unknownFiles`.
-  func noteLookup(in path: String, unknownFiles: () -> [RemoteFile]) {
+  func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> [RemoteFile]) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }
       state.walks[path] = count + 1 < Self.lookupsOfAWalk ? count + 1 : nil
       return count + 1 == Self.lookupsOfAWalk
     }
     guard isWalk else { return }
-    let files = unknownFiles()
-    state.withLock { $0.queue += files.reversed() }
-    for _ in 0..<Self.concurrency { startNext() }
+    // Looking into the cache for each file takes a while: not on the thread of the look-up.
+    queue.async { [self] in
+      let files = unknownFiles()
+      state.withLock { $0.queue += files.reversed() }
+      for _ in 0..<Self.concurrency { startNext() }
+    }
   }
 
   private func startNext() {
@@ -43,9 +48,12 @@ final class DirectoryProber: Sendable {
       state.active += 1
       return file
     }
+    // Always by way of the queue: answers that come at once must not pile up on the stack.
     file?.probe { [self] in
-      state.withLock { $0.active -= 1 }
-      startNext()
+      queue.async { [self] in
+        state.withLock { $0.active -= 1 }
+        startNext()
+      }
     }
   }
 }

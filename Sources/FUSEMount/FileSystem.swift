@@ -24,6 +24,8 @@ public final class FileSystem: Sendable {
   /// The FUSE session, once it is there; for registering backing files.
   let session = Mutex<SessionPointer?>(nil)
 
+  let hasRaisedReadAhead = Atomic<Bool>(false)
+
   /// Called when the kernel has taken up the connection.
   let onReady = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -47,6 +49,7 @@ public final class FileSystem: Sendable {
   /// Fails whatever waits: the mount ends.
   public func abandon() {
     for file in tree.withLock({ $0 }).existingFiles { file.abandon() }
+    environment.abandonReads()
   }
 
   // MARK: Names
@@ -74,7 +77,9 @@ public final class FileSystem: Sendable {
         switch result {
         case .success(let version):
           let number = inodes.remember(version)
-          reply.entry(entry(number, attributes(of: version)))
+          var entry = entry(number, attributes(of: version))
+          if version.length == nil { entry.attr_timeout = 0 }
+          reply.entry(entry)
         case .failure(let error): reply.error(error.openErrno)
         }
       }
@@ -159,6 +164,7 @@ public final class FileSystem: Sendable {
       return open(OpenHandle(.snapshot(content(of: control))), info, reply)
     }
     guard let version = inodes.version(number) else { return reply.error(ESTALE) }
+    raiseReadAheadOnce()
     let parked = park(reply)
     version.file.open(version) { [self] error in
       guard let reply = parked.take() else { return }

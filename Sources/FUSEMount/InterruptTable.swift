@@ -16,6 +16,8 @@ final class InterruptTable: Sendable {
 
   private struct WeakReply {
     weak var reply: ParkedReply?
+    var isRegistering: Bool
+    var isInterrupted = false
   }
 
   private let state = Mutex(State())
@@ -23,18 +25,31 @@ final class InterruptTable: Sendable {
   func register(_ parked: ParkedReply, request: fuse_req_t) {
     let token = state.withLock { state in
       state.last += 1
-      state.parked[state.last] = WeakReply(reply: parked)
+      state.parked[state.last] = WeakReply(reply: parked, isRegistering: true)
       if state.parked.count >= state.sweepAt {
         state.parked = state.parked.filter { $0.value.reply != nil }
         state.sweepAt = max(1024, state.parked.count * 2)
       }
       return state.last
     }
+    // Where the interrupt has come already, libfuse calls back at once and goes on to use the
+    // request: it must not be answered before this returns.
     fuse_req_interrupt_func(request, interrupted, UnsafeMutableRawPointer(bitPattern: token))
+    let isInterrupted = state.withLock { state in
+      state.parked[token]?.isRegistering = false
+      return state.parked[token]?.isInterrupted ?? false
+    }
+    if isInterrupted { interrupt(token) }
   }
 
   fileprivate func interrupt(_ token: UInt) {
-    let parked = state.withLock { $0.parked.removeValue(forKey: token)?.reply }
+    let parked = state.withLock { state -> ParkedReply? in
+      guard state.parked[token]?.isRegistering == false else {
+        state.parked[token]?.isInterrupted = true
+        return nil
+      }
+      return state.parked.removeValue(forKey: token)?.reply
+    }
     parked?.take()?.error(EINTR)
   }
 }

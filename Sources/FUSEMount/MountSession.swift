@@ -136,13 +136,14 @@ public final class MountSession: Sendable {
 extension FileSystem {
   /// The kernel has taken up the connection; called on a libfuse thread.
   func kernelIsReady() {
-    raiseReadAhead()
     onReady.withLock { $0 }?()
   }
 
   /// Lets the kernel read ahead in larger requests, where this process may (root).
-  private func raiseReadAhead() {
-    guard geteuid() == 0, let mount = MountTable.current()?.mount(at: mountpoint) else { return }
+  ///
+  /// Not before the first open: when it takes the reply to INIT, the kernel sets what it had offered.
+  func raiseReadAheadOnce() {
+    guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0, let mount = MountTable.current()?.mount(at: mountpoint) else { return }
     let descriptor = Glibc.open(
       "/sys/class/bdi/\(mount.device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

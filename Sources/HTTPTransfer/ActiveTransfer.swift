@@ -56,6 +56,8 @@ final class ActiveTransfer {
     set(CURLOPT_FOLLOWLOCATION, 0)
     set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     set(CURLOPT_PIPEWAIT, 0)
+    // A cancelled transfer must not wait for the resolver's thread, and everybody with it.
+    set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)
     // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call.
     set(CURLOPT_BUFFERSIZE, 512 * 1024)
@@ -66,7 +68,7 @@ final class ActiveTransfer {
       set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
     }
     let isTrusted = url.origin == request.confidentialOrigin
-    if isTrusted, let userInfo = request.url.userInfo {
+    if isTrusted, let userInfo = request.userInfo {
       let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       set(CURLOPT_HTTPAUTH, basicAuthentication)
       set(CURLOPT_USERNAME, URLResolver.decoded(parts[0]))
@@ -206,6 +208,10 @@ final class ActiveTransfer {
   private func error(for code: CURLcode) -> TransferError {
     var detail = String(cString: errorText)
     if detail.isEmpty { detail = String(cString: curl_easy_strerror(code)) }
+    if code == CURLE_OUT_OF_MEMORY, parser.isWithinHead {
+      // So libcurl calls a line that outgrows its buffer (CURL_MAX_HTTP_HEADER).
+      return TransferError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
+    }
     if code == CURLE_OPERATION_TIMEDOUT {
       var connectTime: curl_off_t = 0
       _ = httpfs_easy_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connectTime)

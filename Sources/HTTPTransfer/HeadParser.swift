@@ -23,6 +23,9 @@ struct HeadParser {
   private var byteCount = 0
   private var isComplete = false
 
+  /// Whether a head has begun whose end has yet to come.
+  var isWithinHead: Bool { status != nil && !isComplete }
+
   /// Takes one line, its line ending included.
   mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     guard !isComplete else { return .more }

@@ -10,7 +10,11 @@ func spawnThread(name: String, _ body: @escaping @Sendable () -> Void) {
   var previous = sigset_t()
   sigfillset(&all)
   pthread_sigmask(SIG_BLOCK, &all, &previous)
-  let code = pthread_create(&thread, nil, threadMain, box.toOpaque())
+  var code = pthread_create(&thread, nil, threadMain, box.toOpaque())
+  for _ in 0..<spawnAttempts where code == EAGAIN {
+    usleep(10_000)
+    code = pthread_create(&thread, nil, threadMain, box.toOpaque())
+  }
   pthread_sigmask(SIG_SETMASK, &previous, nil)
   guard code == 0 else {
     box.release()
@@ -19,6 +23,9 @@ func spawnThread(name: String, _ body: @escaping @Sendable () -> Void) {
   }
   pthread_detach(thread)
 }
+
+/// A lack of threads passes, as a rule: it is waited for up to 2 s.
+private let spawnAttempts = 200
 
 private final class ThreadBody: Sendable {
   let name: String

@@ -21,6 +21,10 @@ public struct TransferRequest: Sendable {
   /// ``confidentialOrigin`` only and dropped when a redirect leads elsewhere.
   public var confidentialFields: HTTPFields
 
+  /// `user:password`, percent-encoded, for basic authentication at ``confidentialOrigin``; what the
+  /// URL holds unless set.
+  public var userInfo: String?
+
   /// The origin (scheme, host, port) that may see ``confidentialFields``.
   public var confidentialOrigin: String
 
@@ -42,6 +46,7 @@ public struct TransferRequest: Sendable {
     self.range = range
     self.fields = fields
     self.confidentialFields = confidentialFields
+    self.userInfo = url.userInfo
     self.confidentialOrigin = confidentialOrigin ?? url.origin
     self.maximumRedirects = maximumRedirects
     self.connectTimeout = connectTimeout

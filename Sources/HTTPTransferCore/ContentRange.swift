@@ -12,7 +12,8 @@ public struct ContentRange: Hashable, Sendable {
   }
 
   /// Parses a field value; nil unless it is well formed, of unit `bytes`, and without
-  /// contradiction (the last byte is not before the first, nor at or after the length).
+  /// contradiction (the last byte is not before the first, nor at or after the length), and beyond
+  /// ``Swift/Int64/greatestFileOffset``.
   public init?(field: String) {
     let text = Substring(field).trimmed
     let unit = "bytes"
@@ -24,7 +25,7 @@ public struct ContentRange: Hashable, Sendable {
     let length: Int64?
     if halves[1] == "*" {
       length = nil
-    } else if let number = Int64(digits: halves[1]) {
+    } else if let number = Int64(digits: halves[1]), number <= Int64.greatestFileOffset {
       length = number
     } else {
       return nil
@@ -36,7 +37,7 @@ public struct ContentRange: Hashable, Sendable {
     }
     let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2, let first = Int64(digits: ends[0]), let last = Int64(digits: ends[1]),
-      first <= last, last < Int64.max
+      first <= last, last < Int64.greatestFileOffset
     else { return nil }
     if let length, last >= length { return nil }
     self.init(range: first..<(last + 1), completeLength: length)
@@ -44,6 +45,10 @@ public struct ContentRange: Hashable, Sendable {
 }
 
 extension Int64 {
+  /// The greatest length or offset that is believed: sums of two stay far from overflow, and no
+  /// file system goes further.
+  public static let greatestFileOffset: Int64 = 1 << 60
+
   /// Parses one or more ASCII digits and nothing else; nil on overflow.
   public init?(digits text: some StringProtocol) {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),

@@ -74,6 +74,16 @@ public struct ContentVersion: Hashable, Sendable {
     return entityTag == nil && lastModified == nil ? .same : .unknown
   }
 
+  /// Whether a stored version is this one: all validators and the coding alike, and the lengths where
+  /// both are known.
+  public func hasSameIdentity(as other: ContentVersion) -> Bool {
+    guard entityTag == other.entityTag, lastModified == other.lastModified,
+      contentCoding == other.contentCoding
+    else { return false }
+    guard let mine = completeLength, let theirs = other.completeLength else { return true }
+    return mine == theirs
+  }
+
   /// The validator in a word or two, for status displays.
   public var validatorDescription: String {
     if let entityTag { return "ETag \(entityTag.field)" }

@@ -114,7 +114,8 @@ public struct FetchPlanner: Sendable {
         limits: limits, plan: &plan)
     }
     planDemands(
-      demands, length: length, extents: extents, flights: &flights, limits: limits, plan: &plan)
+      demands, streams: streams, length: length, extents: extents, flights: &flights,
+      limits: limits, plan: &plan)
     return plan
   }
 
@@ -126,8 +127,7 @@ public struct FetchPlanner: Sendable {
   ) {
     let window = min(stream.window, Self.greatestWindow)
     // What the stream's own parked reads still lack comes first, in the same request.
-    let near = stream.cursor - 2 * StreamTable.tolerance
-    let lower = demands.first { $0.lowerBound >= near && $0.lowerBound < stream.cursor }?.lowerBound
+    let lower = demands.first { stream.isNear($0) }?.lowerBound
     // No sum may overflow: a server can claim any length, and a reader can go to its end.
     let cursor = min(stream.cursor, length)
     let region = min(lower ?? cursor, length)..<(cursor + min(window, length - cursor))
@@ -194,33 +194,45 @@ public struct FetchPlanner: Sendable {
   // MARK: Demand
 
   private func planDemands(
-    _ demands: [ByteRange], length: Int64, extents: ExtentSet, flights: inout [Flight],
-    limits: Limits, plan: inout Plan
+    _ demands: [ByteRange], streams: [StreamTable.Stream], length: Int64, extents: ExtentSet,
+    flights: inout [Flight], limits: Limits, plan: inout Plan
   ) {
-    for demand in demands {
-      for hole in extents.holes(in: demand.clamped(to: 0..<length)) {
-        cutLateFlights(for: hole, flights: &flights, limits: limits, plan: &plan)
-        let wanted = hole.aligned(to: Self.page, limit: length)
-        for range in Self.subtract(flights, from: extents.holes(in: wanted)) {
-          guard flights.count < limits.demandConnections else { return }
-          plan.starts.append(range)
-          flights.append(Flight(planned: range))
-        }
+    // A read elsewhere does not wait for the read-ahead of others: one request more is allowed.
+    var limits = limits
+    let readers = streams.filter { $0.window > 0 }
+    let isElsewhere =
+      !readers.isEmpty
+      && demands.contains { demand in !readers.contains { $0.isNear(demand) } }
+    if isElsewhere { limits.demandConnections += 1 }
+    let holes = demands.flatMap { extents.holes(in: $0.clamped(to: 0..<length)) }
+    // All cuts before the first start: where demands overlap, one may cut off what another, which
+    // begins before it, still waits for. Each needs a connection for what it cuts off.
+    var free = limits.demandConnections - flights.count
+    for hole in holes {
+      cutLateFlights(for: hole, flights: &flights, free: &free, limits: limits, plan: &plan)
+    }
+    for hole in holes {
+      let wanted = hole.aligned(to: Self.page, limit: length)
+      for range in Self.subtract(flights, from: extents.holes(in: wanted)) {
+        guard flights.count < limits.demandConnections else { return }
+        plan.starts.append(range)
+        flights.append(Flight(planned: range))
       }
     }
   }
 
   /// Ends flights that would bring the hole too late at the hole's start.
   private func cutLateFlights(
-    for hole: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
+    for hole: ByteRange, flights: inout [Flight], free: inout Int, limits: Limits, plan: inout Plan
   ) {
-    for index in flights.indices where flights[index].covered.overlaps(hole) {
+    for index in flights.indices where free > 0 && flights[index].covered.overlaps(hole) {
       let flight = flights[index]
       guard flight.id >= 0, flight.position < hole.lowerBound else { continue }
       let before = hole.lowerBound - flight.position
       let soon = flight.rate.map { Int64($0 * max(0.1, limits.roundTrip * 2)) } ?? 0
       guard before > max(Self.patience, soon) else { continue }
       flights[index].end = hole.lowerBound
+      free -= 1
       plan.cuts.append(Cut(id: flight.id, end: hole.lowerBound))
     }
   }
@@ -247,4 +259,11 @@ public struct FetchPlanner: Sendable {
 
 extension Int64 {
   func roundedDown(to unit: Int64) -> Int64 { self / unit * unit }
+}
+
+extension StreamTable.Stream {
+  /// Whether a parked read is one of this stream's last.
+  fileprivate func isNear(_ demand: ByteRange) -> Bool {
+    demand.lowerBound >= cursor - 2 * StreamTable.tolerance && demand.lowerBound < cursor
+  }
 }

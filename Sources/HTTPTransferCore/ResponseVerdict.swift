@@ -99,7 +99,9 @@ public enum ResponseVerdict: Equatable, Sendable {
   private static func contentLength(_ fields: HTTPFields) -> Length {
     let values = Set(fields[values: .contentLength])
     guard let value = values.first else { return .absent }
-    guard values.count == 1, let length = Int64(digits: value) else { return .malformed }
+    guard values.count == 1, let length = Int64(digits: value),
+      length <= Int64.greatestFileOffset
+    else { return .malformed }
     return .bytes(length)
   }
 

@@ -1,7 +1,7 @@
 /// Tells sequential readers of one file from each other and from random access.
 ///
-/// A stream is a cursor that reads move forward. Its read-ahead window is what it has consumed so
-/// far, so that a file's fetched bytes never exceed twice what was read of it.
+/// A stream is a cursor that reads move forward. Its read-ahead window is at most what it has
+/// consumed so far, so that a file's fetched bytes never exceed twice what was read of it.
 public struct StreamTable: Sendable {
   /// A reader's position.
   public struct Stream: Sendable {
@@ -20,13 +20,18 @@ public struct StreamTable: Sendable {
     public var window: Int64 {
       let advance = cursor - start
       guard readCount >= 2, consumed >= advance / 2 else { return 0 }
-      // A little less than that, because the first contact has brought some bytes, too.
-      return min(consumed, advance) / 8 * 7
+      let known = min(consumed, advance)
+      // One who begins in the middle often stops soon, and the kernel's own read-ahead is read, too:
+      // together that must not double the bytes of a reader of one megabyte.
+      return start == 0 ? known : max(known / 4, known - StreamTable.cautiousByteCount)
     }
   }
 
   /// How many cursors are told apart; the least recently used one gives way.
   public static let limit = 8
+
+  /// How much of what a stream from the middle has read does not count for its window in the long run.
+  static let cautiousByteCount: Int64 = 3 << 20
 
   /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
   /// sends reads of up to 1 MiB, and several threads take them out of order.

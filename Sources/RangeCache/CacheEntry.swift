@@ -86,9 +86,11 @@ public final class CacheEntry: Sendable {
   /// Valid while the object lives; closed by its `deinit`.
   public var dataDescriptor: CInt { data.rawValue }
 
-  /// The bytes stored that no commit covers yet: what a power loss would put at risk.
+  /// The bytes stored that no commit covers yet: what a power loss would put at risk. None, once
+  /// nothing is recorded any more.
   public var uncommittedByteCount: Int64 {
-    state.withLock { $0.storedByteCount - $0.committedByteCount }
+    if recording.isEnded { return 0 }
+    return state.withLock { $0.storedByteCount - $0.committedByteCount }
   }
 
   // MARK: The writer

@@ -8,6 +8,7 @@ internal import HTTPTypes
 /// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
 /// network thread only.
 final class ContactReceiver: TransferReceiver, @unchecked Sendable {
+  private let id: ContactID
   private let file: RemoteFile
   /// The version that the condition names, if there is one.
   private let known: RemoteVersion?
@@ -17,9 +18,11 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
   private var failure: FileError?
   private var retryAfter: Duration?
   private var asksAgain = false
+  private var isReported = false
   private var fetchedByteCount = 0
 
-  init(file: RemoteFile, known: RemoteVersion?, asked: ByteRange?) {
+  init(id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?) {
+    self.id = id
     self.file = file
     self.known = known
     self.asked = asked
@@ -31,7 +34,7 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     let verdict = ResponseVerdict(head, asked: asked)
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if head.headerFields.isDoubtful(forPath: file.source.url.path),
-      known?.content.compare(content) != .same, file.mayAskAgain()
+      known?.content.compare(content) != .same, file.mayAskAgain(id)
     {
       failure = FileError(.invalidResponse, "the answer looks like another document")
       return .stop
@@ -64,7 +67,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     case .missing, .denied, .preconditionFailed, .invalid:
       break
     }
-    failure = FileError(verdict)
+    // A refusal's body may be long in coming; what it says is said.
+    if !asksAgain { report(FileError(verdict)) }
     return .discard
   }
 
@@ -78,11 +82,10 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     defer { _ = answer(version, from: url) }
     // Of what was asked, what the file has and the cache lacks.
     let start = asked?.lowerBound ?? 0
-    guard let hole = version.firstHole(in: start..<max(start, min(range.upperBound, length))) else {
-      return .discard
-    }
+    let end = min(range.upperBound, asked?.upperBound ?? length, length)
+    guard let hole = version.firstHole(in: start..<max(start, end)) else { return .discard }
     let id = version.adoptSegment(
-      range: hole.lowerBound..<range.upperBound, isWhole: false, transfer: transfer)
+      range: hole.lowerBound..<end, isWhole: false, transfer: transfer)
     writer = SegmentWriter(version: version, id: id, body: range, start: hole.lowerBound)
     return .proceed
   }
@@ -105,9 +108,7 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
       // The length is known at the body's end, which for a short one is worth waiting for.
       self.version = version
       file.noteLocation(url)
-      file.environment.client.schedule(after: FileSettings.unknownLengthPatience) { [file] in
-        file.endContact(.success(version))
-      }
+      file.answerProvisionally(self.id, version)
       return .proceed
     }
     _ = answer(version, from: url)
@@ -117,7 +118,7 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
   private func answer(_ version: RemoteVersion, from url: RemoteURL) -> TransferDisposition {
     self.version = version
     file.noteLocation(url)
-    file.endContact(.success(version))
+    file.endContact(id, .success(version))
     return .discard
   }
 
@@ -138,13 +139,18 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
       version?.noteFetched(fetchedByteCount)
       writer.finish(completion, failure: nil)
     }
-    if let version { return file.endContact(.success(version)) }
-    if asksAgain { return file.sendContact(whole: true) }
-    if let failure { return file.contactFailed(failure, retryAfter: retryAfter) }
+    if let version { return file.endContact(id, .success(version)) }
+    if asksAgain { return file.sendContact(id, whole: true) }
+    if isReported { return }
     switch completion {
-    case .failed(let error): file.contactFailed(FileError(error), retryAfter: nil)
+    case .failed(let error): report(FileError(error))
     case .finished, .stopped, .cancelled:
-      file.contactFailed(FileError(.timedOut, "no answer from the server"), retryAfter: nil)
+      report(failure ?? FileError(.timedOut, "no answer from the server"))
     }
+  }
+
+  private func report(_ error: FileError) {
+    isReported = true
+    file.contactFailed(id, error, retryAfter: retryAfter)
   }
 }

@@ -29,10 +29,19 @@ public final class FileEnvironment: Sendable {
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
 
   private struct Watch {
-    var versions: [VersionID: RemoteVersion] = [:]
+    var versions: [VersionID: Watched] = [:]
+    /// Files with a question to the server.
+    var files: [ObjectIdentifier: RemoteFile] = [:]
     var isTicking = false
     var lastVersion: UInt64 = 0
     var usages: [CacheKey: Usage] = [:]
+  }
+
+  /// A version that is looked after.
+  private struct Watched {
+    let version: RemoteVersion
+    /// How often it was asked to be watched: what was found idle may have been put to use since.
+    var requestCount = 0
   }
 
   /// A cache entry that this mount has had open.
@@ -43,6 +52,8 @@ public final class FileEnvironment: Sendable {
   }
 
   private let watch = Mutex(Watch())
+  /// Until when servers are taken not to answer.
+  private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
   public init(
     client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
@@ -67,8 +78,17 @@ public final class FileEnvironment: Sendable {
 
   /// Looks after `version` until nothing waits in it and all of it is committed.
   func watch(_ version: RemoteVersion) {
+    watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
+  }
+
+  /// Looks after the deadline of `file`'s question to the server.
+  func watch(_ file: RemoteFile) {
+    watch { $0.files[ObjectIdentifier(file)] = file }
+  }
+
+  private func watch(_ enter: (inout Watch) -> Void) {
     let mustStart = watch.withLock { watch in
-      watch.versions[version.id] = version
+      enter(&watch)
       let mustStart = !watch.isTicking
       watch.isTicking = true
       return mustStart
@@ -82,19 +102,51 @@ public final class FileEnvironment: Sendable {
 
   private func runTick() {
     let now = ContinuousClock.now
-    let versions = watch.withLock { Array($0.versions.values) }
-    var idle: [VersionID] = []
-    for version in versions {
-      version.expire(now: now)
-      checkpointIfDue(version, now: now)
-      if version.isIdle { idle.append(version.id) }
+    // Taken out first: a question that is asked meanwhile enters itself again.
+    let (watched, files) = watch.withLock { watch in
+      defer { watch.files = [:] }
+      return (Array(watch.versions.values), Array(watch.files.values))
+    }
+    for file in files where file.expireContact(now: now) { watch(file) }
+    var idle: [Watched] = []
+    for item in watched {
+      item.version.expire(now: now)
+      checkpointIfDue(item.version, now: now)
+      if item.version.isIdle { idle.append(item) }
     }
     let goesOn = watch.withLock { watch in
-      for id in idle { watch.versions[id] = nil }
-      watch.isTicking = !watch.versions.isEmpty
+      for item in idle where watch.versions[item.version.id]?.requestCount == item.requestCount {
+        watch.versions[item.version.id] = nil
+      }
+      watch.isTicking = !watch.versions.isEmpty || !watch.files.isEmpty
       return watch.isTicking
     }
     if goesOn { scheduleTick() }
+  }
+
+  /// Fails every read that waits, also of files that the list no longer has.
+  public func abandonReads() {
+    let watched = watch.withLock { Array($0.versions.values) }
+    for item in watched { item.version.abandon() }
+  }
+
+  // MARK: Silent servers
+
+  /// A server did not answer in time.
+  func noteSilence(of origin: String) {
+    silences.withLock { $0[origin] = .now + FileSettings.silenceMemory }
+  }
+
+  func noteAnswer(of origin: String) {
+    silences.withLock { if !$0.isEmpty { $0[origin] = nil } }
+  }
+
+  /// Whether it would only take time to ask `origin` now.
+  func isSilent(_ origin: String) -> Bool {
+    silences.withLock { silences in
+      guard let until = silences[origin] else { return false }
+      return ContinuousClock.now < until
+    }
   }
 
   // MARK: Durability
@@ -124,8 +176,8 @@ public final class FileEnvironment: Sendable {
   ///
   /// For the end of a mount, when no transfer runs.
   public func commitEverything() {
-    let versions = watch.withLock { Array($0.versions.values) }
-    for version in versions { version.commitFinally() }
+    let watched = watch.withLock { Array($0.versions.values) }
+    for item in watched { item.version.commitFinally() }
   }
 
   // MARK: The cache's size

@@ -35,6 +35,19 @@ public struct FileSettings: Sendable {
   /// How often a first answer that looks like a stand-in is not believed.
   static let doubtfulAnswerLimit = 2
 
+  /// How long the open of a file with cached bytes waits for the server's confirmation.
+  static let confirmationPatience = Duration.seconds(5)
+
+  /// How long a server that did not answer in that time is not asked to confirm cached files.
+  static let silenceMemory = Duration.seconds(5)
+
+  /// How much of a body that comes as one stream is fetched while nobody has the file open: its
+  /// length, where only the end tells it, is worth that much.
+  static let unreadStreamByteCount: Int64 = 64 << 20
+
+  /// How long a response may take to begin.
+  static let headTimeout = Duration.seconds(30)
+
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthPatience = Duration.seconds(1)
 

@@ -11,13 +11,15 @@ internal import Synchronization
 /// Versions come and go: each has inode, extents and readers of its own. The file knows which one
 /// a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `state` and `statistics` are leaves; neither is held over a call into a version,
-/// the cache or the client.
+/// Lock order: `looking` (over I/O) → `state` → a version's state; `statistics` is a leaf. No lock is
+/// held over a call into the client, a waiter or, but for `looking`, the cache.
 public final class RemoteFile: Sendable {
   public let source: FileSource
   public let environment: FileEnvironment
   public let cacheKey: CacheKey
 
+  /// Whether the cache has been asked, which is I/O: before `state`, and not on the path of a read.
+  private let looking = Mutex(false)
   private let state = Mutex(State())
   private let statistics = Mutex(FileStatistics())
 
@@ -26,21 +28,26 @@ public final class RemoteFile: Sendable {
 
   private struct State {
     var current: RemoteVersion?
-    var hasLookedInCache = false
     /// When the server last confirmed the current version.
     var confirmedAt: ContinuousClock.Instant?
     /// Whether a response has contradicted the current version.
     var isDoubted = false
     var contact: Contact?
+    var lastContact = 0
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
     /// Where the source's redirects led; asked directly until it refuses.
     var location: RemoteURL?
   }
 
+  /// A question to the server, from the first who asks to the answer.
   private struct Contact {
+    let id: ContactID
     var waiters: [Waiter]
+    /// How much of the file's start the answer may bring.
     let byteCount: Int64
     let deadline: ContinuousClock.Instant
+    /// What is answered at a moment before the deadline, if nothing better is known by then.
+    var provisional: (version: RemoteVersion, at: ContinuousClock.Instant)?
     var transfer: TransferID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
@@ -97,6 +104,7 @@ public final class RemoteFile: Sendable {
       // The server is describing it right now.
       if version.isStreaming { return .some(nil) }
       if let at = state.confirmedAt, now - at <= interval { return .some(nil) }
+      if environment.isSilent(source.url.origin), version.hasCachedBytes { return .some(nil) }
       if let failure = state.recentFailure, now < failure.until {
         return .some(Self.openError(failure.error, version))
       }
@@ -123,16 +131,17 @@ public final class RemoteFile: Sendable {
 
   /// Takes up what an earlier mount has left in the cache.
   private func loadFromCacheOnce() {
-    let isFirst = state.withLock { state in
-      defer { state.hasLookedInCache = true }
-      return !state.hasLookedInCache
+    // Whoever comes second waits for the first: the answer is there, not on the network.
+    looking.withLock { hasLooked in
+      if !hasLooked { loadFromCache() }
+      hasLooked = true
     }
-    guard isFirst else { return }
+  }
+
+  private func loadFromCache() {
     do throws(CacheError) {
       guard let entry = try environment.cache.openEntry(cacheKey) else { return }
-      let version = RemoteVersion(
-        file: self, content: entry.recoveredVersion, extents: entry.recoveredExtents,
-        fetchedByteCount: entry.recoveredFetchedByteCount)
+      let version = RemoteVersion(file: self, content: entry.recoveredVersion, record: entry)
       state.withLock { if $0.current == nil { $0.current = version } }
     } catch {
       environment.logger.warning(
@@ -148,27 +157,34 @@ public final class RemoteFile: Sendable {
     byteCount: Int64 = FileSettings.firstContactByteCount, _ waiter: @escaping Waiter
   ) {
     let now = ContinuousClock.now
-    let isFirst = state.withLock { state in
-      let isFirst = state.contact == nil
-      let deadline = now + environment.settings.readTimeout
-      state.contact =
-        state.contact
-        ?? Contact(waiters: [], byteCount: byteCount, deadline: deadline)
-      state.contact?.waiters.append(waiter)
-      return isFirst
-    }
-    if isFirst {
-      sendContact()
-      // The answer is bounded even where the server sends a byte now and then.
-      environment.client.schedule(after: environment.settings.readTimeout) { [weak self] in
-        self?.expireContact()
+    let first = state.withLock { state -> ContactID? in
+      if state.contact != nil {
+        state.contact?.waiters.append(waiter)
+        return nil
       }
+      state.lastContact += 1
+      // What is cached is not kept waiting for long by a server that does not answer.
+      let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
+      let patience = environment.settings.readTimeout
+      let contact = Contact(
+        id: ContactID(rawValue: state.lastContact), waiters: [waiter], byteCount: byteCount,
+        deadline: now
+          + (hasCached ? min(patience, FileSettings.confirmationPatience) : patience))
+      state.contact = contact
+      return contact.id
     }
+    guard let first else { return }
+    environment.watch(self)
+    sendContact(first)
   }
 
-  /// - Parameter whole: whether to ask without a range, because one brought no length.
-  func sendContact(whole: Bool = false) {
-    let (known, byteCount) = state.withLock { ($0.current, $0.contact?.byteCount ?? 1) }
+  /// Sends the question `id`, unless it has been answered meanwhile; `whole` asks without a range,
+  /// because one brought no length.
+  func sendContact(_ id: ContactID, whole: Bool = false) {
+    let (known, byteCount) = state.withLock {
+      ($0.current, $0.contact?.id == id ? $0.contact?.byteCount : nil)
+    }
+    guard let byteCount else { return }
     let first = 0..<byteCount
     let wanted = known == nil ? first : known?.firstHole(in: first)
     // Where nothing is wanted but the confirmation, 304 costs no body.
@@ -177,17 +193,16 @@ public final class RemoteFile: Sendable {
       request.fields[.ifNoneMatch] = content.entityTag?.field
       request.fields[.ifModifiedSince] = content.lastModified
     }
-    let receiver = ContactReceiver(file: self, known: known, asked: request.range)
+    let receiver = ContactReceiver(id: id, file: self, known: known, asked: request.range)
     let transfer = environment.client.start(request, receiver: receiver)
-    state.withLock { $0.contact?.transfer = transfer }
+    state.withLock { if $0.contact?.id == id { $0.contact?.transfer = transfer } }
   }
 
   /// The server has described the file.
   ///
   /// - Returns: the version that it described: the current one, if it is still that.
   func adopt(_ content: ContentVersion) -> RemoteVersion {
-    let candidate = RemoteVersion(
-      file: self, content: content, extents: ExtentSet(), fetchedByteCount: 0)
+    let candidate = RemoteVersion(file: self, content: content)
     let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
       state.confirmedAt = .now
       state.isDoubted = false
@@ -202,6 +217,7 @@ public final class RemoteFile: Sendable {
       state.current = candidate
       return (candidate, nil)
     }
+    environment.noteAnswer(of: source.url.origin)
     replaced?.supersede()
     if version !== candidate { version.reinstate() }
     statistics.withLock { $0.isOffline = false }
@@ -211,19 +227,35 @@ public final class RemoteFile: Sendable {
   /// The server has confirmed `version`.
   func confirm(_ version: RemoteVersion) { _ = adopt(version.content) }
 
-  private func expireContact() {
-    let now = ContinuousClock.now
-    let contact = state.withLock { $0.contact }
-    guard let contact, contact.deadline <= now else { return }
-    if let transfer = contact.transfer { environment.client.cancel(transfer) }
-    endContact(.failure(FileError(.timedOut, "no answer from the server")))
+  /// The length is not known before the body's end: `version` is the answer unless that comes soon.
+  func answerProvisionally(_ id: ContactID, _ version: RemoteVersion) {
+    state.withLock {
+      guard $0.contact?.id == id else { return }
+      $0.contact?.provisional = (version, .now + FileSettings.unknownLengthPatience)
+    }
   }
 
-  /// Answers everyone who waits for the server's word.
-  func endContact(_ result: Result<RemoteVersion, FileError>) {
+  /// Ends a question whose time is up; on the network thread.
+  ///
+  /// - Returns: whether there still is one.
+  func expireContact(now: ContinuousClock.Instant) -> Bool {
+    guard let contact = state.withLock({ $0.contact }) else { return false }
+    if let provisional = contact.provisional, provisional.at <= now {
+      endContact(contact.id, .success(provisional.version))
+    } else if contact.deadline <= now {
+      environment.noteSilence(of: source.url.origin)
+      endContact(contact.id, .failure(FileError(.timedOut, "no answer from the server")))
+      if let transfer = contact.transfer { environment.client.cancel(transfer) }
+    }
+    return state.withLock { $0.contact != nil }
+  }
+
+  /// Answers everyone who waits for the server's word on the question `id`; nothing happens if they
+  /// have been answered already.
+  func endContact(_ id: ContactID, _ result: Result<RemoteVersion, FileError>) {
     let now = ContinuousClock.now
     let waiters = state.withLock { state -> [Waiter] in
-      guard let contact = state.contact else { return [] }
+      guard let contact = state.contact, contact.id == id else { return [] }
       state.contact = nil
       if case .failure(let error) = result {
         state.recentFailure = (error, now + FileSettings.failureMemory)
@@ -238,12 +270,12 @@ public final class RemoteFile: Sendable {
     for waiter in waiters { waiter(result) }
   }
 
-  /// A question to the server failed; asks again if that may help and there is time.
-  func contactFailed(_ error: FileError, retryAfter: Duration?) {
+  /// The question `id` failed; asks again if that may help and there is time.
+  func contactFailed(_ id: ContactID, _ error: FileError, retryAfter: Duration?) {
     let now = ContinuousClock.now
     let policy = environment.retryPolicy
     let delay = state.withLock { state -> Duration? in
-      guard var contact = state.contact else { return nil }
+      guard var contact = state.contact, contact.id == id else { return nil }
       contact.failureCount += 1
       if error.code == .unreachable, contact.unreachableSince == nil {
         contact.unreachableSince = now
@@ -263,17 +295,17 @@ public final class RemoteFile: Sendable {
         failures: contact.failureCount, retryAfter: retryAfter, random: .random(in: 0..<1))
       return now + delay < contact.deadline ? delay : nil
     }
-    guard let delay else { return endContact(.failure(error)) }
+    guard let delay else { return endContact(id, .failure(error)) }
     noteFailure(error, isRetried: true)
-    environment.client.schedule(after: delay) { [weak self] in
-      guard let self, state.withLock({ $0.contact != nil }) else { return }
-      sendContact()
-    }
+    environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
   }
 
   /// Whether a doubtful first answer is to be asked for again: two more times, then it is believed.
-  func mayAskAgain() -> Bool {
-    state.withLock { ($0.contact?.failureCount ?? 0) < FileSettings.doubtfulAnswerLimit }
+  func mayAskAgain(_ id: ContactID) -> Bool {
+    state.withLock {
+      guard let contact = $0.contact, contact.id == id else { return false }
+      return contact.failureCount < FileSettings.doubtfulAnswerLimit
+    }
   }
 
   /// A response has shown another version than `version`.
@@ -293,9 +325,11 @@ public final class RemoteFile: Sendable {
   /// where that has led before.
   func request(range: ByteRange?, isContact: Bool = false) -> TransferRequest {
     let location = isContact ? nil : state.withLock { $0.location }
-    return TransferRequest(
+    var request = TransferRequest(
       url: location ?? source.url, range: range, confidentialFields: source.fields,
       confidentialOrigin: source.url.origin)
+    request.userInfo = source.url.userInfo
+    return request
   }
 
   func noteLocation(_ url: RemoteURL) {
@@ -349,7 +383,14 @@ public final class RemoteFile: Sendable {
 
   /// Fails whatever waits: the mount ends.
   public func abandon() {
-    endContact(.failure(FileError(.unmounted, "the mount is being taken down")))
+    if let id = state.withLock({ $0.contact?.id }) {
+      endContact(id, .failure(FileError(.unmounted, "the mount is being taken down")))
+    }
     state.withLock { $0.current }?.abandon()
   }
+}
+
+/// Names one question of one file to the server: an answer to an earlier one is not taken for it.
+struct ContactID: Hashable, Sendable {
+  let rawValue: Int
 }

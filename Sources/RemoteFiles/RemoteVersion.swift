@@ -17,23 +17,28 @@ public final class RemoteVersion: Sendable {
   public let content: ContentVersion
 
   /// Guards the opening of the cache entry, which is I/O; not on the path of a read.
-  private let loading = Mutex(Loading())
+  private let loading = Mutex(())
   private let state: Mutex<Guarded>
   private var environment: FileEnvironment { file.environment }
-
-  private struct Loading {
-    var openCount = 0
-  }
 
   private struct Guarded {
     var version: VersionState
     /// The cache entry: there while a handle is open, a request is in flight or bytes are not
     /// committed, so that idle files hold no descriptors.
     var entry: CacheEntry?
+    /// Whether the record under the entry's name is of this version.
+    var hasRecord: Bool
+    /// Entries that were given up while handles read from their descriptors.
+    var retired: [CacheEntry] = []
     var openCount = 0
     var isCheckpointing = false
     var lastCheckpoint = ContinuousClock.now
     var fetchedByteCount: Int64
+
+    /// Bytes that cannot be read are absent.
+    mutating func forgetExtentsWithoutEntry() {
+      if entry == nil, !version.extents.isEmpty { version.extents = ExtentSet() }
+    }
 
     /// Hands the entry out to be closed, if nobody needs it any more.
     mutating func takeIdleEntry() -> CacheEntry? {
@@ -41,24 +46,23 @@ public final class RemoteVersion: Sendable {
         idle.uncommittedByteCount == 0
       else { return nil }
       entry = nil
+      retired = []
       return idle
     }
   }
 
-  /// A version of which the cache holds `extents`, for which earlier mounts fetched
-  /// `fetchedByteCount` body bytes.
-  init(
-    file: RemoteFile, content: ContentVersion, extents: ExtentSet, fetchedByteCount: Int64
-  ) {
+  /// A version that the server has just described, of which the cache holds nothing; or, where there
+  /// is a `record`, the one that it describes.
+  init(file: RemoteFile, content: ContentVersion, record: CacheEntry? = nil) {
     self.file = file
     self.content = content
     id = file.environment.nextVersionID()
     state = Mutex(
       Guarded(
         version: VersionState(
-          length: content.completeLength, extents: extents,
+          length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
           connections: file.environment.settings.connections),
-        fetchedByteCount: fetchedByteCount))
+        hasRecord: record != nil, fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
   }
 
   // MARK: Facts
@@ -80,15 +84,12 @@ public final class RemoteVersion: Sendable {
     state.withLock { $0.version.extents.firstHole(in: $0.version.clamped(range)) }
   }
 
-  /// Whether a body that `response` describes continues these bytes.
+  /// Whether a body that `response` describes is of these bytes.
   ///
-  /// Without length and validator
-  /// nothing shows that it does, unless all is here already or still arriving.
+  /// Without length and validator nothing shows that it is, unless it is the body that is arriving.
   func canContinue(with response: ContentVersion) -> Bool {
     guard response.completeLength == nil, response.strength == .unverifiable else { return true }
-    return state.withLock {
-      $0.version.isComplete || !$0.version.segments.isEmpty || $0.version.extents.isEmpty
-    }
+    return isStreaming
   }
 
   /// The server answers ranges with the whole: there is one way only to read it.
@@ -113,15 +114,17 @@ public final class RemoteVersion: Sendable {
   ///
   /// - Throws: `cacheFailed` where the cache cannot be opened.
   public func retainHandle() throws(FileError) {
-    try loading.withLock { (loading) throws(FileError) in
-      if loading.openCount == 0 { try loadEntry(create: false) }
-      loading.openCount += 1
-      state.withLock { $0.openCount += 1 }
+    // Counted first: from then on nobody lets go of an entry that is at hand.
+    state.withLock { $0.openCount += 1 }
+    do throws(FileError) {
+      try loading.withLock { (_) throws(FileError) in try loadEntry(create: false) }
+    } catch {
+      releaseHandle()
+      throw error
     }
   }
 
   public func releaseHandle() {
-    loading.withLock { $0.openCount -= 1 }
     let released = state.withLock { guarded in
       guarded.openCount -= 1
       return guarded.takeIdleEntry()
@@ -133,29 +136,27 @@ public final class RemoteVersion: Sendable {
   ///
   /// Call under `loading`.
   private func loadEntry(create: Bool) throws(FileError) {
-    if state.withLock({ $0.entry != nil }) { return }
-    let isSuperseded = state.withLock { $0.version.isSuperseded }
-    // The entry's name belongs to the newer version now.
-    if isSuperseded { return }
+    let (isAtHand, isSuperseded, hasRecord) = state.withLock {
+      ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
+    }
+    // The entry's name belongs to the newer version when there is one. Before the first byte of a
+    // version is stored it belongs to an older one, whatever that one looks like.
+    if isAtHand || isSuperseded || !(hasRecord || create) { return }
     do throws(CacheError) {
       let key = file.cacheKey
-      var entry = try environment.cache.openEntry(key)
-      if let found = entry, content.compare(found.recoveredVersion) != .same { entry = nil }
+      var entry = hasRecord ? try environment.cache.openEntry(key) : nil
+      if let found = entry, !content.hasSameIdentity(as: found.recoveredVersion) { entry = nil }
       if entry == nil, create {
         entry = try environment.cache.createEntry(
           key, version: content, source: file.source.url.redacted)
       }
-      guard let entry else {
-        // Evicted, or never there.
-        state.withLock { $0.version.extents = ExtentSet() }
-        return
-      }
-      environment.retain(key, by: self)
+      if entry != nil { environment.retain(key, by: self) }
       state.withLock {
         $0.entry = entry
+        $0.hasRecord = entry != nil
         // The record is right, whatever was known before: the entry may have been evicted.
-        $0.version.extents = entry.recoveredExtents
-        $0.version.length = $0.version.length ?? entry.recoveredVersion.completeLength
+        $0.version.extents = entry?.recoveredExtents ?? ExtentSet()
+        $0.version.length = $0.version.length ?? entry?.recoveredVersion.completeLength
       }
     } catch {
       throw FileError(error)
@@ -198,6 +199,7 @@ public final class RemoteVersion: Sendable {
     let result = state.withLock { guarded in
       let now = ContinuousClock.now
       guarded.version.note(range, now: now)
+      guarded.forgetExtentsWithoutEntry()
       let attempt = guarded.version.attempt(range, now: now)
       if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
       return (attempt, guarded.entry?.dataDescriptor ?? -1)
@@ -211,6 +213,7 @@ public final class RemoteVersion: Sendable {
     var actions = VersionActions()
     let now = ContinuousClock.now
     let attempt = state.withLock { guarded -> (ReadAttempt, CInt) in
+      guarded.forgetExtentsWithoutEntry()
       // They may have arrived since the attempt.
       let attempt = guarded.version.attempt(range, now: now)
       if case .absent = attempt {
@@ -259,7 +262,16 @@ public final class RemoteVersion: Sendable {
   }
 
   func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
-    state.withLock { $0.version.advance(id, to: position, now: .now) }
+    state.withLock { guarded in
+      let advice = guarded.version.advance(id, to: position, now: .now)
+      // A stream that nobody reads goes on for a while only: it may have no end.
+      if guarded.openCount == 0, position > FileSettings.unreadStreamByteCount,
+        guarded.version.isWhole(id)
+      {
+        return nil
+      }
+      return advice
+    }
   }
 
   func stored(_ id: SegmentID, _ range: ByteRange) {
@@ -305,11 +317,20 @@ public final class RemoteVersion: Sendable {
 
   /// A request brought all that it was to bring.
   func finished(_ id: SegmentID) {
+    releaseRecordIfUnread()
     change {
       $0.removeSegment(id)
       $0.ignoredRangeCount = 0
       $0.plan(now: .now, into: &$1)
     }
+  }
+
+  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
+  private func releaseRecordIfUnread() {
+    let entry = state.withLock { guarded in
+      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
+    }
+    entry?.releaseRecord()
   }
 
   /// A request ended early; `error` nil when it was ended on purpose.
@@ -472,7 +493,27 @@ public final class RemoteVersion: Sendable {
 
   func endCheckpoint() { state.withLock { $0.isCheckpointing = false } }
 
+  /// What a failed fdatasync has left is unknown: everything uncommitted is given up.
+  ///
+  /// On the network thread, where nothing is stored meanwhile.
+  private func discardUncommitted() {
+    loading.withLock { _ in
+      guard state.withLock({ $0.entry != nil }) else { return }
+      let fresh = try? environment.cache.openEntry(file.cacheKey, uncommitted: .discard)
+      state.withLock { guarded in
+        if let old = guarded.entry { guarded.retired.append(old) }
+        guarded.entry = fresh
+        guarded.hasRecord = fresh != nil
+        guarded.version.extents = fresh?.recoveredExtents ?? ExtentSet()
+      }
+      if fresh == nil { environment.release(file.cacheKey) }
+    }
+  }
+
   private func checkpointFailed(_ error: CacheError) {
+    if error.code == .syncFailed {
+      environment.client.perform { [self] in discardUncommitted() }
+    }
     file.noteFailure(FileError(error), isRetried: false)
     environment.logger.error(
       "cannot commit to the cache", metadata: ["file": "\(file.source.path)", "error": "\(error)"])

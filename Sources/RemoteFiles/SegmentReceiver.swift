@@ -65,6 +65,11 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
   private func receiveWhole(
     _ content: ContentVersion, transfer: TransferID
   ) -> TransferDisposition {
+    if content.completeLength == nil, content.strength == .unverifiable, version.hasCachedBytes {
+      // Nothing shows that the bytes from before belong to this body.
+      failure = FileError(.stale, "a body without length and validator cannot be resumed")
+      return .stop
+    }
     var id = segment.id
     if !segment.isWhole {
       guard version.rangeIgnored(segment.id) else {
@@ -73,11 +78,6 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
       }
       id = version.adoptSegment(
         range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer)
-    }
-    if content.completeLength == nil, content.strength == .unverifiable, version.hasCachedBytes {
-      // Nothing shows that the bytes from before belong to this body.
-      failure = FileError(.stale, "a body without length and validator cannot be resumed")
-      return .stop
     }
     writer = SegmentWriter(
       version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)

@@ -111,7 +111,11 @@ final class SegmentWriter: @unchecked Sendable {
         guard position >= expectedEnd else {
           return version.failed(id, FileError(.unavailable, "response cut short"))
         }
-      } else if version.length == nil {
+      } else if let length = version.length {
+        guard position >= length else {
+          return version.failed(id, FileError(.unavailable, "response cut short"))
+        }
+      } else {
         version.ended(at: position)
       }
       version.finished(id)

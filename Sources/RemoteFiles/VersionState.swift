@@ -197,6 +197,9 @@ struct VersionState: Sendable {
     max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
   }
 
+  /// Whether the segment is a stream of the whole.
+  func isWhole(_ id: SegmentID) -> Bool { segments.first { $0.id == id }?.isWhole == true }
+
   mutating func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
     if let index = index(of: id) { segments[index].writer = writer }
   }
@@ -318,8 +321,10 @@ struct VersionState: Sendable {
       remember(late.map(\.range), error, now: now)
       actions.failures += late.map { ($0, error) }
     }
-    let patience = min(settings.stallTimeout, settings.readTimeout)
-    for segment in segments where now - segment.lastProgressAt >= patience {
+    for segment in segments {
+      let limit = segment.firstByteAt == nil ? FileSettings.headTimeout : settings.stallTimeout
+      let patience = min(limit, settings.readTimeout)
+      guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
       lastFailure = FileError(.timedOut, "the server stopped sending for \(patience)")
       actions.cancels.append(transfer)

@@ -87,6 +87,24 @@ import Testing
     #expect(row.pinned.compare(row.response) == row.expected)
   }
 
+  @Test("Identity wants every validator alike, and the lengths where both are known")
+  func identity() {
+    let version = Self.version("a", date: "d", length: 5)
+    #expect(version.hasSameIdentity(as: version))
+    #expect(version.hasSameIdentity(as: Self.version("a", date: "d")))
+    #expect(Self.version("a", date: "d").hasSameIdentity(as: version))
+    let others = [
+      Self.version("b", date: "d", length: 5), Self.version("W/a", date: "d", length: 5),
+      Self.version(nil, date: "d", length: 5), Self.version("a", date: "e", length: 5),
+      Self.version("a", length: 5), Self.version("a", date: "d", length: 6),
+      Self.version("a", date: "d", length: 5, coding: "gzip"),
+    ]
+    for other in others {
+      #expect(!version.hasSameIdentity(as: other), "\(other)")
+      #expect(!other.hasSameIdentity(as: version), "\(other)")
+    }
+  }
+
   @Test("Strength and description name the best validator there is")
   func strength() {
     let strong = Self.version("a", date: "d")

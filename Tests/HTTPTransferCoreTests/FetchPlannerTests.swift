@@ -5,6 +5,14 @@ import Testing
 @Suite struct FetchPlannerTests {
   private static let mebibyte: Int64 = 1 << 20
 
+  /// The segment of read-ahead on four connections for a reader who has read 8 MiB in order: an
+  /// eighth of the window, whatever that is.
+  private var segment: Int64 {
+    var table = StreamTable()
+    for read in sequentialReads(to: 8 * Self.mebibyte) { table.note(read) }
+    return table.streams.reduce(0) { $0 + $1.window } / 8
+  }
+
   private func flight(
     id: Int = 1, _ range: ByteRange, position: Int64? = nil, rate: Double? = nil
   ) -> FetchPlanner.Flight {
@@ -99,6 +107,28 @@ import Testing
     #expect(plan.starts.isEmpty == !isCut)
   }
 
+  @Test("What one demand cuts off, another that overlaps it still gets")
+  func overlappingDemands() {
+    let start = 4 * Self.mebibyte
+    let early = start..<(start + Self.mebibyte)
+    let late = (start + 524_288)..<(start + 528_384)
+    // For the first alone, the flight would be in time.
+    let flight = flight(
+      id: 7, 0..<(64 * Self.mebibyte), position: start - 3 * Self.mebibyte / 4)
+    #expect(plan(flights: [flight], demands: [early]).isEmpty)
+    let plan = plan(flights: [flight], demands: [early, late])
+    #expect(plan.cutEnds == [7: late.lowerBound])
+    #expect(plan.starts == [late.lowerBound..<early.upperBound])
+  }
+
+  @Test("A flight is not cut where no connection is left to bring what is cut off")
+  func noConnectionForCut() {
+    let demand = (32 * Self.mebibyte)..<(32 * Self.mebibyte + 4096)
+    let flights = [flight(0..<(64 * Self.mebibyte))]
+    #expect(plan(flights: flights, demands: [demand], demandConnections: 1).isEmpty)
+    #expect(plan(flights: flights, demands: [demand], demandConnections: 2).cuts.count == 1)
+  }
+
   @Test("A demand goes beyond the connections of read-ahead, but not beyond the file's limit")
   func demandLimit() {
     let flights = (0..<4).map { index in
@@ -124,8 +154,8 @@ import Testing
     let end = 8 * Self.mebibyte
     let plan = plan(present: [0..<end], reads: sequentialReads(to: end), connections: 4)
     let segments = (0..<4).map { index in
-      let start = end + Int64(index) * Self.mebibyte
-      return start..<(start + Self.mebibyte)
+      let start = end + Int64(index) * segment
+      return start..<(start + segment)
     }
     #expect(plan.starts == segments)
   }
@@ -138,7 +168,7 @@ import Testing
       return flight(id: index, start..<(start + Self.mebibyte))
     }
     let plan = plan(present: [0..<end], flights: flights, reads: sequentialReads(to: end))
-    #expect(plan.starts == [(11 * Self.mebibyte)..<(12 * Self.mebibyte)])
+    #expect(plan.starts == [(11 * Self.mebibyte)..<(11 * Self.mebibyte + segment)])
   }
 
   @Test("A flight that is about to end does not hold up the next one")
@@ -168,7 +198,7 @@ import Testing
   @Test("The last bytes of a file are no segment of their own")
   func noCrumbs() {
     let end = 8 * Self.mebibyte
-    let length = end + Self.mebibyte + 1000
+    let length = end + segment + 1000
     let plan = plan(length: length, present: [0..<end], reads: sequentialReads(to: end))
     #expect(plan.starts == [end..<length])
   }
@@ -204,11 +234,11 @@ import Testing
   @Test("Reads at the end of the longest possible file are planned like others")
   func greatestOffsets() {
     let length = Int64.max
-    let start = length - 262_144
+    let start = length - 262_143
     let reads = [start..<(start + 131_072), (start + 131_072)..<length]
     #expect(
       plan(length: length, demands: reads, reads: reads).starts.reduce(0) { $0 + $1.byteCount }
-        == 262_144)
+        == 262_143)
     let slow = flight(id: 3, (length - 4 * Self.mebibyte)..<length, rate: 1000)
     let stolen = plan(length: length, flights: [slow], reads: reads)
     #expect(stolen.cuts.count <= 1)

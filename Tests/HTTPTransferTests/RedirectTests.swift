@@ -223,6 +223,31 @@ extension TransferTests {
       #expect(other.requests.map { $0["authorization"] } == [[]])
     }
 
+    @Test("Userinfo given beside the URL is sent to the confidential origin only")
+    func separateUserInfo() async throws {
+      let other = try ScriptedServer { _ in ScriptedServer.ok("other") }
+      defer { other.stop() }
+      let outside = other.url("/x")
+      let home = try ScriptedServer { request in
+        request.target == "/a" ? ScriptedServer.redirect(to: outside) : ScriptedServer.ok("home")
+      }
+      defer { home.stop() }
+      for path in ["/a", "/b"] {
+        var request = TransferRequest(url: try RemoteURL(home.url(path)))
+        request.userInfo = "user:pw"
+        #expect(await client.record(request).outcome == "finished")
+      }
+      // Asked for directly, too, the other origin is not told.
+      var request = TransferRequest(url: try RemoteURL(outside))
+      request.userInfo = "user:pw"
+      request.confidentialOrigin = "http://127.0.0.1:\(home.port)"
+      #expect(await client.record(request).outcome == "finished")
+      #expect(
+        home.requests.map { $0["authorization"] }
+          == [["Basic dXNlcjpwdw=="], ["Basic dXNlcjpwdw=="]])
+      #expect(other.requests.map { $0["authorization"] } == [[], []])
+    }
+
     @Test("Userinfo that a server puts into a location is not sent to anybody")
     func foreignUserInfo() async throws {
       let other = try ScriptedServer { _ in ScriptedServer.ok("other") }

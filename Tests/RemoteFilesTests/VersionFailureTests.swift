@@ -208,7 +208,7 @@ import Testing
     #expect(actions.failures.first?.error.reason.contains("last failure: test") == true)
   }
 
-  @Test("A request that brings nothing for long is given up, one that does is not")
+  @Test("A request that brings nothing more for long is given up, one that does is not")
   func stalls() throws {
     let ids = try transferIDs(2)
     var state = state()
@@ -217,13 +217,32 @@ import Testing
     state.setTransfer(ids[0], of: silent.id)
     state.setTransfer(ids[1], of: busy.id)
     let settings = FileSettings(stallTimeout: .seconds(15))
-    _ = state.advance(busy.id, to: Self.mebibyte + 1, now: start + .seconds(10))
+    _ = state.advance(silent.id, to: 1, now: start)
+    _ = state.advance(busy.id, to: Self.mebibyte + 1, now: start)
+    _ = state.advance(busy.id, to: Self.mebibyte + 2, now: start + .seconds(10))
     var actions = VersionActions()
     state.expire(now: start + .seconds(14.9), settings: settings, into: &actions)
     #expect(actions.cancels.isEmpty)
     state.expire(now: start + .seconds(15), settings: settings, into: &actions)
     #expect(actions.cancels == [ids[0]])
     #expect(state.lastFailure?.code == .timedOut)
+  }
+
+  @Test(
+    "A response has longer to begin, but not longer than a read waits",
+    arguments: [(60, 30), (5, 5)])
+  func slowHead(readTimeout: Int, limit: Int) throws {
+    let ids = try transferIDs(1)
+    var state = state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    state.setTransfer(ids[0], of: segment.id)
+    let settings = FileSettings(readTimeout: .seconds(readTimeout), stallTimeout: .seconds(15))
+    let due = start + .seconds(limit)
+    var actions = VersionActions()
+    state.expire(now: due - .milliseconds(1), settings: settings, into: &actions)
+    #expect(actions.cancels.isEmpty)
+    state.expire(now: due, settings: settings, into: &actions)
+    #expect(actions.cancels == ids)
   }
 
   // MARK: Another version

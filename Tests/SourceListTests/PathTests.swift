@@ -82,11 +82,11 @@ import Testing
     ("out=.metrics", "the name '.metrics' is reserved"),
     ("dir=.control", "the name '.control' is reserved"),
   ])
-  func anUnsafeNameIsRefusedWithTheLineOfItsURL(option: String, message: String) {
+  func anUnsafeNameIsRefusedWithTheLineThatGivesIt(option: String, message: String) {
     #expect {
       try parse("# first\nhttp://h/a\n \(option)\n")
     } throws: { error in
-      "\(error)".hasPrefix("urls.txt:2: \(message)") && !"\(error)".contains("\n")
+      "\(error)".hasPrefix("urls.txt:3: \(message)") && !"\(error)".contains("\n")
     }
   }
 

@@ -78,28 +78,39 @@ final class RecordingReceiver: TransferReceiver {
   }
 
   func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
-    let (waiter, record) = state.withLock { state in
+    state.withLock { state in
       state.record.completions.append(completion)
       state.record.metrics = metrics
-      let waiter = state.waiter
-      state.waiter = nil
-      return (waiter, state.record)
     }
+    let (waiter, record) = takeWaiter()
     waiter?.resume(returning: record)
   }
 
   /// What has been told so far.
   var record: Record { state.withLock { $0.record } }
 
-  /// The record at the transfer's end; to be awaited once.
+  /// The record at the transfer's end, or as it is when the test's time is up; to be awaited once.
   func finished() async -> Record {
-    await withCheckedContinuation { continuation in
-      let ended = state.withLock { state -> Record? in
-        if !state.record.completions.isEmpty { return state.record }
-        state.waiter = continuation
-        return nil
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let ended = state.withLock { state -> Record? in
+          if !state.record.completions.isEmpty || Task.isCancelled { return state.record }
+          state.waiter = continuation
+          return nil
+        }
+        if let ended { continuation.resume(returning: ended) }
       }
-      if let ended { continuation.resume(returning: ended) }
+    } onCancel: {
+      let (waiter, record) = takeWaiter()
+      waiter?.resume(returning: record)
+    }
+  }
+
+  private func takeWaiter() -> (CheckedContinuation<Record, Never>?, Record) {
+    state.withLock { state in
+      let waiter = state.waiter
+      state.waiter = nil
+      return (waiter, state.record)
     }
   }
 }
