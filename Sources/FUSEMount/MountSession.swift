@@ -143,7 +143,9 @@ extension FileSystem {
   ///
   /// Not before the first open: when it takes the reply to INIT, the kernel sets what it had offered.
   func raiseReadAheadOnce() {
-    guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0, let mount = MountTable.current()?.mount(at: mountpoint) else { return }
+    guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
+      let mount = MountTable.current()?.mount(at: mountpoint)
+    else { return }
     let descriptor = Glibc.open(
       "/sys/class/bdi/\(mount.device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -50,7 +50,9 @@ public struct ParallelismController: Sendable {
   ///   - idle: seconds that the network thread has waited for its sockets so far.
   ///   - isWaited: whether a reader waits for bytes; nobody needs more speed otherwise.
   ///   - now: seconds of a monotonic clock.
-  public mutating func note(byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: Double) {
+  public mutating func note(
+    byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: Double
+  ) {
     epochByteCount += byteCount
     guard let start = epochStart else {
       epochStart = now

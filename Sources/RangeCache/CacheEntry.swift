@@ -86,8 +86,9 @@ public final class CacheEntry: Sendable {
   /// Valid while the object lives; closed by its `deinit`.
   public var dataDescriptor: CInt { data.rawValue }
 
-  /// The bytes stored that no commit covers yet: what a power loss would put at risk. None, once
-  /// nothing is recorded any more.
+  /// The bytes stored that no commit covers yet: what a power loss would put at risk.
+  ///
+  /// None, once nothing is recorded any more.
   public var uncommittedByteCount: Int64 {
     if recording.isEnded { return 0 }
     return state.withLock { $0.storedByteCount - $0.committedByteCount }

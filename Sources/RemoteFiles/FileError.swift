@@ -71,7 +71,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
 
   init(_ error: CacheError) {
     self.init(
-      error.errno == ENOSPC || error.errno == EDQUOT ? .cacheFull : .cacheFailed, "\(error)")
+      error.code == .noSpace ? .cacheFull : .cacheFailed, "\(error)")
   }
 
   /// What an application sees when an operation on the name (lookup, open) fails.

@@ -224,6 +224,11 @@ public final class RemoteFile: Sendable {
     return version
   }
 
+  /// A response that described `version` has come to its end: until now that was the server's word.
+  func responseEnded(of version: RemoteVersion) {
+    state.withLock { if $0.current === version, !$0.isDoubted { $0.confirmedAt = .now } }
+  }
+
   /// The server has confirmed `version`.
   func confirm(_ version: RemoteVersion) { _ = adopt(version.content) }
 
@@ -257,7 +262,9 @@ public final class RemoteFile: Sendable {
     let waiters = state.withLock { state -> [Waiter] in
       guard let contact = state.contact, contact.id == id else { return [] }
       state.contact = nil
-      if case .failure(let error) = result {
+      switch result {
+      case .success(let version): if state.current === version { state.confirmedAt = now }
+      case .failure(let error):
         state.recentFailure = (error, now + FileSettings.failureMemory)
       }
       return contact.waiters

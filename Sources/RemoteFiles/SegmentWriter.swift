@@ -118,6 +118,7 @@ final class SegmentWriter: @unchecked Sendable {
       } else {
         version.ended(at: position)
       }
+      version.file.responseEnded(of: version)
       version.finished(id)
     case .stopped, .cancelled:
       version.failed(id, nil)

@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+/// What a server leaves out must not be made up, and what it makes up must not be believed.
+extension RealMounts {
+  @Suite struct UnknownLengths {
+    @Test func `a body without length and validator is never joined to an older one`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 4 << 20
+      let url = origin.url(
+        "u.bin", length: length, seed: 71, query: "chunked=1&validators=none&rate=4000000")
+      let first = try sandbox.mount(urls: [url])
+      // The mount dies in the middle of the stream, with a part of it in the cache.
+      try output(of: ["head", "-c", "1000000", first.path("u.bin")])
+      try first.crash()
+      try origin.control("/data/u.bin", ["version": "2", "rate": "100000000"])
+      let second = try sandbox.mount(urls: [url])
+      var answers = 0
+      for _ in 0..<4 {
+        let result = try run(["sha256sum", second.path("u.bin")], within: .seconds(30))
+        guard result.ending == .exited(0) else { continue }
+        answers += 1
+        let digest = Digest.ofContent(seed: 71, version: 2, byteCount: length)
+        #expect(result.output.prefix(64) == digest)
+      }
+      #expect(answers > 0)
+    }
+
+    @Test func `a complete body without length and validator is fetched anew when it changes`()
+      throws
+    {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url(
+        "u.bin", length: 100_000, seed: 72, query: "chunked=1&validators=none")
+      let mount = try sandbox.mount(urls: [url])
+      #expect(
+        try mount.sha256("u.bin") == Digest.ofContent(seed: 72, version: 1, byteCount: 100_000))
+      try origin.control("/data/u.bin", ["version": "2"])
+      pause(for: .milliseconds(1500))
+      #expect(
+        try mount.sha256("u.bin") == Digest.ofContent(seed: 72, version: 2, byteCount: 100_000))
+    }
+
+    @Test func `a file looked at while its length is unknown is read to its end`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 3 << 20
+      let url = origin.url("u.bin", length: length, seed: 73, query: "chunked=1&rate=2000000")
+      let mount = try sandbox.mount(urls: [url])
+      let early = try output(of: ["stat", "--format=%s", mount.path("u.bin")])
+      #expect(try #require(Int64(early.dropLast())) > 0)
+      #expect(try mount.waitForStatus(of: "u.bin") { $0.state == "complete" })
+      #expect(try mount.sha256("u.bin") == Digest.ofContent(seed: 73, byteCount: length))
+      let late = try output(of: ["stat", "--format=%s", mount.path("u.bin")])
+      #expect(late == "\(length)\n")
+    }
+
+    @Test(arguments: [Int64.max, 1 << 61])
+    func `a length that no file has is refused, and the mount lives on`(length: Int64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [
+          origin.url("huge.bin", length: length, seed: 74),
+          origin.url("good.bin", length: 5000, seed: 75),
+        ], options: ["--read-timeout", "2"])
+      let result = try run(["stat", mount.path("huge.bin")], within: .seconds(15))
+      #expect(result.ending == .exited(1))
+      #expect(try mount.sha256("good.bin") == Digest.ofContent(seed: 75, byteCount: 5000))
+    }
+  }
+}
