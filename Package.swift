@@ -89,27 +89,32 @@ let package = Package(
       name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
       linkerSettings: staticRuntime),
 
+    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
     .testTarget(
-      name: "HTTPTransferCoreTests", dependencies: ["HTTPTransferCore", httpTypes],
+      name: "HTTPTransferCoreTests", dependencies: ["SeededRandom", "HTTPTransferCore", httpTypes],
       swiftSettings: strict),
     .testTarget(
-      name: "SourceListTests", dependencies: ["SourceList", "HTTPTransferCore", "CZlib"],
+      name: "SourceListTests",
+      dependencies: ["SeededRandom", "SourceList", "HTTPTransferCore", "CZlib"],
       swiftSettings: strict),
     .testTarget(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
-      name: "RangeCacheTests", dependencies: ["RangeCache", "HTTPTransferCore"],
+      name: "RangeCacheTests", dependencies: ["SeededRandom", "RangeCache", "HTTPTransferCore"],
       swiftSettings: strict),
     .testTarget(
       name: "HTTPTransferTests",
-      dependencies: ["HTTPTransfer", "HTTPTransferCore", httpTypes],
+      dependencies: ["SeededRandom", "HTTPTransfer", "HTTPTransferCore", httpTypes],
       swiftSettings: strict),
     .testTarget(
       name: "RemoteFilesTests",
-      dependencies: ["RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache", httpTypes],
+      dependencies: [
+        "SeededRandom", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache", httpTypes,
+      ],
       swiftSettings: strict),
     .testTarget(
-      name: "MountTests", dependencies: ["CCrypto", "OriginContent"], swiftSettings: strict),
+      name: "MountTests", dependencies: ["SeededRandom", "CCrypto", "OriginContent"],
+      swiftSettings: strict),
   ]
 )

@@ -4,11 +4,10 @@ import MountStatus
 
 /// The mounts that this process sees now.
 func currentMountTable() throws(CommandFailure) -> MountTable {
-  do {
-    return MountTable(mountinfo: try contents(ofFile: "/proc/self/mountinfo"))
-  } catch {
-    throw CommandFailure("cannot read /proc/self/mountinfo", error)
+  guard let table = MountTable.current() else {
+    throw CommandFailure("cannot read /proc/self/mountinfo", .last)
   }
+  return table
 }
 
 /// The httpfs mount at `path`, which may be relative or lead through symbolic links.

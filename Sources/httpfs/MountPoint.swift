@@ -13,7 +13,9 @@ enum MountPoint {
         "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container "
           + "the device")
     }
-    if lostDaemon(at: path) { try clear(path) }
+    if lostDaemon(at: path) {
+      try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
+    }
     guard let resolved = realpath(path, nil) else {
       guard errno == ENOENT else { throw CommandFailure("cannot use mount point '\(path)'", .last) }
       throw CommandFailure("mount point '\(path)' does not exist; create it with mkdir")
@@ -41,24 +43,5 @@ enum MountPoint {
   private static func lostDaemon(at path: String) -> Bool {
     var attributes = stat()
     return stat(path, &attributes) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
-  }
-
-  private static func clear(_ path: String) throws(CommandFailure) {
-    let mount = try httpfsMount(at: path)
-    if geteuid() == 0 {
-      guard umount2(mount.mountpoint, Int32(MNT_DETACH)) == 0 else {
-        throw CommandFailure("cannot unmount what a dead daemon left at '\(path)'", .last)
-      }
-      return
-    }
-    let result: ChildProcessResult
-    do throws(SystemError) {
-      result = try runChildProcess("fusermount3", ["-u", "-z", mount.mountpoint])
-    } catch {
-      throw CommandFailure("cannot run fusermount3", error)
-    }
-    guard result.exitCode == 0 else {
-      throw CommandFailure("fusermount3: \(result.errorOutput.split(separator: "\n").first ?? "")")
-    }
   }
 }

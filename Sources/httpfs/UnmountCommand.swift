@@ -17,56 +17,7 @@ struct UnmountCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       let mount = try httpfsMount(at: mountpoint)
-      if geteuid() == 0 {
-        try unmountDirectly(mount)
-      } else {
-        try unmountThroughHelper(mount)
-      }
-      try waitUntilGone(mount)
+      try Unmounting(mount: mount, lazy: lazy).perform()
     }
-  }
-
-  /// umount2(2), which only root may call.
-  private func unmountDirectly(_ mount: MountTable.Entry) throws(CommandFailure) {
-    // The path was resolved before: a link that has taken its place since is not followed.
-    let flags = Int32(UMOUNT_NOFOLLOW) | (lazy ? Int32(MNT_DETACH) : 0)
-    guard umount2(mount.mountpoint, flags) != 0 else { return }
-    let error = SystemError.last
-    throw error.code == EBUSY
-      ? busy(mount) : CommandFailure("cannot unmount '\(mount.mountpoint)'", error)
-  }
-
-  /// fusermount3, which is setuid root and unmounts what its caller has mounted.
-  private func unmountThroughHelper(_ mount: MountTable.Entry) throws(CommandFailure) {
-    let program = "fusermount3"
-    let result: ChildProcessResult
-    do {
-      result = try runChildProcess(
-        program, ["-u"] + (lazy ? ["-z"] : []) + ["--", mount.mountpoint])
-    } catch {
-      throw CommandFailure("cannot run \(program); install the package fuse3", error)
-    }
-    guard result.exitCode != 0 else { return }
-    if result.errorOutput.contains("busy") { throw busy(mount) }
-    let reason = result.errorOutput.split(separator: "\n").first ?? "\(program) failed"
-    throw CommandFailure(
-      "cannot unmount '\(mount.mountpoint)': \(escapingControls(String(reason)))")
-  }
-
-  private func busy(_ mount: MountTable.Entry) -> CommandFailure {
-    CommandFailure(
-      "'\(mount.mountpoint)' is busy: a process has a file open or works in it;"
-        + " close it, or use --lazy")
-  }
-
-  /// Waits until the kernel no longer lists the mount: at once, as a rule.
-  private func waitUntilGone(_ mount: MountTable.Entry) throws(CommandFailure) {
-    let intervalMicroseconds: UInt32 = 10_000
-    let attempts = 500
-    for _ in 0..<attempts {
-      if try !currentMountTable().entries.contains(mount) { return }
-      usleep(intervalMicroseconds)
-    }
-    throw CommandFailure("'\(mount.mountpoint)' is still mounted after 5 s")
   }
 }

@@ -1,4 +1,5 @@
 import HTTPTransferCore
+import SeededRandom
 import Testing
 
 @Suite struct ContentRangeTests {

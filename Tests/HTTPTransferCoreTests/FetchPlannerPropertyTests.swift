@@ -1,4 +1,5 @@
 import HTTPTransferCore
+import SeededRandom
 import Testing
 
 /// What must hold of every plan, whatever the situation.

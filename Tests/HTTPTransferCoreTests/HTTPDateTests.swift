@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTransferCore
+import SeededRandom
 import Testing
 
 @Suite struct HTTPDateTests {

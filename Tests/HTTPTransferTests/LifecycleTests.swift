@@ -1,6 +1,7 @@
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
+import SeededRandom
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import HTTPTransfer
 import HTTPTransferCore
+import SeededRandom
 import Testing
 
 @testable import RemoteFiles

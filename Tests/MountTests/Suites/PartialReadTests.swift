@@ -1,3 +1,4 @@
+import SeededRandom
 import Testing
 
 /// Issue point 3: a part of a file costs about that part.
