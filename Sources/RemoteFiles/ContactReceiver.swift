@@ -94,7 +94,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     _ content: ContentVersion, from url: RemoteURL, transfer: TransferID
   ) -> TransferDisposition {
     let version = file.adopt(content)
-    if asked != nil { version.markSequential() }
+    // One such answer proves nothing where ranges have worked.
+    if asked != nil, !version.hasCachedBytes { version.markSequential() }
     guard !version.isComplete, !version.isStreaming else { return stop(version, from: url) }
     if let length = content.completeLength, length > FileSettings.smallFileByteCount {
       // Nobody has asked for its bytes yet.

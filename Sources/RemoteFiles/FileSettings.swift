@@ -45,6 +45,9 @@ public struct FileSettings: Sendable {
   /// length, where only the end tells it, is worth that much.
   static let unreadStreamByteCount: Int64 = 64 << 20
 
+  /// How long such a stream goes on in any case: a look-up that it answers may lead to an open.
+  static let unreadStreamPatience = Duration.seconds(3)
+
   /// How long a response may take to begin.
   static let headTimeout = Duration.seconds(30)
 

@@ -18,6 +18,11 @@ public final class RemoteFile: Sendable {
   public let environment: FileEnvironment
   public let cacheKey: CacheKey
 
+  /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
+  /// they share its name.
+  ///
+  /// Not on the path of a read.
+  let loading = Mutex(())
   /// Whether the cache has been asked, which is I/O: before `state`, and not on the path of a read.
   private let looking = Mutex(false)
   private let state = Mutex(State())
@@ -95,7 +100,10 @@ public final class RemoteFile: Sendable {
     _ version: RemoteVersion, _ answer: @escaping @Sendable (FileError?) -> Void
   ) {
     let now = ContinuousClock.now
-    let interval = environment.settings.revalidationInterval
+    // What nothing can confirm is believed for as long as an open takes after the answer.
+    let interval = max(
+      environment.settings.revalidationInterval,
+      version.isUnidentified ? FileSettings.failureMemory : .zero)
     let known = state.withLock { state -> FileError?? in
       guard state.current === version else {
         return .some(FileError(.stale, "the remote file has changed"))
@@ -133,19 +141,21 @@ public final class RemoteFile: Sendable {
   private func loadFromCacheOnce() {
     // Whoever comes second waits for the first: the answer is there, not on the network.
     looking.withLock { hasLooked in
-      if !hasLooked { loadFromCache() }
-      hasLooked = true
+      if !hasLooked { hasLooked = loadFromCache() }
     }
   }
 
-  private func loadFromCache() {
+  /// - Returns: whether the cache could be asked.
+  private func loadFromCache() -> Bool {
     do throws(CacheError) {
-      guard let entry = try environment.cache.openEntry(cacheKey) else { return }
+      guard let entry = try environment.cache.openEntry(cacheKey) else { return true }
       let version = RemoteVersion(file: self, content: entry.recoveredVersion, record: entry)
       state.withLock { if $0.current == nil { $0.current = version } }
+      return true
     } catch {
       environment.logger.warning(
         "cannot open the cache entry", metadata: ["file": "\(source.path)", "error": "\(error)"])
+      return false
     }
   }
 
@@ -202,7 +212,12 @@ public final class RemoteFile: Sendable {
   ///
   /// - Returns: the version that it described: the current one, if it is still that.
   func adopt(_ content: ContentVersion) -> RemoteVersion {
-    let candidate = RemoteVersion(file: self, content: content)
+    // A first version may be the one of a record that could not be read before; its identity decides
+    // when it is opened, where it has one.
+    let isFirst = state.withLock { $0.current == nil }
+    let isIdentified = content.strength != .unverifiable || content.completeLength != nil
+    let candidate = RemoteVersion(
+      file: self, content: content, mayHaveRecord: isFirst && isIdentified)
     let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
       state.confirmedAt = .now
       state.isDoubted = false
@@ -245,7 +260,7 @@ public final class RemoteFile: Sendable {
   /// - Returns: whether there still is one.
   func expireContact(now: ContinuousClock.Instant) -> Bool {
     guard let contact = state.withLock({ $0.contact }) else { return false }
-    if let provisional = contact.provisional, provisional.at <= now {
+    if let provisional = contact.provisional, min(provisional.at, contact.deadline) <= now {
       endContact(contact.id, .success(provisional.version))
     } else if contact.deadline <= now {
       environment.noteSilence(of: source.url.origin)

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
-/// Lock order: `loading` → `state`; `state` is held for decisions only, never over I/O, a reply or
+/// Lock order: the file's `loading` → `state`; `state` is held for decisions only, never over I/O, a reply or
 /// a call into another object. What a decision asks for is done by `perform`, after the release.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
@@ -16,8 +16,6 @@ public final class RemoteVersion: Sendable {
   /// later, see ``length``.
   public let content: ContentVersion
 
-  /// Guards the opening of the cache entry, which is I/O; not on the path of a read.
-  private let loading = Mutex(())
   private let state: Mutex<Guarded>
   private var environment: FileEnvironment { file.environment }
 
@@ -31,6 +29,8 @@ public final class RemoteVersion: Sendable {
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
     var openCount = 0
+    /// Since when no handle has been open.
+    var unreadSince = ContinuousClock.now
     var isCheckpointing = false
     var lastCheckpoint = ContinuousClock.now
     var fetchedByteCount: Int64
@@ -42,18 +42,20 @@ public final class RemoteVersion: Sendable {
 
     /// Hands the entry out to be closed, if nobody needs it any more.
     mutating func takeIdleEntry() -> CacheEntry? {
-      guard openCount == 0, version.segments.isEmpty, !isCheckpointing, let idle = entry,
-        idle.uncommittedByteCount == 0
-      else { return nil }
-      entry = nil
+      guard openCount == 0, version.segments.isEmpty, !isCheckpointing else { return nil }
       retired = []
+      guard let idle = entry, idle.uncommittedByteCount == 0 else { return nil }
+      entry = nil
       return idle
     }
   }
 
   /// A version that the server has just described, of which the cache holds nothing; or, where there
   /// is a `record`, the one that it describes.
-  init(file: RemoteFile, content: ContentVersion, record: CacheEntry? = nil) {
+  init(
+    file: RemoteFile, content: ContentVersion, record: CacheEntry? = nil,
+    mayHaveRecord: Bool = false
+  ) {
     self.file = file
     self.content = content
     id = file.environment.nextVersionID()
@@ -62,7 +64,8 @@ public final class RemoteVersion: Sendable {
         version: VersionState(
           length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
           connections: file.environment.settings.connections),
-        hasRecord: record != nil, fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
+        hasRecord: record != nil || mayHaveRecord,
+        fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
   }
 
   // MARK: Facts
@@ -95,6 +98,11 @@ public final class RemoteVersion: Sendable {
   /// The server answers ranges with the whole: there is one way only to read it.
   func markSequential() { state.withLock { $0.version.isSequential = true } }
 
+  /// Whether neither length nor validator tells this version from another.
+  var isUnidentified: Bool {
+    content.completeLength == nil && content.strength == .unverifiable
+  }
+
   /// Whether every byte is in the cache.
   public var isComplete: Bool { state.withLock { $0.version.isComplete } }
 
@@ -117,7 +125,7 @@ public final class RemoteVersion: Sendable {
     // Counted first: from then on nobody lets go of an entry that is at hand.
     state.withLock { $0.openCount += 1 }
     do throws(FileError) {
-      try loading.withLock { (_) throws(FileError) in try loadEntry(create: false) }
+      try file.loading.withLock { (_) throws(FileError) in try loadEntry(create: false) }
     } catch {
       releaseHandle()
       throw error
@@ -125,16 +133,23 @@ public final class RemoteVersion: Sendable {
   }
 
   public func releaseHandle() {
+    var actions = VersionActions()
     let released = state.withLock { guarded in
       guarded.openCount -= 1
+      if guarded.openCount == 0 {
+        guarded.unreadSince = .now
+        // Reads that were interrupted: nobody waits for their bytes any more.
+        guarded.version.dropParked(into: &actions)
+      }
       return guarded.takeIdleEntry()
     }
     drop(released)
+    perform(actions)
   }
 
   /// Opens or creates the entry if it is not at hand.
   ///
-  /// Call under `loading`.
+  /// Call under the file's `loading`.
   private func loadEntry(create: Bool) throws(FileError) {
     let (isAtHand, isSuperseded, hasRecord) = state.withLock {
       ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
@@ -150,14 +165,20 @@ public final class RemoteVersion: Sendable {
         entry = try environment.cache.createEntry(
           key, version: content, source: file.source.url.redacted)
       }
-      if entry != nil { environment.retain(key, by: self) }
-      state.withLock {
-        $0.entry = entry
-        $0.hasRecord = entry != nil
+      let found = entry
+      let isTaken = state.withLock { guarded in
+        guard !guarded.version.isSuperseded else { return false }
+        guarded.entry = found
+        guarded.hasRecord = found != nil
         // The record is right, whatever was known before: the entry may have been evicted.
-        $0.version.extents = entry?.recoveredExtents ?? ExtentSet()
-        $0.version.length = $0.version.length ?? entry?.recoveredVersion.completeLength
+        guarded.version.extents = found?.recoveredExtents ?? ExtentSet()
+        guarded.version.length = guarded.version.length ?? found?.recoveredVersion.completeLength
+        return found != nil
       }
+      guard isTaken else { return }
+      environment.retain(key, by: self)
+      // What a crash has left uncommitted is committed in the course of things.
+      if (found?.uncommittedByteCount ?? 0) > 0 { environment.watch(self) }
     } catch {
       throw FileError(error)
     }
@@ -166,7 +187,7 @@ public final class RemoteVersion: Sendable {
   /// The entry to write to; created with the first bytes of a version.
   func writableEntry() throws(FileError) -> CacheEntry {
     if let entry = state.withLock({ $0.entry }) { return entry }
-    try loading.withLock { (_) throws(FileError) in try loadEntry(create: true) }
+    try file.loading.withLock { (_) throws(FileError) in try loadEntry(create: true) }
     guard let entry = state.withLock({ $0.entry }) else {
       throw FileError(.stale, "the remote file has changed")
     }
@@ -265,8 +286,9 @@ public final class RemoteVersion: Sendable {
     state.withLock { guarded in
       let advice = guarded.version.advance(id, to: position, now: .now)
       // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, position > FileSettings.unreadStreamByteCount,
-        guarded.version.isWhole(id)
+      if guarded.openCount == 0, guarded.version.parked.isEmpty,
+        position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
+        ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
       {
         return nil
       }
@@ -467,7 +489,7 @@ public final class RemoteVersion: Sendable {
     do throws(CacheError) {
       return try ticket.entry.syncData()
     } catch {
-      checkpointFailed(error)
+      checkpointFailed(error, of: ticket.entry)
       return nil
     }
   }
@@ -477,7 +499,7 @@ public final class RemoteVersion: Sendable {
     do throws(CacheError) {
       try ticket.entry.appendCommit(checkpoint, fetchedByteCount: ticket.fetchedByteCount)
     } catch {
-      checkpointFailed(error)
+      checkpointFailed(error, of: ticket.entry)
     }
   }
 
@@ -486,33 +508,46 @@ public final class RemoteVersion: Sendable {
     do throws(CacheError) {
       try ticket.entry.syncRecord()
     } catch {
-      checkpointFailed(error)
+      checkpointFailed(error, of: ticket.entry)
     }
     endCheckpoint()
   }
 
   func endCheckpoint() { state.withLock { $0.isCheckpointing = false } }
 
-  /// What a failed fdatasync has left is unknown: everything uncommitted is given up.
+  /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
   ///
   /// On the network thread, where nothing is stored meanwhile.
-  private func discardUncommitted() {
-    loading.withLock { _ in
-      guard state.withLock({ $0.entry != nil }) else { return }
-      let fresh = try? environment.cache.openEntry(file.cacheKey, uncommitted: .discard)
+  private func discardUncommitted(of failed: CacheEntry) {
+    file.loading.withLock { _ in
+      let isCurrent = state.withLock { guarded in
+        guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
+        // Like a handle, so that nobody lets go of the entry meanwhile.
+        guarded.openCount += 1
+        return true
+      }
+      guard isCurrent else { return }
+      var fresh: CacheEntry?
+      var isReadable = true
+      do throws(CacheError) {
+        fresh = try environment.cache.openEntry(file.cacheKey, uncommitted: .discard)
+      } catch {
+        isReadable = false
+      }
       state.withLock { guarded in
-        if let old = guarded.entry { guarded.retired.append(old) }
+        guarded.openCount -= 1
+        guarded.retired.append(failed)
         guarded.entry = fresh
-        guarded.hasRecord = fresh != nil
+        guarded.hasRecord = fresh != nil || !isReadable
         guarded.version.extents = fresh?.recoveredExtents ?? ExtentSet()
       }
       if fresh == nil { environment.release(file.cacheKey) }
     }
   }
 
-  private func checkpointFailed(_ error: CacheError) {
+  private func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
     if error.code == .syncFailed {
-      environment.client.perform { [self] in discardUncommitted() }
+      environment.client.perform { [self] in discardUncommitted(of: entry) }
     }
     file.noteFailure(FileError(error), isRetried: false)
     environment.logger.error(

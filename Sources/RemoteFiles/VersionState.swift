@@ -137,7 +137,7 @@ struct VersionState: Sendable {
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
     guard !isComplete, !isSuperseded, permanentFailure == nil else { return }
     if let retryAt, now < retryAt { return }
-    if isSequential {
+    if isSequential || length == nil {
       planSequential(now: now, into: &actions)
       return
     }
@@ -298,6 +298,12 @@ struct VersionState: Sendable {
     let reads = parked.removeAll { _ in true }
     remember(reads.map(\.range), error, now: now)
     actions.failures += reads.map { ($0, error) }
+  }
+
+  /// Takes out every read that waits: those who asked have gone.
+  mutating func dropParked(into actions: inout VersionActions) {
+    let error = FileError(.unmounted, "the file was closed")
+    actions.failures += parked.removeAll { _ in true }.map { ($0, error) }
   }
 
   /// Another version has taken this one's place: what is present stays readable by its handles.

@@ -57,6 +57,57 @@ extension RealMounts {
       #expect(late == "\(length)\n")
     }
 
+    @Test func `a long, fast body without length and validator is read to its end`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 160 << 20
+      let mount = try sandbox.mount(
+        urls: [origin.url("u.bin", length: length, seed: 76, query: "chunked=1&validators=none")])
+      #expect(try mount.sha256("u.bin") == Digest.ofContent(seed: 76, byteCount: length))
+    }
+
+    @Test func `a body without length goes on where an earlier mount left off`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 4 << 20
+      let url = origin.url("u.bin", length: length, seed: 77, query: "chunked=1&rate=1000000")
+      let first = try sandbox.mount(urls: [url])
+      try output(of: ["head", "-c", "100000", first.path("u.bin")])
+      try first.crash()
+      try origin.control("/data/u.bin", ["rate": "100000000"])
+      let second = try sandbox.mount(urls: [url])
+      #expect(try second.status(of: "u.bin").state == "unknown")
+      #expect(try second.sha256("u.bin") == Digest.ofContent(seed: 77, byteCount: length))
+    }
+
+    @Test func `what nothing can confirm opens even if every open is to be confirmed`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("u.bin", length: 9000, seed: 78, query: "chunked=1&validators=none")],
+        options: ["--revalidate", "0"])
+      for _ in 0..<3 {
+        #expect(try mount.sha256("u.bin") == Digest.ofContent(seed: 78, byteCount: 9000))
+      }
+    }
+
+    @Test func `a killed reader of a stream leaves no requests behind`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [
+          origin.url("u.bin", length: 1 << 30, seed: 79, query: "chunked=1&rate=30000000")
+        ])
+      let reader = try ChildProcess(["cat", mount.path("u.bin")])
+      #expect(try mount.waitForStatus(of: "u.bin") { $0.cachedByteCount > 80 << 20 })
+      reader.signal(SIGKILL)
+      _ = reader.wait(within: .seconds(10))
+      let before = try origin.requests().count
+      pause(for: .milliseconds(4500))
+      #expect(try origin.requests().count <= before + 1)
+      #expect(try mount.waitForStatus(of: "u.bin") { $0.connections == 0 })
+    }
+
     @Test(arguments: [Int64.max, 1 << 61])
     func `a length that no file has is refused, and the mount lives on`(length: Int64) throws {
       let sandbox = try Sandbox()
