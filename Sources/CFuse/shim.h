@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <errno.h>
-#include <sys/socket.h>
 
 // Function-like macros and versioned names, which Swift cannot import.
 
@@ -27,28 +26,4 @@ static inline int httpfs_reply_file_range(
   vector.buf[0].fd = descriptor;
   vector.buf[0].pos = offset;
   return fuse_reply_data(request, &vector, FUSE_BUF_SPLICE_MOVE);
-}
-
-/// Receives one descriptor that the peer sends over a Unix socket (SCM_RIGHTS); the macros that walk
-/// a control message cannot be imported. Returns the descriptor, close-on-exec, or -1.
-static inline int httpfs_receive_descriptor(int socket) {
-  char byte;
-  struct iovec part = {&byte, 1};
-  union {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-  } control;
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1,
-      .msg_control = &control, .msg_controllen = sizeof control};
-  ssize_t count;
-  do {
-    count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
-  struct cmsghdr *header = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-  if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-    return -1;
-  int descriptor;
-  memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return descriptor;
 }

@@ -41,8 +41,6 @@ public final class MountSession: Sendable {
 
   private let fileSystem: FileSystem
   private let session: SessionPointer
-  /// Whether libfuse was handed a mounted device, which it then does not unmount.
-  private let isMountedByHelper: Bool
   private let loopThread = Mutex<pthread_t?>(nil)
   private let hasEnded = Atomic<Bool>(false)
 
@@ -59,21 +57,11 @@ public final class MountSession: Sendable {
       let pointer = Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)
     else { throw MountError("libfuse refuses the mount options '\(mountOptions)'") }
     let isRoot = geteuid() == 0
-    // Where only root may open the device, fusermount3 opens it for us.
-    isMountedByHelper = !isRoot && access("/dev/fuse", R_OK | W_OK) != 0
-    do throws(MountError) {
-      var target = fileSystem.mountpoint
-      if isMountedByHelper {
-        target = "/dev/fd/\(try FusermountHelper.mount(target, options: mountOptions))"
-      }
-      guard fuse_session_mount(pointer, target) == 0 else {
-        throw MountError(
-          "cannot mount at '\(fileSystem.mountpoint)': libfuse says why above; "
-            + "'httpfs doctor' checks the usual causes")
-      }
-    } catch {
+    guard fuse_session_mount(pointer, fileSystem.mountpoint) == 0 else {
       fuse_session_destroy(pointer)
-      throw error
+      throw MountError(
+        "cannot mount at '\(fileSystem.mountpoint)': libfuse says why above; "
+          + "'httpfs doctor' checks the usual causes")
     }
     // Backing files need CAP_SYS_ADMIN; an ordinary user's daemon splices.
     let offers = isRoot && httpfs_passthrough_install(pointer) == 0
@@ -124,7 +112,6 @@ public final class MountSession: Sendable {
   private func takeDown() {
     fileSystem.abandon()
     fuse_session_unmount(session.pointer)
-    if isMountedByHelper { FusermountHelper.unmount(fileSystem.mountpoint) }
     let client = fileSystem.environment.client
     client.cancelAll()
     // Bounded: transfers end at once when cancelled, and nothing depends on the last one.

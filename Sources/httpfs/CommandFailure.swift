@@ -1,5 +1,4 @@
 import ArgumentParser
-import FUSEMount
 import Glibc
 
 /// Why a command has failed: what stands after `httpfs: ` on standard error.

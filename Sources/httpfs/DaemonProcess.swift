@@ -1,5 +1,4 @@
 import ArgumentParser
-import FUSEMount
 import Glibc
 
 /// `--daemon`: the command starts itself again as a process of a session of its own and returns

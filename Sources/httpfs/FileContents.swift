@@ -1,4 +1,3 @@
-import FUSEMount
 import Glibc
 
 /// Reads a file, or standard input where `path` is nil, to its end.

@@ -13,6 +13,12 @@ enum MountPoint {
         "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container "
           + "the device")
     }
+    // fusermount3 opens the device with the user's own rights, too.
+    guard geteuid() == 0 || access("/dev/fuse", R_OK | W_OK) == 0 else {
+      throw CommandFailure(
+        "this user may not open /dev/fuse; let root run 'chmod 666 /dev/fuse', which is what udev "
+          + "does", .last)
+    }
     if lostDaemon(at: path) {
       try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
     }

@@ -1,4 +1,3 @@
-import FUSEMount
 import Glibc
 import SourceList
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FUSEMount
 import Glibc
 import MountStatus
 

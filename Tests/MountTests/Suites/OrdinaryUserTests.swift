@@ -16,10 +16,10 @@ extension RealMounts {
     /// has the mode that udev gives it (0666).
     ///
     /// On a machine without udev only root may open it, and the tests do not change that for others.
-    private func launcher(_ sandbox: Sandbox) throws -> [String] {
-      let device = sandbox.path("fuse-device")
+    private func launcher(_ sandbox: Sandbox, deviceMode: String = "666") throws -> [String] {
+      let device = sandbox.path("fuse-device-\(deviceMode)")
       if access(device, F_OK) != 0 {
-        try shell("mknod -m 666 \(quoted(device)) c 10 229")
+        try shell("mknod -m \(deviceMode) \(quoted(device)) c 10 229")
       }
       let script = "mount --bind \(quoted(device)) /dev/fuse && exec \"$@\""
       return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
@@ -82,6 +82,19 @@ extension RealMounts {
       let second = try mount(sandbox, urls: urls)
       second.process.signal(SIGTERM)
       #expect(second.process.wait(within: .seconds(10)) == .exited(0))
+    }
+
+    @Test func `a user who may not open the device is told what to do`() throws {
+      let sandbox = try Sandbox()
+      let home = try home(sandbox)
+      let list = try sandbox.write("http://127.0.0.1:9/a\n", to: "user-urls.txt")
+      let result = try run(
+        try launcher(sandbox, deviceMode: "600") + [
+          try Products.httpfs, "mount", "--cache-dir", "\(home)/cache", list, "\(home)/mnt",
+        ])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.hasPrefix("httpfs: this user may not open /dev/fuse"), "\(result.error)")
+      #expect(result.error.split(separator: "\n").count == 1)
     }
 
     @Test func `a cache directory that the user cannot write is refused`() throws {

@@ -1,12 +1,12 @@
-internal import Glibc
+import Glibc
 
 /// How a child process has ended.
-package struct ChildProcessResult {
+struct ChildProcessResult {
   /// The exit code; 128 + the signal where a signal ended it.
-  package let exitCode: Int32
+  let exitCode: Int32
 
   /// What it wrote to standard error.
-  package let errorOutput: String
+  let errorOutput: String
 }
 
 /// Runs `program`, looked up in `PATH`, to its end, in the C locale so that its messages can be
@@ -15,11 +15,10 @@ package struct ChildProcessResult {
 /// - Parameters:
 ///   - program: The name of the program.
 ///   - arguments: Its arguments, without the name.
-///   - environment: `NAME=value` settings beside those of this process.
 /// - Returns: How it has ended.
 /// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
-package func runChildProcess(
-  _ program: String, _ arguments: [String], environment: [String] = []
+func runChildProcess(
+  _ program: String, _ arguments: [String]
 ) throws(SystemError) -> ChildProcessResult {
   var pipe: [Int32] = [-1, -1]
   guard Glibc.pipe(&pipe) == 0 else { throw .last }
@@ -35,8 +34,8 @@ package func runChildProcess(
 
   var child: pid_t = 0
   let code = withCStrings([program] + arguments) { arguments in
-    withCStrings(environmentInCLocale() + environment) { variables in
-      posix_spawnp(&child, program, &actions, nil, arguments, variables)
+    withCStrings(environmentInCLocale()) { environment in
+      posix_spawnp(&child, program, &actions, nil, arguments, environment)
     }
   }
   close(pipe[1])
