@@ -33,7 +33,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
   ) -> TransferDisposition {
     let verdict = ResponseVerdict(head, asked: asked)
     let content = ContentVersion(head.headerFields, completeLength: nil)
-    if head.headerFields.isDoubtful(forPath: file.source.url.path),
+    if (200..<300).contains(head.status.code),
+      head.headerFields.isDoubtful(forPath: file.source.url.path),
       known?.content.compare(content) != .same, file.mayAskAgain(id)
     {
       failure = FileError(.invalidResponse, "the answer looks like another document")

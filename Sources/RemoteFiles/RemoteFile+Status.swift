@@ -29,7 +29,7 @@ extension RemoteFile {
     version.describe(now: now, in: &status)
     if facts.isDoubted {
       status.state = .stale
-    } else if facts.statistics.isOffline, status.connections == 0 {
+    } else if facts.statistics.isOffline, status.connections == 0, status.state != .complete {
       status.state = .offline
     }
     if let length = status.length, speed > 0, status.connections > 0 {

@@ -396,8 +396,8 @@ public final class RemoteFile: Sendable {
       $0.lastError = error.reason
       if isRetried { $0.retryCount += 1 }
     }
-    environment.logger.notice(
-      "\(isRetried ? "retrying" : "failed")",
+    environment.logger.log(
+      level: isRetried ? .notice : .warning, "\(isRetried ? "retrying" : "failed")",
       metadata: [
         "file": "\(source.path)", "url": "\(source.url.redacted)", "reason": "\(error.reason)",
       ])

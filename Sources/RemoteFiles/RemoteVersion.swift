@@ -400,7 +400,12 @@ public final class RemoteVersion: Sendable {
 
   func expire(now: ContinuousClock.Instant) {
     let settings = environment.settings
-    change { $0.expire(now: now, settings: settings, into: &$1) }
+    var failure: FileError?
+    change {
+      $0.expire(now: now, settings: settings, into: &$1)
+      failure = $1.failures.first?.error
+    }
+    if let failure { file.noteFailure(failure, isRetried: false) }
   }
 
   // MARK: Actions

@@ -5,7 +5,7 @@ import MountStatus
 /// `httpfs unmount`: ends a mount, as root or through fusermount3.
 struct UnmountCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unmount", abstract: "Unmount a list.")
+    commandName: "unmount", abstract: "End a mount.")
 
   @Argument(help: "Where the list is mounted.", completion: .directory)
   var mountpoint: String
