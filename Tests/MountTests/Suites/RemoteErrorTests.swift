@@ -59,6 +59,16 @@ extension RealMounts {
       #expect(try mount.status(of: "no.bin").lastError?.contains("500") == true)
     }
 
+    @Test func `a refusal with an HTML page is asked for once`() throws {
+      let sandbox = try Sandbox()
+      let nginx = try sandbox.nginx(root: try sandbox.makeDirectory("www"))
+      let mount = try sandbox.mount(urls: [nginx.url("nothere.bin")])
+      let result = try run(["stat", mount.path("nothere.bin")], within: .seconds(15))
+      #expect(result.error.contains("No such file"), "\(result.error)")
+      #expect(try mount.status(of: "nothere.bin").lastError == "HTTP 404")
+      #expect(try nginx.takeRequests().count == 1)
+    }
+
     @Test func `503 with Retry-After is waited for, then read`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
