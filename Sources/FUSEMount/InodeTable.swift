@@ -78,9 +78,6 @@ final class InodeTable: Sendable {
     state.withLock { $0.versions[number]?.version }
   }
 
-  /// How many inodes the kernel holds, for tests of leaks.
-  var versionCount: Int { state.withLock { $0.versions.count } }
-
   // MARK: Open handles
 
   /// Counts an open; `decide` is asked for the mode when it is the first.

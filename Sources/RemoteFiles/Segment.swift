@@ -24,7 +24,6 @@ struct Segment: Sendable {
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: TransferID?
-  let startedAt: ContinuousClock.Instant
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
 

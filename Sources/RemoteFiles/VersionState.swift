@@ -184,7 +184,7 @@ struct VersionState: Sendable {
     let segment = Segment(
       id: SegmentID(rawValue: lastSegment), isWhole: isWhole, start: range.lowerBound,
       end: range.upperBound, position: range.lowerBound, storedEnd: range.lowerBound,
-      startedAt: now, lastProgressAt: now)
+      lastProgressAt: now)
     segments.append(segment)
     updateWake(of: segments.count - 1)
     return segment
