@@ -36,6 +36,7 @@ let package = Package(
   name: "httpfs",
   products: [
     .library(name: "HTTPTransfer", targets: ["HTTPTransfer", "HTTPTransferCore"]),
+    .library(name: "HTTPTransferFoundation", targets: ["HTTPTransferFoundation"]),
     .executable(name: "httpfs", targets: ["httpfs"]),
     .executable(name: "Origin", targets: ["Origin"]),
   ],
@@ -59,29 +60,38 @@ let package = Package(
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
     .target(name: "MountStatus", swiftSettings: strict),
+    .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
-      name: "HTTPTransfer", dependencies: ["HTTPTransferCore", "CCurl", httpTypes],
+      name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto"],
       swiftSettings: strict),
     .target(
-      name: "RangeCache", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto"],
+      name: "HTTPTransfer",
+      dependencies: ["HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes],
+      swiftSettings: strict),
+    .target(
+      name: "HTTPTransferFoundation", dependencies: ["HTTPTransfer"], swiftSettings: strict),
+    .target(
+      name: "RangeCache", dependencies: ["HTTPTransferCore", "ExtentRecord"],
       swiftSettings: strict + testableRelease),
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "RangeCache", "MountStatus", httpTypes, logging,
+        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "MountStatus", httpTypes,
+        logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "HTTPTransferCore", logging,
+        "RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "ExtentRecord", "HTTPTransferCore",
+        logging,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "httpfs",
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
-        "SourceList", "MountStatus", argumentParser, logging,
+        "SourceList", "MountStatus", "TransferDisplay", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -101,11 +111,17 @@ let package = Package(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
-      name: "RangeCacheTests", dependencies: ["SeededRandom", "RangeCache", "HTTPTransferCore"],
+      name: "TransferDisplayTests", dependencies: ["TransferDisplay"], swiftSettings: strict),
+    .testTarget(
+      name: "RangeCacheTests",
+      dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
       swiftSettings: strict),
     .testTarget(
       name: "HTTPTransferTests",
-      dependencies: ["SeededRandom", "HTTPTransfer", "HTTPTransferCore", httpTypes],
+      dependencies: [
+        "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
+        "ExtentRecord", "OriginContent", httpTypes,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "RemoteFilesTests",
@@ -114,7 +130,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MountTests", dependencies: ["SeededRandom", "CCrypto", "OriginContent"],
+      name: "EndToEndTests", dependencies: ["SeededRandom", "CCrypto", "OriginContent"],
       swiftSettings: strict),
   ]
 )

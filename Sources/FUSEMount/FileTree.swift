@@ -1,3 +1,4 @@
+internal import ExtentRecord
 internal import RangeCache
 public import RemoteFiles
 internal import Synchronization

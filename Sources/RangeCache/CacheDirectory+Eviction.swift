@@ -1,3 +1,4 @@
+public import ExtentRecord
 import Synchronization
 
 extension CacheDirectory {

@@ -1,3 +1,4 @@
+public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
 import Synchronization

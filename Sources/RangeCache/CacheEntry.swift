@@ -1,3 +1,4 @@
+public import ExtentRecord
 public import HTTPTransferCore
 import Synchronization
 

@@ -1,3 +1,4 @@
+import ExtentRecord
 import Glibc
 
 /// A failure of the cache: what went wrong, where, and what to do.

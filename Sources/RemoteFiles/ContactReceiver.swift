@@ -7,7 +7,7 @@ internal import HTTPTypes
 ///
 /// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
 /// network thread only.
-final class ContactReceiver: TransferReceiver, @unchecked Sendable {
+final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private let id: ContactID
   private let file: RemoteFile
   /// The version that the condition names, if there is one.
@@ -29,8 +29,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
-  ) -> TransferDisposition {
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
     let verdict = ResponseVerdict(head, asked: asked)
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
@@ -75,8 +75,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
 
   private func receivePart(
     _ content: ContentVersion, range: ByteRange, length: Int64, from url: RemoteURL,
-    transfer: TransferID
-  ) -> TransferDisposition {
+    transfer: ExchangeID
+  ) -> ExchangeDisposition {
     let version = file.adopt(content)
     // Those who wait will read what this brings: it must be known to be on its way before they are
     // answered.
@@ -92,8 +92,8 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
   }
 
   private func receiveWhole(
-    _ content: ContentVersion, from url: RemoteURL, transfer: TransferID
-  ) -> TransferDisposition {
+    _ content: ContentVersion, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
     let version = file.adopt(content)
     // One such answer proves nothing where ranges have worked.
     if asked != nil, !version.hasCachedBytes { version.markSequential() }
@@ -117,25 +117,25 @@ final class ContactReceiver: TransferReceiver, @unchecked Sendable {
     return .proceed
   }
 
-  private func answer(_ version: RemoteVersion, from url: RemoteURL) -> TransferDisposition {
+  private func answer(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
     self.version = version
     file.noteLocation(url)
     file.endContact(id, .success(version))
     return .discard
   }
 
-  private func stop(_ version: RemoteVersion, from url: RemoteURL) -> TransferDisposition {
+  private func stop(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
     _ = answer(version, from: url)
     return .stop
   }
 
-  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition {
+  func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     fetchedByteCount += body.count
     file.noteFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
-  func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     file.noteRequests(metrics)
     if let writer {
       version?.noteFetched(fetchedByteCount)

@@ -1,4 +1,5 @@
 internal import Dispatch
+public import ExtentRecord
 public import HTTPTransfer
 internal import HTTPTransferCore
 public import Logging

@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// What a file has cost in this mount, for `.status`.
 struct FileStatistics: Sendable {
   /// Body bytes off the wire, the dropped ones included.

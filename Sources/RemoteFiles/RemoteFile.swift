@@ -1,3 +1,4 @@
+public import ExtentRecord
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
@@ -53,7 +54,7 @@ public final class RemoteFile: Sendable {
     let deadline: ContinuousClock.Instant
     /// What is answered at a moment before the deadline, if nothing better is known by then.
     var provisional: (version: RemoteVersion, at: ContinuousClock.Instant)?
-    var transfer: TransferID?
+    var transfer: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
   }
@@ -345,9 +346,9 @@ public final class RemoteFile: Sendable {
 
   /// A request for `range` of the file, or for the whole of it; a contact asks the listed URL, not
   /// where that has led before.
-  func request(range: ByteRange?, isContact: Bool = false) -> TransferRequest {
+  func request(range: ByteRange?, isContact: Bool = false) -> ExchangeRequest {
     let location = isContact ? nil : state.withLock { $0.location }
-    var request = TransferRequest(
+    var request = ExchangeRequest(
       url: location ?? source.url, range: range, confidentialFields: source.fields,
       confidentialOrigin: source.url.origin)
     request.userInfo = source.url.userInfo
@@ -387,7 +388,7 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  func noteRequests(_ metrics: TransferMetrics) {
+  func noteRequests(_ metrics: ExchangeMetrics) {
     statistics.withLock { $0.requestCount += metrics.requests }
   }
 

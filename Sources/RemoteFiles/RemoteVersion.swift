@@ -1,3 +1,4 @@
+internal import ExtentRecord
 internal import HTTPTransfer
 public import HTTPTransferCore
 internal import Logging
@@ -261,7 +262,7 @@ public final class RemoteVersion: Sendable {
 
   /// Enters a request that a contact with the server has brought: the first bytes of the file, or
   /// the whole of it.
-  func adoptSegment(range: ByteRange, isWhole: Bool, transfer: TransferID) -> SegmentID {
+  func adoptSegment(range: ByteRange, isWhole: Bool, transfer: ExchangeID) -> SegmentID {
     let segment = state.withLock { guarded in
       if isWhole { guarded.version.isSequential = true }
       let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)

@@ -23,7 +23,7 @@ struct Segment: Sendable {
   var writer: SegmentWriter?
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
-  var transfer: TransferID?
+  var transfer: ExchangeID?
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
 

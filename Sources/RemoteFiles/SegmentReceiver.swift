@@ -7,7 +7,7 @@ internal import HTTPTypes
 ///
 /// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
 /// network thread only.
-final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
+final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private let version: RemoteVersion
   private let segment: Segment
   private var writer: SegmentWriter?
@@ -21,8 +21,8 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
-  ) -> TransferDisposition {
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
     let asked = segment.isWhole ? nil : segment.start..<segment.end
     let verdict = ResponseVerdict(head, asked: asked)
     switch verdict {
@@ -63,8 +63,8 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
   }
 
   private func receiveWhole(
-    _ content: ContentVersion, transfer: TransferID
-  ) -> TransferDisposition {
+    _ content: ContentVersion, transfer: ExchangeID
+  ) -> ExchangeDisposition {
     if content.completeLength == nil, content.strength == .unverifiable, version.hasCachedBytes {
       // Nothing shows that the bytes from before belong to this body.
       failure = FileError(.stale, "a body without length and validator cannot be resumed")
@@ -84,13 +84,13 @@ final class SegmentReceiver: TransferReceiver, @unchecked Sendable {
     return .proceed
   }
 
-  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition {
+  func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     fetchedByteCount += body.count
     version.file.noteFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
-  func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     version.file.noteRequests(metrics)
     version.noteFetched(fetchedByteCount)
     if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }

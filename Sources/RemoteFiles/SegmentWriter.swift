@@ -41,7 +41,7 @@ final class SegmentWriter: @unchecked Sendable {
   }
 
   /// Takes a piece of the body.
-  func take(_ piece: UnsafeRawBufferPointer) -> TransferDisposition {
+  func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     var piece = piece[...]
     // What comes before the first byte asked for is not ours to store.
     if position < bufferStart {
@@ -102,7 +102,7 @@ final class SegmentWriter: @unchecked Sendable {
 
   /// The transfer has ended: writes out the rest and tells the version; `failure` is why the receiver
   /// ended it, if it did so for a reason.
-  func finish(_ completion: TransferCompletion, failure: FileError?) {
+  func finish(_ completion: ExchangeCompletion, failure: FileError?) {
     _ = flush()
     if let failure = failure ?? error { return version.failed(id, failure) }
     switch completion {

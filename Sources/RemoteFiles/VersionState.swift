@@ -6,7 +6,7 @@ struct VersionActions {
   var wakes: [ParkedRead] = []
   var failures: [(read: ParkedRead, error: FileError)] = []
   var starts: [Segment] = []
-  var cancels: [TransferID] = []
+  var cancels: [ExchangeID] = []
   /// Writers that hold what a read waits for.
   var flushes: [SegmentWriter] = []
   /// Plan again after this delay.
@@ -204,7 +204,7 @@ struct VersionState: Sendable {
     if let index = index(of: id) { segments[index].writer = writer }
   }
 
-  mutating func setTransfer(_ transfer: TransferID, of id: SegmentID) {
+  mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
     if let index = index(of: id) { segments[index].transfer = transfer }
   }
 

@@ -42,7 +42,7 @@ extension TransferTests {
       let client = HTTPClient(configuration: .init(maximumConnectionsPerHost: 3))
       let receivers = (0..<12).map { _ in RecordingReceiver() }
       for receiver in receivers {
-        client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+        client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       }
       for receiver in receivers { #expect(await receiver.finished().outcome == "finished") }
       #expect(server.greatestOpenCount == 3)

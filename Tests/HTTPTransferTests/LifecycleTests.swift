@@ -30,7 +30,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .stop })
-      client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "stopped")
       #expect(record.body.isEmpty)
@@ -42,7 +42,7 @@ extension TransferTests {
       let server = try ScriptedServer(answer: Self.longResponse)
       defer { server.stop() }
       let receiver = RecordingReceiver(onBody: { $0 >= 100_000 ? .stop : .proceed })
-      client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       await client.settle()
       #expect(record.outcome == "stopped")
@@ -60,7 +60,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .discard })
-      client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "finished")
       #expect(record.body.isEmpty)
@@ -74,7 +74,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       let receiver = RecordingReceiver(onHead: { _ in .discard })
-      client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+      client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       let record = await receiver.finished()
       #expect(record.outcome == "finished")
       #expect(record.body.isEmpty)
@@ -98,7 +98,7 @@ extension TransferTests {
           return .proceed
         })
         let id = client.start(
-          TransferRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
+          ExchangeRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
         if path == "/silent" {
           try await server.waitForRequests(1)
         } else {
@@ -123,7 +123,7 @@ extension TransferTests {
       defer { server.stop() }
       let receiver = RecordingReceiver()
       let id = client.start(
-        TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+        ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       client.cancel(id)
       #expect(await receiver.finished().outcome == "cancelled")
     }
@@ -134,7 +134,7 @@ extension TransferTests {
         [.head("HTTP/1.1 200 OK", "Content-Length: 10"), .text("half"), .hold]
       }
       defer { server.stop() }
-      let started = Mutex<TransferID?>(nil)
+      let started = Mutex<ExchangeID?>(nil)
       let client = client
       let receiver = RecordingReceiver(onBody: { _ in
         if let id = started.withLock({ $0 }) { client.cancel(id) }
@@ -143,7 +143,7 @@ extension TransferTests {
       started.withLock { id in
         // The network thread cannot get to the body before the lock is free.
         id = (try? RemoteURL(server.url("/"))).map {
-          client.start(TransferRequest(url: $0), receiver: receiver)
+          client.start(ExchangeRequest(url: $0), receiver: receiver)
         }
       }
       let record = await receiver.finished()
@@ -160,7 +160,7 @@ extension TransferTests {
       defer { server.stop() }
       let receivers = (0..<20).map { _ in RecordingReceiver() }
       for receiver in receivers {
-        client.start(TransferRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
+        client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       }
       try await server.waitForRequests(20)
       client.cancelAll()
@@ -247,7 +247,7 @@ extension TransferTests {
       let receivers = (0..<200).map { _ in RecordingReceiver() }
       for (index, receiver) in receivers.enumerated() {
         client.start(
-          TransferRequest(url: try RemoteURL(server.url("/\(index)"))), receiver: receiver)
+          ExchangeRequest(url: try RemoteURL(server.url("/\(index)"))), receiver: receiver)
       }
       for (index, receiver) in receivers.enumerated() {
         let record = await receiver.finished()
@@ -276,14 +276,14 @@ extension TransferTests {
       }
       defer { server.stop() }
       var random = SeededGenerator(seed: seed)
-      var transfers: [(id: TransferID, path: String, receiver: RecordingReceiver)] = []
+      var transfers: [(id: ExchangeID, path: String, receiver: RecordingReceiver)] = []
       for _ in 0..<200 {
         let path =
           ["/whole", "/cut", "/reset", "/again", "/junk", "/hold"].randomElement(using: &random)
           ?? "/hold"
         let receiver = RecordingReceiver()
         let id = client.start(
-          TransferRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
+          ExchangeRequest(url: try RemoteURL(server.url(path))), receiver: receiver)
         transfers.append((id, path, receiver))
         if Bool.random(using: &random), let victim = transfers.randomElement(using: &random) {
           client.cancel(victim.id)

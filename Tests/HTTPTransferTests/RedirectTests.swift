@@ -37,7 +37,7 @@ extension TransferTests {
           ? ScriptedServer.redirect(status, to: "/b") : ScriptedServer.ok("end")
       }
       defer { server.stop() }
-      var request = TransferRequest(url: try RemoteURL(server.url("/a")), range: 5..<10)
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/a")), range: 5..<10)
       request.fields[.ifRange] = "\"v\""
       let record = await client.record(request)
       #expect(record.outcome == "finished")
@@ -80,7 +80,7 @@ extension TransferTests {
       let server = try ScriptedServer { _ in ScriptedServer.redirect(to: "/again") }
       defer { server.stop() }
       let record = await client.record(
-        TransferRequest(url: try RemoteURL(server.url("/")), maximumRedirects: limit))
+        ExchangeRequest(url: try RemoteURL(server.url("/")), maximumRedirects: limit))
       #expect(record.error?.code == .tooManyRedirects)
       #expect(record.heads.isEmpty)
       #expect(server.requests.count == limit + 1)
@@ -91,7 +91,7 @@ extension TransferTests {
       let server = try ScriptedServer { _ in ScriptedServer.redirect(to: "/b") }
       defer { server.stop() }
       let record = await client.record(
-        TransferRequest(url: try RemoteURL(server.url("/a")), maximumRedirects: 0))
+        ExchangeRequest(url: try RemoteURL(server.url("/a")), maximumRedirects: 0))
       #expect(record.outcome == "finished")
       #expect(record.heads.first?.status.code == 302)
       #expect(record.heads.first?.headerFields[.location] == "/b")
@@ -158,7 +158,7 @@ extension TransferTests {
           : ScriptedServer.ok("home")
       }
       defer { home.stop() }
-      var request = TransferRequest(url: try RemoteURL(home.url("/a")))
+      var request = ExchangeRequest(url: try RemoteURL(home.url("/a")))
       request.confidentialFields = Self.secrets
       request.fields[try #require(HTTPField.Name("X-Port"))] = String(home.port)
       let record = await client.record(request)
@@ -181,7 +181,7 @@ extension TransferTests {
         request.target == "/a" ? ScriptedServer.redirect(to: "/b") : ScriptedServer.ok("end")
       }
       defer { server.stop() }
-      var request = TransferRequest(url: try RemoteURL(server.url("/a")))
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/a")))
       request.confidentialFields = Self.secrets
       _ = await client.record(request)
       #expect(server.requests.map(\.target) == ["/a", "/b"])
@@ -193,7 +193,7 @@ extension TransferTests {
     func foreignFields() async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
       defer { server.stop() }
-      var request = TransferRequest(url: try RemoteURL(server.url("/a")))
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/a")))
       request.confidentialFields = Self.secrets
       request.confidentialOrigin = "http://origin.example"
       _ = await client.record(request)
@@ -233,12 +233,12 @@ extension TransferTests {
       }
       defer { home.stop() }
       for path in ["/a", "/b"] {
-        var request = TransferRequest(url: try RemoteURL(home.url(path)))
+        var request = ExchangeRequest(url: try RemoteURL(home.url(path)))
         request.userInfo = "user:pw"
         #expect(await client.record(request).outcome == "finished")
       }
       // Asked for directly, too, the other origin is not told.
-      var request = TransferRequest(url: try RemoteURL(outside))
+      var request = ExchangeRequest(url: try RemoteURL(outside))
       request.userInfo = "user:pw"
       request.confidentialOrigin = "http://127.0.0.1:\(home.port)"
       #expect(await client.record(request).outcome == "finished")

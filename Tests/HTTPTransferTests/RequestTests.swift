@@ -11,11 +11,11 @@ extension TransferTests {
     /// Carries out a request and returns how the server got it.
     private func received(
       path: String = "/a", userInfo: String = "",
-      _ change: (inout TransferRequest) -> Void = { _ in }
+      _ change: (inout ExchangeRequest) -> Void = { _ in }
     ) async throws -> ReceivedRequest {
       let server = try ScriptedServer { _ in ScriptedServer.ok("") }
       defer { server.stop() }
-      var request = TransferRequest(url: try RemoteURL(server.url(path, userInfo: userInfo)))
+      var request = ExchangeRequest(url: try RemoteURL(server.url(path, userInfo: userInfo)))
       change(&request)
       let record = await client.record(request)
       #expect(record.outcome == "finished")
@@ -77,7 +77,7 @@ extension TransferTests {
       let server = try ScriptedServer { _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000")] }
       defer { server.stop() }
       let record = await client.record(
-        TransferRequest(method: .head, url: try RemoteURL(server.url("/"))))
+        ExchangeRequest(method: .head, url: try RemoteURL(server.url("/"))))
       #expect(server.requests.map(\.method) == ["HEAD"])
       #expect(record.outcome == "finished")
       #expect(record.heads.first?.headerFields[.contentLength] == "1000")

@@ -1,3 +1,4 @@
+import ExtentRecord
 import Testing
 
 @testable import RangeCache

@@ -1,3 +1,4 @@
+import ExtentRecord
 import Foundation
 import HTTPTransferCore
 import SeededRandom

@@ -41,16 +41,16 @@ import Testing
   }
 
   /// Transfers' names can be had from a client only.
-  private func transferIDs(_ count: Int) throws -> [TransferID] {
-    final class Deaf: TransferReceiver {
-      func receive(head: HTTPResponse, from url: RemoteURL, transfer: TransferID)
-        -> TransferDisposition
+  private func transferIDs(_ count: Int) throws -> [ExchangeID] {
+    final class Deaf: ExchangeReceiver {
+      func receive(head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID)
+        -> ExchangeDisposition
       { .stop }
-      func receive(body: UnsafeRawBufferPointer) -> TransferDisposition { .stop }
-      func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {}
+      func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition { .stop }
+      func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {}
     }
     let client = HTTPClient()
-    let request = TransferRequest(url: try RemoteURL("http://127.0.0.1:1/"))
+    let request = ExchangeRequest(url: try RemoteURL("http://127.0.0.1:1/"))
     return (0..<count).map { _ in client.start(request, receiver: Deaf()) }
   }
 

@@ -1,3 +1,5 @@
+import ExtentRecord
+
 /// The lock on a cache directory: one process at a time (`flock(2)`).
 ///
 /// The locked file names the process. The kernel releases the lock when the process dies, however it

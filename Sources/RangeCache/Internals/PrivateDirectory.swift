@@ -1,3 +1,4 @@
+import ExtentRecord
 import Glibc
 
 /// Opens directories that only their owner can enter, or refuses.

@@ -4,17 +4,17 @@ import HTTPTypes
 import Synchronization
 
 /// A receiver that writes down all it is told and says what it was told to say.
-final class RecordingReceiver: TransferReceiver {
+final class RecordingReceiver: ExchangeReceiver {
   /// All that a receiver was told.
   struct Record: Sendable {
     var heads: [HTTPResponse] = []
     /// Where the heads came from.
     var urls: [RemoteURL] = []
-    var transfers: [TransferID] = []
+    var transfers: [ExchangeID] = []
     var body: [UInt8] = []
     var greatestPiece = 0
-    var completions: [TransferCompletion] = []
-    var metrics = TransferMetrics()
+    var completions: [ExchangeCompletion] = []
+    var metrics = ExchangeMetrics()
     /// Calls out of the promised order: a body before the head, anything after the end.
     var misplacedCallCount = 0
 
@@ -41,21 +41,21 @@ final class RecordingReceiver: TransferReceiver {
     var waiter: CheckedContinuation<Record, Never>?
   }
 
-  private let onHead: @Sendable (HTTPResponse) -> TransferDisposition
-  private let onBody: @Sendable (_ receivedByteCount: Int) -> TransferDisposition
+  private let onHead: @Sendable (HTTPResponse) -> ExchangeDisposition
+  private let onBody: @Sendable (_ receivedByteCount: Int) -> ExchangeDisposition
   private let state = Mutex(State())
 
   init(
-    onHead: @escaping @Sendable (HTTPResponse) -> TransferDisposition = { _ in .proceed },
-    onBody: @escaping @Sendable (Int) -> TransferDisposition = { _ in .proceed }
+    onHead: @escaping @Sendable (HTTPResponse) -> ExchangeDisposition = { _ in .proceed },
+    onBody: @escaping @Sendable (Int) -> ExchangeDisposition = { _ in .proceed }
   ) {
     self.onHead = onHead
     self.onBody = onBody
   }
 
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
-  ) -> TransferDisposition {
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
     state.withLock { state in
       if !state.record.completions.isEmpty { state.record.misplacedCallCount += 1 }
       state.record.heads.append(head)
@@ -65,7 +65,7 @@ final class RecordingReceiver: TransferReceiver {
     return onHead(head)
   }
 
-  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition {
+  func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     let count = state.withLock { state in
       if state.record.heads.isEmpty || !state.record.completions.isEmpty {
         state.record.misplacedCallCount += 1
@@ -77,7 +77,7 @@ final class RecordingReceiver: TransferReceiver {
     return onBody(count)
   }
 
-  func finish(_ completion: TransferCompletion, metrics: TransferMetrics) {
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     state.withLock { state in
       state.record.completions.append(completion)
       state.record.metrics = metrics
@@ -117,7 +117,7 @@ final class RecordingReceiver: TransferReceiver {
 
 extension HTTPClient {
   /// Carries out `request` and returns what a receiver was told.
-  func record(_ request: TransferRequest) async -> RecordingReceiver.Record {
+  func record(_ request: ExchangeRequest) async -> RecordingReceiver.Record {
     let receiver = RecordingReceiver()
     start(request, receiver: receiver)
     return await receiver.finished()
@@ -125,7 +125,7 @@ extension HTTPClient {
 
   /// Carries out a request for `url`.
   func record(_ url: String) async throws -> RecordingReceiver.Record {
-    await record(TransferRequest(url: try RemoteURL(url)))
+    await record(ExchangeRequest(url: try RemoteURL(url)))
   }
 
   /// Returns when the network thread has done all that it was told before.

@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// An exponentially weighted rate in bytes per second; it falls when nothing arrives.
-struct SpeedMeter: Sendable {
+package struct SpeedMeter: Sendable {
   /// The time over which the past fades, in seconds: long enough to read, short enough to follow.
   private static let timeConstant = 2.0
 
@@ -9,13 +9,15 @@ struct SpeedMeter: Sendable {
   private var start: ContinuousClock.Instant?
   private var last: ContinuousClock.Instant?
 
-  mutating func note(byteCount: Int, now: ContinuousClock.Instant) {
+  package init() {}
+
+  package mutating func note(byteCount: Int, now: ContinuousClock.Instant) {
     weighted = faded(until: now) + Double(byteCount)
     last = now
     if start == nil { start = now }
   }
 
-  func bytesPerSecond(now: ContinuousClock.Instant) -> Double {
+  package func bytesPerSecond(now: ContinuousClock.Instant) -> Double {
     guard let start else { return 0 }
     let age = max(0.05, (now - start) / .seconds(1))
     // At the beginning less than a time constant has been seen.

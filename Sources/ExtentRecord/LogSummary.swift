@@ -1,16 +1,16 @@
 /// What the records of a log say together: the first of the two passes of recovery.
-struct LogSummary {
+package struct LogSummary {
   /// The highest sequence number that a COMMIT covers; 0 where there is none.
-  private(set) var coveredSequence: UInt64 = 0
+  package private(set) var coveredSequence: UInt64 = 0
 
   /// The complete length as recorded last; nil where the log records none.
-  private(set) var completeLength: Int64?
+  package private(set) var completeLength: Int64?
 
   /// The number of bytes fetched: the last COMMIT's figure and the extents stored since.
-  private(set) var fetchedByteCount: Int64 = 0
+  package private(set) var fetchedByteCount: Int64 = 0
 
   /// Takes the next record of the log.
-  mutating func add(_ record: LogRecord) {
+  package mutating func add(_ record: LogRecord) {
     switch record {
     case .extent(_, let byteCount, _):
       let (sum, overflow) = fetchedByteCount.addingReportingOverflow(byteCount)

@@ -4,20 +4,20 @@ internal import HTTPTypes
 
 /// One transfer that the network thread has taken up, and is confined to: its easy handle, where its
 /// redirects have led, and its receiver.
-final class ActiveTransfer {
+final class ActiveExchange {
   /// A body that nobody wants is read to its end up to this length, which is cheaper than a new
   /// connection; a longer one is cut.
   static let discardLimit = 64 * 1024
 
-  let id: TransferID
-  let request: TransferRequest
-  let receiver: any TransferReceiver
+  let id: ExchangeID
+  let request: ExchangeRequest
+  let receiver: any ExchangeReceiver
   let easy: UnsafeMutableRawPointer
   private(set) var url: RemoteURL
-  private(set) var metrics = TransferMetrics()
+  private(set) var metrics = ExchangeMetrics()
   private var headerList: UnsafeMutablePointer<curl_slist>?
   private var parser = HeadParser()
-  private var disposition = TransferDisposition.proceed
+  private var disposition = ExchangeDisposition.proceed
   private var discardedByteCount = 0
   private var redirect: RemoteURL?
   private var failure: TransferError?
@@ -27,7 +27,7 @@ final class ActiveTransfer {
   var isCancelled = false
 
   init(
-    id: TransferID, request: TransferRequest, receiver: any TransferReceiver,
+    id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
     easy: UnsafeMutableRawPointer
   ) {
     self.id = id
@@ -175,7 +175,7 @@ final class ActiveTransfer {
   enum Outcome {
     /// Start again at the URL that the redirect named; ``prepare(configuration:)`` first.
     case follow
-    case done(TransferCompletion)
+    case done(ExchangeCompletion)
   }
 
   /// What comes after libcurl has reported `code` for this handle.
@@ -255,7 +255,7 @@ private func receiveHeaderLine(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveTransfer>.fromOpaque(context).takeUnretainedValue()
+  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
   let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
   return transfer.takeHeaderLine(line) ? size * count : 0
 }
@@ -264,7 +264,7 @@ private func receiveBodyPiece(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveTransfer>.fromOpaque(context).takeUnretainedValue()
+  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
   let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
   return transfer.takeBody(piece) ? size * count : 0
 }

@@ -1,21 +1,27 @@
 /// Reads the log of a record file from its first record to the first that is not valid.
 ///
 /// Reads by large blocks and keeps one of them: the memory needed does not grow with the log.
-struct LogReader {
+package struct LogReader {
   /// A whole number of records, near the size at which reading is fastest.
   private static let blockRecordCount = 4096
 
-  let descriptor: Descriptor
+  package let descriptor: Descriptor
   /// Where the log starts: the size of the header.
-  let start: Int64
-  let salt: UInt64
+  package let start: Int64
+  package let salt: UInt64
+
+  package init(descriptor: Descriptor, start: Int64, salt: UInt64) {
+    self.descriptor = descriptor
+    self.start = start
+    self.salt = salt
+  }
 
   /// Reads the log; calls `body` with each valid record and its sequence number, in order.
   ///
   /// - Parameter body: what to do with a record.
   /// - Returns: the number of valid records, and whether the file ends right after the last.
   /// - Throws: what reading or `body` throws.
-  func read(
+  package func read(
     _ body: (UInt64, LogRecord) throws(ErrorNumber) -> Void
   ) throws(ErrorNumber) -> (recordCount: UInt64, endsClean: Bool) {
     // One byte more than a short log holds, so that its end shows in the first read.

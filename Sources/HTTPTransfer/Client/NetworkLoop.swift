@@ -16,7 +16,7 @@ final class NetworkLoop {
 
   private let client: HTTPClient
   private let multi: MultiHandle
-  private var transfers: [TransferID: ActiveTransfer] = [:]
+  private var transfers: [ExchangeID: ActiveExchange] = [:]
   private var idleHandles: [UnsafeMutableRawPointer] = []
   /// Descending by due time, so that the next one is taken off the end.
   private var timers: [Timer] = []
@@ -78,22 +78,22 @@ final class NetworkLoop {
   }
 
   private func start(
-    _ id: TransferID, _ request: TransferRequest, _ receiver: any TransferReceiver,
+    _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
     multi: UnsafeMutableRawPointer
   ) {
     guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
       client.transferEnded()
       receiver.finish(
         .failed(TransferError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
-        metrics: TransferMetrics())
+        metrics: ExchangeMetrics())
       return
     }
-    let transfer = ActiveTransfer(id: id, request: request, receiver: receiver, easy: easy)
+    let transfer = ActiveExchange(id: id, request: request, receiver: receiver, easy: easy)
     transfers[id] = transfer
     begin(transfer, multi: multi)
   }
 
-  private func begin(_ transfer: ActiveTransfer, multi: UnsafeMutableRawPointer) {
+  private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
     transfer.prepare(configuration: client.configuration)
     let code = curl_multi_add_handle(multi, transfer.easy)
     guard code == CURLM_OK else {
@@ -105,7 +105,7 @@ final class NetworkLoop {
     }
   }
 
-  private func cancel(_ transfer: ActiveTransfer, multi: UnsafeMutableRawPointer) {
+  private func cancel(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
     transfer.isCancelled = true
     curl_multi_remove_handle(multi, transfer.easy)
     end(transfer, .cancelled)
@@ -123,7 +123,7 @@ final class NetworkLoop {
       _ = httpfs_easy_get_pointer(easy, CURLINFO_PRIVATE, &context)
       curl_multi_remove_handle(multi, easy)
       guard let context else { continue }
-      let transfer = Unmanaged<ActiveTransfer>.fromOpaque(context).takeUnretainedValue()
+      let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
       switch transfer.finishHop(code) {
       case .follow: begin(transfer, multi: multi)
       case .done(let completion): end(transfer, completion)
@@ -131,7 +131,7 @@ final class NetworkLoop {
     }
   }
 
-  private func end(_ transfer: ActiveTransfer, _ completion: TransferCompletion) {
+  private func end(_ transfer: ActiveExchange, _ completion: ExchangeCompletion) {
     transfers[transfer.id] = nil
     if idleHandles.count < Self.idleHandleLimit {
       // Drops what the handle points to: the transfer's callbacks, header list and error text.
@@ -161,7 +161,7 @@ final class NetworkLoop {
           receiver.finish(
             .failed(
               TransferError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
-            metrics: TransferMetrics())
+            metrics: ExchangeMetrics())
         case .perform(let work), .schedule(_, let work): work()
         case .cancel, .cancelAll: break
         }

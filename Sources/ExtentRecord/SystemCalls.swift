@@ -1,8 +1,10 @@
-import Glibc
+package import Glibc
 
 /// An `errno` value as a thrown error; where it happened is added by whoever catches it.
-struct ErrorNumber: Error, Equatable {
-  let rawValue: CInt
+package struct ErrorNumber: Error, Equatable {
+  package let rawValue: CInt
+
+  package init(rawValue: CInt) { self.rawValue = rawValue }
 }
 
 /// The only door to the operating system: one thin function per call.
@@ -10,21 +12,21 @@ struct ErrorNumber: Error, Equatable {
 /// Calls that a signal may interrupt are repeated. Transfers are repeated until they are complete.
 /// A relative `name` must be a single component wherever a directory is given: `O_NOFOLLOW`
 /// guards the last component only.
-enum SystemCalls {
+package enum SystemCalls {
   /// What `fstat(2)` tells of a file, as far as a cache asks.
-  struct Status {
-    let byteCount: Int64
+  package struct Status {
+    package let byteCount: Int64
     /// The bytes that the file occupies on disk (`st_blocks` × 512).
-    let allocatedByteCount: Int64
-    let owner: uid_t
+    package let allocatedByteCount: Int64
+    package let owner: uid_t
     /// The permission bits alone.
-    let permissions: mode_t
-    let isRegularFile: Bool
-    let isDirectory: Bool
+    package let permissions: mode_t
+    package let isRegularFile: Bool
+    package let isDirectory: Bool
     /// Seconds and nanoseconds of the last modification.
-    let modified: (seconds: Int, nanoseconds: Int)
+    package let modified: (seconds: Int, nanoseconds: Int)
 
-    init(_ status: stat) {
+    package init(_ status: stat) {
       byteCount = Int64(status.st_size)
       allocatedByteCount = Int64(status.st_blocks) * 512
       owner = status.st_uid
@@ -51,7 +53,7 @@ enum SystemCalls {
   // MARK: Descriptors
 
   /// `openat(2)` with `O_CLOEXEC | O_NOFOLLOW`.
-  static func open(
+  package static func open(
     _ name: String, in directory: CInt, flags: CInt, permissions: mode_t = 0
   ) throws(ErrorNumber) -> Descriptor {
     let all = flags | O_CLOEXEC | O_NOFOLLOW
@@ -59,14 +61,14 @@ enum SystemCalls {
   }
 
   /// Creates a file that must not exist yet, for reading and writing, with mode 0600.
-  static func createFile(
+  package static func createFile(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: 0o600)
   }
 
   /// Opens a file for reading and writing; creates it with mode 0600 where it is missing.
-  static func openOrCreateFile(
+  package static func openOrCreateFile(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDWR | O_CREAT | O_NONBLOCK, permissions: 0o600)
@@ -75,7 +77,8 @@ enum SystemCalls {
   /// Opens a file for reading and, unless the file system is read-only, writing.
   ///
   /// Never waits, even where a FIFO lies in the file's place.
-  static func openFile(_ name: String, in directory: CInt) throws(ErrorNumber) -> Descriptor {
+  package static func openFile(_ name: String, in directory: CInt) throws(ErrorNumber) -> Descriptor
+  {
     do throws(ErrorNumber) {
       return try open(name, in: directory, flags: O_RDWR | O_NONBLOCK)
     } catch {
@@ -85,7 +88,7 @@ enum SystemCalls {
   }
 
   /// Opens a directory.
-  static func openDirectory(
+  package static func openDirectory(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDONLY | O_DIRECTORY)
@@ -94,12 +97,12 @@ enum SystemCalls {
   /// `close(2)`.
   ///
   /// Not repeated after a signal: Linux has released the descriptor by then.
-  static func close(_ descriptor: CInt) {
+  package static func close(_ descriptor: CInt) {
     _ = Glibc.close(descriptor)
   }
 
   /// `flock(2)` with `LOCK_EX | LOCK_NB`; false where another descriptor holds the lock.
-  static func lockExclusively(_ descriptor: CInt) throws(ErrorNumber) -> Bool {
+  package static func lockExclusively(_ descriptor: CInt) throws(ErrorNumber) -> Bool {
     do throws(ErrorNumber) {
       _ = try checked { flock(descriptor, LOCK_EX | LOCK_NB) }
       return true
@@ -112,7 +115,7 @@ enum SystemCalls {
   // MARK: Transfers
 
   /// `pread(2)` until `buffer` is full or the file ends; returns the number of bytes read.
-  static func read(
+  package static func read(
     _ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
   ) throws(ErrorNumber) -> Int {
     var done = 0
@@ -129,7 +132,7 @@ enum SystemCalls {
   }
 
   /// `pread(2)` until `bytes` is full or the file ends; returns the number of bytes read.
-  static func read(
+  package static func read(
     _ descriptor: CInt, into bytes: inout [UInt8], at offset: Int64
   ) throws(ErrorNumber) -> Int {
     try bytes.withUnsafeMutableBytes { buffer in
@@ -138,7 +141,7 @@ enum SystemCalls {
   }
 
   /// `pwrite(2)` until every byte is written.
-  static func write(
+  package static func write(
     _ descriptor: CInt, _ bytes: [UInt8], at offset: Int64
   ) throws(ErrorNumber) {
     try bytes.withUnsafeBytes { buffer in
@@ -148,7 +151,7 @@ enum SystemCalls {
 
   /// `pwrite(2)` until every byte is written.
   @inline(__always)
-  static func write(
+  package static func write(
     _ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int64
   ) throws(ErrorNumber) {
     var done = 0
@@ -165,7 +168,7 @@ enum SystemCalls {
   }
 
   /// `ftruncate(2)`.
-  static func truncate(_ descriptor: CInt, to byteCount: Int64) throws(ErrorNumber) {
+  package static func truncate(_ descriptor: CInt, to byteCount: Int64) throws(ErrorNumber) {
     _ = try checked { Glibc.ftruncate(descriptor, off_t(byteCount)) }
   }
 
@@ -173,54 +176,55 @@ enum SystemCalls {
   ///
   /// An interrupted call is repeated; a failed one must never be: the kernel may have dropped the
   /// pages that it could not write.
-  static func syncData(_ descriptor: CInt) throws(ErrorNumber) {
+  package static func syncData(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fdatasync(descriptor) }
   }
 
   /// `fsync(2)`.
-  static func sync(_ descriptor: CInt) throws(ErrorNumber) {
+  package static func sync(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fsync(descriptor) }
   }
 
   // MARK: Metadata
 
   /// `fstat(2)`.
-  static func status(_ descriptor: CInt) throws(ErrorNumber) -> Status {
+  package static func status(_ descriptor: CInt) throws(ErrorNumber) -> Status {
     var status = stat()
     _ = try checked { Glibc.fstat(descriptor, &status) }
     return Status(status)
   }
 
   /// `fstatat(2)` with `AT_SYMLINK_NOFOLLOW`.
-  static func status(_ name: String, in directory: CInt) throws(ErrorNumber) -> Status {
+  package static func status(_ name: String, in directory: CInt) throws(ErrorNumber) -> Status {
     var status = stat()
     _ = try checked { Glibc.fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
     return Status(status)
   }
 
   /// Whether `name` is a symbolic link (`fstatat(2)` with `AT_SYMLINK_NOFOLLOW`).
-  static func isSymbolicLink(_ name: String, in directory: CInt) throws(ErrorNumber) -> Bool {
+  package static func isSymbolicLink(_ name: String, in directory: CInt) throws(ErrorNumber) -> Bool
+  {
     var status = stat()
     _ = try checked { Glibc.fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
     return status.st_mode & S_IFMT == S_IFLNK
   }
 
   /// `fchmod(2)`.
-  static func setPermissions(
+  package static func setPermissions(
     _ descriptor: CInt, to permissions: mode_t
   ) throws(ErrorNumber) {
     _ = try checked { Glibc.fchmod(descriptor, permissions) }
   }
 
   /// `futimens(3)`: sets both times to now.
-  static func touch(_ descriptor: CInt) throws(ErrorNumber) {
+  package static func touch(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.futimens(descriptor, nil) }
   }
 
   // MARK: Directories
 
   /// `mkdirat(2)` with mode 0700; false where the name exists already.
-  static func makeDirectory(
+  package static func makeDirectory(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Bool {
     do throws(ErrorNumber) {
@@ -233,25 +237,25 @@ enum SystemCalls {
   }
 
   /// `renameat(2)` within one directory.
-  static func rename(
+  package static func rename(
     _ name: String, to newName: String, in directory: CInt
   ) throws(ErrorNumber) {
     _ = try checked { Glibc.renameat(directory, name, directory, newName) }
   }
 
   /// `unlinkat(2)`.
-  static func unlink(_ name: String, in directory: CInt) throws(ErrorNumber) {
+  package static func unlink(_ name: String, in directory: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.unlinkat(directory, name, 0) }
   }
 
   /// `unlinkat(2)` with `AT_REMOVEDIR`: removes an empty directory.
-  static func removeDirectory(_ name: String, in directory: CInt) throws(ErrorNumber) {
+  package static func removeDirectory(_ name: String, in directory: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.unlinkat(directory, name, AT_REMOVEDIR) }
   }
 
   /// The names in a directory, without `.` and `..` and without those that are not UTF-8
   /// (`fdopendir(3)`, `readdir(3)`).
-  static func names(in directory: CInt) throws(ErrorNumber) -> [String] {
+  package static func names(in directory: CInt) throws(ErrorNumber) -> [String] {
     // A descriptor of its own: the stream takes it over and moves its file offset.
     let own = try checked {
       Glibc.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
@@ -279,13 +283,13 @@ enum SystemCalls {
   // MARK: The process
 
   /// `geteuid(2)`.
-  static var effectiveUserID: uid_t { geteuid() }
+  package static var effectiveUserID: uid_t { geteuid() }
 
   /// `getpid(2)`.
-  static var processID: pid_t { getpid() }
+  package static var processID: pid_t { getpid() }
 
   /// The text of an `errno` value (`strerror_r(3)`).
-  static func text(of number: CInt) -> String {
+  package static func text(of number: CInt) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
       guard let base = buffer.baseAddress, strerror_r(number, base, buffer.count) == 0 else {
         return "error \(number)"

@@ -1,27 +1,27 @@
 import CXXHash
 
 /// XXH3-64, the checksum of records and of stored bytes: it finds damage, not malice.
-enum ContentHash {
+package enum ContentHash {
   /// The hash of `bytes`.
   ///
   /// Compiled in and allocation-free: it runs on every byte that is stored.
   @inline(__always)
-  static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+  package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     XXH_INLINE_XXH3_64bits(bytes.baseAddress, bytes.count)
   }
 
   /// The hash of `bytes` under `seed`.
   @inline(__always)
-  static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+  package static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
     XXH_INLINE_XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, seed)
   }
 }
 
 /// The hash of bytes that arrive in pieces.
-struct StreamingHash: ~Copyable {
+package struct StreamingHash: ~Copyable {
   private let state: OpaquePointer?
 
-  init() {
+  package init() {
     state = XXH_INLINE_XXH3_createState()
     if let state { _ = XXH_INLINE_XXH3_64bits_reset(state) }
   }
@@ -30,13 +30,13 @@ struct StreamingHash: ~Copyable {
     if let state { _ = XXH_INLINE_XXH3_freeState(state) }
   }
 
-  mutating func update(_ bytes: UnsafeRawBufferPointer) {
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let state else { return }
     _ = XXH_INLINE_XXH3_64bits_update(state, bytes.baseAddress, bytes.count)
   }
 
   /// The hash of all bytes so far; nil where no memory could be had.
-  var value: UInt64? {
+  package var value: UInt64? {
     state.map { XXH_INLINE_XXH3_64bits_digest($0) }
   }
 }

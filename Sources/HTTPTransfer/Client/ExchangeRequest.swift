@@ -1,41 +1,41 @@
-public import HTTPTransferCore
-public import HTTPTypes
+package import HTTPTransferCore
+package import HTTPTypes
 
 /// One HTTP request, as a value; immutable once started.
-public struct TransferRequest: Sendable {
+package struct ExchangeRequest: Sendable {
   /// The method; `GET` unless said otherwise.
-  public var method: HTTPRequest.Method
+  package var method: HTTPRequest.Method
 
   /// Where to.
   ///
   /// Userinfo in the URL is sent as basic authentication, never in the request line.
-  public var url: RemoteURL
+  package var url: RemoteURL
 
   /// The bytes asked for; nil for the whole representation.
-  public var range: ByteRange?
+  package var range: ByteRange?
 
   /// Header fields that any server on the way may see (conditions, for example).
-  public var fields: HTTPFields
+  package var fields: HTTPFields
 
   /// Header fields and credentials that belong to one origin: they are sent to
   /// ``confidentialOrigin`` only and dropped when a redirect leads elsewhere.
-  public var confidentialFields: HTTPFields
+  package var confidentialFields: HTTPFields
 
   /// `user:password`, percent-encoded, for basic authentication at ``confidentialOrigin``; what the
   /// URL holds unless set.
-  public var userInfo: String?
+  package var userInfo: String?
 
   /// The origin (scheme, host, port) that may see ``confidentialFields``.
-  public var confidentialOrigin: String
+  package var confidentialOrigin: String
 
   /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
-  public var maximumRedirects: Int
+  package var maximumRedirects: Int
 
   /// How long a connection may take to come up, TLS included.
-  public var connectTimeout: Duration
+  package var connectTimeout: Duration
 
   /// A request for `range` of `url`.
-  public init(
+  package init(
     method: HTTPRequest.Method = .get, url: RemoteURL, range: ByteRange? = nil,
     fields: HTTPFields = HTTPFields(), confidentialFields: HTTPFields = HTTPFields(),
     confidentialOrigin: String? = nil, maximumRedirects: Int = 10,
@@ -54,6 +54,6 @@ public struct TransferRequest: Sendable {
 }
 
 /// Names one transfer of one client.
-public struct TransferID: Hashable, Sendable {
+package struct ExchangeID: Hashable, Sendable {
   let rawValue: UInt64
 }

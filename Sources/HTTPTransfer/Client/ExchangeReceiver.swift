@@ -1,11 +1,11 @@
-public import HTTPTransferCore
-public import HTTPTypes
+package import HTTPTransferCore
+package import HTTPTypes
 
 /// Takes what one transfer brings.
 ///
 /// Every method is called on the client's network thread, in the
 /// order head, body pieces, finish, and must not block.
-public protocol TransferReceiver: AnyObject, Sendable {
+package protocol ExchangeReceiver: AnyObject, Sendable {
   /// The head of the final response (interim responses and followed redirects are not shown).
   ///
   /// - Parameters:
@@ -14,18 +14,18 @@ public protocol TransferReceiver: AnyObject, Sendable {
   ///   - transfer: the transfer's name, as ``HTTPClient/start(_:receiver:)`` returns it.
   /// - Returns: what is to become of the body.
   func receive(
-    head: HTTPResponse, from url: RemoteURL, transfer: TransferID
-  ) -> TransferDisposition
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition
 
   /// A piece of the body, at most 16 KiB, valid during the call only.
-  func receive(body: UnsafeRawBufferPointer) -> TransferDisposition
+  func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition
 
   /// The end; called exactly once for each started transfer, and last.
-  func finish(_ completion: TransferCompletion, metrics: TransferMetrics)
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics)
 }
 
 /// What is to become of the rest of a response.
-public enum TransferDisposition: Sendable {
+package enum ExchangeDisposition: Sendable {
   /// Go on.
   case proceed
   /// Read and drop the body if it is short, so that the connection can be used again.
@@ -35,10 +35,10 @@ public enum TransferDisposition: Sendable {
 }
 
 /// How a transfer ended.
-public enum TransferCompletion: Sendable {
+package enum ExchangeCompletion: Sendable {
   /// The response arrived whole.
   case finished
-  /// The receiver said ``TransferDisposition/stop``.
+  /// The receiver said ``ExchangeDisposition/stop``.
   case stopped
   /// ``HTTPClient/cancel(_:)`` was called.
   case cancelled
@@ -46,16 +46,16 @@ public enum TransferCompletion: Sendable {
 }
 
 /// What a transfer cost.
-public struct TransferMetrics: Sendable {
+package struct ExchangeMetrics: Sendable {
   /// The time from the request's start to the first byte of the final response's head.
-  public var timeToFirstByte: Duration = .zero
+  package var timeToFirstByte: Duration = .zero
 
   /// How many connections were opened for it, redirects included; 0 when all were reused.
-  public var newConnections: Int = 0
+  package var newConnections: Int = 0
 
   /// How many requests were sent for it: 1 + the redirects followed.
-  public var requests: Int = 1
+  package var requests: Int = 1
 
   /// The value before anything was measured.
-  public init() {}
+  package init() {}
 }

@@ -1,4 +1,4 @@
-import HTTPTransferCore
+package import HTTPTransferCore
 
 /// What an entry's files prove, found by reading them.
 ///
@@ -14,24 +14,24 @@ import HTTPTransferCore
 ///   count. Holes of the data file say nothing.
 /// - If anything did not count, the record is rewritten without it before anything is appended:
 ///   a later COMMIT must not cover a claim that was refuted.
-struct Recovery {
-  private(set) var extents = ExtentSet()
-  private(set) var summary = LogSummary()
+package struct Recovery {
+  package private(set) var extents = ExtentSet()
+  package private(set) var summary = LogSummary()
 
   /// The bytes of extents that count but that no COMMIT covers.
-  private(set) var uncommittedByteCount: Int64 = 0
+  package private(set) var uncommittedByteCount: Int64 = 0
 
   /// The number of valid records.
-  private(set) var recordCount: UInt64 = 0
+  package private(set) var recordCount: UInt64 = 0
 
   /// Whether the record file holds something that does not count.
-  private(set) var needsRewrite = false
+  package private(set) var needsRewrite = false
 
   /// The sequence numbers of the extents that do not count.
   private var refuted: Set<UInt64> = []
 
   /// Reads the header of a record file; nil where it is not one of this format, or damaged.
-  static func header(of descriptor: Descriptor) throws(ErrorNumber)
+  package static func header(of descriptor: Descriptor) throws(ErrorNumber)
     -> (header: RecordHeader, byteCount: Int)?
   {
     var bytes = [UInt8](repeating: 0, count: RecordHeader.prefixByteCount)
@@ -46,7 +46,7 @@ struct Recovery {
   }
 
   /// Reads the log of a record file and checks it against the data file.
-  init(
+  package init(
     log: LogReader, header: RecordHeader, data: Descriptor, uncommitted: UncommittedExtents
   ) throws(ErrorNumber) {
     // The records are gone through twice, since what comes late (a COMMIT, a complete length)
@@ -81,15 +81,16 @@ struct Recovery {
 
   /// Writes the claims that count into a new record file: the committed ones, their COMMIT, then
   /// the others.
-  func rewrite(
-    log: LogReader, header: RecordHeader, salt: UInt64, in directory: Descriptor
+  package func rewrite(
+    log: LogReader, header: RecordHeader, salt: UInt64, name: String = RecordFile.name,
+    in directory: Descriptor
   ) throws(ErrorNumber) -> RecordFile? {
     var newHeader = header
     newHeader.salt = salt
     newHeader.version.completeLength = summary.completeLength ?? header.version.completeLength
     guard let encoded = newHeader.encoded() else { return nil }
     return try RecordFile.replace(
-      header: encoded, salt: salt, in: directory, isDurable: true
+      header: encoded, salt: salt, name: name, in: directory, isDurable: true
     ) {
       (file) throws(ErrorNumber) in
       func appendExtents(_ isIncluded: (UInt64) -> Bool) throws(ErrorNumber) {

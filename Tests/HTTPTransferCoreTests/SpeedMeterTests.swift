@@ -1,6 +1,5 @@
+import HTTPTransferCore
 import Testing
-
-@testable import RemoteFiles
 
 @Suite struct SpeedMeterTests {
   private let start = ContinuousClock.now

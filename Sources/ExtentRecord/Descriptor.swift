@@ -2,11 +2,11 @@
 ///
 /// A class, not a non-copyable value: a thread that syncs a file holds it open while the writer
 /// already drops it.
-final class Descriptor: Sendable {
-  let rawValue: CInt
+package final class Descriptor: Sendable {
+  package let rawValue: CInt
 
   /// Takes over an open descriptor.
-  init(_ rawValue: CInt) {
+  package init(_ rawValue: CInt) {
     self.rawValue = rawValue
   }
 

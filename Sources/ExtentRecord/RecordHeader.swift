@@ -1,44 +1,44 @@
-import HTTPTransferCore
+package import HTTPTransferCore
 
 /// The head of a record file: whose bytes the data file holds, and of which version.
 ///
 /// The layout is given in `docs/CACHE-FORMAT.md`.
-struct RecordHeader: Equatable {
-  static let magic = Array("httpfsRC".utf8)
+package struct RecordHeader: Equatable {
+  package static let magic = Array("httpfsRC".utf8)
 
   /// The only version of the format that this code writes and reads.
   ///
   /// Entries of another version live under another directory (`v2`, …).
-  static let formatVersion: UInt32 = 1
+  package static let formatVersion: UInt32 = 1
 
   /// The bytes before the first field.
-  static let prefixByteCount = 64
+  package static let prefixByteCount = 64
 
   /// The least a header can hold: the prefix and the checksum.
-  static let minimumByteCount = prefixByteCount + 8
+  package static let minimumByteCount = prefixByteCount + 8
 
   /// More than servers may send in all fields together (256 KiB): a longer header is damage.
-  static let maximumByteCount = 512 << 10
+  package static let maximumByteCount = 512 << 10
 
   /// The source is for people only: a long one is cut.
-  static let maximumSourceByteCount = 2048
+  package static let maximumSourceByteCount = 2048
 
   /// Seeds every checksum of this file, so that no block of an older file passes for one of it.
-  var salt: UInt64
+  package var salt: UInt64
 
   /// Names the data file.
-  var dataID: UInt64
+  package var dataID: UInt64
 
   /// The SHA-256 that the entry is filed under.
-  var key: CacheKey
+  package var key: CacheKey
 
-  var version: ContentVersion
+  package var version: ContentVersion
 
   /// Where the bytes came from, without credentials; informational.
-  var source: String
+  package var source: String
 
   /// The name of the data file in the entry's directory.
-  var dataName: String { "data-" + dataID.hex16 }
+  package var dataName: String { "data-" + dataID.hex16 }
 
   /// The types of the fields that follow the prefix.
   private enum Field: UInt16 {
@@ -53,7 +53,7 @@ struct RecordHeader: Equatable {
   // MARK: Encoding
 
   /// The header as stored; nil where its fields are longer than a header may be.
-  func encoded() -> [UInt8]? {
+  package func encoded() -> [UInt8]? {
     var fields: [UInt8] = []
     func append(_ field: Field, _ value: some Collection<UInt8>) {
       fields.append(littleEndian: field.rawValue)
@@ -98,7 +98,7 @@ struct RecordHeader: Equatable {
 
   /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
   /// more); nil where that is no header of this format version.
-  static func byteCount(ofHeaderStartingWith prefix: UnsafeRawBufferPointer) -> Int? {
+  package static func byteCount(ofHeaderStartingWith prefix: UnsafeRawBufferPointer) -> Int? {
     guard prefix.count >= prefixByteCount, prefix.starts(with: magic),
       prefix.integer(at: 8, as: UInt32.self) == formatVersion
     else { return nil }
@@ -107,7 +107,7 @@ struct RecordHeader: Equatable {
   }
 
   /// Reads a whole header; nil unless every byte of it is as it was written.
-  init?(_ bytes: UnsafeRawBufferPointer) {
+  package init?(_ bytes: UnsafeRawBufferPointer) {
     guard Self.byteCount(ofHeaderStartingWith: bytes) == bytes.count else { return nil }
     let salt = bytes.integer(at: 16, as: UInt64.self)
     let end = bytes.count - 8
@@ -158,7 +158,8 @@ struct RecordHeader: Equatable {
     return true
   }
 
-  init(salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String) {
+  package init(salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String)
+  {
     self.salt = salt
     self.dataID = dataID
     self.key = key

@@ -1,7 +1,7 @@
 /// One claim in a record file's log.
 ///
 /// Claims only add: any prefix of a log is true by itself.
-enum LogRecord: Equatable {
+package enum LogRecord: Equatable {
   /// Bytes `offset ..< offset + byteCount` of the data file hold what hashes to `contentHash`.
   case extent(offset: Int64, byteCount: Int64, contentHash: UInt64)
 
@@ -13,7 +13,7 @@ enum LogRecord: Equatable {
   case completeLength(Int64)
 
   /// Every record has the same size, so that its place follows from its sequence number.
-  static let byteCount = 48
+  package static let byteCount = 48
 
   private enum Kind: UInt64 {
     case extent = 1
@@ -22,10 +22,10 @@ enum LogRecord: Equatable {
   }
 
   /// A record as stored: six 64-bit words, the first of them the checksum of the others.
-  typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
+  package typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
   /// The record as stored.
-  func encoded(sequence: UInt64, salt: UInt64) -> Words {
+  package func encoded(sequence: UInt64, salt: UInt64) -> Words {
     let kind: Kind
     let payload: (UInt64, UInt64, UInt64)
     switch self {
@@ -49,7 +49,7 @@ enum LogRecord: Equatable {
 
   /// Reads the record at `bytes` (``byteCount`` of them), which must have the number `sequence`;
   /// nil where it is damaged, out of order or contradicts itself.
-  init?(_ bytes: UnsafeRawBufferPointer, sequence: UInt64, salt: UInt64) {
+  package init?(_ bytes: UnsafeRawBufferPointer, sequence: UInt64, salt: UInt64) {
     guard bytes.count == Self.byteCount,
       bytes.integer(at: 0, as: UInt64.self) == Self.checksum(bytes, salt: salt),
       bytes.integer(at: 8, as: UInt64.self) == sequence,

@@ -1,16 +1,16 @@
 /// Compares stored bytes with the hash that their record claims.
-struct ExtentVerifier {
-  let data: Descriptor
+package struct ExtentVerifier {
+  package let data: Descriptor
   /// Empty until it is needed: most entries open without any extent to verify.
   private var buffer: [UInt8] = []
   private static let bufferByteCount = 256 << 10
 
-  init(data: Descriptor) {
+  package init(data: Descriptor) {
     self.data = data
   }
 
   /// Whether the bytes `offset ..< offset + byteCount` can be read and hash to `contentHash`.
-  mutating func matches(offset: Int64, byteCount: Int64, contentHash: UInt64) -> Bool {
+  package mutating func matches(offset: Int64, byteCount: Int64, contentHash: UInt64) -> Bool {
     if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: Self.bufferByteCount) }
     var hash = StreamingHash()
     var done: Int64 = 0

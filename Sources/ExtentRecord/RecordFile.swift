@@ -1,20 +1,20 @@
 /// Creates record files: written under a temporary name, then renamed into place, so that at any
 /// moment the name `record` stands for a whole file.
-struct RecordFile {
+package struct RecordFile {
   /// The name of an entry's record file.
-  static let name = "record"
+  package static let name = "record"
 
   /// The start of the name of a record file that is being written.
-  static let temporaryPrefix = "record-"
+  package static let temporaryPrefix = "record-"
 
   /// The start of the names of data files.
-  static let dataPrefix = "data-"
+  package static let dataPrefix = "data-"
 
-  let descriptor: Descriptor
+  package let descriptor: Descriptor
   /// Where the next record goes.
-  private(set) var position: Int64
+  package private(set) var position: Int64
   /// The number of the record written last.
-  private(set) var sequence: UInt64 = 0
+  package private(set) var sequence: UInt64 = 0
 
   private let salt: UInt64
   private var pending: [UInt8]
@@ -32,17 +32,18 @@ struct RecordFile {
   /// - Parameters:
   ///   - header: the encoded header.
   ///   - salt: the salt in that header.
-  ///   - directory: the entry's directory.
+  ///   - name: what the record file is called, an entry's name for it unless said otherwise.
+  ///   - directory: the directory that holds it.
   ///   - isDurable: whether to wait until it is on the disk. Without, a loss of power may leave
   ///     the old record, the new one or one that is not whole, which recovery takes for none.
   ///   - fill: appends the first records.
   /// - Returns: the file, open for more.
   /// - Throws: the failed call's error; the old record then is in place, or the new one as a whole.
-  static func replace(
-    header: [UInt8], salt: UInt64, in directory: Descriptor, isDurable: Bool,
+  package static func replace(
+    header: [UInt8], salt: UInt64, name: String = name, in directory: Descriptor, isDurable: Bool,
     fill: (inout RecordFile) throws(ErrorNumber) -> Void = { _ in }
   ) throws(ErrorNumber) -> RecordFile {
-    let temporaryName = temporaryPrefix + salt.hex16
+    let temporaryName = "\(name)-\(salt.hex16)"
     let descriptor = try SystemCalls.createFile(temporaryName, in: directory.rawValue)
     do throws(ErrorNumber) {
       var file = RecordFile(descriptor: descriptor, salt: salt, header: header)
@@ -60,7 +61,7 @@ struct RecordFile {
   }
 
   /// Appends a record.
-  mutating func append(_ record: LogRecord) throws(ErrorNumber) {
+  package mutating func append(_ record: LogRecord) throws(ErrorNumber) {
     sequence += 1
     let words = record.encoded(sequence: sequence, salt: salt)
     withUnsafeBytes(of: words) { pending.append(contentsOf: $0) }

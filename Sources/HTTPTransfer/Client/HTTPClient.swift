@@ -34,8 +34,8 @@ public final class HTTPClient: Sendable {
   private let idleNanoseconds = Atomic<Int64>(0)
 
   enum Command {
-    case start(TransferID, TransferRequest, any TransferReceiver)
-    case cancel(TransferID)
+    case start(ExchangeID, ExchangeRequest, any ExchangeReceiver)
+    case cancel(ExchangeID)
     case perform(@Sendable () -> Void)
     case schedule(at: ContinuousClock.Instant, @Sendable () -> Void)
     case cancelAll
@@ -55,33 +55,33 @@ public final class HTTPClient: Sendable {
 
   /// Starts `request`; `receiver` hears of it on the network thread and is kept until its end.
   @discardableResult
-  public func start(_ request: TransferRequest, receiver: any TransferReceiver) -> TransferID {
+  package func start(_ request: ExchangeRequest, receiver: any ExchangeReceiver) -> ExchangeID {
     post { box in
       box.lastID += 1
       box.activeTransferCount += 1
-      let id = TransferID(rawValue: box.lastID)
+      let id = ExchangeID(rawValue: box.lastID)
       return (.start(id, request, receiver), id)
     }
   }
 
-  /// Ends a transfer, whose receiver then finishes with ``TransferCompletion/cancelled``; nothing
+  /// Ends a transfer, whose receiver then finishes with ``ExchangeCompletion/cancelled``; nothing
   /// happens if it has ended already.
-  public func cancel(_ id: TransferID) {
+  package func cancel(_ id: ExchangeID) {
     post { _ in (.cancel(id), ()) }
   }
 
   /// Ends every transfer that has been started so far.
-  public func cancelAll() {
+  package func cancelAll() {
     post { _ in (.cancelAll, ()) }
   }
 
   /// Runs `work` on the network thread, soon, and after what was posted before.
-  public func perform(_ work: @escaping @Sendable () -> Void) {
+  package func perform(_ work: @escaping @Sendable () -> Void) {
     post { _ in (.perform(work), ()) }
   }
 
   /// Runs `work` on the network thread after `delay`.
-  public func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
+  package func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
     let due = ContinuousClock.now + delay
     post { _ in (.schedule(at: due, work), ()) }
   }
@@ -90,7 +90,7 @@ public final class HTTPClient: Sendable {
   ///
   /// While it hardly waits, this machine is what limits the transfers, and more connections would
   /// not help.
-  public var idleSeconds: Double { Double(idleNanoseconds.load(ordering: .relaxed)) / 1e9 }
+  package var idleSeconds: Double { Double(idleNanoseconds.load(ordering: .relaxed)) / 1e9 }
 
   func noteIdle(_ duration: Duration) {
     let nanoseconds = Int64(duration / .nanoseconds(1))

@@ -5,10 +5,10 @@ import CCrypto
 /// Hashing makes every text a safe file name and keeps secrets of a URL out of the file system.
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes of the digest.
-  static let byteCount = 32
+  package static let byteCount = 32
 
   /// The digest.
-  let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   /// The key of `text`, hashed as UTF-8.
   public init(_ text: String) {
@@ -22,12 +22,12 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The key of a digest as recorded: 32 bytes.
-  init(digest: [UInt8]) {
+  package init(digest: [UInt8]) {
     bytes = digest
   }
 
   /// The key whose names in the cache are `prefix` and `rest`; nil unless they are such names.
-  init?(prefix: String, rest: String) {
+  package init?(prefix: String, rest: String) {
     let digits = Array(prefix.utf8) + Array(rest.utf8)
     guard prefix.utf8.count == 2, digits.count == 2 * Self.byteCount else { return nil }
     var bytes: [UInt8] = []
@@ -50,10 +50,10 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   public var description: String { hex }
 
   /// The name of the directory that groups the keys with the same first byte.
-  var prefixName: String { String(hex.prefix(2)) }
+  package var prefixName: String { String(hex.prefix(2)) }
 
   /// The name of the entry's own directory within that one.
-  var restName: String { String(hex.dropFirst(2)) }
+  package var restName: String { String(hex.dropFirst(2)) }
 
   private static func value(ofDigit digit: UInt8) -> UInt8? {
     switch digit {
