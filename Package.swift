@@ -53,6 +53,7 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
     // The layers, lowest first; dependencies point only upward in this file.
@@ -62,7 +63,7 @@ let package = Package(
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
-      name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto"],
+      name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
       swiftSettings: strict),
     .target(
       name: "HTTPTransfer",
@@ -111,7 +112,8 @@ let package = Package(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
-      name: "TransferDisplayTests", dependencies: ["TransferDisplay"], swiftSettings: strict),
+      name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
+      swiftSettings: strict),
     .testTarget(
       name: "RangeCacheTests",
       dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
@@ -130,7 +132,10 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["SeededRandom", "CCrypto", "OriginContent"],
+      name: "EndToEndTests",
+      dependencies: [
+        "SeededRandom", "CCrypto", "OriginContent", "HTTPTransfer", "HTTPTransferCore", httpTypes,
+      ],
       swiftSettings: strict),
   ]
 )

@@ -29,6 +29,21 @@ static inline CURLcode httpfs_easy_set_callbacks(
   if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_PRIVATE, context);
   return code;
 }
+
+typedef int (*httpfs_seek_callback)(void *context, curl_off_t offset, int origin);
+
+/// The callbacks of a request's body: what brings its bytes and what begins them anew.
+static inline CURLcode httpfs_easy_set_body_callbacks(
+    CURL *easy, httpfs_data_callback read, httpfs_seek_callback seek, void *context) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_READFUNCTION, read);
+  if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_READDATA, context);
+  if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, seek);
+  if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_SEEKDATA, context);
+  return code;
+}
+static inline CURLSHcode httpfs_share_cookies(CURLSH *share) {
+  return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE);
+}
 static inline CURLMcode httpfs_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
 }

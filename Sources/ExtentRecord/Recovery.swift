@@ -46,8 +46,17 @@ package struct Recovery {
   }
 
   /// Reads the log of a record file and checks it against the data file.
+  ///
+  /// - Parameters:
+  ///   - log: the log, after its header.
+  ///   - header: the record file's header.
+  ///   - data: the bytes.
+  ///   - uncommitted: what to do with extents that no COMMIT covers.
+  ///   - trustsCommits: whether those that one covers are believed; else they are verified too.
+  /// - Throws: where a file cannot be read.
   package init(
-    log: LogReader, header: RecordHeader, data: Descriptor, uncommitted: UncommittedExtents
+    log: LogReader, header: RecordHeader, data: Descriptor, uncommitted: UncommittedExtents,
+    trustsCommits: Bool = true
   ) throws(ErrorNumber) {
     // The records are gone through twice, since what comes late (a COMMIT, a complete length)
     // decides about what came early, and a list of them all would need memory without bound.
@@ -63,7 +72,7 @@ package struct Recovery {
     var verifier = ExtentVerifier(data: data)
     _ = try log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
-      let isCommitted = sequence <= summary.coveredSequence
+      let isCommitted = trustsCommits && sequence <= summary.coveredSequence
       // The sum was checked when the record was read.
       guard offset + byteCount <= limit,
         isCommitted

@@ -1,3 +1,4 @@
+package import CLinux
 package import Glibc
 
 /// An `errno` value as a thrown error; where it happened is added by whoever catches it.
@@ -92,6 +93,54 @@ package enum SystemCalls {
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDONLY | O_DIRECTORY)
+  }
+
+  /// Opens the directory at `path` (`open(2)`), symbolic links followed: a place that a user names.
+  ///
+  /// - Parameters:
+  ///   - path: absolute, or relative to the working directory.
+  ///   - creatingMissing: whether directories that are missing are created (`mkdir(2)`).
+  /// - Returns: its descriptor.
+  /// - Throws: the failed call's error.
+  package static func openDirectory(
+    atPath path: String, creatingMissing: Bool
+  ) throws(ErrorNumber) -> Descriptor {
+    do throws(ErrorNumber) {
+      return Descriptor(
+        try checked { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+    } catch {
+      guard creatingMissing, error.rawValue == ENOENT else { throw error }
+    }
+    var made = path.hasPrefix("/") ? "/" : ""
+    for part in path.split(separator: "/") {
+      made += part
+      do throws(ErrorNumber) {
+        _ = try checked { mkdir(made, 0o777) }
+      } catch {
+        guard error.rawValue == EEXIST else { throw error }
+      }
+      made += "/"
+    }
+    return Descriptor(try checked { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+  }
+
+  /// Opens a file that a user names, for reading; never waits, even for a FIFO.
+  package static func openForReading(atPath path: String) throws(ErrorNumber) -> Descriptor {
+    Descriptor(try checked { Glibc.open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) })
+  }
+
+  /// Whether files can be created in a directory (`faccessat(2)` with the effective user).
+  package static func checkWritable(_ directory: CInt) throws(ErrorNumber) {
+    _ = try checked { faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) }
+  }
+
+  /// The bytes free for this user in the file system of a descriptor (`fstatvfs(3)`).
+  package static func availableByteCount(_ descriptor: CInt) -> Int64? {
+    var status = statvfs()
+    guard fstatvfs(descriptor, &status) == 0 else { return nil }
+    let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(
+      by: UInt64(status.f_frsize))
+    return overflow ? nil : Int64(clamping: bytes)
   }
 
   /// `close(2)`.
@@ -192,6 +241,15 @@ package enum SystemCalls {
     var status = stat()
     _ = try checked { Glibc.fstat(descriptor, &status) }
     return Status(status)
+  }
+
+  /// A number that an open file shares with no other, also not with one that comes to have its inode
+  /// number later: of inode number and time of creation.
+  package static func identity(_ descriptor: CInt) throws(ErrorNumber) -> UInt64 {
+    var status = stat()
+    _ = try checked { Glibc.fstat(descriptor, &status) }
+    let birth = UInt64(bitPattern: httpfs_birth_time(descriptor))
+    return UInt64(status.st_ino) &* 0x9E37_79B9_7F4A_7C15 ^ birth
   }
 
   /// `fstatat(2)` with `AT_SYMLINK_NOFOLLOW`.

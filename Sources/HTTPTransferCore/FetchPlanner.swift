@@ -42,6 +42,19 @@ public struct FetchPlanner: Sendable {
     var missingSeconds: Double { rate.map { Double(missingByteCount) / max(1, $0) } ?? 0 }
   }
 
+  /// Somebody who takes the file in order.
+  public struct Reader: Sendable {
+    /// The end of what was taken.
+    public var cursor: Int64
+    /// How many bytes beyond are worth having; 0 for none.
+    public var window: Int64
+
+    public init(cursor: Int64, window: Int64) {
+      self.cursor = cursor
+      self.window = window
+    }
+  }
+
   /// What bounds a plan.
   public struct Limits: Sendable {
     /// How many requests read-ahead may have in flight.
@@ -104,7 +117,7 @@ public struct FetchPlanner: Sendable {
   /// - Returns: what to send and what to cut short.
   public func plan(
     length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
-    streams: [StreamTable.Stream], limits: Limits
+    streams: [Reader], limits: Limits
   ) -> Plan {
     var plan = Plan()
     var flights = flights
@@ -122,7 +135,7 @@ public struct FetchPlanner: Sendable {
   // MARK: Read-ahead
 
   private func planReadAhead(
-    of stream: StreamTable.Stream, length: Int64, extents: ExtentSet, flights: inout [Flight],
+    of stream: Reader, length: Int64, extents: ExtentSet, flights: inout [Flight],
     demands: [ByteRange], limits: Limits, plan: inout Plan
   ) {
     let window = min(stream.window, Self.greatestWindow)
@@ -194,7 +207,7 @@ public struct FetchPlanner: Sendable {
   // MARK: Demand
 
   private func planDemands(
-    _ demands: [ByteRange], streams: [StreamTable.Stream], length: Int64, extents: ExtentSet,
+    _ demands: [ByteRange], streams: [Reader], length: Int64, extents: ExtentSet,
     flights: inout [Flight], limits: Limits, plan: inout Plan
   ) {
     // A read elsewhere does not wait for the read-ahead of others: one request more is allowed.
@@ -261,7 +274,7 @@ extension Int64 {
   func roundedDown(to unit: Int64) -> Int64 { self / unit * unit }
 }
 
-extension StreamTable.Stream {
+extension FetchPlanner.Reader {
   /// Whether a parked read is one of this stream's last.
   fileprivate func isNear(_ demand: ByteRange) -> Bool {
     demand.lowerBound >= cursor - 2 * StreamTable.tolerance && demand.lowerBound < cursor

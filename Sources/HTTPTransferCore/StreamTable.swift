@@ -27,6 +27,11 @@ public struct StreamTable: Sendable {
     }
   }
 
+  /// The streams as the planner sees them.
+  public var readers: [FetchPlanner.Reader] {
+    streams.map { FetchPlanner.Reader(cursor: $0.cursor, window: $0.window) }
+  }
+
   /// How many cursors are told apart; the least recently used one gives way.
   public static let limit = 8
 

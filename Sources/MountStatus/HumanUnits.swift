@@ -1,6 +1,6 @@
 /// `value` in decimal with exactly `fractionDigitCount` digits after the point (1 to 3), rounded;
 /// what is not finite or beyond 10¹⁵ is clamped.
-func decimal(_ value: Double, fractionDigitCount: Int) -> String {
+package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
   let scale: Int64 = [1, 10, 100, 1000][min(3, max(0, fractionDigitCount))]
   let limit = 1e15
   let clamped = value.isNaN ? 0 : min(limit, max(-limit, value))
@@ -42,13 +42,15 @@ package func humanDuration(seconds: Double) -> String {
 }
 
 /// How much `part` is of `whole`, 0 to 100, rounded down; 100 only where nothing is missing.
-func percentage(of part: Int64, in whole: Int64) -> Int {
+package func percentage(of part: Int64, in whole: Int64) -> Int {
   guard part < whole else { return 100 }
   return Int(min(99, max(0, Double(part) / Double(whole) * 100)))
 }
 
 /// `1 file`, `2 files`.
-func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+package func counted(_ count: Int, _ noun: String) -> String {
+  "\(count) \(noun)\(count == 1 ? "" : "s")"
+}
 
 /// The text with control characters (C0, DEL, C1) and line separators as `\u{1B}`, so that it can
 /// neither move the cursor of a terminal nor start a line of its own.

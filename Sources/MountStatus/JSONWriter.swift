@@ -1,13 +1,13 @@
 /// Writes JSON (RFC 8259) in the order in which it is told, without spaces.
-struct JSONWriter {
-  private(set) var bytes: [UInt8] = []
+package struct JSONWriter {
+  package private(set) var bytes: [UInt8] = []
 
   /// Whether the next member or element follows another one.
   private var needsComma = false
 
-  init(capacity: Int) { bytes.reserveCapacity(capacity) }
+  package init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
-  mutating func object(_ body: (inout JSONWriter) -> Void) {
+  package mutating func object(_ body: (inout JSONWriter) -> Void) {
     bytes.append(UInt8(ascii: "{"))
     needsComma = false
     body(&self)
@@ -15,7 +15,7 @@ struct JSONWriter {
     needsComma = true
   }
 
-  mutating func array<Element>(
+  package mutating func array<Element>(
     _ elements: [Element], _ body: (Element, inout JSONWriter) -> Void
   ) {
     bytes.append(UInt8(ascii: "["))
@@ -28,7 +28,7 @@ struct JSONWriter {
     needsComma = true
   }
 
-  mutating func member(_ key: some CodingKey, _ body: (inout JSONWriter) -> Void) {
+  package mutating func member(_ key: some CodingKey, _ body: (inout JSONWriter) -> Void) {
     separate()
     string(key.stringValue)
     bytes.append(UInt8(ascii: ":"))
@@ -36,22 +36,22 @@ struct JSONWriter {
     needsComma = true
   }
 
-  mutating func member(_ key: some CodingKey, _ value: String?) {
+  package mutating func member(_ key: some CodingKey, _ value: String?) {
     member(key) { writer in
       if let value { writer.string(value) } else { writer.null() }
     }
   }
 
-  mutating func member(_ key: some CodingKey, _ value: Int) { member(key, Int64(value)) }
+  package mutating func member(_ key: some CodingKey, _ value: Int) { member(key, Int64(value)) }
 
-  mutating func member(_ key: some CodingKey, _ value: Int64?) {
+  package mutating func member(_ key: some CodingKey, _ value: Int64?) {
     member(key) { writer in
       if let value { writer.bytes += String(value).utf8 } else { writer.null() }
     }
   }
 
   /// A number of seconds, to the millisecond; `null` for nil and for what is not finite.
-  mutating func member(_ key: some CodingKey, _ value: Double?) {
+  package mutating func member(_ key: some CodingKey, _ value: Double?) {
     member(key) { writer in
       if let value, value.isFinite {
         writer.bytes += decimal(value, fractionDigitCount: 3).utf8
@@ -61,11 +61,11 @@ struct JSONWriter {
     }
   }
 
-  mutating func member(_ key: some CodingKey, _ value: Bool) {
+  package mutating func member(_ key: some CodingKey, _ value: Bool) {
     member(key) { $0.bytes += (value ? "true" : "false").utf8 }
   }
 
-  mutating func newline() { bytes.append(UInt8(ascii: "\n")) }
+  package mutating func newline() { bytes.append(UInt8(ascii: "\n")) }
 
   private mutating func separate() {
     if needsComma { bytes.append(UInt8(ascii: ",")) }

@@ -34,7 +34,7 @@ final class Listener: Sendable {
       close(descriptor)
       throw error
     }
-    let boundPort = Self.port(of: descriptor)
+    let boundPort = SystemCall.port(of: descriptor, named: getsockname)
     localAddress = family == AF_INET6 ? "[\(address)]:\(boundPort)" : "\(address):\(boundPort)"
   }
 
@@ -60,20 +60,6 @@ final class Listener: Sendable {
         Connection(socket: Socket(descriptor: connection), server: server).run()
       }
       if !isStarted { close(connection) }
-    }
-  }
-
-  /// The port that the socket is bound to; getsockname(2).
-  private static func port(of descriptor: Int32) -> UInt16 {
-    var storage = sockaddr_storage()
-    var byteCount = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutablePointer(to: &storage) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard getsockname(descriptor, address, &byteCount) == 0 else { return 0 }
-        // The port is at the same place in an IPv4 and an IPv6 address.
-        return UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
-          .bigEndian
-      }
     }
   }
 }

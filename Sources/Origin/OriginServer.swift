@@ -73,7 +73,11 @@ final class OriginServer: Sendable {
       parameters = try ResponseParameters(
         values: rules.values(path: request.path, query: request.query))
     } catch {
-      return (.message(400, "\(error.description)\n", request: request, now: now), .none)
+      return (
+        .message(
+          400, "\(error.description)\n", request: request, now: now,
+          closesConnection: request.hasBody), .none
+      )
     }
     guard let (resource, source) = find(request.path, parameters) else {
       return (

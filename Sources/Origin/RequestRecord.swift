@@ -7,6 +7,7 @@ struct RequestRecord: Encodable {
   let durationMilliseconds: Double
   let connection: Int64
   let request: RequestHead
+  let received: ReceivedBody
   let status: Int?
   let bodyByteCount: Int64
   let fault: Fault?
@@ -23,6 +24,8 @@ struct RequestRecord: Encodable {
     case range
     case status
     case bodyByteCount = "body_bytes"
+    case requestBodyByteCount = "request_body_bytes"
+    case requestBodyHash = "request_body_hash"
     case headers
     case fault
     case isComplete = "complete"
@@ -41,6 +44,9 @@ struct RequestRecord: Encodable {
     try container.encode(request.fields["range"], forKey: .range)
     try container.encode(status, forKey: .status)
     try container.encode(bodyByteCount, forKey: .bodyByteCount)
+    try container.encode(received.byteCount, forKey: .requestBodyByteCount)
+    let hash = received.byteCount > 0 ? received.hash.text : nil
+    try container.encode(hash, forKey: .requestBodyHash)
     try container.encode(request.fields, forKey: .headers)
     try container.encode(fault?.rawValue, forKey: .fault)
     try container.encode(isComplete, forKey: .isComplete)

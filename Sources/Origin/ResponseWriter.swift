@@ -12,6 +12,9 @@ final class ResponseWriter {
   private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private var bucket: TokenBucket?
 
+  /// The coded body that is being sent; its parts may be separate steps.
+  private var coded: CodedStream?
+
   /// The status that the last plan sent; nil if it sent no head.
   private(set) var sentStatus: Int?
 
@@ -26,17 +29,19 @@ final class ResponseWriter {
 
   deinit { buffer.deallocate() }
 
-  /// Sends a response.
+  /// Sends a response, and reads the request's body where the plan says so.
   ///
+  /// A body whose chunks make no sense ends the plan with a 400.
   /// The socket is to be closed afterwards if the plan says so, or if it is not whole.
-  func write(_ plan: ResponsePlan, source: ContentSource) throws(Socket.Disconnected) {
+  func write(
+    _ plan: ResponsePlan, source: ContentSource, body: RequestBody? = nil
+  ) throws(Socket.Disconnected) {
     sentStatus = nil
     bodyByteCount = 0
+    coded = nil
+    if plan.limitsReceiveBuffer { socket.limitReceiveBuffer() }
     do {
-      for (index, step) in plan.steps.enumerated() {
-        let next = index + 1 < plan.steps.count ? plan.steps[index + 1] : nil
-        try run(step, next: next, plan: plan, source: source)
-      }
+      try run(plan.steps, plan: plan, source: source, body: body)
     } catch {
       // What lies in the kernel's send buffer has not travelled.
       let lost = min(bodyByteCount, Int64(socket.unacknowledgedByteCount))
@@ -47,7 +52,34 @@ final class ResponseWriter {
 
   /// Lets a client that waits for it send its body (RFC 9110 §10.1.1).
   func writeContinue() throws(Socket.Disconnected) {
-    try send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+    try send(ResponseHead(status: 100).bytes)
+  }
+
+  private func run(
+    _ steps: [ResponsePlan.Step], plan: ResponsePlan, source: ContentSource, body: RequestBody?
+  ) throws(Socket.Disconnected) {
+    for (index, step) in steps.enumerated() {
+      switch step {
+      case .receiveBody(let limit):
+        guard let body else { continue }
+        try body.receive(upTo: limit, keeping: plan.keptBodyByteCount, rate: plan.uploadRate)
+        if body.isMalformed {
+          let refusal = ResponsePlan.message(
+            400, "malformed chunk\n", request: nil, now: SystemCall.wallClockSeconds())
+          return try run(refusal.steps, plan: refusal, source: .none, body: nil)
+        }
+      case .uploadAnswer(let answer):
+        let steps = answer.steps(for: body?.received ?? ReceivedBody())
+        try run(steps, plan: plan, source: source, body: nil)
+      case .wait(let milliseconds):
+        let deadline = SystemCall.monotonicNanoseconds() + milliseconds * 1_000_000
+        try socket.wait(until: deadline, hasUnread: body?.isWhole == false)
+      case .stall: try socket.wait(until: nil, hasUnread: body?.isWhole == false)
+      default:
+        let next = index + 1 < steps.count ? steps[index + 1] : nil
+        try run(step, next: next, plan: plan, source: source)
+      }
+    }
   }
 
   private func run(
@@ -55,9 +87,8 @@ final class ResponseWriter {
     source: ContentSource
   ) throws(Socket.Disconnected) {
     switch step {
-    case .wait(let milliseconds):
-      try socket.wait(until: SystemCall.monotonicNanoseconds() + milliseconds * 1_000_000)
-    case .stall: try socket.wait(until: nil)
+    case .wait, .stall, .receiveBody, .uploadAnswer: break  // Not steps of the response alone.
+    case .interim(let head): try send(head.bytes)
     case .head(let head):
       sentStatus = head.status
       // One packet for head and body where nothing comes between them.
@@ -65,7 +96,16 @@ final class ResponseWriter {
       try send(
         head.bytes, isMoreComing: isBodyNext && plan.rate == nil && plan.totalRate == nil)
     case .content(let range, let version):
-      try sendContent(range, version: version, plan: plan, source: source)
+      try sendPieces(range, plan: plan) { piece, offset in
+        source.read(into: piece, version: version, offset: offset)
+      }
+    case .coded(let coding, let contentByteCount, let version, let part):
+      var stream =
+        coded ?? CodedStream(coding: coding, contentByteCount: contentByteCount)
+      defer { coded = stream }
+      try sendPieces(part, plan: plan) { piece, _ in
+        stream.fill(piece) { source.read(into: $0, version: version, offset: $1) }
+      }
     case .text(let bytes):
       reserveBuffer(bytes.count)
       var position = 0
@@ -82,15 +122,17 @@ final class ResponseWriter {
     }
   }
 
-  private func sendContent(
-    _ range: Range<Int64>, version: UInt64, plan: ResponsePlan, source: ContentSource
+  /// Sends a range of bytes as body; `fill` makes each piece of it, and answers false if it cannot.
+  private func sendPieces(
+    _ range: Range<Int64>, plan: ResponsePlan,
+    fill: (_ piece: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Bool
   ) throws(Socket.Disconnected) {
     reserveBuffer(Int(clamping: range.upperBound - range.lowerBound))
     var offset = range.lowerBound
     while offset < range.upperBound {
       let byteCount = Int(min(Int64(pieceByteCount(plan)), range.upperBound - offset))
       let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<byteCount])
-      guard source.read(into: piece, version: version, offset: offset) else {
+      guard fill(piece, offset) else {
         // The file became shorter: an honest server can only cut the connection.
         throw Socket.Disconnected()
       }

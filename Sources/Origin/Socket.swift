@@ -10,6 +10,9 @@ final class Socket {
   /// Not visible to Swift, since the header defines it only for _GNU_SOURCE.
   private static let pollReadHangUp: Int16 = 0x2000
 
+  /// How often a local client is looked for, in milliseconds.
+  private static let peerInterval: Int32 = 100
+
   private let descriptor: Int32
 
   /// Takes ownership of a descriptor.
@@ -54,11 +57,21 @@ final class Socket {
 
   /// Waits, and notices when the client goes meanwhile (poll(2), POLLRDHUP).
   ///
-  /// The deadline is in nanoseconds of the monotonic clock; nil waits for the client to go.
-  func wait(until deadline: Int64?) throws(Disconnected) {
+  /// - Parameters:
+  ///   - deadline: in nanoseconds of the monotonic clock; nil waits for the client to go.
+  ///   - hasUnread: whether the client has more to send than is taken, so that a local one must be
+  ///     looked for to notice that it goes.
+  /// - Throws: when the client has gone.
+  func wait(until deadline: Int64?, hasUnread: Bool = false) throws(Disconnected) {
     var entry = pollfd(fd: descriptor, events: Self.pollReadHangUp, revents: 0)
+    var peer: LocalPeer?
+    if hasUnread {
+      peer = LocalPeer(
+        clientPort: SystemCall.port(of: descriptor, named: getpeername),
+        ownPort: SystemCall.port(of: descriptor, named: getsockname))
+    }
     while true {
-      var timeout: Int32 = -1
+      var timeout: Int32 = peer == nil ? -1 : Self.peerInterval
       if let deadline {
         let remaining = deadline - SystemCall.monotonicNanoseconds()
         guard remaining > 0 else { return }
@@ -67,9 +80,10 @@ final class Socket {
           SystemCall.sleep(until: deadline)
           return
         }
-        timeout = Int32(clamping: remaining / 1_000_000)
+        let milliseconds = Int32(clamping: remaining / 1_000_000)
+        timeout = timeout < 0 ? milliseconds : min(timeout, milliseconds)
       }
-      if poll(&entry, 1, timeout) > 0 { throw Disconnected() }
+      if poll(&entry, 1, timeout) > 0 || peer?.hasClosed() == true { throw Disconnected() }
     }
   }
 
@@ -79,11 +93,27 @@ final class Socket {
     return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
   }
 
+  /// Makes the kernel take little ahead of what is received (SO_RCVBUF, socket(7)).
+  ///
+  /// 256 KiB: with less than a few of loopback's packets of 64 KiB the client's kernel would send
+  /// only when its timer of 200 ms says so.
+  func limitReceiveBuffer() {
+    var byteCount: Int32 = 256 << 10
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_RCVBUF, &byteCount, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Says that no more will be sent, and reads on for a moment until the client closes: closing
   /// with unread bytes would send RST, which can cost the client the end of the response.
-  func finish() {
+  ///
+  /// Without draining it leaves the client a second for the response, and then sends that RST.
+  func finish(isDraining: Bool = true) {
     shutdown(descriptor, Int32(SHUT_WR))
     let deadline = SystemCall.monotonicNanoseconds() + 1_000_000_000
+    if !isDraining {
+      try? wait(until: deadline)
+      return
+    }
     withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 16) { buffer in
       var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       while true {

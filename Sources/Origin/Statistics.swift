@@ -7,6 +7,7 @@ final class Statistics: Sendable {
   private let connections = Atomic<Int64>(0)
   private let openConnections = Atomic<Int64>(0)
   private let bodyBytes = Atomic<Int64>(0)
+  private let requestBodyBytes = Atomic<Int64>(0)
   private let lastConnection = Atomic<Int64>(0)
   private let lastRequest = Atomic<Int64>(0)
 
@@ -17,6 +18,7 @@ final class Statistics: Sendable {
     let connections: Int64
     let openConnections: Int64
     let bodyBytesSent: Int64
+    let requestBodyBytes: Int64
   }
 
   var snapshot: Snapshot {
@@ -24,7 +26,8 @@ final class Statistics: Sendable {
       requests: requests.load(ordering: .relaxed), activeRequests: activeRequests,
       connections: connections.load(ordering: .relaxed),
       openConnections: openConnections.load(ordering: .relaxed),
-      bodyBytesSent: bodyBytes.load(ordering: .relaxed))
+      bodyBytesSent: bodyBytes.load(ordering: .relaxed),
+      requestBodyBytes: requestBodyBytes.load(ordering: .relaxed))
   }
 
   /// Requests whose response is under way.
@@ -51,10 +54,15 @@ final class Statistics: Sendable {
 
   func bodySent(_ byteCount: Int64) { bodyBytes.add(byteCount, ordering: .relaxed) }
 
+  func requestBodyReceived(_ byteCount: Int64) {
+    requestBodyBytes.add(byteCount, ordering: .relaxed)
+  }
+
   /// Sets the sums to 0; numbers go on, and what is open stays counted as open.
   func clear() {
     requests.store(0, ordering: .relaxed)
     connections.store(0, ordering: .relaxed)
     bodyBytes.store(0, ordering: .relaxed)
+    requestBodyBytes.store(0, ordering: .relaxed)
   }
 }

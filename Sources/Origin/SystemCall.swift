@@ -67,6 +67,24 @@ enum SystemCall {
     }
   }
 
+  /// The port at an end of a socket: of its own with getsockname(2), of its peer with
+  /// getpeername(2); 0 if there is none.
+  static func port(
+    of descriptor: Int32,
+    named name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+  ) -> UInt16 {
+    var storage = sockaddr_storage()
+    var byteCount = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard name(descriptor, address, &byteCount) == 0 else { return 0 }
+        // The port is at the same place in an IPv4 and an IPv6 address.
+        return UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
+          .bigEndian
+      }
+    }
+  }
+
   /// Raises the limit of open descriptors to what is allowed: each connection needs one; a failure
   /// leaves the limit as it is (setrlimit(2)).
   static func raiseDescriptorLimit() {

@@ -11,6 +11,8 @@ struct BodyPlanner {
   let version: UInt64
   let validators: Validators
   let selection: RangeSelection
+  /// The coding of the whole; nil for a selection of ranges.
+  let coding: ContentCoding?
   let fault: Fault?
 
   private enum Framing {
@@ -33,18 +35,25 @@ struct BodyPlanner {
       range = lowerBound..<range.upperBound
     }
     var body: [ResponsePlan.Step] = [.content(range, version: version)]
+    if let coding {
+      let end = coding.codedByteCount(contentByteCount: completeLength)
+      body = [.coded(coding, contentByteCount: completeLength, version: version, part: 0..<end)]
+    }
     if fault == .empty206 { body = [] }
-    if fault == .multipart { body = multipart(range) }
+    if let parts = parts(range, fault) { body = multipart(parts) }
     let byteCount = body.reduce(0) { $0 + $1.bodyByteCount }
 
-    var head = maker.baseHead(isPart ? 206 : 200)
+    let isMultipart = parts(range, fault) != nil
+    var head = maker.baseHead(isPart || isMultipart ? 206 : 200)
     maker.add(validators, to: &head)
     if maker.honoursRanges, fault != .ignoreRange { head.add("Accept-Ranges", "bytes") }
     head.add(
       "Content-Type",
-      fault == .multipart
+      isMultipart
         ? "multipart/byteranges; boundary=\(Self.boundary)" : contentType)
     if isPart { head.add("Content-Range", contentRange(range, fault)) }
+    head.add("Content-Disposition", maker.parameters.contentDisposition)
+    head.add("Content-Encoding", coding?.rawValue)
     if fault == .gzip { head.add("Content-Encoding", "gzip") }
     if framing == .length || fault == .lengthAndChunked {
       head.add("Content-Length", String(byteCount))
@@ -81,7 +90,7 @@ struct BodyPlanner {
 
   /// The fault, unless this response is of a kind that cannot have it.
   private var applicableFault: Fault? {
-    guard let fault else { return nil }
+    guard let fault, !fault.needsUpload else { return nil }
     if fault.needsRange {
       guard case .part(let range) = selection else { return nil }
       if fault == .earlierRange, range.lowerBound == 0 { return nil }
@@ -107,14 +116,22 @@ struct BodyPlanner {
     "bytes \(range.lowerBound + shift)-\(range.upperBound - 1 + shift)/\(completeLength)"
   }
 
-  private func multipart(_ range: Range<Int64>) -> [ResponsePlan.Step] {
-    let part =
-      "--\(Self.boundary)\r\nContent-Type: \(contentType)\r\n"
-      + "Content-Range: \(field(range, shift: 0))\r\n\r\n"
-    return [
-      .text(Array(part.utf8)), .content(range, version: version),
-      .text(Array("\r\n--\(Self.boundary)--\r\n".utf8)),
-    ]
+  /// The ranges that are sent as the parts of a multipart body; nil if it is none.
+  private func parts(_ range: Range<Int64>, _ fault: Fault?) -> [Range<Int64>]? {
+    if case .parts(let ranges) = selection { return ranges }
+    return fault == .multipart ? [range] : nil
+  }
+
+  /// A body of the type multipart/byteranges (RFC 9110 §14.6).
+  private func multipart(_ ranges: [Range<Int64>]) -> [ResponsePlan.Step] {
+    var steps: [ResponsePlan.Step] = []
+    for (index, range) in ranges.enumerated() {
+      let part =
+        (index == 0 ? "" : "\r\n") + "--\(Self.boundary)\r\nContent-Type: \(contentType)\r\n"
+        + "Content-Range: \(field(range, shift: 0))\r\n\r\n"
+      steps += [.text(Array(part.utf8)), .content(range, version: version)]
+    }
+    return steps + [.text(Array("\r\n--\(Self.boundary)--\r\n".utf8))]
   }
 
   private func faulty(

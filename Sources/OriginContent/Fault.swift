@@ -16,6 +16,11 @@ public enum Fault: String, CaseIterable, Sendable {
   case extraBytes = "extra-bytes"
   case lengthAndChunked = "length-and-chunked"
 
+  // Faults of the reading of a request's body; they do not happen to a request without one.
+  case uploadReset = "upload-reset"
+  case uploadStall = "upload-stall"
+  case uploadEarlyResponse = "upload-early-response"
+
   // Faults of any response.
   case stallHead = "stall-head"
   case etagChange = "etag-change"
@@ -33,6 +38,14 @@ public enum Fault: String, CaseIterable, Sendable {
     case .ignoreRange, .wrongContentRange, .missingContentRange, .earlierRange, .empty206,
       .multipart:
       true
+    default: false
+    }
+  }
+
+  /// Whether it concerns only the reading of a request's body.
+  var needsUpload: Bool {
+    switch self {
+    case .uploadReset, .uploadStall, .uploadEarlyResponse: true
     default: false
     }
   }

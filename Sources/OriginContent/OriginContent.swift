@@ -101,9 +101,9 @@ public enum OriginContent {
 
   /// The seed of a name: FNV-1a (64 bits) of its UTF-8 bytes.
   public static func seed(ofName name: String) -> UInt64 {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return hash
+    var hash = FNV1a()
+    Array(name.utf8).withUnsafeBytes { hash.update($0) }
+    return hash.value
   }
 
   /// The counter at word 0.

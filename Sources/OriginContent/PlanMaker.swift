@@ -48,40 +48,108 @@ public struct PlanMaker: Sendable {
     plan.rate = parameters.rate
     plan.totalRate = parameters.totalRate
     let delay = parameters.latency + (context.isFirstOnConnection ? parameters.connectLatency : 0)
-    var prefix: [ResponsePlan.Step] = delay > 0 ? [.wait(milliseconds: delay)] : []
-    if plan.fault == .stallHead { prefix.append(stallStep) }
-    plan.steps.insert(contentsOf: prefix, at: 0)
+    if let index = plan.steps.firstIndex(where: \.isFinalHead) {
+      var before: [ResponsePlan.Step] = plan.fault == .stallHead ? [stallStep] : []
+      // Clients of HTTP/1.0 do not know interim responses (RFC 9110 §15.2).
+      if let status = parameters.interimStatus, request.isHTTP11 { before.append(interim(status)) }
+      plan.steps.insert(contentsOf: before, at: index)
+    }
+    if delay > 0 { plan.steps.insert(.wait(milliseconds: delay), at: 0) }
+    if let cookie = parameters.cookie {
+      plan.changeFinalHead { $0.add("Set-Cookie", "\(cookie); Path=/") }
+    }
     return plan
   }
 
+  /// Whether the request brings a body that is read: generated content can be written to, files
+  /// cannot.
+  private var isUpload: Bool {
+    guard case .generated = resource else { return false }
+    return request.method == "PUT" || request.method == "POST"
+  }
+
+  private func interim(_ status: Int) -> ResponsePlan.Step {
+    var head = ResponseHead(status: status)
+    head.add("Link", "</style.css>; rel=preload; as=style")
+    return .interim(head)
+  }
+
   private func untimedPlan() -> ResponsePlan {
-    guard request.method == "GET" || request.method == "HEAD" else {
+    guard isUpload || request.method == "GET" || request.method == "HEAD" else {
+      var methods = "GET, HEAD"
+      if case .generated = resource { methods += ", PUT, POST" }
       // The body of such a request is not read, so that the connection cannot go on.
       return .message(
-        405, "only GET and HEAD\n", request: request, fields: [("Allow", "GET, HEAD")],
+        405, "only \(methods)\n", request: request, fields: [("Allow", methods)],
         now: context.now, closesConnection: request.hasBody)
     }
+    if isUpload, request.bodyFraming == .unknown {
+      return .message(
+        400, "the end of the body cannot be known\n", request: request, now: context.now,
+        closesConnection: true)
+    }
+    if let plan = refusal { return plan }
     let fault = candidateFault
-    if let plan = replacementPlan(fault) { return plan }
+    if let plan = replacementPlan(fault) {
+      return isUpload ? UploadPlanner(maker: self).refusing(with: plan) : plan
+    }
+    return isUpload ? UploadPlanner(maker: self).plan(fault) : resourcePlan(fault)
+  }
+
+  /// The response to a request that may not have the resource; nil if it may.
+  private var refusal: ResponsePlan? {
+    let policy = AccessPolicy(
+      credentials: parameters.credentials, requiredCookie: parameters.requiredCookie)
+    let plan: ResponsePlan
+    var isLate = false
+    switch policy.refusal(of: request.fields) {
+    case .unauthorized:
+      plan = shortResponse(401, "credentials needed\n")
+      isLate = parameters.authenticationMode == .late
+    case .forbidden: plan = shortResponse(403, "cookie needed\n")
+    case nil: return nil
+    }
+    return isUpload ? UploadPlanner(maker: self).refusing(with: plan, isLate: isLate) : plan
+  }
+
+  /// The response to a GET or HEAD with the resource, or with what the preconditions make of it.
+  private func resourcePlan(_ fault: Fault?) -> ResponsePlan {
     let version = parameters.version &+ (fault == .etagChange ? 1 : 0)
-    let validators = Validators(
-      resource: resource, version: version, policy: parameters.validators,
-      isFlipped: parameters.flipsEntityTag && context.requestNumber.isMultiple(of: 2))
+    let identity = validators(version: version, coding: nil)
+    let mayHaveRange = request.method == "GET" && honoursRanges
+    let field = identity.permitsRange(ifRange: request.fields["if-range"]) ? rangeField : nil
+    let selection = RangeSelection(
+      field: mayHaveRange ? field : nil, completeLength: resource.completeLength,
+      allowsSeveral: parameters.sendsMultipart)
+    // Ranges are ranges of the identity.
+    let coding = selection == .whole && fault != .gzip ? acceptedCoding : nil
+    let validators = coding == nil ? identity : validators(version: version, coding: coding)
     switch validators.evaluate(request.fields) {
     case .failed: return bodiless(412, validators: validators, fault: fault)
     case .notModified: return bodiless(304, validators: validators, fault: fault)
     case .proceed: break
     }
-    let mayHaveRange = request.method == "GET" && honoursRanges
-    let field = validators.permitsRange(ifRange: request.fields["if-range"]) ? rangeField : nil
-    let selection = RangeSelection(
-      field: mayHaveRange ? field : nil, completeLength: resource.completeLength)
     if case .unsatisfiable = selection {
       return bodiless(416, validators: validators, fault: fault)
     }
     let planner = BodyPlanner(
-      maker: self, version: version, validators: validators, selection: selection, fault: fault)
+      maker: self, version: version, validators: validators, selection: selection, coding: coding,
+      fault: fault)
     return planner.plan()
+  }
+
+  private func validators(version: UInt64, coding: ContentCoding?) -> Validators {
+    Validators(
+      resource: resource, version: version, policy: parameters.validators,
+      isFlipped: parameters.flipsEntityTag && context.requestNumber.isMultiple(of: 2),
+      coding: coding)
+  }
+
+  /// The coding that is asked for by the parameters and accepted by the client.
+  private var acceptedCoding: ContentCoding? {
+    parameters.coding.flatMap {
+      $0.isAccepted(by: request.fields["accept-encoding"]) ? $0 : nil
+    }
   }
 
   /// Whether a range is served where one is asked for.
@@ -103,10 +171,14 @@ public struct PlanMaker: Sendable {
       context.earlierFaults < parameters.faultCount ?? .max
     else { return nil }
     guard let faultRange = parameters.faultRange else { return fault }
-    let selection = RangeSelection(field: rangeField, completeLength: resource.completeLength)
+    let selection = RangeSelection(
+      field: rangeField, completeLength: resource.completeLength,
+      allowsSeveral: parameters.sendsMultipart)
     switch selection {
     case .whole: return fault
     case .part(let range): return range.overlaps(faultRange) ? fault : nil
+    case .parts(let ranges):
+      return ranges.contains { $0.overlaps(faultRange) } ? fault : nil
     case .unsatisfiable: return nil
     }
   }
@@ -118,25 +190,12 @@ public struct PlanMaker: Sendable {
     case .status:
       var fields: [(name: String, value: String)] = []
       if let retryAfter = parameters.retryAfter { fields.append(("Retry-After", retryAfter)) }
-      if parameters.status == 401 {
-        fields.append(("WWW-Authenticate", "Basic realm=\"origin\""))
-      } else if parameters.status == 407 {
-        fields.append(("Proxy-Authenticate", "Basic realm=\"origin\""))
-      }
-      if parameters.status == 204 || parameters.status == 304 {
-        // These two have no body (RFC 9110 §6.4.1).
-        plan = ResponsePlan(steps: [.head(baseHead(parameters.status))])
-        plan.closesConnection = !request.keepsConnection
-      } else {
-        plan = .message(
-          parameters.status, "status \(parameters.status), as asked for\n", request: request,
-          fields: fields, now: context.now)
-      }
+      let status = parameters.status ?? 503
+      plan = shortResponse(status, "status \(status), as asked for\n", fields: fields)
     case .redirect, .redirectLoop:
       let location = fault == .redirectLoop ? request.target : parameters.redirect ?? "/"
-      plan = .message(
-        parameters.redirectStatus, "see \(location)\n", request: request,
-        fields: [("Location", location)], now: context.now)
+      plan = shortResponse(
+        parameters.redirectStatus, "see \(location)\n", fields: [("Location", location)])
     case .html200:
       plan = .message(
         200, "<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>\n",
@@ -144,6 +203,29 @@ public struct PlanMaker: Sendable {
     default: return nil
     }
     plan.fault = fault
+    return plan
+  }
+
+  /// A response of a status with a line of text, where the status can have one.
+  func shortResponse(
+    _ status: Int, _ text: String, fields: [(name: String, value: String)] = []
+  ) -> ResponsePlan {
+    var fields = fields
+    if status == 401 {
+      fields.append(("WWW-Authenticate", "Basic realm=\"origin\""))
+    } else if status == 407 {
+      fields.append(("Proxy-Authenticate", "Basic realm=\"origin\""))
+    }
+    guard status == 204 || status == 205 || status == 304 else {
+      return .message(status, text, request: request, fields: fields, now: context.now)
+    }
+    // These have no body; 204 must not even say so, 304 would speak of the resource's (RFC 9110
+    // §8.6, §15.3.6).
+    var head = baseHead(status)
+    for field in fields { head.add(field.name, field.value) }
+    if status == 205 { head.add("Content-Length", "0") }
+    var plan = ResponsePlan(steps: [.head(head)])
+    plan.closesConnection = !request.keepsConnection
     return plan
   }
 
@@ -155,7 +237,7 @@ public struct PlanMaker: Sendable {
     if fault == .headerBomb { Self.addBomb(to: &head) }
     var plan = ResponsePlan(steps: [.head(head)])
     plan.closesConnection = !request.keepsConnection || fault == .silentClose
-    plan.fault = fault.flatMap { $0.needsRange || $0.needsBody ? nil : $0 }
+    plan.fault = fault.flatMap { $0.needsRange || $0.needsBody || $0.needsUpload ? nil : $0 }
     return plan
   }
 
@@ -172,6 +254,7 @@ public struct PlanMaker: Sendable {
   }
 
   func add(_ validators: Validators, to head: inout ResponseHead) {
+    if parameters.coding != nil { head.add("Vary", "Accept-Encoding") }
     head.add("ETag", validators.entityTag)
     head.add("Last-Modified", validators.lastModified.map { HTTPDate.field(seconds: $0) })
   }

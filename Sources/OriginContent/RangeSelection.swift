@@ -1,33 +1,64 @@
 /// What a `Range` field selects of a representation (RFC 9110 §14.1.2, §14.2).
 public enum RangeSelection: Equatable, Sendable {
-  /// No range, one of an unknown unit, malformed, or several of them: the whole is sent.
+  /// No range, one of an unknown unit, malformed, or several that are not allowed: the whole is
+  /// sent.
   case whole
   /// One satisfiable range, cut at the complete length: half-open, in bytes.
   case part(Range<Int64>)
+  /// Two or more satisfiable ranges in the order of the field, likewise.
+  case parts([Range<Int64>])
   /// The answer is 416.
   case unsatisfiable
 
+  /// The most bytes of several ranges together: with their framing far from an overflow.
+  private static let byteLimit: Int64 = 1 << 62
+
   /// Reads a field value against a complete length in bytes.
-  public init(field: String?, completeLength: Int64) {
+  ///
+  /// Several ranges at once need a multipart answer; where they are not allowed the whole is sent,
+  /// which a server may do.
+  public init(field: String?, completeLength: Int64, allowsSeveral: Bool = false) {
     self = .whole
     guard let field, field.lowercased().hasPrefix("bytes=") else { return }
-    let spec = ByteText.trimmed(field[...].dropFirst("bytes=".count))
-    // Several ranges at once would need a multipart answer; a server may send the whole instead.
-    let ends = spec.split(separator: "-", omittingEmptySubsequences: false)
-    guard ends.count == 2, !spec.contains(",") else { return }
-    if ends[0].isEmpty {
-      guard let suffix = ByteText.decimal(ends[1]) else { return }
-      self =
-        suffix == 0 || completeLength == 0
-        ? .unsatisfiable : .part(max(0, completeLength - suffix)..<completeLength)
-      return
+    let specs = field.dropFirst("bytes=".count).split(
+      separator: ",", omittingEmptySubsequences: false)
+    guard specs.count == 1 || allowsSeveral else { return }
+    var ranges: [Range<Int64>] = []
+    var byteCount: Int64 = 0
+    for spec in specs {
+      switch Self.one(ByteText.trimmed(spec), completeLength) {
+      case .part(let range):
+        ranges.append(range)
+        let (sum, overflow) = byteCount.addingReportingOverflow(
+          range.upperBound - range.lowerBound)
+        guard !overflow else { return }
+        byteCount = sum
+      case .unsatisfiable: continue
+      case .whole, .parts: return
+      }
     }
-    guard let first = ByteText.decimal(ends[0]) else { return }
+    switch ranges.count {
+    case 0: self = .unsatisfiable
+    case 1: self = .part(ranges[0])
+    default: if byteCount <= Self.byteLimit { self = .parts(ranges) }
+    }
+  }
+
+  /// What one range of a field selects; the whole where it is malformed.
+  private static func one(_ spec: Substring, _ completeLength: Int64) -> RangeSelection {
+    let ends = spec.split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2 else { return .whole }
+    if ends[0].isEmpty {
+      guard let suffix = ByteText.decimal(ends[1]) else { return .whole }
+      return suffix == 0 || completeLength == 0
+        ? .unsatisfiable : .part(max(0, completeLength - suffix)..<completeLength)
+    }
+    guard let first = ByteText.decimal(ends[0]) else { return .whole }
     var last = Int64.max - 1
     if !ends[1].isEmpty {
-      guard let number = ByteText.decimal(ends[1]), number >= first else { return }
+      guard let number = ByteText.decimal(ends[1]), number >= first else { return .whole }
       last = min(number, last)
     }
-    self = first < completeLength ? .part(first..<min(last + 1, completeLength)) : .unsatisfiable
+    return first < completeLength ? .part(first..<min(last + 1, completeLength)) : .unsatisfiable
   }
 }

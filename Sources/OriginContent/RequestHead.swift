@@ -94,6 +94,29 @@ public struct RequestHead: Equatable, Sendable {
   /// declaration is malformed.
   public var contentLength: Int64? { fields["content-length"].flatMap { ByteText.decimal($0) } }
 
+  /// How the end of a request's body is found (RFC 9112 §6.3).
+  public enum BodyFraming: Equatable, Sendable {
+    /// So many bytes; 0 where nothing is declared.
+    case length(Int64)
+    case chunked
+    /// Where the body ends cannot be known.
+    case unknown
+  }
+
+  /// How the body is framed; chunks win over a length.
+  public var bodyFraming: BodyFraming {
+    if let coding = fields["transfer-encoding"] {
+      return coding.lowercased() == "chunked" && isHTTP11 ? .chunked : .unknown
+    }
+    guard fields["content-length"] != nil else { return .length(0) }
+    return contentLength.map { .length($0) } ?? .unknown
+  }
+
+  /// Whether the client waits for a response before it sends the body (RFC 9110 §10.1.1).
+  public var expectsContinue: Bool {
+    isHTTP11 && hasBody && fields["expect"]?.lowercased() == "100-continue"
+  }
+
   /// Whether a body follows the head.
   public var hasBody: Bool {
     fields["transfer-encoding"] != nil || (fields["content-length"].map { $0 != "0" } ?? false)

@@ -20,6 +20,12 @@ public struct ResponseHead: Equatable, Sendable {
     if let value { fields.append(Field(name: name, value: value)) }
   }
 
+  /// Adds a field in the place of those of the same name.
+  mutating func set(_ name: String, _ value: String) {
+    fields.removeAll { $0.name == name }
+    add(name, value)
+  }
+
   /// The head as it goes over the wire, with the empty line that ends it.
   public var bytes: [UInt8] {
     var text = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
@@ -30,8 +36,14 @@ public struct ResponseHead: Equatable, Sendable {
 
   static func reason(_ status: Int) -> String {
     switch status {
+    case 100: "Continue"
+    case 102: "Processing"
+    case 103: "Early Hints"
     case 200: "OK"
+    case 201: "Created"
+    case 202: "Accepted"
     case 204: "No Content"
+    case 205: "Reset Content"
     case 206: "Partial Content"
     case 301: "Moved Permanently"
     case 302: "Found"
@@ -45,9 +57,11 @@ public struct ResponseHead: Equatable, Sendable {
     case 404: "Not Found"
     case 405: "Method Not Allowed"
     case 407: "Proxy Authentication Required"
+    case 409: "Conflict"
     case 410: "Gone"
     case 412: "Precondition Failed"
     case 413: "Content Too Large"
+    case 415: "Unsupported Media Type"
     case 416: "Range Not Satisfiable"
     case 429: "Too Many Requests"
     case 431: "Request Header Fields Too Large"

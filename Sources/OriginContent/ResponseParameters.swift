@@ -13,6 +13,14 @@ public struct ResponseParameters: Equatable, Sendable {
     case none
   }
 
+  /// When a request without the right credentials is refused.
+  public enum AuthenticationMode: String, Sendable {
+    /// Before an upload's body is sent, where the client waits for that.
+    case early
+    /// After the whole of an upload's body.
+    case late
+  }
+
   /// A value that cannot be used; the answer is 400.
   public struct ValueError: Error, Equatable, Sendable, CustomStringConvertible {
     public let name: String
@@ -41,6 +49,9 @@ public struct ResponseParameters: Equatable, Sendable {
   /// The cap of body bytes per second over all connections that have it; nil for none.
   public var totalRate: Int64?
 
+  /// The cap of bytes per second that are read of a request's body; nil for none.
+  public var uploadRate: Int64?
+
   // In which form.
   public var validators = ValidatorPolicy.both
   /// Whether every other response carries another entity tag.
@@ -49,6 +60,24 @@ public struct ResponseParameters: Equatable, Sendable {
   public var ranges: Bool?
   public var isChunked = false
   public var isCloseDelimited = false
+  /// The coding of the whole for clients that accept it; nil for none.
+  public var coding: ContentCoding?
+  /// Whether several ranges at once are answered with `multipart/byteranges`.
+  public var sendsMultipart = false
+  public var contentDisposition: String?
+  /// The status of an interim response, 100...199 but 101; nil for none.
+  public var interimStatus: Int?
+  /// Whether an upload is answered with its own body.
+  public var echoesUpload = false
+
+  // To whom.
+  /// The credentials that a request must have, `USER:PASSWORD`; nil for none.
+  public var credentials: String?
+  public var authenticationMode = AuthenticationMode.early
+  /// A cookie that each response sets, `NAME=VALUE`; nil for none.
+  public var cookie: String?
+  /// The cookie that a request must have, `NAME=VALUE`; nil for none.
+  public var requiredCookie: String?
 
   // With which fault.
   public var fault: Fault?
@@ -62,7 +91,8 @@ public struct ResponseParameters: Equatable, Sendable {
   public var faultRange: Range<Int64>?
   /// How long a stall lasts, in milliseconds; nil for "until the client goes".
   public var stallDuration: Int64?
-  public var status = 503
+  /// The status of ``Fault/status`` and ``Fault/uploadEarlyResponse``; nil for their defaults.
+  public var status: Int?
   public var retryAfter: String?
   public var redirect: String?
   public var redirectStatus = 302
@@ -72,7 +102,8 @@ public struct ResponseParameters: Equatable, Sendable {
     "length", "seed", "version", "content-type", "latency", "connect-latency", "rate",
     "total-rate", "validators", "etag-flip", "ranges", "chunked", "close-delimited", "fault",
     "fault-at", "fault-count", "fault-from", "fault-range", "stall-seconds", "status",
-    "retry-after", "redirect", "redirect-status",
+    "retry-after", "redirect", "redirect-status", "upload-rate", "coding", "multipart",
+    "content-disposition", "interim", "echo", "auth", "auth-mode", "set-cookie", "require-cookie",
   ]
 
   public init() {}
@@ -97,25 +128,56 @@ public struct ResponseParameters: Equatable, Sendable {
     ranges = try source.flag("ranges")
     isChunked = try source.flag("chunked") ?? false
     isCloseDelimited = try source.flag("close-delimited") ?? false
+    try readForm(source)
+    try readAccess(source)
     faultAt = try source.byteCount("fault-at")
     faultCount = try source.byteCount("fault-count")
     faultRange = try source.range("fault-range")
     stallDuration = try source.seconds("stall-seconds")
     retryAfter = try source.fieldValue("retry-after")
     redirect = try source.fieldValue("redirect")
-    let statusCode = try source.statusCode("status", 200...599)
-    status = statusCode ?? status
+    status = try source.statusCode("status", 200...599)
     redirectStatus = try source.statusCode("redirect-status", 300...399) ?? redirectStatus
     fault = try source.value("fault", expected: "the name of a fault") { Fault(rawValue: $0) }
     // `status=404` and `redirect=/x` say what is meant without `fault=`.
     if fault == nil, values["fault"] == nil {
-      if statusCode != nil { fault = .status } else if redirect != nil { fault = .redirect }
+      if status != nil { fault = .status } else if redirect != nil { fault = .redirect }
     }
     if fault == .redirect, redirect == nil {
       throw ValueError(name: "redirect", value: "", expected: "a URL or a path")
     }
     // A change has a before and an after.
     faultFrom = try source.byteCount("fault-from") ?? (fault == .etagChange ? 2 : 1)
+  }
+
+  /// The parameters of the form of a response, and of uploads.
+  private mutating func readForm(_ source: Values) throws(ValueError) {
+    coding = try source.value("coding", expected: "gzip or deflate") {
+      ContentCoding(rawValue: $0)
+    }
+    if coding != nil, length > ContentCoding.contentByteLimit {
+      throw ValueError(name: "length", value: String(length), expected: "at most 2^60 if coded")
+    }
+    sendsMultipart = try source.flag("multipart") ?? false
+    contentDisposition = try source.fieldValue("content-disposition")
+    interimStatus = try source.value("interim", expected: "100 to 199, but not 101") { text in
+      // 101 would hand the connection over to another protocol.
+      Int(text).flatMap { (100...199).contains($0) && $0 != 101 ? $0 : nil }
+    }
+    uploadRate = try source.positiveByteCount("upload-rate")
+    echoesUpload = try source.flag("echo") ?? false
+  }
+
+  private mutating func readAccess(_ source: Values) throws(ValueError) {
+    credentials = try source.value("auth", expected: "USER:PASSWORD") {
+      $0.contains(":") ? $0 : nil
+    }
+    authenticationMode =
+      try source.value("auth-mode", expected: "early or late") {
+        AuthenticationMode(rawValue: $0)
+      } ?? .early
+    cookie = try source.cookie("set-cookie")
+    requiredCookie = try source.cookie("require-cookie")
   }
 
   /// The values by name, with one reader per type.
@@ -187,6 +249,17 @@ public struct ResponseParameters: Equatable, Sendable {
           let last = ByteText.byteCount(ends[1]), first <= last, last < Int64.max
         else { return nil }
         return first..<(last + 1)
+      }
+    }
+
+    /// A pair as in a `Cookie` field; attributes are not part of it.
+    func cookie(_ name: String) throws(ValueError) -> String? {
+      try value(name, expected: "NAME=VALUE without blanks, commas and semicolons") { text in
+        let isPair = text.dropFirst().contains("=") && !text.hasPrefix("=")
+        let isClean = text.utf8.allSatisfy {
+          (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",")
+        }
+        return isPair && isClean ? text : nil
       }
     }
 

@@ -6,9 +6,18 @@ public struct ResponsePlan: Equatable, Sendable {
     case wait(milliseconds: Int64)
     /// Do nothing until the client goes.
     case stall
+    /// A response of a status 1xx, before the one that counts.
+    case interim(ResponseHead)
     case head(ResponseHead)
+    /// Read the request's body to its end, or until so many bytes of it have been read in all.
+    case receiveBody(limit: Int64?)
+    /// Head and body that depend on the request's body, which has been read.
+    case uploadAnswer(UploadAnswer)
     /// Body: these bytes of a version of the resource.
     case content(Range<Int64>, version: UInt64)
+    /// Body: a part of the coded form of a version of the resource, in bytes of that form; parts
+    /// follow each other without gaps.
+    case coded(ContentCoding, contentByteCount: Int64, version: UInt64, part: Range<Int64>)
     /// Body: these bytes.
     case text([UInt8])
     /// The end of a chunked body.
@@ -23,7 +32,8 @@ public struct ResponsePlan: Equatable, Sendable {
     /// The number of body bytes that the step sends.
     public var bodyByteCount: Int64 {
       switch self {
-      case .content(let range, _): range.upperBound - range.lowerBound
+      case .content(let range, _), .coded(_, _, _, let range):
+        range.upperBound - range.lowerBound
       case .text(let bytes): Int64(bytes.count)
       default: 0
       }
@@ -31,6 +41,19 @@ public struct ResponsePlan: Equatable, Sendable {
 
     /// Whether the response ends here unfinished.
     var isAbort: Bool { self == .close || self == .reset }
+
+    /// Whether bytes of the request's body are read.
+    var isReceive: Bool {
+      if case .receiveBody = self { true } else { false }
+    }
+
+    /// Whether the head of the final response is sent.
+    var isFinalHead: Bool {
+      switch self {
+      case .head, .uploadAnswer: true
+      default: false
+      }
+    }
   }
 
   public var steps: [Step]
@@ -50,6 +73,19 @@ public struct ResponsePlan: Equatable, Sendable {
   /// The cap of body bytes per second over all connections.
   public var totalRate: Int64?
 
+  /// The cap of bytes per second that are read of the request's body.
+  public var uploadRate: Int64?
+
+  /// Whether the kernel takes little of the request's body ahead, so that the client soon feels how
+  /// it is read.
+  public var limitsReceiveBuffer = false
+
+  /// How many bytes of the request's body are kept for an ``UploadAnswer``.
+  public var keptBodyByteCount = 0
+
+  /// Whether what a client goes on to send is taken for a moment before the connection is closed.
+  public var drainsUnreadBody = true
+
   /// Whether its body counts in the statistics: that of a control resource does not.
   public var isCounted = true
 
@@ -68,6 +104,27 @@ public struct ResponsePlan: Equatable, Sendable {
 
   /// Whether the steps send the whole response, so that a client finds nothing missing.
   public var isWhole: Bool { !steps.contains { $0.isAbort } }
+
+  /// Ends the connection after the response, and says so in its head.
+  mutating func announceClose() {
+    closesConnection = true
+    changeFinalHead { $0.set("Connection", "close") }
+  }
+
+  /// Changes the head of the final response, wherever it stands.
+  mutating func changeFinalHead(_ change: (inout ResponseHead) -> Void) {
+    for (index, step) in steps.enumerated() {
+      switch step {
+      case .head(var head):
+        change(&head)
+        steps[index] = .head(head)
+      case .uploadAnswer(var answer):
+        change(&answer.head)
+        steps[index] = .uploadAnswer(answer)
+      default: break
+      }
+    }
+  }
 
   /// A whole response of text, for messages of the origin itself.
   public static func message(
@@ -107,6 +164,14 @@ extension [ResponsePlan.Step] {
           let middle = range.lowerBound + remaining
           before.append(.content(range.lowerBound..<middle, version: version))
           after.append(.content(middle..<range.upperBound, version: version))
+        case .coded(let coding, let count, let version, let part) where remaining > 0:
+          let middle = part.lowerBound + remaining
+          before.append(
+            .coded(
+              coding, contentByteCount: count, version: version, part: part.lowerBound..<middle))
+          after.append(
+            .coded(
+              coding, contentByteCount: count, version: version, part: middle..<part.upperBound))
         case .text(let bytes) where remaining > 0:
           before.append(.text([UInt8](bytes[..<Int(remaining)])))
           after.append(.text([UInt8](bytes[Int(remaining)...])))

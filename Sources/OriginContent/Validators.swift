@@ -7,11 +7,15 @@ struct Validators: Equatable {
   let lastModified: Int64?
 
   /// The validators of a version; `isFlipped` says that the entity tag is the other one of two.
+  ///
+  /// A coded form has an entity tag of its own (RFC 9110 §8.8.3.3).
   init(
     resource: Resource, version: UInt64, policy: ResponseParameters.ValidatorPolicy,
-    isFlipped: Bool
+    isFlipped: Bool, coding: ContentCoding? = nil
   ) {
-    let opaque = resource.entityTag(version: version) + (isFlipped ? "-flip" : "")
+    let opaque =
+      resource.entityTag(version: version) + (isFlipped ? "-flip" : "")
+      + (coding.map { "-\($0.rawValue)" } ?? "")
     switch policy {
     case .both, .etag: entityTag = "\"\(opaque)\""
     case .weak: entityTag = "W/\"\(opaque)\""

@@ -42,14 +42,14 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { reason }
 
-  init(_ error: TransferError) {
+  init(_ error: ExchangeError) {
     let code: Code =
       switch error.code {
       case .unresolvedHost, .connectionRefused: .unreachable
       case .connectionTimedOut, .timedOut: .timedOut
       case .connectionLost, .truncated, .outOfResources, .other: .unavailable
       case .malformedResponse: .invalidResponse
-      case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge: .refused
+      case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: .refused
       }
     self.init(code, error.description)
   }

@@ -150,7 +150,7 @@ struct VersionState: Sendable {
     let plan = FetchPlanner().plan(
       length: length, extents: extents, flights: flights,
       demands: parked.reads.map { clamped($0.range) },
-      streams: hasReader(now: now) ? streams.streams : [],
+      streams: hasReader(now: now) ? streams.readers : [],
       limits: FetchPlanner.Limits(
         connections: parallelism.target, demandConnections: requestLimit,
         roundTrip: roundTrip, connectionRate: connectionRate))

@@ -6,10 +6,10 @@ import ArgumentParser
 struct HTTPFS: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpfs",
-    abstract: "Mount a list of URLs and read them as local files.",
+    abstract: "Mount URLs as local files; download and upload with acceleration.",
     version: "0.1.0",
     subcommands: [
       MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
-      DoctorCommand.self,
+      DoctorCommand.self, GetCommand.self, PutCommand.self,
     ])
 }

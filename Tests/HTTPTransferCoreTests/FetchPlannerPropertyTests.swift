@@ -73,7 +73,7 @@ import Testing
     func plan() -> FetchPlanner.Plan {
       FetchPlanner().plan(
         length: length, extents: extents, flights: flights, demands: demands,
-        streams: streams.streams, limits: limits)
+        streams: streams.readers, limits: limits)
     }
 
     /// The flights as they are once the plan's cuts are made.

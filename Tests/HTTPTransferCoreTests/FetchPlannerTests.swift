@@ -30,7 +30,7 @@ import Testing
     for read in reads { table.note(read) }
     return FetchPlanner().plan(
       length: length, extents: ExtentSet(present), flights: flights, demands: demands,
-      streams: table.streams,
+      streams: table.readers,
       limits: FetchPlanner.Limits(
         connections: connections, demandConnections: demandConnections, roundTrip: roundTrip,
         connectionRate: nil))

@@ -60,6 +60,48 @@ struct RequestParsingTests {
     #expect(RangeSelection(field: field, completeLength: 1000) == expected)
   }
 
+  @Test(
+    "Several ranges are selected where they are allowed, without those that are not there",
+    arguments: [
+      ("bytes=0-1, 5-6", .parts([0..<2, 5..<7])), ("bytes=-1,0-0", .parts([999..<1000, 0..<1])),
+      ("bytes=0-1,1000-", .part(0..<2)), ("bytes=1000-,-0", .unsatisfiable),
+      ("bytes=0-1,x", .whole), ("bytes=0-1,", .whole), ("bytes=3-4", .part(3..<5)),
+    ] as [(String, RangeSelection)])
+  func selectsRanges(field: String, expected: RangeSelection) {
+    #expect(
+      RangeSelection(field: field, completeLength: 1000, allowsSeveral: true) == expected)
+  }
+
+  @Test("Ranges whose sum no number holds are not selected")
+  func hugeRanges() {
+    let field = "bytes=0-,0-,0-"
+    #expect(RangeSelection(field: field, completeLength: .max, allowsSeveral: true) == .whole)
+  }
+
+  @Test(
+    "The end of a body is found by its length or its chunks",
+    arguments: [
+      ([:], .length(0)), (["content-length": "7"], .length(7)),
+      (["content-length": "-7"], .unknown), (["content-length": "7, 7"], .unknown),
+      (["transfer-encoding": "Chunked", "content-length": "7"], .chunked),
+      (["transfer-encoding": "gzip, chunked"], .unknown),
+    ] as [([String: String], RequestHead.BodyFraming)])
+  func bodyFraming(fields: [String: String], expected: RequestHead.BodyFraming) throws {
+    #expect(try RequestHead(method: "PUT", target: "/", fields: fields).bodyFraming == expected)
+  }
+
+  @Test("A client waits for permission only in HTTP/1.1, and only with a body")
+  func expectsContinue() throws {
+    func head(_ length: String, isHTTP11: Bool) throws -> RequestHead {
+      try RequestHead(
+        method: "PUT", target: "/",
+        fields: ["expect": "100-Continue", "content-length": length], isHTTP11: isHTTP11)
+    }
+    #expect(try head("5", isHTTP11: true).expectsContinue)
+    #expect(try !head("0", isHTTP11: true).expectsContinue)
+    #expect(try !head("5", isHTTP11: false).expectsContinue)
+  }
+
   @Test("Nothing of an empty representation can be selected")
   func emptyRepresentation() {
     #expect(RangeSelection(field: "bytes=0-", completeLength: 0) == .unsatisfiable)

@@ -59,6 +59,30 @@ struct RuleSetTests {
     #expect(throws: RuleSet.CommandError.self) { try RuleSet.commands(json: Array(text.utf8)) }
   }
 
+  @Test(
+    "Rules know the parameters of uploads, access and form",
+    arguments: [
+      ("upload-rate", "1m"), ("echo", "yes"), ("auth", "u:p"), ("auth-mode", "late"),
+      ("coding", "deflate"), ("multipart", "1"), ("interim", "103"), ("set-cookie", "a=b"),
+      ("require-cookie", "a=b"), ("content-disposition", "inline"), ("fault", "upload-reset"),
+      ("fault", "upload-stall"), ("fault", "upload-early-response"),
+    ])
+  func rulesKnowNames(name: String, value: String) throws {
+    let script = #"{"match": "*", "parameters": {"\#(name)": "\#(value)"}}"#
+    var rules = RuleSet()
+    for command in try RuleSet.commands(json: Array(script.utf8)) { rules.apply(command) }
+    let values = rules.values(path: "/data/a", query: [:])
+    #expect(values == [name: value])
+    #expect(try ResponseParameters(values: values) != ResponseParameters())
+  }
+
+  @Test("A coded resource is of a length that its form cannot overflow")
+  func codedLength() {
+    #expect(throws: ResponseParameters.ValueError.self) {
+      try ResponseParameters(values: ["coding": "gzip", "length": "9223372036854775807"])
+    }
+  }
+
   @Test("Numbers take suffixes; a status or a redirect alone is a fault")
   func readsParameters() throws {
     let parameters = try ResponseParameters(values: [
@@ -80,7 +104,10 @@ struct RuleSetTests {
     arguments: [
       ("length", "1t"), ("length", "9000000000g"), ("seed", "x"), ("rate", "0"),
       ("ranges", "maybe"), ("fault-range", "9-1"), ("stall-seconds", "nan"), ("status", "99"),
-      ("fault", "redirect"),
+      ("fault", "redirect"), ("upload-rate", "0"), ("echo", "loud"), ("auth", "nobody"),
+      ("auth-mode", "never"), ("coding", "br"), ("multipart", "2"), ("interim", "101"),
+      ("interim", "200"), ("set-cookie", "a"), ("set-cookie", "=b"), ("set-cookie", "a=b; c"),
+      ("require-cookie", "a b=c"), ("content-disposition", "a\r\nX: y"),
       ("redirect", "/a\r\nX: y"), ("validators", "strong"),
     ])
   func refusesBadValues(name: String, value: String) {

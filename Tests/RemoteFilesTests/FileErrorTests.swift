@@ -35,10 +35,10 @@ import Testing
       (.tooManyRedirects, .refused), (.forbiddenRedirect, .refused),
       (.malformedResponse, .invalidResponse), (.headTooLarge, .refused),
       (.outOfResources, .unavailable), (.other, .unavailable),
-    ] as [(TransferError.Code, FileError.Code)])
-  func transferErrors(code: TransferError.Code, expected: FileError.Code) throws {
+    ] as [(ExchangeError.Code, FileError.Code)])
+  func transferErrors(code: ExchangeError.Code, expected: FileError.Code) throws {
     let url = try RemoteURL("http://user:CANARY@h/a?CANARY")
-    let error = FileError(TransferError(code: code, url: url, detail: "detail"))
+    let error = FileError(ExchangeError(code: code, url: url, detail: "detail"))
     #expect(error.code == expected)
     #expect(error.reason.contains("detail"))
     #expect(!error.reason.contains("CANARY"))

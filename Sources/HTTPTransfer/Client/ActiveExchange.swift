@@ -14,13 +14,18 @@ final class ActiveExchange {
   let receiver: any ExchangeReceiver
   let easy: UnsafeMutableRawPointer
   private(set) var url: RemoteURL
+  /// The method and body of the current hop: a redirect may turn them into a `GET`.
+  private var method: HTTPRequest.Method
+  private var body: (any ExchangeBody)?
+  /// Whether a 401 has been answered with credentials.
+  private var isChallenged = false
   private(set) var metrics = ExchangeMetrics()
   private var headerList: UnsafeMutablePointer<curl_slist>?
   private var parser = HeadParser()
   private var disposition = ExchangeDisposition.proceed
   private var discardedByteCount = 0
   private var redirect: RemoteURL?
-  private var failure: TransferError?
+  private var failure: ExchangeError?
   private var sawHead = false
   private var redirectCount = 0
   let errorText: UnsafeMutablePointer<CChar>
@@ -35,6 +40,8 @@ final class ActiveExchange {
     self.receiver = receiver
     self.easy = easy
     self.url = request.url
+    method = request.method
+    body = request.body
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
@@ -45,7 +52,7 @@ final class ActiveExchange {
   }
 
   /// Sets the easy handle up for the current URL; call it before each hop.
-  func prepare(configuration: HTTPClient.Configuration) {
+  func prepare(configuration: HTTPClient.Configuration, cookies: UnsafeMutableRawPointer?) {
     curl_easy_reset(easy)
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
@@ -54,7 +61,9 @@ final class ActiveExchange {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_FOLLOWLOCATION, 0)
-    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+    set(
+      CURLOPT_HTTP_VERSION,
+      configuration.usesHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
     set(CURLOPT_PIPEWAIT, 0)
     // A cancelled transfer must not wait for the resolver's thread, and everybody with it.
     set(CURLOPT_QUICK_EXIT, 1)
@@ -63,12 +72,23 @@ final class ActiveExchange {
     set(CURLOPT_BUFFERSIZE, 512 * 1024)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout / .milliseconds(1)))
     if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
-    if request.method == .head { set(CURLOPT_NOBODY, 1) }
-    if request.method != .get && request.method != .head {
-      set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    if let timeout = request.stallTimeout {
+      set(CURLOPT_LOW_SPEED_LIMIT, 1)
+      set(CURLOPT_LOW_SPEED_TIME, max(1, Int((timeout / .seconds(1)).rounded(.up))))
+    }
+    if let cookies {
+      set(CURLOPT_SHARE, pointer: cookies)
+      // Switches the cookie engine on without reading a file.
+      set(CURLOPT_COOKIEFILE, "")
+    }
+    if method == .head { set(CURLOPT_NOBODY, 1) }
+    setBody(context)
+    if method != .get && method != .head {
+      set(CURLOPT_CUSTOMREQUEST, method.rawValue)
     }
     let isTrusted = url.origin == request.confidentialOrigin
-    if isTrusted, let userInfo = request.userInfo {
+    let mayAuthenticate = isChallenged || !request.authenticatesOnChallenge
+    if isTrusted, mayAuthenticate, let userInfo = request.userInfo {
       let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       set(CURLOPT_HTTPAUTH, basicAuthentication)
       set(CURLOPT_USERNAME, URLResolver.decoded(parts[0]))
@@ -80,6 +100,18 @@ final class ActiveExchange {
     redirect = nil
     disposition = .proceed
     discardedByteCount = 0
+    if let body, !body.rewind() {
+      failure = ExchangeError(code: .unreadableBody, url: url, detail: "it cannot be sent again")
+    }
+  }
+
+  private func setBody(_ context: UnsafeMutableRawPointer) {
+    guard let body else { return }
+    set(CURLOPT_UPLOAD, 1)
+    _ = httpfs_easy_set_offset(
+      easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.byteCount ?? -1))
+    set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
+    _ = httpfs_easy_set_body_callbacks(easy, sendBodyPiece, rewindBody, context)
   }
 
   private func setHeaders(isTrusted: Bool, userAgent: String) {
@@ -87,9 +119,18 @@ final class ActiveExchange {
     headerList = nil
     var fields = request.fields
     if isTrusted { fields.append(contentsOf: request.confidentialFields) }
+    if method != request.method {
+      // They described the body that a redirect has done away with.
+      for name in Self.bodyFields { fields[name] = nil }
+    }
     if fields[.userAgent] == nil { fields[.userAgent] = userAgent }
     // A byte range of a coded representation would be useless to a reader.
-    if fields[.acceptEncoding] == nil { fields[.acceptEncoding] = "identity" }
+    if request.decodesContent {
+      // All that this libcurl can undo.
+      set(CURLOPT_ACCEPT_ENCODING, "")
+    } else if fields[.acceptEncoding] == nil {
+      fields[.acceptEncoding] = "identity"
+    }
     if let range = request.range { fields[.range] = range.rangeField }
     for field in fields {
       // An empty value needs a semicolon, else libcurl drops the field.
@@ -106,10 +147,10 @@ final class ActiveExchange {
     switch parser.take(line) {
     case .more: return true
     case .tooLarge:
-      failure = TransferError(code: .headTooLarge, url: url, detail: "")
+      failure = ExchangeError(code: .headTooLarge, url: url, detail: "")
       return false
     case .malformed:
-      failure = TransferError(code: .malformedResponse, url: url, detail: "no status line")
+      failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head): return take(head)
     }
@@ -120,7 +161,13 @@ final class ActiveExchange {
       let location = head.headerFields[.location]
     {
       disposition = .discard
-      return follow(location)
+      return follow(location, status: head.status.code)
+    }
+    if head.status.code == 401, mayAnswerChallenge(head.headerFields) {
+      disposition = .discard
+      isChallenged = true
+      redirect = url
+      return true
     }
     sawHead = true
     disposition = receiver.receive(head: head, from: url, transfer: id)
@@ -129,15 +176,27 @@ final class ActiveExchange {
 
   private static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
-  private func follow(_ location: String) -> Bool {
+  /// What describes a body, without which it makes no sense.
+  private static let bodyFields: [HTTPField.Name] = [
+    .contentType, .contentLength, .contentEncoding, .contentLanguage, .contentLocation,
+  ]
+
+  /// Whether a 401 asks for what has been held back so far.
+  private func mayAnswerChallenge(_ fields: HTTPFields) -> Bool {
+    request.authenticatesOnChallenge && !isChallenged && request.userInfo != nil
+      && url.origin == request.confidentialOrigin
+      && fields[values: .wwwAuthenticate].contains { $0.lowercased().contains("basic") }
+  }
+
+  private func follow(_ location: String, status: Int) -> Bool {
     redirectCount += 1
     guard redirectCount <= request.maximumRedirects else {
-      failure = TransferError(
+      failure = ExchangeError(
         code: .tooManyRedirects, url: url, detail: "\(request.maximumRedirects) were followed")
       return false
     }
     guard let text = URLResolver.resolve(location, against: url) else {
-      failure = TransferError(
+      failure = ExchangeError(
         code: .malformedResponse, url: url, detail: "the Location field is not a URL")
       return false
     }
@@ -145,30 +204,57 @@ final class ActiveExchange {
     do {
       target = try RemoteURL(text)
     } catch {
-      failure = TransferError(code: .forbiddenRedirect, url: url, detail: "\(error)")
+      failure = ExchangeError(code: .forbiddenRedirect, url: url, detail: "\(error)")
       return false
     }
     if url.scheme == "https" && target.scheme != "https" {
-      failure = TransferError(
+      failure = ExchangeError(
         code: .forbiddenRedirect, url: url, detail: "from https to http://\(target.authority)")
       return false
     }
     redirect = target
+    if status == 303 || (status < 303 && !request.keepsMethodOnRedirect), method != .head {
+      method = .get
+      body = nil
+    }
+    receiver.redirected(to: target, status: status)
     return true
   }
 
-  /// A piece of the body; false ends the transfer.
-  func takeBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  /// A piece of the body.
+  ///
+  /// - Returns: what libcurl's write callback returns: the count, the sign for a pause, or 0, which
+  ///   ends the transfer.
+  func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     switch disposition {
-    case .proceed:
+    case .proceed, .pause:
       disposition = receiver.receive(body: bytes)
-      return disposition != .stop
+      switch disposition {
+      case .pause: return pauseSign
+      case .stop: return 0
+      case .proceed, .discard: return bytes.count
+      }
     case .discard:
       discardedByteCount += bytes.count
-      return discardedByteCount <= Self.discardLimit
-    case .stop: return false
+      return discardedByteCount <= Self.discardLimit ? bytes.count : 0
+    case .stop: return 0
     }
   }
+
+  /// Fills the buffer with the next bytes of the request's body; what libcurl's read callback
+  /// returns.
+  func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard failure == nil, let body else { return abortSign }
+    switch body.read(into: buffer) {
+    case .bytes(let count): return count
+    case .pause: return pauseSign
+    case .failed:
+      failure = ExchangeError(code: .unreadableBody, url: url, detail: "")
+      return abortSign
+    }
+  }
+
+  func rewindRequestBody() -> Bool { body?.rewind() ?? false }
 
   // MARK: The end of a hop
 
@@ -193,33 +279,33 @@ final class ActiveExchange {
     switch disposition {
     case .stop: return .done(.stopped)
     case .discard: return .done(.finished)
-    case .proceed: break
+    case .proceed, .pause: break
     }
     if code == CURLE_OK {
       guard sawHead else {
         return .done(
-          .failed(TransferError(code: .malformedResponse, url: url, detail: "no response head")))
+          .failed(ExchangeError(code: .malformedResponse, url: url, detail: "no response head")))
       }
       return .done(.finished)
     }
     return .done(.failed(error(for: code)))
   }
 
-  private func error(for code: CURLcode) -> TransferError {
+  private func error(for code: CURLcode) -> ExchangeError {
     var detail = String(cString: errorText)
     if detail.isEmpty { detail = String(cString: curl_easy_strerror(code)) }
     if code == CURLE_OUT_OF_MEMORY, parser.isWithinHead {
       // So libcurl calls a line that outgrows its buffer (CURL_MAX_HTTP_HEADER).
-      return TransferError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
+      return ExchangeError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
     }
     if code == CURLE_OPERATION_TIMEDOUT {
       var connectTime: curl_off_t = 0
       _ = httpfs_easy_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connectTime)
       if connectTime == 0 {
-        return TransferError(code: .connectionTimedOut, url: url, detail: detail)
+        return ExchangeError(code: .connectionTimedOut, url: url, detail: detail)
       }
     }
-    return TransferError(curlCode: code, url: url, detail: detail)
+    return ExchangeError(curlCode: code, url: url, detail: detail)
   }
 
   private func collectMetrics() {
@@ -229,6 +315,9 @@ final class ActiveExchange {
     var microseconds: curl_off_t = 0
     _ = httpfs_easy_get_offset(easy, CURLINFO_STARTTRANSFER_TIME_T, &microseconds)
     metrics.timeToFirstByte += .microseconds(Int64(microseconds))
+    var byteCount: curl_off_t = 0
+    _ = httpfs_easy_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &byteCount)
+    metrics.rawByteCount = Int64(byteCount)
   }
 
   // MARK: Options
@@ -246,6 +335,12 @@ final class ActiveExchange {
   }
 }
 
+/// `CURL_WRITEFUNC_PAUSE` and `CURL_READFUNC_PAUSE`.
+private let pauseSign = 0x1000_0001
+/// `CURL_READFUNC_ABORT`.
+private let abortSign = 0x1000_0000
+/// `CURL_SEEKFUNC_FAIL`.
+private let seekFailed: CInt = 1
 /// `CURLAUTH_BASIC`, a macro with a cast that Swift cannot import.
 private let basicAuthentication = 1
 
@@ -266,5 +361,20 @@ private func receiveBodyPiece(
   guard let bytes, let context else { return 0 }
   let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
   let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer.takeBody(piece) ? size * count : 0
+  return transfer.takeBody(piece)
+}
+
+private func sendBodyPiece(
+  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let bytes, let context else { return abortSign }
+  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  return transfer.readBody(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+}
+
+private func rewindBody(context: UnsafeMutableRawPointer?, offset: curl_off_t, origin: CInt) -> CInt
+{
+  guard let context, offset == 0, origin == SEEK_SET else { return seekFailed }
+  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  return transfer.rewindRequestBody() ? 0 : seekFailed
 }

@@ -20,8 +20,19 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// A piece of the body, at most 16 KiB, valid during the call only.
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition
 
+  /// A redirect is followed; does nothing unless implemented.
+  ///
+  /// - Parameters:
+  ///   - url: where it leads.
+  ///   - status: its status code.
+  func redirected(to url: RemoteURL, status: Int)
+
   /// The end; called exactly once for each started transfer, and last.
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics)
+}
+
+extension ExchangeReceiver {
+  package func redirected(to url: RemoteURL, status: Int) {}
 }
 
 /// What is to become of the rest of a response.
@@ -30,6 +41,8 @@ package enum ExchangeDisposition: Sendable {
   case proceed
   /// Read and drop the body if it is short, so that the connection can be used again.
   case discard
+  /// The piece was not taken: stop reading until ``HTTPClient/unpause(_:)``, then offer it again.
+  case pause
   /// End the transfer now; its connection is closed.
   case stop
 }
@@ -42,7 +55,7 @@ package enum ExchangeCompletion: Sendable {
   case stopped
   /// ``HTTPClient/cancel(_:)`` was called.
   case cancelled
-  case failed(TransferError)
+  case failed(ExchangeError)
 }
 
 /// What a transfer cost.
@@ -55,6 +68,9 @@ package struct ExchangeMetrics: Sendable {
 
   /// How many requests were sent for it: 1 + the redirects followed.
   package var requests: Int = 1
+
+  /// The bytes of the final response's body as they travelled, before any decoding.
+  package var rawByteCount: Int64 = 0
 
   /// The value before anything was measured.
   package init() {}

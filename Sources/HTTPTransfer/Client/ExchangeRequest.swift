@@ -31,8 +31,28 @@ package struct ExchangeRequest: Sendable {
   /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
   package var maximumRedirects: Int
 
+  /// Whether a 301 or 302 keeps method and body, as RFC 9110 §15.4 has it, where most clients go
+  /// on with `GET`.
+  ///
+  /// 307 and 308 always keep them, 303 never does.
+  package var keepsMethodOnRedirect = false
+
+  /// What is sent after the head; nil for no body.
+  package var body: (any ExchangeBody)?
+
+  /// Whether credentials are sent only after a 401 has asked for them.
+  package var authenticatesOnChallenge = false
+
+  /// Whether codings that libcurl can undo are asked for and undone: the receiver sees the decoded
+  /// body under the coded one's head.
+  package var decodesContent = false
+
   /// How long a connection may take to come up, TLS included.
   package var connectTimeout: Duration
+
+  /// How long no byte may move, in either direction, before the exchange fails; whole seconds,
+  /// nil for as long as it takes.
+  package var stallTimeout: Duration?
 
   /// A request for `range` of `url`.
   package init(

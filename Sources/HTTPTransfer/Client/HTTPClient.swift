@@ -16,6 +16,12 @@ public final class HTTPClient: Sendable {
     public var maximumConnectionsPerHost: Int
     /// How many connections may be open in all.
     public var maximumConnections: Int
+    /// Whether HTTP/2 is offered to https servers.
+    ///
+    /// Off, because parallel ranges then share one TCP connection and its throttle.
+    public var usesHTTP2 = false
+    /// Whether cookies are kept, in a jar of this client's own, and sent where they belong.
+    public var keepsCookies = true
 
     public init(
       userAgent: String = "httpfs/0.1", certificateAuthorityFile: String? = nil,
@@ -33,9 +39,13 @@ public final class HTTPClient: Sendable {
   private let multi: MultiHandle
   private let idleNanoseconds = Atomic<Int64>(0)
 
+  /// Buffers for whoever gathers the bodies of this client's exchanges.
+  package let buffers = BufferPool()
+
   enum Command {
     case start(ExchangeID, ExchangeRequest, any ExchangeReceiver)
     case cancel(ExchangeID)
+    case unpause(ExchangeID)
     case perform(@Sendable () -> Void)
     case schedule(at: ContinuousClock.Instant, @Sendable () -> Void)
     case cancelAll
@@ -68,6 +78,11 @@ public final class HTTPClient: Sendable {
   /// happens if it has ended already.
   package func cancel(_ id: ExchangeID) {
     post { _ in (.cancel(id), ()) }
+  }
+
+  /// Goes on with an exchange that has paused itself.
+  package func unpause(_ id: ExchangeID) {
+    post { _ in (.unpause(id), ()) }
   }
 
   /// Ends every transfer that has been started so far.

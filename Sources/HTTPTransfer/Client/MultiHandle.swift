@@ -6,12 +6,22 @@ internal import CCurl
 /// documented as safe for that; everything else happens on the network thread.
 final class MultiHandle: @unchecked Sendable {
   let pointer: UnsafeMutableRawPointer?
+  /// The client's cookie jar (a `CURLSH`); nil where none is kept.
+  ///
+  /// Without lock functions, because every handle that shares it belongs to one thread at a time.
+  let cookies: UnsafeMutableRawPointer?
 
   init(configuration: HTTPClient.Configuration) {
     // Once per process, before any other thread of ours can use libcurl.
     _ = Self.globalInitialization
     pointer = curl_multi_init()
-    set(CURLMOPT_PIPELINING, 0)
+    if configuration.keepsCookies, let share = curl_share_init() {
+      _ = httpfs_share_cookies(share)
+      cookies = share
+    } else {
+      cookies = nil
+    }
+    set(CURLMOPT_PIPELINING, configuration.usesHTTP2 ? multiplex : 0)
     set(CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
     set(CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
     // Without this, libcurl closes idle connections beyond four for each transfer in progress.
@@ -20,6 +30,7 @@ final class MultiHandle: @unchecked Sendable {
 
   deinit {
     if let pointer { curl_multi_cleanup(pointer) }
+    if let cookies { curl_share_cleanup(cookies) }
   }
 
   private static let globalInitialization = curl_global_init(Int(globalDefault))
@@ -35,3 +46,6 @@ final class MultiHandle: @unchecked Sendable {
 
 /// `CURL_GLOBAL_DEFAULT` (SSL | WIN32), a macro of macros that Swift cannot import.
 private let globalDefault = 3
+
+/// `CURLPIPE_MULTIPLEX`, whose type Swift does not take for a `long`.
+private let multiplex = 2

@@ -67,6 +67,8 @@ final class NetworkLoop {
       start(id, request, receiver, multi: multi)
     case .cancel(let id):
       if let transfer = transfers[id] { cancel(transfer, multi: multi) }
+    case .unpause(let id):
+      if let transfer = transfers[id] { curl_easy_pause(transfer.easy, CURLPAUSE_CONT) }
     case .cancelAll:
       for transfer in Array(transfers.values) { cancel(transfer, multi: multi) }
     case .perform(let work):
@@ -84,7 +86,7 @@ final class NetworkLoop {
     guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
       client.transferEnded()
       receiver.finish(
-        .failed(TransferError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
+        .failed(ExchangeError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
         metrics: ExchangeMetrics())
       return
     }
@@ -94,13 +96,13 @@ final class NetworkLoop {
   }
 
   private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
-    transfer.prepare(configuration: client.configuration)
+    transfer.prepare(configuration: client.configuration, cookies: self.multi.cookies)
     let code = curl_multi_add_handle(multi, transfer.easy)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))
       end(
         transfer,
-        .failed(TransferError(code: .outOfResources, url: transfer.request.url, detail: detail)))
+        .failed(ExchangeError(code: .outOfResources, url: transfer.request.url, detail: detail)))
       return
     }
   }
@@ -160,10 +162,10 @@ final class NetworkLoop {
           client.transferEnded()
           receiver.finish(
             .failed(
-              TransferError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
+              ExchangeError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
             metrics: ExchangeMetrics())
         case .perform(let work), .schedule(_, let work): work()
-        case .cancel, .cancelAll: break
+        case .cancel, .unpause, .cancelAll: break
         }
       }
     } while !client.endThreadIfIdle()

@@ -19,6 +19,10 @@ final class ChildProcess: Sendable {
     case file(String)
     /// A pipe that `write(line:)` feeds.
     case pipe
+    /// A terminal, by the path of its slave side: standard output and error as well.
+    ///
+    /// The child leads a session of its own with this controlling terminal, whose keys reach it.
+    case terminal(String)
   }
 
   private struct State {
@@ -48,6 +52,7 @@ final class ChildProcess: Sendable {
 
     var childInput: CInt = -1
     var inputDescriptor: CInt?
+    var terminalPath: String?
     switch input {
     case .none:
       childInput = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -63,16 +68,27 @@ final class ChildProcess: Sendable {
       }
       childInput = ends[0]
       inputDescriptor = ends[1]
+    case .terminal(let path):
+      terminalPath = path
     }
-    guard childInput >= 0 else { throw HarnessError.systemCall("open of standard input") }
-    defer { close(childInput) }
+    guard childInput >= 0 || terminalPath != nil else {
+      throw HarnessError.systemCall("open of standard input")
+    }
+    defer { if childInput >= 0 { close(childInput) } }
 
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, childInput, 0)
-    posix_spawn_file_actions_adddup2(&actions, outputDescriptor, 1)
-    posix_spawn_file_actions_adddup2(&actions, errorDescriptor, 2)
+    if let terminalPath {
+      // The first terminal that the leader of a new session opens controls that session.
+      posix_spawn_file_actions_addopen(&actions, 0, terminalPath, O_RDWR, 0)
+      posix_spawn_file_actions_adddup2(&actions, 0, 1)
+      posix_spawn_file_actions_adddup2(&actions, 0, 2)
+    } else {
+      posix_spawn_file_actions_adddup2(&actions, childInput, 0)
+      posix_spawn_file_actions_adddup2(&actions, outputDescriptor, 1)
+      posix_spawn_file_actions_adddup2(&actions, errorDescriptor, 2)
+    }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -83,9 +99,10 @@ final class ChildProcess: Sendable {
     sigfillset(&signals)
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setpgroup(&attributes, 0)
+    // Either way the child leads a process group of its own.
+    let group = terminalPath == nil ? CInt(POSIX_SPAWN_SETPGROUP) : Self.spawnInNewSession
     posix_spawnattr_setflags(
-      &attributes,
-      Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+      &attributes, Int16(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     let argv = CStringArray(arguments)
@@ -167,6 +184,9 @@ final class ChildProcess: Sendable {
     }
     if let descriptor { close(descriptor) }
   }
+
+  /// glibc's `POSIX_SPAWN_SETSID`, which its header hides from Swift.
+  private static let spawnInNewSession: CInt = 0x80
 
   /// A temporary file that is gone when its last descriptor is.
   private static func unnamedFile() throws -> CInt {

@@ -1,8 +1,15 @@
+import Foundation
 import Glibc
 
 /// What this machine and this user allow.
 enum Host {
   static var isRoot: Bool { geteuid() == 0 }
+
+  /// The search path of this process with the directories of servers, which a user's often lacks.
+  static var administratorPath: String {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    return "/usr/sbin:/sbin:/usr/local/sbin:" + path
+  }
 
   /// Whether the kernel is 6.9 or later.
   static var kernelHasPassthrough: Bool {

@@ -11,6 +11,8 @@ struct LoggedRequest {
   /// When the request began and ended, in seconds of one clock.
   let start: Double
   let end: Double
+  /// The version of HTTP as the server names it (`HTTP/1.1`, `HTTP/2.0`), where it says so.
+  var protocolVersion: String?
 }
 
 extension [LoggedRequest] {

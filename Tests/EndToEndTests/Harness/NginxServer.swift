@@ -1,15 +1,17 @@
 import Foundation
 import Glibc
 
-/// An nginx with a configuration, a port and logs of its own; no other nginx is touched.
+/// An nginx with a configuration, ports and logs of its own; no other nginx is touched.
 final class NginxServer {
   let port: UInt16
+  /// The port that speaks TLS, where there is a certificate.
+  let tlsPort: UInt16?
   /// The directory whose files are served at `/`.
   let root: String
+  /// The directories behind `/upload/` and `/private/`.
+  let writable: WritableArea
   private let process: ChildProcess
-  private let accessLog: String
-  private let errorLog: String
-  private var logOffset = 0
+  private var log: ServerLog
 
   /// Starts the server and waits until it answers.
   ///
@@ -17,12 +19,18 @@ final class NginxServer {
   ///   - root: the directory to serve.
   ///   - directory: where configuration and logs go.
   ///   - locations: further `location` blocks of the configuration.
+  ///   - features: TLS, HTTP/2, compression, uploads and passwords.
   /// - Throws: `HarnessError` where it does not listen in time.
-  init(root: String, directory: String, locations: String = "") throws {
+  init(
+    root: String, directory: String, locations: String = "",
+    features: ServerFeatures = ServerFeatures()
+  ) throws {
     self.root = root
-    accessLog = "\(directory)/access.log"
-    errorLog = "\(directory)/error.log"
+    let errorLog = "\(directory)/error.log"
+    log = ServerLog(path: "\(directory)/access.log")
+    writable = try WritableArea(in: directory, features: features)
     port = try FreePort.next()
+    tlsPort = features.certificate == nil ? nil : try FreePort.next()
     let configuration = """
       daemon off;
       # One process, so that nothing is left behind whichever way it ends; it runs as its starter.
@@ -41,13 +49,18 @@ final class NginxServer {
         sendfile on;
         tcp_nopush on;
         keepalive_requests 1000000;
+        client_max_body_size 0;
         log_format requests escape=json
           '{"end":$msec,"duration":$request_time,"connection":$connection,"method":"$request_method",'
-          '"path":"$uri","range":"$http_range","status":$status,"body_bytes":$body_bytes_sent}';
-        access_log \(accessLog) requests;
+          '"path":"$uri","range":"$http_range","status":$status,"body_bytes":$body_bytes_sent,'
+          '"protocol":"$server_protocol"}';
+        access_log \(log.path) requests;
         server {
           listen 127.0.0.1:\(port) backlog=4096;
           root \(root);
+      \(Self.tls(features, port: tlsPort))
+      \(Self.compression(features))
+      \(Self.writableLocations(features, writable))
       \(locations)
         }
       }
@@ -56,14 +69,14 @@ final class NginxServer {
     try configuration.write(toFile: configurationPath, atomically: true, encoding: .utf8)
     process = try ChildProcess(
       ["nginx", "-p", directory, "-e", errorLog, "-c", configurationPath],
-      environment: ["PATH": "/usr/sbin:/sbin:/usr/local/sbin:" + environmentPath])
-    let (port, process) = (port, process)
+      environment: ["PATH": Host.administratorPath])
+    let (ports, process) = ([port, tlsPort ?? port], process)
     let ready = Deadline(after: .seconds(10)).wait {
-      FreePort.isListening(port) || !process.isRunning
+      ports.allSatisfy(FreePort.isListening) || !process.isRunning
     }
     guard ready, process.isRunning else {
-      let log = (try? String(contentsOfFile: errorLog, encoding: .utf8)) ?? ""
-      throw HarnessError("nginx did not start: \(process.standardError)\(log)")
+      let errors = (try? String(contentsOfFile: errorLog, encoding: .utf8)) ?? ""
+      throw HarnessError("nginx did not start: \(process.standardError)\(errors)")
     }
   }
 
@@ -72,30 +85,73 @@ final class NginxServer {
   /// The URL of a file below the root.
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)/\(path)" }
 
+  /// The same over TLS.
+  ///
+  /// - Parameters:
+  ///   - path: relative to the root.
+  ///   - host: `localhost` or `127.0.0.1`, a good certificate is for both.
+  /// - Returns: the URL.
+  /// - Throws: `HarnessError` where the server has no certificate.
+  func secureURL(_ path: String, host: String = "localhost") throws -> String {
+    guard let tlsPort else { throw HarnessError("this nginx has no certificate") }
+    return "https://\(host):\(tlsPort)/\(path)"
+  }
+
   /// The requests that have ended since the last call, once the log is quiet.
   func takeRequests() throws -> [LoggedRequest] {
-    var size = -1
-    // nginx writes a request's line after its last byte: wait until nothing is added any more.
-    _ = Deadline(after: .seconds(5)).wait(every: .milliseconds(150)) {
-      let now = Int(FileStatus.byteCount(of: accessLog) ?? 0)
-      defer { size = now }
-      return now == size
-    }
-    let data = FileManager.default.contents(atPath: accessLog) ?? Data()
-    let lines = data.dropFirst(logOffset)
-    logOffset = data.count
-    return try lines.split(separator: UInt8(ascii: "\n")).map { line in
-      let entry = try JSONDecoder().decode(Entry.self, from: Data(line))
+    try log.takeLines().map { line in
+      let entry = try JSONDecoder().decode(Entry.self, from: line)
       return LoggedRequest(
         path: entry.path, method: entry.method, range: entry.range.isEmpty ? nil : entry.range,
         status: entry.status, bodyByteCount: entry.body_bytes, connection: entry.connection,
-        start: entry.end - entry.duration, end: entry.end)
+        start: entry.end - entry.duration, end: entry.end, protocolVersion: entry.protocol)
     }
   }
 
   func stop() {
     process.signal(SIGTERM)
     if process.wait(within: .seconds(3)) == nil { process.kill() }
+  }
+
+  private static func tls(_ features: ServerFeatures, port: UInt16?) -> String {
+    guard let port, let certificate = features.certificate else { return "" }
+    return """
+          listen 127.0.0.1:\(port) ssl\(features.http2 ? " http2" : "") backlog=4096;
+          ssl_certificate \(certificate.path);
+          ssl_certificate_key \(certificate.keyPath);
+      """
+  }
+
+  private static func compression(_ features: ServerFeatures) -> String {
+    guard features.compressesText else { return "" }
+    return """
+          types { text/plain txt; }
+          gzip on;
+          gzip_types text/plain;
+          gzip_min_length 1;
+      """
+  }
+
+  private static func writableLocations(
+    _ features: ServerFeatures, _ writable: WritableArea
+  ) -> String {
+    let uploads = features.acceptsUploads ? "dav_methods PUT; create_full_put_path on;" : ""
+    var locations: [String] = []
+    if features.acceptsUploads {
+      locations.append("    location /upload/ { root \(writable.root); \(uploads) }")
+    }
+    if let passwordFile = writable.passwordFile {
+      locations.append(
+        """
+            location /private/ {
+              root \(writable.root);
+              \(uploads)
+              auth_basic "private";
+              auth_basic_user_file \(passwordFile);
+            }
+        """)
+    }
+    return locations.joined(separator: "\n")
   }
 
   /// A line of the access log, with the names of our `log_format`.
@@ -109,10 +165,6 @@ final class NginxServer {
     let status: Int
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let body_bytes: Int64
+    let `protocol`: String
   }
-}
-
-/// The search path of this process.
-private var environmentPath: String {
-  ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
 }

@@ -6,8 +6,11 @@ final class Sandbox {
   let directory: String
   private var mounts: [Mount] = []
   private var readers: [ChildProcess] = []
+  private var disks: [TinyDisk] = []
   private var serverCount = 0
   private var mountCount = 0
+  private var diskCount = 0
+  private var authorityCount = 0
 
   init() throws {
     directory = try TemporaryDirectory.make("test")
@@ -16,6 +19,7 @@ final class Sandbox {
   deinit {
     for mount in mounts { mount.tearDown() }
     for reader in readers { reader.kill() }
+    for disk in disks { disk.unmount() }
     // Also what was mounted against a test's expectation.
     for entry in mountsBelow {
       _ = try? run(["fusermount3", "-u", "-z", entry.mountpoint], within: .seconds(5))
@@ -58,10 +62,37 @@ final class Sandbox {
   }
 
   /// Starts an nginx on `root`.
-  func nginx(root: String, locations: String = "") throws -> NginxServer {
+  func nginx(
+    root: String, locations: String = "", features: ServerFeatures = ServerFeatures()
+  ) throws -> NginxServer {
     serverCount += 1
     return try NginxServer(
-      root: root, directory: try makeDirectory("nginx\(serverCount)"), locations: locations)
+      root: root, directory: try makeDirectory("nginx\(serverCount)"), locations: locations,
+      features: features)
+  }
+
+  /// Starts an Apache httpd on `root`.
+  func apache(
+    root: String, configuration: String = "", features: ServerFeatures = ServerFeatures()
+  ) throws -> ApacheServer {
+    serverCount += 1
+    return try ApacheServer(
+      root: root, directory: try makeDirectory("apache\(serverCount)"),
+      configuration: configuration, features: features)
+  }
+
+  /// Creates a certificate authority.
+  func certificateAuthority() throws -> CertificateAuthority {
+    authorityCount += 1
+    return try CertificateAuthority(directory: try makeDirectory("authority\(authorityCount)"))
+  }
+
+  /// Mounts a file system of `byteCount` bytes that is gone at the end of the test; only root may.
+  func tinyDisk(byteCount: Int64) throws -> TinyDisk {
+    diskCount += 1
+    let disk = try TinyDisk(at: try makeDirectory("disk\(diskCount)"), byteCount: byteCount)
+    disks.append(disk)
+    return disk
   }
 
   /// Writes a list of `urls`, one a line, and mounts it.

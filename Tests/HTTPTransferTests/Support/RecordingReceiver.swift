@@ -31,7 +31,7 @@ final class RecordingReceiver: ExchangeReceiver {
       }
     }
 
-    var error: TransferError? {
+    var error: ExchangeError? {
       if case .failed(let error) = completions.first { error } else { nil }
     }
   }

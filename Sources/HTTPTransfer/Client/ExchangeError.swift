@@ -1,12 +1,11 @@
 internal import CCurl
-public import HTTPTransferCore
+package import HTTPTransferCore
 
-/// Why a transfer failed before its response was complete.
+/// Why an exchange failed before its response was complete.
 ///
-/// A status such as 404 is not an error
-/// of the transfer: the receiver sees it in the head.
-public struct TransferError: Error, Sendable, CustomStringConvertible {
-  public enum Code: String, Sendable {
+/// A status such as 404 is not an error of the exchange: the receiver sees it in the head.
+package struct ExchangeError: Error, Sendable, CustomStringConvertible {
+  package enum Code: String, Sendable {
     /// The host's name has no address.
     case unresolvedHost = "host name does not resolve"
     /// Nothing listens there, or no route leads there.
@@ -26,43 +25,46 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     case malformedResponse = "malformed response"
     /// More than 256 KiB of header fields.
     case headTooLarge = "header fields over 256 KiB"
+    /// The request's body could not be read, or not be sent again.
+    case unreadableBody = "request body unreadable"
     case outOfResources = "out of memory or descriptors"
     case other = "transfer failed"
   }
 
-  public let code: Code
+  package let code: Code
 
   /// Where the failing request went; shown redacted.
-  public let url: RemoteURL
+  package let url: RemoteURL
 
   /// libcurl's word on it, or ours; holds no credentials.
-  public let detail: String
+  package let detail: String
 
-  public init(code: Code, url: RemoteURL, detail: String) {
+  /// A failure of the given kind.
+  package init(code: Code, url: RemoteURL, detail: String) {
     self.code = code
     self.url = url
     self.detail = detail
   }
 
   /// Whether the same request may succeed when sent again soon.
-  public var isTransient: Bool {
+  package var isTransient: Bool {
     switch code {
     case .connectionLost, .truncated, .timedOut, .connectionTimedOut, .malformedResponse,
       .outOfResources, .other, .connectionRefused, .unresolvedHost:
       true
-    case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge: false
+    case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: false
     }
   }
 
   /// Whether the server could not be reached at all.
-  public var isUnreachable: Bool {
+  package var isUnreachable: Bool {
     switch code {
     case .unresolvedHost, .connectionRefused, .connectionTimedOut: true
     default: false
     }
   }
 
-  public var description: String {
+  package var description: String {
     detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
   }
 

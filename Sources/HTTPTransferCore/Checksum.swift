@@ -52,11 +52,11 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
   public init(_ text: some StringProtocol) throws(ParseError) {
     let text = Substring(text)
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { throw .malformed }
-    let name = trimmingBlanks(text[..<equals])
+    let name = text[..<equals].trimmed
     guard let algorithm = Algorithm(rawValue: name.lowercased()) else {
       throw .unsupportedAlgorithm
     }
-    let digits = trimmingBlanks(text[text.utf8.index(after: equals)...]).utf8
+    let digits = text[text.utf8.index(after: equals)...].trimmed.utf8
     guard digits.count == algorithm.digestByteCount * 2 else {
       throw .wrongLength(algorithm, digitCount: digits.count)
     }
@@ -76,6 +76,16 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
     self.digest = digest
   }
 
+  /// What a file whose hash is `digest` hashes to.
+  ///
+  /// - Parameters:
+  ///   - algorithm: the hash function.
+  ///   - digest: `algorithm.digestByteCount` bytes.
+  package init(algorithm: Algorithm, digest: [UInt8]) {
+    self.algorithm = algorithm
+    self.digest = digest
+  }
+
   /// The digest in lower-case hexadecimal digits.
   public var hexadecimal: String {
     let digits = Array("0123456789abcdef".utf8)
@@ -88,7 +98,7 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// The value of an ASCII hexadecimal digit; nil for any other byte.
-func hexadecimalValue(_ byte: UInt8) -> UInt8? {
+package func hexadecimalValue(_ byte: UInt8) -> UInt8? {
   switch byte {
   case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
   case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10

@@ -4,19 +4,21 @@ internal import Synchronization
 ///
 /// libcurl hands over at most 16 KiB at a time; writing each piece costs three times as much as
 /// gathering 512 KiB (DESIGN facts: 1.0–1.3 s against 0.37–0.39 s a GiB).
-final class BufferPool: Sendable {
-  static let bufferByteCount = 512 << 10
+package final class BufferPool: Sendable {
+  package static let bufferByteCount = 512 << 10
 
   /// The buffers kept for reuse, at most; a fresh one costs page faults, not correctness.
   private static let keptCount = 16
 
   private let idle = Mutex<[GatherBuffer]>([])
 
-  func take() -> GatherBuffer {
+  package init() {}
+
+  package func take() -> GatherBuffer {
     idle.withLock { $0.popLast() } ?? GatherBuffer(byteCount: Self.bufferByteCount)
   }
 
-  func giveBack(_ buffer: GatherBuffer) {
+  package func giveBack(_ buffer: GatherBuffer) {
     idle.withLock { if $0.count < Self.keptCount { $0.append(buffer) } }
   }
 }
@@ -24,10 +26,10 @@ final class BufferPool: Sendable {
 /// One buffer, owned by one transfer at a time.
 ///
 /// `@unchecked Sendable`: it is handed over through the pool's lock and used by its owner only.
-final class GatherBuffer: @unchecked Sendable {
-  let bytes: UnsafeMutableRawBufferPointer
+package final class GatherBuffer: @unchecked Sendable {
+  package let bytes: UnsafeMutableRawBufferPointer
 
-  init(byteCount: Int) {
+  package init(byteCount: Int) {
     bytes = .allocate(byteCount: byteCount, alignment: 4096)
   }
 

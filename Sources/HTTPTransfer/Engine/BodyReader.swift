@@ -1,0 +1,210 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+
+/// Reads a request's body while it is sent, and counts it.
+///
+/// `@unchecked Sendable`: opened by the thread that prepares, then used on the network thread only.
+final class BodyReader: ExchangeBody, @unchecked Sendable {
+  /// A run of bytes of the body.
+  private enum Part {
+    case bytes([UInt8])
+    case file(Descriptor, path: String, Fingerprint)
+
+    var byteCount: Int64 {
+      switch self {
+      case .bytes(let bytes): Int64(bytes.count)
+      case .file(_, _, let fingerprint): fingerprint.byteCount
+      }
+    }
+  }
+
+  /// What tells whether a file has changed since it was opened.
+  private struct Fingerprint: Equatable {
+    let byteCount: Int64
+    let seconds: Int
+    let nanoseconds: Int
+
+    init(_ descriptor: Descriptor) throws(ErrorNumber) {
+      let status = try SystemCalls.status(descriptor.rawValue)
+      byteCount = status.byteCount
+      (seconds, nanoseconds) = status.modified
+    }
+  }
+
+  /// The media type of the body; nil where it has none.
+  let contentType: String?
+
+  /// Called with each number of bytes given out, and with what is taken back, negative.
+  var onProgress: (Int64) -> Void = { _ in }
+
+  /// Whether reading waits for ``HTTPClient/unpause(_:)``.
+  var isPaused = false
+
+  /// Why reading failed.
+  private(set) var failure: FileFailure?
+
+  private var parts: [Part] = []
+  private var partIndex = 0
+  private var offset: Int64 = 0
+  private var givenByteCount: Int64 = 0
+
+  var byteCount: Int64? { parts.reduce(0) { $0 + $1.byteCount } }
+
+  /// Opens what `body` names.
+  ///
+  /// - Throws: where a file cannot be read.
+  init(_ body: RequestBody) throws(FileFailure) {
+    switch body {
+    case .bytes(let bytes, let type):
+      contentType = type
+      parts = [.bytes(bytes)]
+    case .file(let path, let type):
+      contentType = type
+      parts = [try Self.open(path)]
+    case .form(let fields):
+      contentType = "application/x-www-form-urlencoded"
+      let text = fields.map { "\(Self.formEncoded($0.name))=\(Self.formEncoded($0.value))" }
+      parts = [.bytes(Array(text.joined(separator: "&").utf8))]
+    case .multipart(let fields):
+      // Not in any file that is sent, but for one chance in 2¹²⁸.
+      let boundary =
+        "httpfs-" + UInt64.random(in: .min ... .max).hex16
+        + UInt64.random(in: .min ... .max).hex16
+      contentType = "multipart/form-data; boundary=\(boundary)"
+      for field in fields {
+        let head = Self.head(of: field, boundary: boundary)
+        switch field.content {
+        case .text(let text): parts.append(.bytes(Array((head + text + "\r\n").utf8)))
+        case .file(let path, _):
+          parts += [.bytes(Array(head.utf8)), try Self.open(path), .bytes(Array("\r\n".utf8))]
+        }
+      }
+      parts.append(.bytes(Array("--\(boundary)--\r\n".utf8)))
+    }
+  }
+
+  private static func open(_ path: String) throws(FileFailure) -> Part {
+    do throws(ErrorNumber) {
+      let descriptor = try SystemCalls.openForReading(atPath: path)
+      let status = try SystemCalls.status(descriptor.rawValue)
+      guard !status.isDirectory else { throw ErrorNumber(rawValue: EISDIR) }
+      guard status.isRegularFile else { throw ErrorNumber(rawValue: ESPIPE) }
+      return .file(descriptor, path: path, try Fingerprint(descriptor))
+    } catch {
+      let text =
+        error.rawValue == ESPIPE
+        ? "it is not a regular file" : SystemCalls.text(of: error.rawValue)
+      throw FileFailure(
+        code: .unreadableBody, reason: "cannot read '\(path)': \(text)", errno: error.rawValue)
+    }
+  }
+
+  // MARK: Encoding
+
+  private static func head(of part: FormPart, boundary: String) -> String {
+    var head = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(quoted(part.name))\""
+    var type = part.contentType
+    if case .file(let path, let name) = part.content {
+      let last = path.split(separator: "/").last.map(String.init) ?? path
+      head += "; filename=\"\(quoted(name ?? last))\""
+      type = type ?? "application/octet-stream"
+    }
+    if let type { head += "\r\nContent-Type: \(type)" }
+    return head + "\r\n\r\n"
+  }
+
+  /// A name as browsers put it between quotes (RFC 7578 §2, WHATWG form submission).
+  private static func quoted(_ text: String) -> String {
+    var quoted = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": quoted += "%22"
+      case "\r": quoted += "%0D"
+      case "\n": quoted += "%0A"
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted
+  }
+
+  /// The text as `application/x-www-form-urlencoded` has it.
+  private static func formEncoded(_ text: String) -> String {
+    var encoded: [UInt8] = []
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "*"):
+        encoded.append(byte)
+      case UInt8(ascii: " "): encoded.append(UInt8(ascii: "+"))
+      default:
+        encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: encoded, as: UTF8.self)
+  }
+
+  // MARK: Reading
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) -> ExchangeBodyRead {
+    if isPaused { return .pause }
+    while partIndex < parts.count {
+      let part = parts[partIndex]
+      let rest = part.byteCount - offset
+      guard rest > 0 else {
+        if case .file(let descriptor, let path, let fingerprint) = part {
+          // What was sent must be what the file is, not a mixture of two of its versions.
+          guard (try? Fingerprint(descriptor)) == fingerprint else { return changed(path) }
+        }
+        partIndex += 1
+        offset = 0
+        continue
+      }
+      let wanted = Int(min(Int64(buffer.count), rest))
+      switch part {
+      case .bytes(let bytes):
+        bytes.withUnsafeBytes {
+          buffer.copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<(Int(offset) + wanted)]))
+        }
+      case .file(let descriptor, let path, let fingerprint):
+        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+        do throws(ErrorNumber) {
+          let count = try SystemCalls.read(descriptor.rawValue, into: target, at: offset)
+          guard count == wanted else { return changed(path) }
+        } catch {
+          return fail(
+            "cannot read '\(path)': \(SystemCalls.text(of: error.rawValue))", error.rawValue)
+        }
+        // Before the last byte is out: a server takes the declared length for the whole.
+        if Int64(wanted) == rest, (try? Fingerprint(descriptor)) != fingerprint {
+          return changed(path)
+        }
+      }
+      offset += Int64(wanted)
+      givenByteCount += Int64(wanted)
+      onProgress(Int64(wanted))
+      return .bytes(wanted)
+    }
+    return .bytes(0)
+  }
+
+  private func changed(_ path: String) -> ExchangeBodyRead {
+    fail("'\(path)' has changed while it was sent; send it again when it is complete", 0)
+  }
+
+  private func fail(_ reason: String, _ errno: CInt) -> ExchangeBodyRead {
+    failure = FileFailure(code: .unreadableBody, reason: reason, errno: errno)
+    return .failed
+  }
+
+  func rewind() -> Bool {
+    if givenByteCount != 0 { onProgress(-givenByteCount) }
+    givenByteCount = 0
+    partIndex = 0
+    offset = 0
+    return true
+  }
+}

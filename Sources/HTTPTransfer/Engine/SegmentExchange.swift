@@ -1,0 +1,126 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// One exchange of a transfer: takes its response, gathers the body's pieces and hands them to the
+/// driver in large runs.
+///
+/// `@unchecked Sendable`: used on the network thread only.
+final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
+  /// What is to be done when the exchange has ended, where that is not what its body says.
+  enum Verdict {
+    /// The body decides.
+    case none
+    case fail(TransferError)
+    case retry(TransferError, after: Duration?)
+    /// The exchange was ended because everything begins anew.
+    case superseded
+  }
+
+  /// The segment that it serves; another one once the server has answered with the whole.
+  var segmentID: Int
+  var verdict = Verdict.none
+  private(set) var exchangeID: ExchangeID?
+  private let driver: TransferDriver
+  private let pool: BufferPool
+  private var buffer: GatherBuffer?
+  private var bufferedByteCount = 0
+  private var bufferStart: Int64 = 0
+  private var lastFlush = ContinuousClock.now
+
+  /// The offset of the next byte to arrive; nil before a body is accepted.
+  private(set) var position: Int64?
+  /// Where the body ends, as the head says; nil where only its end will tell.
+  private(set) var expectedEnd: Int64?
+
+  /// Bytes are written out after so long at the latest, so that progress shows and a crash costs
+  /// little.
+  private static let flushInterval = Duration.milliseconds(200)
+
+  init(driver: TransferDriver, segmentID: Int, pool: BufferPool) {
+    self.driver = driver
+    self.segmentID = segmentID
+    self.pool = pool
+  }
+
+  deinit {
+    if let buffer { pool.giveBack(buffer) }
+  }
+
+  /// The head was good: what follows are the bytes from `body.lowerBound`, of which those before
+  /// `start` are not wanted.
+  func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64) {
+    position = body.lowerBound
+    expectedEnd = isEndKnown ? body.upperBound : nil
+    bufferStart = max(body.lowerBound, start)
+  }
+
+  // MARK: ExchangeReceiver
+
+  func redirected(to url: RemoteURL, status: Int) { driver.redirected(to: url, status: status) }
+
+  func receive(
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
+    exchangeID = transfer
+    return driver.receive(head, from: url, by: self)
+  }
+
+  func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    guard var position else { return .discard }
+    if driver.mustPause { return .pause }
+    defer { self.position = position }
+    var piece = piece[...]
+    if position < bufferStart {
+      let skipped = min(piece.count, Int(bufferStart - position))
+      position += Int64(skipped)
+      piece = piece.dropFirst(skipped)
+      if piece.isEmpty { return .proceed }
+    }
+    let now = ContinuousClock.now
+    guard
+      let end = driver.advance(segmentID, to: position + Int64(piece.count), now: now)
+    else { return .stop }
+    let wanted = Int(max(0, min(Int64(piece.count), end - position)))
+    var rest = piece.prefix(wanted)
+    let capacity = driver.gatherByteCount
+    while !rest.isEmpty {
+      let buffer = self.buffer ?? pool.take()
+      self.buffer = buffer
+      let part = rest.prefix(max(0, capacity - bufferedByteCount))
+      UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[bufferedByteCount...])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+      bufferedByteCount += part.count
+      position += Int64(part.count)
+      rest = rest.dropFirst(part.count)
+      if bufferedByteCount >= capacity, !flush(now: now) { return .stop }
+    }
+    // Who takes a body as it comes does not want to wait for more of it.
+    if !driver.sink.isRandomAccess || now - lastFlush >= Self.flushInterval {
+      guard flush(now: now) else { return .stop }
+    }
+    if position >= end {
+      return flush(now: now) && wanted == piece.count && position == expectedEnd ?? end
+        ? .proceed : .stop
+    }
+    return .proceed
+  }
+
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
+    driver.ended(self, completion, metrics)
+  }
+
+  /// Writes out what is gathered; false where that fails, which the verdict then tells.
+  func flush(now: ContinuousClock.Instant) -> Bool {
+    lastFlush = now
+    guard bufferedByteCount > 0, let buffer else { return true }
+    let bytes = UnsafeRawBufferPointer(rebasing: buffer.bytes[..<bufferedByteCount])
+    let start = bufferStart
+    bufferStart += Int64(bufferedByteCount)
+    bufferedByteCount = 0
+    if let error = driver.store(bytes, at: start, by: segmentID, now: now) {
+      verdict = .fail(error)
+      return false
+    }
+    return true
+  }
+}

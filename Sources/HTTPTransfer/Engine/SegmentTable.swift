@@ -1,0 +1,239 @@
+package import HTTPTransferCore
+
+/// The segments of one download: what is present, what is in flight, what is asked for next.
+///
+/// A value without I/O. A segment keeps its range while it waits to be tried again, so that each
+/// counts its own failures.
+package struct SegmentTable: Sendable {
+  /// A part of the file that one exchange after another brings.
+  package struct Segment: Sendable {
+    package let id: Int
+    /// Whether the whole representation is asked for, not a range of it.
+    package var isWhole: Bool
+    /// The first byte that its present exchange was asked for.
+    package var start: Int64
+    /// The next byte to arrive.
+    package var position: Int64
+    /// The end of what is stored.
+    package var storedEnd: Int64
+    /// Where it is to end; moved down when the rest is fetched otherwise.
+    package var end: Int64
+    /// How often in a row it has failed without bringing a byte.
+    package var failureCount = 0
+    /// Whether no exchange is under way for it: it has failed and will be tried again.
+    package var isWaiting = false
+    package var firstByteAt: ContinuousClock.Instant?
+
+    /// Bytes per second since the first byte, nil until it means something.
+    func rate(now: ContinuousClock.Instant) -> Double? {
+      guard let firstByteAt else { return nil }
+      let seconds = (now - firstByteAt) / .seconds(1)
+      guard seconds > 0.02 else { return nil }
+      return Double(position - start) / seconds
+    }
+  }
+
+  /// What a plan asks for.
+  package struct Plan: Sendable {
+    package var starts: [Segment] = []
+  }
+
+  package private(set) var segments: [Segment] = []
+  package private(set) var extents = ExtentSet()
+
+  /// The bytes wanted; its end is ``Int64/greatestFileOffset`` while the length is unknown.
+  package private(set) var target: ByteRange
+
+  /// Whether ``target`` ends where the file, or the range wanted, ends.
+  package private(set) var isLengthKnown = false
+
+  package private(set) var parallelism: ParallelismController
+  /// The time from request to response, in seconds: a moving average over reused connections.
+  package var roundTrip = 0.05
+  private var connectionRate: Double?
+  private let maximum: Int
+  private var lastID = 0
+  private let origin = ContinuousClock.now
+
+  /// How far ahead of its first hole a download works: so that it comes nearly in order, and what
+  /// an interrupted one has left is one run rather than many.
+  private static let window: Int64 = 256 << 20
+
+  /// - Parameters:
+  ///   - range: the bytes wanted; nil for all.
+  ///   - connections: how many requests may be in flight.
+  package init(range: ByteRange?, connections: Connections) {
+    target = range ?? 0..<Int64.greatestFileOffset
+    maximum = connections.maximum
+    switch connections {
+    case .adaptive: parallelism = ParallelismController(initial: 1, maximum: maximum)
+    case .exactly: parallelism = ParallelismController(initial: maximum, maximum: maximum)
+    }
+  }
+
+  // MARK: What is known
+
+  /// Whether every byte wanted is there.
+  package var isComplete: Bool { isLengthKnown && extents.firstHole(in: target) == nil }
+
+  /// The number of bytes wanted; nil while unknown.
+  package var wantedByteCount: Int64? { isLengthKnown ? target.byteCount : nil }
+
+  /// The bytes wanted that are present.
+  package var presentByteCount: Int64 {
+    target.byteCount - extents.holes(in: target).reduce(0) { $0 + $1.byteCount }
+  }
+
+  /// Takes over what an earlier run has stored.
+  package mutating func adopt(_ present: ExtentSet) { extents = present }
+
+  /// Forgets what is present.
+  package mutating func forgetExtents() { extents = ExtentSet() }
+
+  /// Takes note of the complete length of the representation.
+  package mutating func setLength(_ length: Int64) {
+    target = min(target.lowerBound, length)..<min(target.upperBound, length)
+    isLengthKnown = true
+    for index in segments.indices {
+      segments[index].end = min(segments[index].end, max(length, segments[index].start))
+    }
+  }
+
+  /// Forgets the length and goes back to `range`: another version is to be fetched.
+  package mutating func reset(range: ByteRange?) {
+    target = range ?? 0..<Int64.greatestFileOffset
+    isLengthKnown = false
+    extents = ExtentSet()
+    segments = []
+  }
+
+  package subscript(id: Int) -> Segment? { segments.first { $0.id == id } }
+
+  /// The segments with an exchange under way.
+  package var activeCount: Int { segments.reduce(0) { $0 + ($1.isWaiting ? 0 : 1) } }
+
+  // MARK: Planning
+
+  /// Enters a segment.
+  package mutating func add(_ range: ByteRange, isWhole: Bool) -> Segment {
+    lastID += 1
+    let segment = Segment(
+      id: lastID, isWhole: isWhole, start: range.lowerBound, position: range.lowerBound,
+      storedEnd: range.lowerBound, end: range.upperBound)
+    segments.append(segment)
+    return segment
+  }
+
+  /// The first range to ask for, while nothing is known: it brings the length too.
+  package var firstRange: ByteRange {
+    let start = extents.firstHole(in: target)?.lowerBound ?? target.lowerBound
+    let end = extents.firstHole(in: target)?.upperBound ?? target.upperBound
+    return start..<min(end, start + Self.firstByteCount)
+  }
+
+  /// How much the first request asks for: a large file's other segments are planned before it ends,
+  /// and a small one is whole with it.
+  static let firstByteCount: Int64 = 64 << 20
+
+  /// Starts what is wanted, neither present nor in flight, and cuts what others are to bring.
+  package mutating func plan(now: ContinuousClock.Instant) -> [Segment] {
+    guard isLengthKnown, let hole = extents.firstHole(in: target) else { return [] }
+    let flights = segments.map {
+      FetchPlanner.Flight(
+        id: $0.id, start: $0.storedEnd, position: $0.position, end: $0.end, rate: $0.rate(now: now))
+    }
+    let plan = FetchPlanner().plan(
+      length: target.upperBound, extents: extents, flights: flights, demands: [],
+      streams: [FetchPlanner.Reader(cursor: hole.lowerBound, window: Self.window)],
+      limits: FetchPlanner.Limits(
+        connections: parallelism.target, demandConnections: maximum, roundTrip: roundTrip,
+        connectionRate: connectionRate))
+    for cut in plan.cuts {
+      guard let index = segments.firstIndex(where: { $0.id == cut.id }) else { continue }
+      segments[index].end = min(segments[index].end, cut.end)
+    }
+    return plan.starts.map { add($0, isWhole: false) }
+  }
+
+  // MARK: Progress
+
+  /// Bytes up to `position` have arrived.
+  ///
+  /// - Returns: where the segment is to end; nil where there is no such segment any more.
+  package mutating func advance(
+    _ id: Int, to position: Int64, now: ContinuousClock.Instant
+  ) -> Int64? {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
+    segments[index].position = max(segments[index].position, position)
+    if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
+    return segments[index].end
+  }
+
+  /// The parts of `range` that are absent.
+  package func holes(in range: ByteRange) -> [ByteRange] { extents.holes(in: range) }
+
+  /// `range` has been stored.
+  ///
+  /// - Parameters:
+  ///   - id: the segment that brought it.
+  ///   - range: the bytes.
+  ///   - idle: seconds that the network thread has waited for its sockets so far.
+  ///   - now: the time.
+  /// - Returns: how many of the bytes were absent before.
+  @discardableResult
+  package mutating func stored(
+    _ id: Int, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant
+  ) -> Int64 {
+    let added = extents.insert(range)
+    if let index = segments.firstIndex(where: { $0.id == id }) {
+      segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
+      if added > 0 { segments[index].failureCount = 0 }
+      if let rate = segments[index].rate(now: now) {
+        connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+      }
+    }
+    parallelism.note(
+      byteCount: added, active: activeCount, idle: idle, isWaited: true,
+      now: (now - origin) / .seconds(1))
+    return added
+  }
+
+  /// The segment is done, or is to be planned anew.
+  package mutating func remove(_ id: Int) { segments.removeAll { $0.id == id } }
+
+  package mutating func removeAll() { segments = [] }
+
+  /// The segment has failed and waits; what it has stored need not be fetched again.
+  ///
+  /// - Returns: how often in a row it has failed now.
+  package mutating func fail(_ id: Int) -> Int {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return 0 }
+    segments[index].failureCount += 1
+    segments[index].isWaiting = true
+    segments[index].position = segments[index].storedEnd
+    segments[index].firstByteAt = nil
+    return segments[index].failureCount
+  }
+
+  /// The segment is tried again, from where it has come to.
+  ///
+  /// - Returns: the segment; nil where nothing of it is left to fetch.
+  package mutating func retry(_ id: Int) -> Segment? {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
+    let start = segments[index].isWhole ? 0 : segments[index].storedEnd
+    guard start < segments[index].end else {
+      segments.remove(at: index)
+      return nil
+    }
+    segments[index].isWaiting = false
+    segments[index].start = start
+    segments[index].position = start
+    if segments[index].isWhole { segments[index].storedEnd = start }
+    return segments[index]
+  }
+
+  /// The server refuses or drops connections: fewer are used.
+  package mutating func stepDown(now: ContinuousClock.Instant) {
+    parallelism.stepDown(now: (now - origin) / .seconds(1))
+  }
+}

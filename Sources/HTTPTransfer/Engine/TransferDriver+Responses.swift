@@ -1,0 +1,273 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// What a response's head means for the transfer, decided before the first byte of its body.
+extension TransferDriver {
+  func receive(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    guard phase == .running || phase == .paused, let segment = table[exchange.segmentID] else {
+      return .stop
+    }
+    if url != request.url, (200..<300).contains(head.status.code) { location = url }
+    guard request.method == .get else { return receiveReply(head, from: url, by: exchange) }
+    if head.status.code == 204 || head.status.code == 205 {
+      return receiveNothing(head, from: url, by: exchange)
+    }
+    let asked = segment.isWhole ? nil : segment.start..<segment.end
+    switch ResponseVerdict(head.asTransmitted, asked: asked) {
+    case .part(let content, let range):
+      return receivePart(content, range, head, from: url, by: exchange)
+    case .whole(let content):
+      return receiveWhole(content, head, from: url, by: exchange)
+    case .unsatisfiable(let length):
+      return receiveUnsatisfiable(length, head, from: url, by: exchange)
+    case .missing, .denied, .notModified, .preconditionFailed:
+      if location != nil, url == location, url != request.url {
+        // From where a redirect once led, a refusal means that its target has expired.
+        location = nil
+        exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
+      } else {
+        exchange.verdict = .fail(statusError(head, url))
+      }
+    case .unavailable(_, let delay):
+      exchange.verdict = .retry(statusError(head, url, isTransient: true), after: delay)
+    case .invalid(let reason):
+      if (200..<300).contains(head.status.code) {
+        exchange.verdict = .retry(
+          TransferError(.invalidResponse, url, reason, response: head, isTransient: true),
+          after: nil)
+      } else {
+        exchange.verdict = .fail(statusError(head, url))
+      }
+    }
+    return .discard
+  }
+
+  // MARK: GET
+
+  private func receivePart(
+    _ content: ContentVersion, _ range: ByteRange, _ head: HTTPResponse, from url: RemoteURL,
+    by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    guard let length = content.completeLength else {
+      // A part of nobody knows how much: only the whole has an end.
+      isSequential = true
+      haveRangesBeenRefused = true
+      exchange.verdict = .superseded
+      endExchanges(except: exchange)
+      table.removeAll()
+      client.perform { [self] in if phase == .running { launch() } }
+      return .stop
+    }
+    guard confirm(content, head, from: url, by: exchange, canTakeAll: false) else { return .stop }
+    haveRangesWorked = true
+    if !table.isLengthKnown { table.setLength(length) }
+    reportTotal()
+    guard let segment = table[exchange.segmentID] else { return .stop }
+    exchange.acceptBody(range, isEndKnown: true, start: segment.start)
+    plan()
+    return .proceed
+  }
+
+  private func receiveWhole(
+    _ content: ContentVersion, _ head: HTTPResponse, from url: RemoteURL,
+    by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    guard let segment = table[exchange.segmentID] else { return .stop }
+    var content = content
+    if request.decodesContent, content.contentCoding != nil { content.completeLength = nil }
+    if !segment.isWhole {
+      // Ranges have worked before: this may be one server's fault of many.
+      if haveRangesWorked, ignoredRangeCount < 2 {
+        ignoredRangeCount += 1
+        exchange.verdict = .retry(
+          TransferError(
+            .invalidResponse, url, "the server ignored the range (HTTP 200)", isTransient: true),
+          after: nil)
+        return .stop
+      }
+      haveRangesBeenRefused = true
+    }
+    guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
+    if !segment.isWhole {
+      // One stream brings all; the others would bring the same.
+      endExchanges(except: exchange)
+      isSequential = true
+      table.removeAll()
+      let end = content.completeLength ?? .max
+      move(exchange, to: table.add(0..<end, isWhole: true).id)
+    }
+    if let length = content.completeLength, !table.isLengthKnown { table.setLength(length) }
+    reportTotal()
+    exchange.acceptBody(
+      0..<(content.completeLength ?? .max), isEndKnown: content.completeLength != nil,
+      start: table.target.lowerBound)
+    return .proceed
+  }
+
+  /// The range lies beyond the end: of an empty file, or of one that is shorter than it was.
+  private func receiveUnsatisfiable(
+    _ length: Int64?, _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    let isFirst = version == nil
+    if isFirst, length == 0, request.range == nil {
+      return receiveNothing(head, from: url, by: exchange)
+    }
+    if isFirst, length == nil, request.range == nil {
+      // It does not say why: asked for the whole, it will.
+      exchange.verdict = .superseded
+      isSequential = true
+      haveRangesBeenRefused = true
+      table.removeAll()
+      client.perform { [self] in if phase == .running { launch() } }
+    } else if isFirst {
+      let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"
+      exchange.verdict = .fail(
+        TransferError(
+          .status, url, "HTTP 416: the range is beyond the end; \(reach)", response: head))
+    } else {
+      changed(head, from: url, by: exchange)
+    }
+    return .discard
+  }
+
+  /// There is no body, and the status says that this is right.
+  private func receiveNothing(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    let content = ContentVersion(head.headerFields, completeLength: 0)
+    guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
+    endExchanges(except: exchange)
+    table.setLength(0)
+    reportTotal()
+    return .discard
+  }
+
+  // MARK: Other methods
+
+  private func receiveReply(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    switch head.status.code {
+    case 200..<300:
+      var content = ContentVersion(head.headerFields, completeLength: nil)
+      content.entityTag = nil
+      guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
+      if request.method == .head { table.setLength(0) }
+      exchange.acceptBody(0..<Int64.max, isEndKnown: false, start: 0)
+      return .proceed
+    case 408, 425, 429, 500...599:
+      exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
+    default:
+      exchange.verdict = .fail(statusError(head, url))
+    }
+    return .discard
+  }
+
+  // MARK: The version
+
+  /// Compares a good response with the pinned version, or pins it.
+  ///
+  /// - Parameters:
+  ///   - content: the version that the response describes.
+  ///   - head: its head.
+  ///   - url: where it came from.
+  ///   - exchange: the exchange that has brought it.
+  ///   - canTakeAll: whether its body is the whole, so that it can be taken also where everything
+  ///     begins anew.
+  /// - Returns: whether its body is wanted.
+  private func confirm(
+    _ content: ContentVersion, _ head: HTTPResponse, from url: RemoteURL,
+    by exchange: SegmentExchange, canTakeAll: Bool
+  ) -> Bool {
+    if let pinned = version {
+      switch pinned.compare(content) {
+      case .same:
+        if isConfirmed { return true }
+        return confirmFirst(head, from: url, begins: false, content, exchange)
+      case .unknown where isConfirmed:
+        exchange.verdict = .retry(
+          TransferError(
+            .invalidResponse, url, "the response has no validator to compare", response: head,
+            isTransient: true), after: nil)
+        return false
+      case .different, .unknown:
+        if isConfirmed {
+          changed(head, from: url, by: exchange)
+          return false
+        }
+        // The partial file is of another version than the server has now.
+        guard
+          forget("the remote file has changed since the partial file was begun", except: exchange)
+        else { return false }
+        if !canTakeAll {
+          exchange.verdict = .superseded
+          client.perform { [self] in if phase == .running { launch() } }
+          return false
+        }
+        _ = table.add(0..<(content.completeLength ?? .max), isWhole: true)
+        if let id = table.segments.last?.id { move(exchange, to: id) }
+        isSequential = true
+      }
+    }
+    return confirmFirst(head, from: url, begins: true, content, exchange)
+  }
+
+  /// The first good head of this run.
+  private func confirmFirst(
+    _ head: HTTPResponse, from url: RemoteURL, begins: Bool, _ content: ContentVersion,
+    _ exchange: SegmentExchange
+  ) -> Bool {
+    isConfirmed = true
+    response = (head, url)
+    if version == nil || begins { version = content }
+    monitor.emit(.responded(head, from: url))
+    guard begins else { return true }
+    do throws(FileFailure) {
+      let wanted = content.completeLength.map { length in
+        max(0, min(table.target.upperBound, length) - min(table.target.lowerBound, length))
+      }
+      try sink.begin(version: content, wantedByteCount: wanted)
+      return true
+    } catch {
+      exchange.verdict = .fail(transferError(error))
+      return false
+    }
+  }
+
+  /// A response is of another version than the pinned one: asked again, as a host of several may
+  /// disagree with itself for a moment, then everything begins anew.
+  private func changed(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) {
+    exchange.verdict = .retry(
+      TransferError(
+        .changed, url, "the remote file has changed", response: head, isTransient: true),
+      after: nil)
+  }
+
+  // MARK: Failures
+
+  func statusError(
+    _ head: HTTPResponse, _ url: RemoteURL, isTransient: Bool = false
+  ) -> TransferError {
+    let status = head.status
+    var reason = "HTTP \(status.code)"
+    if !status.reasonPhrase.isEmpty { reason += " \(status.reasonPhrase)" }
+    let isRedirect = (300..<400).contains(status.code) && head.headerFields[.location] != nil
+    if isRedirect { reason += ": redirects are not followed" }
+    return TransferError(
+      isRedirect ? .redirect : .status, url, reason, response: head, isTransient: isTransient)
+  }
+}
+
+extension HTTPResponse {
+  /// The head, with the status 203 as the 200 that a proxy has made it of (RFC 9110 §15.3.4).
+  fileprivate var asTransmitted: HTTPResponse {
+    guard status.code == 203 else { return self }
+    var head = self
+    head.status = .ok
+    return head
+  }
+}

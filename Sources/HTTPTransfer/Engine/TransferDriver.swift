@@ -1,0 +1,548 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// Carries one transfer out: asks for segments, checks each response against the pinned version
+/// before its first byte, stores, retries, begins anew, and finishes.
+///
+/// `@unchecked Sendable`: everything in it belongs to the network thread. Others hold it only to send
+/// it there by ``HTTPClient/perform(_:)``.
+final class TransferDriver: @unchecked Sendable {
+  enum Phase {
+    case idle, preparing, running, paused, finishing, ended
+  }
+
+  let request: Request
+  let client: HTTPClient
+  let monitor: TransferMonitor
+  let sink: any BodySink
+  var table: SegmentTable
+  var phase = Phase.idle
+
+  /// The version that every response must be of; nil before the first one.
+  var version: ContentVersion?
+  /// Whether a response of this run has confirmed ``version``.
+  var isConfirmed = false
+  /// The first good head and where it came from.
+  var response: (head: HTTPResponse, url: RemoteURL)?
+  /// Whether the representation is asked for as a whole, without ranges.
+  var isSequential: Bool
+  /// How often a range was answered with the whole, though ranges have worked.
+  var ignoredRangeCount = 0
+  /// Whether a range has been answered with a part.
+  var haveRangesWorked = false
+  /// How often everything has begun anew.
+  var restartCount = 0
+  /// Where redirects have led; asked directly while it answers.
+  var location: RemoteURL?
+  /// The total as reported so far.
+  var reportedTotal: Int64?
+
+  private var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
+  private var body: BodyReader?
+  private var rawByteCount: Int64 = 0
+  private var startedAt = ContinuousClock.now
+  /// Whether the cancellation that came while the disk was busy removes what is there.
+  private var pendingCancel: (isSilent: Bool, removes: Bool)?
+
+  /// How often a transfer may begin anew because the remote file has changed: once for an upload
+  /// under way, once more for good measure, and then it is a server that cannot make up its mind.
+  static let restartLimit = 3
+
+  init(request: Request, client: HTTPClient, monitor: TransferMonitor, sink: any BodySink) {
+    self.request = request
+    self.client = client
+    self.monitor = monitor
+    self.sink = sink
+    let isWhole =
+      request.method != .get || request.decodesContent || request.body != nil
+      || (!sink.isRandomAccess && request.range == nil)
+    isSequential = isWhole
+    table = SegmentTable(
+      range: request.range,
+      connections: isWhole || !sink.isRandomAccess ? .exactly(1) : request.connections)
+  }
+
+  // MARK: Verbs
+
+  func start() {
+    guard phase == .idle else { return }
+    phase = .preparing
+    startedAt = .now
+    monitor.update { $0.state = .connecting }
+    onDisk("httpfs-prepare") { [self] in
+      do throws(FileFailure) {
+        let remains = try sink.prepare()
+        let body = try makeBody()
+        client.perform { [self] in prepared(remains, body) }
+      } catch {
+        client.perform { [self] in
+          phase = .running
+          fail(transferError(error))
+        }
+      }
+    }
+  }
+
+  func pause() {
+    guard phase == .running else { return }
+    phase = .paused
+    monitor.update { $0.state = .paused }
+    if let body { body.isPaused = true }
+    // Of a body that cannot be gone on with elsewhere the connection is kept, and not read.
+    if isSequential { return }
+    endExchanges()
+    table.removeAll()
+    monitor.update { $0.connections = 0 }
+  }
+
+  func resume() {
+    guard phase == .paused else { return }
+    phase = .running
+    monitor.update {
+      $0.state = $0.receivedByteCount + $0.sentByteCount > 0 ? .running : .connecting
+    }
+    body?.isPaused = false
+    if isSequential, !exchanges.isEmpty { return unpauseAll() }
+    launch()
+  }
+
+  /// Ends without success; what was stored can be gone on with unless it `removes` that too.
+  func cancel(isSilent: Bool, removes: Bool) {
+    switch phase {
+    case .ended: return
+    case .preparing, .finishing: pendingCancel = (isSilent, removes)
+    case .idle, .running, .paused:
+      if phase == .idle, removes {
+        // What an earlier run has left goes, too.
+        _ = try? sink.prepare()
+      }
+      end(
+        .failure(TransferError(.cancelled, request.url, "cancelled")), isSilent: isSilent,
+        removes: removes)
+    }
+  }
+
+  /// There is room again at the destination.
+  func unpauseAll() {
+    for exchange in exchanges.values { client.unpause(exchange.id) }
+  }
+
+  /// Whether pieces are to stay where they are for now.
+  var mustPause: Bool { phase == .paused || sink.isFull }
+
+  // MARK: Beginning
+
+  /// Runs `work` on a thread of its own where it may wait for the disk.
+  private func onDisk(_ name: String, _ work: @escaping @Sendable () -> Void) {
+    var mayWait = false
+    if case .file = request.destination { mayWait = true }
+    if request.body != nil || request.checksum != nil { mayWait = true }
+    if mayWait { spawnThread(name: name, work) } else { work() }
+  }
+
+  private func makeBody() throws(FileFailure) -> BodyReader? {
+    guard let content = request.body else { return nil }
+    let reader = try BodyReader(content)
+    reader.onProgress = { [monitor] in monitor.emit(.sent(byteCount: $0)) }
+    return reader
+  }
+
+  private func prepared(_ remains: PartialFile.Remains?, _ body: BodyReader?) {
+    phase = .running
+    if takePendingCancel() { return }
+    self.body = body
+    if let body { monitor.update { $0.bodyByteCount = body.byteCount } }
+    var refusal = sink.refusal
+    var recovered: PartialFile.Remains?
+    if let remains, !remains.extents.isEmpty {
+      if remains.version.isResumable {
+        recovered = remains
+      } else {
+        refusal = "the server gave no validator that would prove the partial file's bytes"
+      }
+    }
+    if let recovered {
+      table.adopt(recovered.extents)
+      version = recovered.version
+      if let length = recovered.version.completeLength { table.setLength(length) }
+    }
+    let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
+    reportedTotal = total
+    monitor.emit(.started(totalByteCount: total))
+    if let refusal { monitor.emit(.restarted(reason: refusal)) }
+    if recovered != nil { monitor.emit(.resumed(byteCount: table.presentByteCount)) }
+    launch()
+  }
+
+  /// Sends the first requests, at the start and after a pause or a new beginning.
+  func launch() {
+    if isSequential {
+      if table.presentByteCount > 0, version?.isResumable != true {
+        guard forget("a body without validator cannot be gone on with") else { return }
+      }
+      let end = table.isLengthKnown ? table.target.upperBound : .max
+      send(table.add(0..<end, isWhole: true))
+    } else if isConfirmed, table.isLengthKnown {
+      if table.isComplete { return finish() }
+      plan()
+    } else if table.isComplete {
+      // All is there from an earlier run: one byte shows whether the remote file is still the same.
+      let first = table.target.lowerBound
+      if table.target.isEmpty { return finish() }
+      send(table.add(first..<(first + 1), isWhole: false))
+    } else {
+      send(table.add(table.firstRange, isWhole: false))
+    }
+  }
+
+  func plan() {
+    guard phase == .running, isConfirmed, !isSequential else { return }
+    for segment in table.plan(now: .now) { send(segment) }
+  }
+
+  func send(_ segment: SegmentTable.Segment) {
+    var exchange = ExchangeRequest(
+      method: request.method, url: location ?? request.url,
+      range: segment.isWhole ? nil : segment.start..<segment.end, fields: request.fields,
+      confidentialFields: request.confidentialFields, confidentialOrigin: request.url.origin,
+      maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
+    exchange.userInfo = request.url.userInfo
+    exchange.keepsMethodOnRedirect = request.redirects.keepsMethod
+    exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
+    exchange.decodesContent = request.decodesContent
+    exchange.stallTimeout = request.stallTimeout
+    exchange.body = body
+    if let type = body?.contentType, exchange.fields[.contentType] == nil {
+      exchange.fields[.contentType] = type
+    }
+    let receiver = SegmentExchange(driver: self, segmentID: segment.id, pool: client.buffers)
+    let id = client.start(exchange, receiver: receiver)
+    exchanges[segment.id] = (id, receiver)
+    showConnections()
+  }
+
+  private func showConnections() {
+    let count = table.activeCount
+    monitor.update { $0.connections = count }
+  }
+
+  // MARK: Storing
+
+  /// Bytes have arrived; where the segment is to end, nil where nobody wants them.
+  func advance(_ id: Int, to position: Int64, now: ContinuousClock.Instant) -> Int64? {
+    guard phase == .running else { return nil }
+    return table.advance(id, to: position, now: now)
+  }
+
+  /// How much is gathered before it is written: 512 KiB, less where many exchanges gather, so that a
+  /// crash loses little.
+  var gatherByteCount: Int {
+    guard sink.isRandomAccess else { return 16 << 10 }
+    let share = (8 << 20) / max(1, exchanges.count)
+    return max(64 << 10, min(BufferPool.bufferByteCount, share))
+  }
+
+  /// Stores what is absent of a run of bytes.
+  ///
+  /// - Returns: why that failed.
+  func store(
+    _ bytes: UnsafeRawBufferPointer, at start: Int64, by id: Int, now: ContinuousClock.Instant
+  ) -> TransferError? {
+    let range = ByteRange(offset: start, byteCount: Int64(bytes.count))
+    do throws(FileFailure) {
+      for hole in table.holes(in: range.clamped(to: table.target)) {
+        let slice = bytes[Int(hole.lowerBound - start)..<Int(hole.upperBound - start)]
+        try sink.write(
+          UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound - table.target.lowerBound)
+      }
+    } catch {
+      return transferError(error)
+    }
+    let added = table.stored(
+      id, range.clamped(to: table.target), idle: client.idleSeconds, now: now)
+    if added > 0 { monitor.emit(.received(byteCount: added)) }
+    plan()
+    return nil
+  }
+
+  // MARK: The end of an exchange
+
+  func redirected(to url: RemoteURL, status: Int) {
+    if !isConfirmed || location == nil { monitor.emit(.redirected(to: url, status: status)) }
+  }
+
+  func ended(
+    _ receiver: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics
+  ) {
+    rawByteCount += metrics.rawByteCount
+    let id = receiver.segmentID
+    guard let exchange = exchanges[id], exchange.receiver === receiver else { return }
+    exchanges[id] = nil
+    guard phase == .running || phase == .paused else { return }
+    if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
+      table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
+    }
+    _ = receiver.flush(now: .now)
+    switch receiver.verdict {
+    case .superseded: break
+    case .fail(let error): fail(error)
+    case .retry(let error, let delay): retry(id, error, after: delay)
+    case .none: bodyEnded(receiver, completion)
+    }
+    showConnections()
+  }
+
+  private func bodyEnded(_ receiver: SegmentExchange, _ completion: ExchangeCompletion) {
+    let id = receiver.segmentID
+    guard let segment = table[id] else { return }
+    switch completion {
+    case .cancelled: table.remove(id)
+    case .failed(let error):
+      if error.code == .unreadableBody, let failure = body?.failure {
+        return fail(transferError(failure))
+      }
+      retry(id, TransferError(error), after: nil)
+    case .stopped where table[id].map({ $0.storedEnd < $0.end }) == true:
+      // Nobody ends a body on purpose before the segment's end.
+      retry(id, truncated, after: nil)
+    case .finished, .stopped:
+      if let position = receiver.position {
+        if let expected = receiver.expectedEnd, position < expected, position < segment.end {
+          return retry(id, truncated, after: nil)
+        }
+        if receiver.expectedEnd == nil, segment.isWhole { learnEnd(position) }
+        if !segment.isWhole, position < segment.end, !table.isComplete {
+          // A part shorter than asked for, which a server may send: the rest is asked for anew.
+          table.remove(id)
+          return plan()
+        }
+      }
+      table.remove(id)
+      if table.isComplete { finish() } else { plan() }
+      if phase == .running, exchanges.isEmpty, table.segments.isEmpty {
+        // Nothing is under way and nothing was planned: an answer that brought nothing.
+        launch()
+      }
+    }
+  }
+
+  private var truncated: TransferError {
+    TransferError(
+      .connectionLost, location ?? request.url, "response cut short", isTransient: true)
+  }
+
+  /// A body without a declared length has ended.
+  private func learnEnd(_ length: Int64) {
+    table.setLength(length)
+    reportTotal()
+    do throws(FileFailure) {
+      try sink.recordLength(length)
+    } catch {
+      fail(transferError(error))
+    }
+  }
+
+  /// Reports the total where it is not the one reported last.
+  func reportTotal() {
+    guard let total = table.wantedByteCount, total != reportedTotal else { return }
+    monitor.emit(.totalChanged(by: total - (reportedTotal ?? 0)))
+    reportedTotal = total
+  }
+
+  // MARK: Retrying
+
+  /// Tries a segment again later, or fails.
+  private func retry(_ id: Int, _ error: TransferError, after retryAfter: Duration?) {
+    guard error.isTransient else { return fail(error) }
+    let isRefusal = error.status != nil || error.code == .connectionRefused
+    if isRefusal { table.stepDown(now: .now) }
+    // One of many connections that a server will not serve says nothing about the others.
+    if isRefusal, isConfirmed, !isSequential, !exchanges.isEmpty {
+      table.remove(id)
+      monitor.emit(.retrying(error, attempt: 1, after: .zero))
+      return
+    }
+    guard mayRepeat(after: error) else { return fail(error) }
+    let attempt = table.fail(id)
+    guard attempt <= request.retryCount else {
+      if error.code == .changed { return beginAnew("the remote file has changed") }
+      return fail(error)
+    }
+    let delay = request.retryPolicy.delay(
+      failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
+    monitor.emit(.retrying(error, attempt: attempt, after: delay))
+    if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
+    if phase == .paused { return table.remove(id) }
+    client.schedule(after: delay) { [self] in
+      guard phase == .running, table[id]?.isWaiting == true else { return }
+      if let segment = table.retry(id) {
+        resendable(segment)
+      } else if table.isComplete {
+        finish()
+      } else {
+        plan()
+      }
+    }
+  }
+
+  /// Sends a segment again; a whole body of which a part is there goes on by ranges where it can.
+  private func resendable(_ segment: SegmentTable.Segment) {
+    guard segment.isWhole, request.method == .get, !request.decodesContent else {
+      return send(segment)
+    }
+    let canContinue =
+      version?.isResumable == true && ignoredRangeCount == 0 && !haveRangesBeenRefused
+    if canContinue, table.isLengthKnown, table.presentByteCount > 0 {
+      isSequential = false
+      table.remove(segment.id)
+      let hole = table.extents.firstHole(in: table.target) ?? table.target
+      return send(table.add(hole, isWhole: false))
+    }
+    // The same bytes again, of which those that are there are skipped where they are provably the
+    // same.
+    if version?.isResumable != true, table.presentByteCount > 0 {
+      table.remove(segment.id)
+      return launch()
+    }
+    send(segment)
+  }
+
+  /// Whether the server has answered a range with the whole.
+  var haveRangesBeenRefused = false
+
+  /// Whether the request can be sent again without doing something twice.
+  private func mayRepeat(after error: TransferError) -> Bool {
+    switch request.method {
+    case .get, .head, .put, .delete, .options, .trace: true
+    default: error.code == .unresolvedHost || error.code == .connectionRefused
+    }
+  }
+
+  // MARK: Beginning anew
+
+  /// Forgets everything that was fetched and starts at the first byte.
+  func beginAnew(_ reason: String) {
+    restartCount += 1
+    guard restartCount <= Self.restartLimit else {
+      return fail(
+        TransferError(
+          .changed, request.url, "the remote file keeps changing; try again when it is at rest"))
+    }
+    guard forget(reason) else { return }
+    launch()
+  }
+
+  /// Forgets everything that was fetched; false where it has been handed on already.
+  ///
+  /// - Parameters:
+  ///   - reason: why, for the user.
+  ///   - kept: an exchange that goes on.
+  /// - Returns: whether the transfer goes on.
+  func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
+    endExchanges(flushing: false, except: kept)
+    let progress = monitor.progress
+    guard sink.isRandomAccess || progress.receivedByteCount == 0 else {
+      fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
+      return false
+    }
+    monitor.emit(.restarted(reason: reason))
+    let received = progress.receivedByteCount - progress.resumedByteCount
+    if received != 0 { monitor.emit(.received(byteCount: -received)) }
+    if progress.resumedByteCount != 0 {
+      monitor.emit(.resumed(byteCount: -progress.resumedByteCount))
+    }
+    table.reset(range: request.range)
+    version = nil
+    isConfirmed = false
+    haveRangesWorked = false
+    return true
+  }
+
+  /// Ends every exchange under way.
+  func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {
+    let running = exchanges
+    exchanges = exchanges.filter { $0.value.receiver === kept }
+    for (_, exchange) in running where exchange.receiver !== kept {
+      if flushing { _ = exchange.receiver.flush(now: .now) }
+      client.cancel(exchange.id)
+    }
+  }
+
+  /// The exchange goes on as that of another segment.
+  func move(_ receiver: SegmentExchange, to id: Int) {
+    guard let exchange = exchanges.removeValue(forKey: receiver.segmentID) else { return }
+    receiver.segmentID = id
+    exchanges[id] = exchange
+  }
+
+  // MARK: The end
+
+  private func finish() {
+    guard phase == .running, let response else { return }
+    endExchanges()
+    table.removeAll()
+    phase = .finishing
+    monitor.update {
+      $0.state = .finishing
+      $0.connections = 0
+    }
+    let length = table.target.byteCount
+    let checksum = request.checksum
+    onDisk("httpfs-finish") { [self] in
+      do throws(FileFailure) {
+        let bytes = try sink.finish(length: length, checksum: checksum)
+        client.perform { [self] in
+          let progress = monitor.progress
+          end(
+            .success(
+              TransferResult(
+                response: response.head, url: response.url, body: bytes, byteCount: length,
+                resumedByteCount: progress.resumedByteCount, rawByteCount: rawByteCount,
+                duration: ContinuousClock.now - startedAt)))
+        }
+      } catch {
+        client.perform { [self] in fail(transferError(error)) }
+      }
+    }
+  }
+
+  func fail(_ error: TransferError) {
+    guard phase != .ended else { return }
+    if let response = error.response, self.response == nil {
+      monitor.emit(.responded(response, from: error.url))
+    }
+    end(.failure(error))
+  }
+
+  private func end(
+    _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
+  ) {
+    phase = .ended
+    endExchanges()
+    table.removeAll()
+    if removes {
+      sink.remove()
+    } else if case .failure(let error) = outcome {
+      sink.release(error)
+    }
+    monitor.end(outcome, isSilent: isSilent)
+  }
+
+  /// Carries out a cancellation that came while the disk was busy.
+  private func takePendingCancel() -> Bool {
+    guard let pending = pendingCancel else { return false }
+    cancel(isSilent: pending.isSilent, removes: pending.removes)
+    return true
+  }
+
+  func transferError(_ failure: FileFailure) -> TransferError {
+    TransferError(failure.code, request.url, failure.reason, errno: failure.errno)
+  }
+}
+
+extension ContentVersion {
+  /// Whether equal validators prove that bytes from another time belong to the same file.
+  ///
+  /// A weak entity tag alone does not: it promises equivalent bytes, not equal ones.
+  var isResumable: Bool { strength == .strong || lastModified != nil }
+}

@@ -1,0 +1,54 @@
+internal import HTTPTransferCore
+
+/// Where the bytes of a response's body go, by their offset from the first byte wanted.
+///
+/// ``prepare()`` and ``finish(length:checksum:)`` may wait for the disk and are called on a thread of
+/// their own, everything else on the network thread; never two at a time.
+protocol BodySink: AnyObject, Sendable {
+  /// Finds out whether the destination can be written, and what of it is there.
+  func prepare() throws(FileFailure) -> PartialFile.Remains?
+
+  /// Why what is there was not gone on with; nil where nothing was there.
+  var refusal: String? { get }
+
+  /// Begins at the first byte; what is there is thrown away.
+  func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure)
+
+  /// Takes bytes.
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure)
+
+  /// The length has become known after the beginning.
+  func recordLength(_ length: Int64) throws(FileFailure)
+
+  /// Whether nothing more is to be written now; a ``drained`` call tells when it is again.
+  var isFull: Bool { get }
+
+  /// Whether bytes can be written in any order, and again.
+  var isRandomAccess: Bool { get }
+
+  /// All is there: checks it and hands it over.
+  ///
+  /// - Returns: the bytes, where the destination is memory.
+  func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8]
+
+  /// Ends without success; what can be gone on with stays.
+  func release(_ error: TransferError?)
+
+  /// Ends and removes what is there.
+  func remove()
+}
+
+extension BodySink {
+  var refusal: String? { nil }
+  var isFull: Bool { false }
+  var isRandomAccess: Bool { true }
+  func recordLength(_ length: Int64) throws(FileFailure) {}
+}
+
+/// Compares what was calculated with what was asked for.
+func verify(_ found: Checksum, is wanted: Checksum, of name: String) throws(FileFailure) {
+  guard found != wanted else { return }
+  throw FileFailure(
+    code: .checksumMismatch,
+    reason: "\(name) hashes to \(found), not to \(wanted); it was thrown away", errno: 0)
+}

@@ -1,0 +1,256 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+
+/// A download to a file that is not whole yet: `NAME.httpfs-part` with the bytes, and
+/// `NAME.httpfs-part.record`, which says whose they are and which of them are there.
+///
+/// The record has the format of the cache's (`docs/CACHE-FORMAT.md`): a header with URL and version,
+/// then a log of extents with their hashes, so that a crash at any moment costs what was in flight.
+/// Whoever writes holds an exclusive `flock` on the bytes.
+///
+/// `@unchecked Sendable`: one thread at a time uses it, first the one that prepares, then the network
+/// thread, then the one that finishes; ``DataSync`` alone is used beside them, and it only holds
+/// descriptors.
+final class PartialFile: @unchecked Sendable {
+  /// What an earlier run has left.
+  struct Remains {
+    var version: ContentVersion
+    var extents: ExtentSet
+  }
+
+  /// Why a partial file was not gone on with; said to the user.
+  private(set) var refusal: String?
+
+  private let location: FileLocation
+  private let key: CacheKey
+  private let source: String
+  private var data: Descriptor?
+  private var record: Descriptor?
+  private var salt: UInt64 = 0
+  private var position: Int64 = 0
+  private var sequence: UInt64 = 0
+
+  /// A partial file for `location`.
+  ///
+  /// - Parameters:
+  ///   - location: where the whole file is to be.
+  ///   - identity: what the bytes are of: another URL, or another range of it, is another identity.
+  ///   - source: the URL as it may be shown.
+  init(location: FileLocation, identity: String, source: String) {
+    self.location = location
+    key = CacheKey(identity)
+    self.source = source
+  }
+
+  // MARK: Beginning
+
+  /// Takes over what an earlier run has left; nil where there is nothing, or nothing of use, of
+  /// which ``refusal`` then tells.
+  ///
+  /// Reads and hashes what no COMMIT covers, so it may take a while.
+  func recover() throws(FileFailure) -> Remains? {
+    do throws(ErrorNumber) {
+      let data = try SystemCalls.openFile(location.partName, in: location.directory.rawValue)
+      guard try SystemCalls.lockExclusively(data.rawValue) else {
+        throw ErrorNumber(rawValue: EBUSY)
+      }
+      return try recover(data: data)
+    } catch {
+      switch error.rawValue {
+      case ENOENT: return nil
+      case EBUSY: throw location.inUse
+      case EINVAL, EISDIR, ELOOP, ENXIO:
+        refusal = "there is no usable record of the partial file"
+        return nil
+      default: throw location.failure("cannot open '\(location.partPath)'", error)
+      }
+    }
+  }
+
+  private func recover(data: Descriptor) throws(ErrorNumber) -> Remains? {
+    let record: Descriptor
+    do throws(ErrorNumber) {
+      record = try SystemCalls.openFile(location.recordName, in: location.directory.rawValue)
+    } catch {
+      refusal = "there is no record of the partial file"
+      if error.rawValue == ENOENT { return nil }
+      throw error
+    }
+    guard let found = try Recovery.header(of: record) else {
+      refusal = "the record of the partial file is damaged"
+      return nil
+    }
+    guard found.header.key == key else {
+      refusal = "the partial file is of another URL"
+      return nil
+    }
+    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
+    // What was committed is believed of the very file that it was written to, not of a copy.
+    let isSameFile = found.header.dataID == (try SystemCalls.identity(data.rawValue))
+    let recovery = try Recovery(
+      log: log, header: found.header, data: data, uncommitted: .verify, trustsCommits: isSameFile)
+    salt = found.header.salt
+    position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
+    sequence = recovery.recordCount
+    var current = record
+    if recovery.needsRewrite || !isSameFile {
+      var header = found.header
+      header.dataID = try SystemCalls.identity(data.rawValue)
+      // The new record calls committed what the old one did.
+      if !isSameFile { try SystemCalls.syncData(data.rawValue) }
+      let newSalt = UInt64.random(in: .min ... .max)
+      guard
+        let file = try recovery.rewrite(
+          log: log, header: header, salt: newSalt, name: location.recordName,
+          in: location.directory)
+      else { return nil }
+      salt = newSalt
+      position = file.position
+      sequence = file.sequence
+      current = file.descriptor
+    }
+    self.data = data
+    self.record = current
+    var version = found.header.version
+    version.completeLength = recovery.summary.completeLength ?? version.completeLength
+    return Remains(version: version, extents: recovery.extents)
+  }
+
+  /// Begins at the first byte; what was there is thrown away.
+  func begin(version: ContentVersion) throws(FileFailure) {
+    do throws(ErrorNumber) {
+      let directory = location.directory.rawValue
+      // The claims go first: never a record beside bytes that it is not of.
+      record = nil
+      try? SystemCalls.unlink(location.recordName, in: directory)
+      let data: Descriptor
+      if let open = self.data {
+        data = open
+      } else {
+        data = try SystemCalls.open(
+          location.partName, in: directory, flags: O_RDWR | O_CREAT | O_NONBLOCK,
+          permissions: 0o666)
+        guard try SystemCalls.lockExclusively(data.rawValue) else {
+          throw ErrorNumber(rawValue: EBUSY)
+        }
+        self.data = data
+      }
+      try SystemCalls.truncate(data.rawValue, to: 0)
+      let header = RecordHeader(
+        salt: .random(in: .min ... .max), dataID: try SystemCalls.identity(data.rawValue),
+        key: key, version: version, source: source)
+      guard let encoded = header.encoded() else { throw ErrorNumber(rawValue: E2BIG) }
+      let file = try RecordFile.replace(
+        header: encoded, salt: header.salt, name: location.recordName, in: location.directory,
+        isDurable: false)
+      record = file.descriptor
+      salt = header.salt
+      position = file.position
+      sequence = file.sequence
+    } catch {
+      if error.rawValue == EBUSY { throw location.inUse }
+      throw location.failure("cannot create '\(location.partPath)'", error)
+    }
+  }
+
+  // MARK: Storing
+
+  /// Writes `bytes` at `offset`, then records them; when it returns they survive the process.
+  func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
+    guard let data, !bytes.isEmpty else { return }
+    do throws(ErrorNumber) {
+      try SystemCalls.write(data.rawValue, bytes, at: offset)
+      try append(
+        .extent(
+          offset: offset, byteCount: Int64(bytes.count), contentHash: ContentHash.hash(bytes)))
+    } catch {
+      throw location.failure("cannot write '\(location.partPath)'", error)
+    }
+  }
+
+  /// Records the length, where it was unknown at the beginning.
+  func recordLength(_ length: Int64) throws(FileFailure) {
+    do throws(ErrorNumber) {
+      try append(.completeLength(length))
+    } catch {
+      throw location.failure("cannot write '\(location.recordPath)'", error)
+    }
+  }
+
+  private func append(_ claim: LogRecord) throws(ErrorNumber) {
+    guard let record else { return }
+    let words = claim.encoded(sequence: sequence + 1, salt: salt)
+    try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
+      try SystemCalls.write(record.rawValue, bytes, at: position)
+    }
+    position += Int64(LogRecord.byteCount)
+    sequence += 1
+  }
+
+  // MARK: Making it durable
+
+  /// What has been stored up to now, to be synced beside further writes.
+  struct DataSync: Sendable {
+    fileprivate let data: Descriptor
+    fileprivate let record: Descriptor
+    fileprivate let sequence: UInt64
+
+    /// Waits until the bytes are on the disk; false where the disk fails.
+    func run() -> Bool { (try? SystemCalls.syncData(data.rawValue)) != nil }
+  }
+
+  func makeDataSync() -> DataSync? {
+    guard let data, let record else { return nil }
+    return DataSync(data: data, record: record, sequence: sequence)
+  }
+
+  /// Records that what a ``DataSync`` has synced need not be verified again.
+  func commit(_ sync: DataSync) {
+    // Of a record that was begun anew meanwhile it says nothing. One that cannot be written is no
+    // loss: the bytes are then verified.
+    guard let record, record === sync.record else { return }
+    try? append(.commit(fetchedByteCount: 0, coveredSequence: sync.sequence))
+  }
+
+  // MARK: The end
+
+  /// Makes the bytes durable and gives them their name.
+  ///
+  /// - Parameter length: how long the file is.
+  /// - Throws: where a call fails; the partial file then is as it was.
+  func finish(length: Int64) throws(FileFailure) {
+    guard let data else { return }
+    do throws(ErrorNumber) {
+      try SystemCalls.truncate(data.rawValue, to: length)
+      if let permissions = try location.permissionsOfExistingFile() {
+        try SystemCalls.setPermissions(data.rawValue, to: permissions)
+      }
+      try SystemCalls.sync(data.rawValue)
+      let directory = location.directory.rawValue
+      try SystemCalls.rename(location.partName, to: location.name, in: directory)
+      try? SystemCalls.unlink(location.recordName, in: directory)
+      try SystemCalls.sync(directory)
+    } catch {
+      throw location.failure("cannot complete '\(location.path)'", error)
+    }
+    release()
+  }
+
+  /// Closes the files; what is there can be gone on with.
+  func release() {
+    record = nil
+    data = nil
+  }
+
+  /// Removes the bytes and the record.
+  func remove() {
+    let directory = location.directory.rawValue
+    try? SystemCalls.unlink(location.recordName, in: directory)
+    try? SystemCalls.unlink(location.partName, in: directory)
+    release()
+  }
+
+  /// The descriptor of the bytes, for reading them again.
+  var descriptor: Descriptor? { data }
+}

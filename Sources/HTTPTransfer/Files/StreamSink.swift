@@ -1,0 +1,150 @@
+internal import HTTPTransferCore
+internal import Synchronization
+
+/// The chunks of a body, in order, as they arrive.
+///
+/// Where nobody takes them, the network waits; where the task that takes them is cancelled, so is the
+/// transfer. It can be iterated once.
+public struct TransferBody: AsyncSequence, Sendable {
+  public typealias Element = ArraySlice<UInt8>
+  public typealias Failure = TransferError
+
+  let sink: StreamSink
+  let cancel: @Sendable () -> Void
+
+  /// Takes the chunks one by one.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    public typealias Failure = TransferError
+
+    fileprivate let sink: StreamSink
+    fileprivate let cancel: @Sendable () -> Void
+
+    /// The next chunk; nil after the last one.
+    public mutating func next() async throws(TransferError) -> ArraySlice<UInt8>? {
+      try await sink.next(onCancel: cancel)
+    }
+
+    /// The next chunk; nil after the last one.
+    public mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(TransferError) -> ArraySlice<UInt8>? {
+      try await sink.next(onCancel: cancel)
+    }
+  }
+
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sink: sink, cancel: cancel) }
+}
+
+/// Hands a body to one task, chunk by chunk.
+///
+/// Lock order: `state` is a leaf; the continuation is resumed after its release.
+///
+/// `@unchecked Sendable`: `digest` is used by those who write and finish alone, see ``BodySink`` for
+/// their threads; all else is guarded.
+final class StreamSink: BodySink, @unchecked Sendable {
+  private typealias Chunk = Result<ArraySlice<UInt8>?, TransferError>
+
+  private struct State {
+    var chunks: [ArraySlice<UInt8>] = []
+    var byteCount = 0
+    var end: Chunk?
+    var taker: CheckedContinuation<Chunk, Never>?
+    var wasFull = false
+  }
+
+  private let capacity: Int
+  private let algorithm: Checksum.Algorithm?
+  private let state: Mutex<State>
+  private var digest: RunningDigest?
+  /// Called, on the taker's thread, when there is room again.
+  private let drained: @Sendable () -> Void
+
+  init(capacity: Int, checksum: Checksum?, drained: @escaping @Sendable () -> Void) {
+    self.capacity = max(1, capacity)
+    algorithm = checksum?.algorithm
+    self.drained = drained
+    state = Mutex(State())
+  }
+
+  // MARK: The taker
+
+  func next(
+    onCancel: @escaping @Sendable () -> Void
+  ) async throws(TransferError) -> ArraySlice<UInt8>? {
+    let chunk: Chunk = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let (ready, hasRoom) = state.withLock { state -> (Chunk?, Bool) in
+          if !state.chunks.isEmpty {
+            let chunk = state.chunks.removeFirst()
+            state.byteCount -= chunk.count
+            let hasRoom = state.wasFull && state.byteCount <= capacity / 2
+            if hasRoom { state.wasFull = false }
+            return (.success(chunk), hasRoom)
+          }
+          if let end = state.end { return (end, false) }
+          state.taker = continuation
+          return (nil, false)
+        }
+        if let ready { continuation.resume(returning: ready) }
+        if hasRoom { drained() }
+      }
+    } onCancel: {
+      onCancel()
+    }
+    return try chunk.get()
+  }
+
+  // MARK: The network thread
+
+  func prepare() throws(FileFailure) -> PartialFile.Remains? { nil }
+
+  func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure) {
+    digest = algorithm.map { RunningDigest($0) }
+  }
+
+  var isFull: Bool {
+    state.withLock { state in
+      state.wasFull = state.byteCount >= capacity
+      return state.wasFull
+    }
+  }
+
+  var isRandomAccess: Bool { false }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
+    guard !bytes.isEmpty else { return }
+    digest?.update(bytes)
+    let chunk = ArraySlice(bytes)
+    let taker = state.withLock { state -> CheckedContinuation<Chunk, Never>? in
+      if let taker = state.taker {
+        state.taker = nil
+        return taker
+      }
+      state.chunks.append(chunk)
+      state.byteCount += chunk.count
+      return nil
+    }
+    taker?.resume(returning: .success(chunk))
+  }
+
+  func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
+    if let checksum, let found = digest?.finish() {
+      try verify(found, is: checksum, of: "the body")
+    }
+    end(.success(nil))
+    return []
+  }
+
+  func release(_ error: TransferError?) { end(error.map { .failure($0) } ?? .success(nil)) }
+
+  func remove() { release(nil) }
+
+  private func end(_ end: Chunk) {
+    let taker = state.withLock { state -> CheckedContinuation<Chunk, Never>? in
+      if state.end == nil { state.end = end }
+      defer { state.taker = nil }
+      return state.taker
+    }
+    taker?.resume(returning: end)
+  }
+}

@@ -1,0 +1,148 @@
+public import HTTPTransferCore
+public import HTTPTypes
+
+/// What to transfer, as a value: from where, how, and to which destination.
+///
+/// A request is copied when a ``Transfer`` is made of it; changes after that have no effect.
+///
+/// ```swift
+/// var request = Request(url: try RemoteURL("https://example.org/big.iso"))
+/// request.destination = .file("big.iso")
+/// let result = try await client.transfer(request).result()
+/// ```
+public struct Request: Sendable {
+  /// `GET` (which alone is accelerated and resumed), `HEAD`, `PUT`, `POST` or another method.
+  public var method: HTTPRequest.Method
+
+  /// Where to; userinfo in it is sent as basic authentication, never in the request line.
+  public var url: RemoteURL
+
+  /// Header fields that any server on the way may see (`Accept`, conditions).
+  public var fields = HTTPFields()
+
+  /// Header fields for the host of ``url`` alone (`Authorization`, `Cookie`, keys): they are dropped
+  /// when a redirect leads to another host, scheme or port.
+  public var confidentialFields = HTTPFields()
+
+  /// The bytes of the representation to fetch, half open; nil for all of it.
+  ///
+  /// `GET` only.
+  public var range: ByteRange?
+
+  /// What is sent after the head.
+  public var body: RequestBody?
+
+  /// Where the response's body goes.
+  public var destination: Destination
+
+  /// Whether a download to a file goes on where an earlier one has ended.
+  ///
+  /// It does if the record beside the partial file is of the same URL, and the server still has the
+  /// same version. Without, it begins anew.
+  public var resumes = true
+
+  /// How many connections a `GET` to a file or to memory may use.
+  public var connections = Connections.adaptive(upTo: 6)
+
+  /// How often in a row each segment may fail in a way that may pass, before the transfer fails;
+  /// nil for half of ``Connections/maximum``.
+  ///
+  /// A `POST` is sent again only where it certainly has not reached the server.
+  public var retries: Int?
+
+  /// The delays between retries.
+  public var retryPolicy = RetryPolicy()
+
+  /// Whether redirects are followed, and how.
+  public var redirects = RedirectPolicy()
+
+  /// What the whole file must hash to; a file that does not never gets its name.
+  public var checksum: Checksum?
+
+  /// Whether gzip, deflate, br and zstd are asked for and undone.
+  ///
+  /// The body then arrives over one connection, from the start, with an unknown total.
+  public var decodesContent = false
+
+  /// Whether credentials are sent only when the server has asked for them.
+  public var authenticatesOnChallenge = false
+
+  /// How long a connection may take to come up, TLS included.
+  public var connectTimeout = Duration.seconds(10)
+
+  /// How long no byte may move before an exchange counts as failed; whole seconds.
+  public var stallTimeout = Duration.seconds(30)
+
+  /// A number of the caller's own.
+  public var tag = 0
+
+  /// Of two queued requests the one with the higher priority starts first.
+  public var priority = 0
+
+  /// A request for `url`.
+  ///
+  /// - Parameters:
+  ///   - url: where to.
+  ///   - method: `GET` unless said otherwise.
+  ///   - destination: where the response's body goes.
+  public init(
+    url: RemoteURL, method: HTTPRequest.Method = .get, destination: Destination = .memory()
+  ) {
+    self.url = url
+    self.method = method
+    self.destination = destination
+  }
+
+  /// How many failures in a row a segment survives.
+  var retryCount: Int { max(0, retries ?? connections.maximum / 2) }
+}
+
+/// How many connections one transfer may use.
+public enum Connections: Sendable, Hashable {
+  /// Begins with one and takes more while they bring more, at most this many.
+  case adaptive(upTo: Int)
+  /// Uses this many from the start, as far as the file can be split.
+  case exactly(Int)
+
+  /// The most that may be open at a time, at least 1.
+  public var maximum: Int {
+    switch self {
+    case .adaptive(let count), .exactly(let count): max(1, count)
+    }
+  }
+}
+
+/// What becomes of a response with the status 301, 302, 303, 307 or 308 and a `Location`.
+public struct RedirectPolicy: Sendable, Hashable {
+  /// How many are followed; with 0 a redirect is the final response.
+  public var maximum: Int
+
+  /// Whether 301 and 302 keep method and body (RFC 9110 §15.4), where most clients go on with
+  /// `GET`.
+  ///
+  /// 307 and 308 always keep them, 303 never does.
+  public var keepsMethod: Bool
+
+  public init(maximum: Int = 10, keepsMethod: Bool = false) {
+    self.maximum = maximum
+    self.keepsMethod = keepsMethod
+  }
+
+  /// No redirect is followed.
+  public static let none = RedirectPolicy(maximum: 0)
+}
+
+/// Where a response's body goes.
+public enum Destination: Sendable, Hashable {
+  /// A file, which appears under this path when it is whole, and replaces what is there then.
+  ///
+  /// Until then the bytes are in `PATH.httpfs-part`, described by `PATH.httpfs-part.record`.
+  /// Directories on the way are created.
+  case file(String)
+  /// Memory, up to so many bytes: ``TransferResult/body``.
+  case memory(limit: Int = 256 << 20)
+  /// An asynchronous sequence of chunks, in order: ``Transfer/body``.
+  ///
+  /// Nothing more is read from the network while `bufferByteCount` bytes wait to be taken.
+  case stream(bufferByteCount: Int = 1 << 20)
+}

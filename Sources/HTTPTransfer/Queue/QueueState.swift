@@ -1,0 +1,128 @@
+/// Which transfers of a queue run, wait or are paused; decides who is next.
+///
+/// A value: its methods say what the queue is to do once its lock is released.
+package struct QueueState<ID: Hashable & Sendable>: Sendable {
+  /// Where a transfer stands, as the queue sees it.
+  package enum Phase: Sendable {
+    /// Waits for a slot for the first time.
+    case waiting
+    /// Waits for a slot to go on.
+    case resuming
+    case running
+    /// Paused before it ran.
+    case held
+    /// Paused while it ran; gives its slot to others.
+    case paused
+    case ended
+  }
+
+  /// What is to be done with a transfer.
+  package enum Action: Equatable, Sendable {
+    case begin(ID)
+    case proceed(ID)
+    case hold(ID)
+  }
+
+  package struct Item: Sendable {
+    package let id: ID
+    package let host: String
+    package let priority: Int
+    package var phase = Phase.waiting
+  }
+
+  package private(set) var items: [Item] = []
+  package private(set) var isSuspended = true
+  private let maximumConcurrent: Int
+  private let maximumPerHost: Int
+
+  package init(maximumConcurrent: Int, maximumPerHost: Int?) {
+    self.maximumConcurrent = max(1, maximumConcurrent)
+    self.maximumPerHost = max(1, maximumPerHost ?? .max)
+  }
+
+  /// Whether everything that was added has ended.
+  package var isFinished: Bool { items.allSatisfy { $0.phase == .ended } }
+
+  package mutating func add(_ id: ID, host: String, priority: Int) -> [Action] {
+    items.append(Item(id: id, host: host, priority: priority))
+    return next()
+  }
+
+  package mutating func start() -> [Action] {
+    isSuspended = false
+    return next()
+  }
+
+  /// Lets nothing new begin, and holds what runs.
+  package mutating func suspend() -> [Action] {
+    isSuspended = true
+    var actions: [Action] = []
+    for index in items.indices where items[index].phase == .running {
+      items[index].phase = .resuming
+      actions.append(.hold(items[index].id))
+    }
+    return actions
+  }
+
+  package mutating func pause(_ id: ID) -> [Action] {
+    guard let index = items.firstIndex(where: { $0.id == id }) else { return [] }
+    switch items[index].phase {
+    case .waiting: items[index].phase = .held
+    case .resuming: items[index].phase = .paused
+    case .running:
+      items[index].phase = .paused
+      return [.hold(id)] + next()
+    case .held, .paused, .ended: break
+    }
+    return []
+  }
+
+  package mutating func resume(_ id: ID) -> [Action] {
+    guard let index = items.firstIndex(where: { $0.id == id }) else { return [] }
+    switch items[index].phase {
+    case .held: items[index].phase = .waiting
+    case .paused: items[index].phase = .resuming
+    case .waiting, .resuming, .running, .ended: break
+    }
+    return next()
+  }
+
+  package mutating func end(_ id: ID) -> [Action] {
+    guard let index = items.firstIndex(where: { $0.id == id }) else { return [] }
+    items[index].phase = .ended
+    return next()
+  }
+
+  /// Forgets what has ended.
+  package mutating func removeEnded() { items.removeAll { $0.phase == .ended } }
+
+  /// Who may run now: what was interrupted first, then by priority, then in the order of adding.
+  private mutating func next() -> [Action] {
+    guard !isSuspended else { return [] }
+    var running = 0
+    var perHost: [String: Int] = [:]
+    for item in items where item.phase == .running {
+      running += 1
+      perHost[item.host, default: 0] += 1
+    }
+    guard running < maximumConcurrent else { return [] }
+    let candidates = items.indices.filter {
+      items[$0].phase == .waiting || items[$0].phase == .resuming
+    }.sorted {
+      let (one, two) = (items[$0], items[$1])
+      if (one.phase == .resuming) != (two.phase == .resuming) { return one.phase == .resuming }
+      return one.priority != two.priority ? one.priority > two.priority : $0 < $1
+    }
+    var actions: [Action] = []
+    for index in candidates where running < maximumConcurrent {
+      let host = items[index].host
+      guard perHost[host, default: 0] < maximumPerHost else { continue }
+      actions.append(
+        items[index].phase == .waiting ? .begin(items[index].id) : .proceed(items[index].id))
+      items[index].phase = .running
+      running += 1
+      perHost[host, default: 0] += 1
+    }
+    return actions
+  }
+}

@@ -1,0 +1,236 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+internal import Synchronization
+
+/// Runs transfers, a few at a time.
+///
+/// It starts suspended: add what there is to do, listen, then ``start()``. One failure does not
+/// touch the others unless ``Configuration/stopsAtFailure`` says so.
+///
+/// Lock order: `state` is a leaf; verbs and events are carried out after its release.
+public final class TransferQueue: Sendable {
+  public struct Configuration: Sendable {
+    /// How many transfers run at a time.
+    public var maximumConcurrent = 4
+    /// How many of them may go to one host; nil for no limit of its own.
+    public var maximumPerHost: Int?
+    /// Whether the first failure cancels all that has not ended.
+    public var stopsAtFailure = false
+    /// Whether the lengths of waiting downloads are asked for, so that
+    /// ``QueueProgress/accurateFraction`` is there early.
+    public var learnsLengths = false
+
+    public init() {}
+  }
+
+  public let client: HTTPClient
+  public let configuration: Configuration
+  private let state: Mutex<State>
+
+  private struct State {
+    var queue: QueueState<TransferID>
+    var transfers: [TransferID: Transfer] = [:]
+    var order: [TransferID] = []
+    var listeners: [EventBuffer<QueueEvent.Kind>] = []
+    var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Totals that were learned before the transfer itself knew them.
+    var lengths: [TransferID: Int64] = [:]
+    var probing: Set<TransferID> = []
+  }
+
+  /// How many lengths are asked for at a time.
+  private static let probeLimit = 4
+
+  public init(client: HTTPClient = HTTPClient(), configuration: Configuration = Configuration()) {
+    self.client = client
+    self.configuration = configuration
+    state = Mutex(
+      State(
+        queue: QueueState(
+          maximumConcurrent: configuration.maximumConcurrent,
+          maximumPerHost: configuration.maximumPerHost)))
+  }
+
+  // MARK: Adding
+
+  /// Adds a request; it runs when the queue is started and a slot is free.
+  ///
+  /// - Returns: its transfer.
+  @discardableResult
+  public func add(_ request: Request) -> Transfer {
+    let transfer = Transfer(request, client: client, queue: self)
+    let actions = state.withLock { state in
+      state.transfers[transfer.id] = transfer
+      state.order.append(transfer.id)
+      return state.queue.add(
+        transfer.id, host: request.url.authority, priority: request.priority)
+    }
+    emit(.added(transfer.id))
+    transfer.monitor.whenEnded { [weak self, weak transfer] in
+      guard let self, let transfer else { return }
+      ended(transfer)
+    }
+    carryOut(actions)
+    return transfer
+  }
+
+  // MARK: Looking
+
+  /// The transfers in the order of adding.
+  public var transfers: [Transfer] {
+    state.withLock { state in state.order.compactMap { state.transfers[$0] } }
+  }
+
+  /// How far all of them are.
+  public var progress: QueueProgress {
+    let (transfers, lengths) = state.withLock { state in
+      (state.order.compactMap { state.transfers[$0] }, state.lengths)
+    }
+    var sum = QueueProgress()
+    sum.totalByteCount = 0
+    for transfer in transfers {
+      sum.add(transfer.progress, knownTotal: lengths[transfer.id])
+    }
+    return sum
+  }
+
+  /// What happens from now on, for one listener.
+  public var events: QueueEvents {
+    let buffer = EventBuffer<QueueEvent.Kind>()
+    state.withLock { $0.listeners.append(buffer) }
+    return QueueEvents(buffer: buffer)
+  }
+
+  /// Returns when everything that was added has ended.
+  ///
+  /// Where the task that waits is cancelled, so is everything in the queue.
+  public func finished() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isFinished = state.withLock { state in
+          if !state.queue.isFinished { state.waiters.append(continuation) }
+          return state.queue.isFinished
+        }
+        if isFinished { continuation.resume() }
+      }
+    } onCancel: {
+      cancelAll()
+    }
+  }
+
+  // MARK: Verbs
+
+  /// Lets transfers run.
+  public func start() {
+    carryOut(state.withLock { $0.queue.start() })
+    learnLengths()
+  }
+
+  /// Holds what runs and lets nothing begin until ``start()``.
+  public func suspend() { carryOut(state.withLock { $0.queue.suspend() }) }
+
+  /// Pauses one transfer; others may take its slot.
+  public func pause(_ transfer: Transfer) {
+    carryOut(state.withLock { $0.queue.pause(transfer.id) })
+    if !transfer.state.isFinal { transfer.monitor.update { $0.state = .paused } }
+  }
+
+  /// Lets one transfer go on when a slot is free.
+  public func resume(_ transfer: Transfer) {
+    if transfer.state == .paused { transfer.monitor.update { $0.state = .queued } }
+    carryOut(state.withLock { $0.queue.resume(transfer.id) })
+  }
+
+  /// Cancels everything that has not ended; partial files stay.
+  public func cancelAll() {
+    for transfer in transfers { transfer.cancel() }
+  }
+
+  /// Forgets the transfers that have ended, in lists and sums.
+  public func removeEnded() {
+    state.withLock { state in
+      let ended = state.order.filter { state.transfers[$0]?.state.isFinal == true }
+      for id in ended { state.transfers[id] = nil }
+      state.order.removeAll { state.transfers[$0] == nil }
+      state.queue.removeEnded()
+    }
+  }
+
+  // MARK: What follows
+
+  private func carryOut(_ actions: [QueueState<TransferID>.Action]) {
+    for action in actions {
+      switch action {
+      case .begin(let id):
+        emit(.started(id))
+        transfer(id)?.begin()
+      case .proceed(let id):
+        // It may not have begun, if it was held before that.
+        transfer(id)?.begin()
+        transfer(id)?.proceed()
+      case .hold(let id): transfer(id)?.hold()
+      }
+    }
+  }
+
+  private func transfer(_ id: TransferID) -> Transfer? {
+    state.withLock { $0.transfers[id] }
+  }
+
+  private func ended(_ transfer: Transfer) {
+    if let outcome = transfer.monitor.outcomeNow {
+      switch outcome {
+      case .success(let result): emit(.finished(transfer.id, result))
+      case .failure(let error):
+        emit(.failed(transfer.id, error))
+        if configuration.stopsAtFailure, error.code != .cancelled { cancelAll() }
+      }
+    }
+    let (actions, waiters, isFinished) = state.withLock { state in
+      let actions = state.queue.end(transfer.id)
+      guard state.queue.isFinished else {
+        return (actions, [CheckedContinuation<Void, Never>](), false)
+      }
+      defer { state.waiters = [] }
+      return (actions, state.waiters, true)
+    }
+    carryOut(actions)
+    if isFinished { emit(.queueFinished) }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  private func emit(_ kind: QueueEvent.Kind) {
+    for listener in state.withLock({ $0.listeners }) { listener.append(kind) }
+  }
+
+  // MARK: Lengths
+
+  private func learnLengths() {
+    guard configuration.learnsLengths else { return }
+    let next = state.withLock { state -> [Transfer] in
+      var next: [Transfer] = []
+      for id in state.order {
+        guard state.probing.count < Self.probeLimit else { break }
+        guard state.lengths[id] == nil, !state.probing.contains(id),
+          let transfer = state.transfers[id], transfer.request.method == .get,
+          transfer.request.range == nil, !transfer.request.decodesContent,
+          transfer.state == .queued
+        else { continue }
+        state.probing.insert(id)
+        next.append(transfer)
+      }
+      return next
+    }
+    for transfer in next {
+      LengthProbe.run(transfer.request, client: client) { [weak self] length in
+        guard let self else { return }
+        state.withLock { state in
+          // A length that nobody tells is not asked for twice.
+          state.lengths[transfer.id] = length ?? state.lengths[transfer.id]
+          if length != nil { state.probing.remove(transfer.id) }
+        }
+        learnLengths()
+      }
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import OriginContent
+
+/// The body of one request: read as far as a plan says, counted and hashed, not kept.
+final class RequestBody {
+  /// What is received at a time: a few of the largest packets of loopback.
+  private static let pieceByteCount = 256 << 10
+
+  /// How often a client is looked for while it is read slowly, in nanoseconds.
+  private static let lookInterval: Int64 = 100_000_000
+
+  private let framing: RequestHead.BodyFraming
+  private let reader: RequestReader
+  private let socket: Socket
+  private let counted: (Int64) -> Void
+  private var decoder = ChunkedDecoder()
+  private var bucket: TokenBucket?
+
+  /// When a client that may have gone was last looked for, in nanoseconds of the monotonic clock.
+  private var lastLook: Int64 = 0
+
+  private(set) var received = ReceivedBody()
+
+  /// Whether the chunks made no sense; nothing more can be read then.
+  private(set) var isMalformed = false
+
+  /// `counted` hears of each run of body bytes.
+  init(
+    of request: RequestHead, reader: RequestReader, socket: Socket,
+    counted: @escaping (Int64) -> Void = { _ in }
+  ) {
+    framing = request.bodyFraming
+    self.reader = reader
+    self.socket = socket
+    self.counted = counted
+  }
+
+  /// Whether the body has been read to its end, so that a request can follow.
+  var isWhole: Bool {
+    switch framing {
+    case .length(let length): received.byteCount == length
+    case .chunked: decoder.isAtEnd
+    case .unknown: false
+    }
+  }
+
+  /// Reads to the end of the body, or until `limit` bytes of it have been read in all.
+  ///
+  /// - Parameters:
+  ///   - limit: in bytes since the start of the body; nil for none.
+  ///   - keptByteCount: how many of the first bytes are kept.
+  ///   - rate: the cap of bytes per second; nil for none.
+  /// - Throws: if the client is gone before.
+  func receive(
+    upTo limit: Int64?, keeping keptByteCount: Int = 0, rate: Int64? = nil
+  ) throws(Socket.Disconnected) {
+    var pieceByteCount = Self.pieceByteCount
+    if let rate {
+      let bucket = bucket ?? TokenBucket(bytesPerSecond: rate)
+      self.bucket = bucket
+      pieceByteCount = bucket.pieceByteCount
+    }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: pieceByteCount, alignment: 4096)
+    defer { buffer.deallocate() }
+    while !isWhole, !isMalformed, framing != .unknown {
+      var byteCount = Int64(buffer.count)
+      // No more than is to be read: of chunks that many bytes hold at most as much of the body.
+      if let limit { byteCount = min(byteCount, limit - received.byteCount) }
+      if case .length(let length) = framing {
+        byteCount = min(byteCount, length - received.byteCount)
+      }
+      guard byteCount > 0 else { return }
+      let count = try reader.read(
+        into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(byteCount)]))
+      guard count > 0 else { throw Socket.Disconnected() }
+      take(UnsafeRawBufferPointer(rebasing: buffer[..<count]), keeping: keptByteCount)
+      try waitForRate(count)
+    }
+  }
+
+  /// Waits until bytes that were read have been earned.
+  private func waitForRate(_ byteCount: Int) throws(Socket.Disconnected) {
+    guard var current = bucket else { return }
+    let now = SystemCall.monotonicNanoseconds()
+    let time = current.reserve(byteCount, now: now)
+    bucket = current
+    guard time > now else { return }
+    // Now and then only: a look at the kernel's table costs more than a wait for a small piece.
+    let looksForPeer = now - lastLook >= Self.lookInterval
+    if looksForPeer { lastLook = now }
+    try socket.wait(until: time, hasUnread: looksForPeer && !isWhole)
+  }
+
+  private func take(_ bytes: UnsafeRawBufferPointer, keeping keptByteCount: Int) {
+    guard framing == .chunked else {
+      append(bytes, keeping: keptByteCount)
+      return
+    }
+    do {
+      let used = try decoder.decode(bytes) { append($0, keeping: keptByteCount) }
+      reader.unread(UnsafeRawBufferPointer(rebasing: bytes[used...]))
+    } catch {
+      isMalformed = true
+    }
+  }
+
+  private func append(_ bytes: UnsafeRawBufferPointer, keeping keptByteCount: Int) {
+    received.append(bytes, keeping: keptByteCount)
+    counted(Int64(bytes.count))
+  }
+}

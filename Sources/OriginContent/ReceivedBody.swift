@@ -1,0 +1,20 @@
+/// What has been received of a request's body; the bytes themselves are not kept, unless asked for.
+public struct ReceivedBody: Equatable, Sendable {
+  /// The bytes so far, without the framing of chunks.
+  public private(set) var byteCount: Int64 = 0
+
+  /// The hash of the bytes so far.
+  public private(set) var hash = FNV1a()
+
+  /// The first bytes, as many as were to be kept.
+  public private(set) var kept: [UInt8] = []
+
+  public init() {}
+
+  /// Adds bytes, of which those among the first `keptByteCount` of the body are kept.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer, keeping keptByteCount: Int) {
+    byteCount += Int64(bytes.count)
+    hash.update(bytes)
+    kept += bytes.prefix(max(0, keptByteCount - kept.count))
+  }
+}

@@ -1,0 +1,29 @@
+/// The response to an upload that was read to its end: says what was received, or sends it back.
+public struct UploadAnswer: Equatable, Sendable {
+  /// The most body bytes that are sent back: they have to be kept in memory.
+  public static let echoLimit = 1 << 20
+
+  /// The head without the fields of the content.
+  public internal(set) var head: ResponseHead
+
+  /// Whether the body is sent back instead of its length and hash.
+  public let isEcho: Bool
+
+  /// The steps that send the response.
+  public func steps(for body: ReceivedBody) -> [ResponsePlan.Step] {
+    var head = head
+    var contentType = "application/octet-stream"
+    var content = body.kept
+    if isEcho, body.byteCount > Int64(Self.echoLimit) {
+      head.status = 413
+      contentType = "text/plain; charset=utf-8"
+      content = Array("only a body of at most \(Self.echoLimit) bytes is sent back\n".utf8)
+    } else if !isEcho {
+      contentType = "application/json"
+      content = Array("{\"bytes\": \(body.byteCount), \"fnv\": \"\(body.hash.text)\"}\n".utf8)
+    }
+    head.add("Content-Type", contentType)
+    head.add("Content-Length", String(content.count))
+    return [.head(head), .text(content)]
+  }
+}

@@ -1,0 +1,95 @@
+/// One file of a download or upload at one moment, as the display shows it.
+package struct DisplayItem: Sendable, Equatable, Identifiable {
+  /// What is happening to the file.
+  package enum State: Sendable, Equatable {
+    /// It has not begun: other files are before it.
+    case queued
+    /// A connection is being made, or the head of the response is awaited.
+    case connecting
+    /// Bytes flow.
+    case running
+    /// It goes on by itself later, for example after a retry's backoff.
+    ///
+    /// The reason is free of anything that changes by itself, such as seconds counted down: each
+    /// new reason is reported as an event.
+    case waiting(reason: String)
+    /// It goes on when it is told to.
+    case paused
+    case finished
+    /// It ended with an error, described in words.
+    case failed(String)
+    /// It was ended on request.
+    case cancelled
+
+    /// Whether nothing more will happen.
+    package var isSettled: Bool {
+      switch self {
+      case .finished, .failed, .cancelled: true
+      case .queued, .connecting, .running, .waiting, .paused: false
+      }
+    }
+  }
+
+  /// What tells the item from all others of the same run, in every snapshot.
+  package let id: Int
+
+  /// The last component or components of the destination (of the source, for an upload).
+  ///
+  /// It may hold any characters: whatever would disturb a terminal is escaped where it is shown.
+  package var name: String
+
+  /// The URL at the other end, without credentials; nil where it is not to be shown.
+  package var url: String?
+
+  package var state: State
+
+  /// The bytes that are here (at the server, for an upload), with those of an earlier run.
+  package var transferredByteCount: Int64
+
+  /// The bytes of an earlier run, which were not transferred again.
+  package var resumedByteCount: Int64
+
+  /// The length of the whole file; nil when unknown.
+  package var totalByteCount: Int64?
+
+  /// The speed now; 0 when nothing flows.
+  package var bytesPerSecond: Double
+
+  /// The expected seconds until the end; nil when unknown.
+  package var timeLeft: Double?
+
+  /// The seconds that passed since the item began in this run, or that it took.
+  package var elapsed: Double
+
+  /// The number of connections in use.
+  package var connections: Int
+
+  package init(
+    id: Int, name: String, url: String? = nil, state: State = .queued,
+    transferredByteCount: Int64 = 0, resumedByteCount: Int64 = 0, totalByteCount: Int64? = nil,
+    bytesPerSecond: Double = 0, timeLeft: Double? = nil, elapsed: Double = 0, connections: Int = 0
+  ) {
+    self.id = id
+    self.name = name
+    self.url = url
+    self.state = state
+    self.transferredByteCount = transferredByteCount
+    self.resumedByteCount = resumedByteCount
+    self.totalByteCount = totalByteCount
+    self.bytesPerSecond = bytesPerSecond
+    self.timeLeft = timeLeft
+    self.elapsed = elapsed
+    self.connections = connections
+  }
+
+  /// How much is done, 0 to 100, rounded down; 100 only when finished, nil for an unknown length.
+  package var percent: Int? {
+    if state == .finished { return 100 }
+    return totalByteCount.map { unfinishedPercentage(of: transferredByteCount, in: $0) }
+  }
+
+  /// The bytes that this run transferred.
+  package var newByteCount: Int64 {
+    max(0, transferredByteCount.subtractingReportingOverflow(resumedByteCount).partialValue)
+  }
+}

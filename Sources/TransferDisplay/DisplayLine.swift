@@ -1,0 +1,20 @@
+/// A line for people, on a terminal or in a log.
+package struct DisplayLine: Sendable, Equatable {
+  /// What a line means, for terminals that show colours.
+  package enum Tone: Sendable, Equatable {
+    case normal
+    case finished
+    case failed
+  }
+
+  /// The text, without control characters.
+  package let text: String
+
+  package let tone: Tone
+
+  /// A line whose control characters are escaped, also those in `text`.
+  package init(_ text: String, tone: Tone = .normal) {
+    self.text = displayable(text)
+    self.tone = tone
+  }
+}

@@ -1,0 +1,108 @@
+import MountStatus
+
+/// Tells of progress as JSON objects, one a line (`--json`).
+///
+/// A line for a file is written when its state changes, and while bytes flow at most once a second.
+/// Byte counts are integers; speeds are bytes in a second and times are seconds, to
+/// the thousandth; what is not known is `null`. The objects:
+///
+/// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"received":…,"total":…,
+///   "resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is `queued`,
+///   `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`; `reason`
+///   belongs to `waiting` and `failed`; `sent` takes the place of `received` for uploads.
+/// - `{"event":"summary","finished":…,"failed":…,"cancelled":…,"unfinished":…,"received":…,
+///   "total":…,"resumed":…,"elapsed":…,"speed":…}`; `speed` is the mean of this run.
+package struct JSONReporter: Sendable {
+  /// The least number of seconds between two lines of a file whose state does not change.
+  package static let shortestInterval = 1.0
+
+  private enum Key: String, CodingKey {
+    case event, id, name, url, state, reason, received, sent, total, resumed, speed, eta, elapsed
+    case connections, finished, failed, cancelled, unfinished
+  }
+
+  private struct Told {
+    var item: DisplayItem
+    var time: Double
+  }
+
+  private var told: [Int: Told] = [:]
+
+  package init() {}
+
+  /// The lines about what changed since the snapshot before.
+  ///
+  /// - Parameter snapshot: the files now; not earlier than the one before.
+  /// - Returns: JSON in UTF-8; each object ends with a line feed.
+  package mutating func progress(for snapshot: DisplaySnapshot) -> [UInt8] {
+    var writer = JSONWriter(capacity: 256)
+    for item in snapshot.items {
+      if let last = told[item.id], last.item.state == item.state {
+        let isDue = snapshot.elapsed - last.time >= Self.shortestInterval
+        guard isDue && last.item != item else { continue }
+      }
+      told[item.id] = Told(item: item, time: snapshot.elapsed)
+      Self.write(item, isUpload: snapshot.isUpload, to: &writer)
+    }
+    return writer.bytes
+  }
+
+  /// The last line, about all files.
+  ///
+  /// - Parameter snapshot: the files at the end.
+  /// - Returns: a JSON object in UTF-8 with a line feed.
+  package static func summary(of snapshot: DisplaySnapshot) -> [UInt8] {
+    let totals = snapshot.totals
+    var writer = JSONWriter(capacity: 256)
+    writer.object { object in
+      object.member(Key.event, "summary")
+      object.member(Key.finished, totals.finishedCount)
+      object.member(Key.failed, totals.failedCount)
+      object.member(Key.cancelled, totals.cancelledCount)
+      object.member(
+        Key.unfinished, totals.pausedCount + totals.queuedCount + totals.activeCount)
+      object.member(snapshot.isUpload ? Key.sent : .received, totals.transferredByteCount)
+      object.member(Key.total, totals.totalByteCount)
+      object.member(Key.resumed, totals.resumedByteCount)
+      object.member(Key.elapsed, snapshot.elapsed)
+      object.member(
+        Key.speed,
+        snapshot.elapsed > 0 ? Double(totals.newByteCount) / snapshot.elapsed : nil)
+    }
+    writer.newline()
+    return writer.bytes
+  }
+
+  private static func write(_ item: DisplayItem, isUpload: Bool, to writer: inout JSONWriter) {
+    let (state, reason) = words(for: item.state)
+    writer.object { object in
+      object.member(Key.event, "progress")
+      object.member(Key.id, item.id)
+      object.member(Key.name, item.name)
+      object.member(Key.url, item.url)
+      object.member(Key.state, state)
+      object.member(Key.reason, reason)
+      object.member(isUpload ? Key.sent : .received, item.transferredByteCount)
+      object.member(Key.total, item.totalByteCount)
+      object.member(Key.resumed, item.resumedByteCount)
+      object.member(Key.speed, item.bytesPerSecond)
+      object.member(Key.eta, item.timeLeft)
+      object.member(Key.elapsed, item.elapsed)
+      object.member(Key.connections, item.connections)
+    }
+    writer.newline()
+  }
+
+  private static func words(for state: DisplayItem.State) -> (state: String, reason: String?) {
+    switch state {
+    case .queued: ("queued", nil)
+    case .connecting: ("connecting", nil)
+    case .running: ("running", nil)
+    case .waiting(let reason): ("waiting", reason)
+    case .paused: ("paused", nil)
+    case .finished: ("finished", nil)
+    case .failed(let reason): ("failed", reason)
+    case .cancelled: ("cancelled", nil)
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import ArgumentParser
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import SourceList
+
+/// `httpfs get URL…`: accelerated downloads that can be gone on with.
+struct GetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get",
+    abstract: "Download URLs to files, over several connections.",
+    discussion: """
+      A file appears under its name when it is whole; until then its bytes are in NAME.httpfs-part, \
+      and the same command goes on with them.
+
+      Exit codes: 0 all is there, 1 something failed, 64 bad usage, 130 ended by Ctrl-C.
+      """)
+
+  @Argument(help: "What to download.")
+  var urls: [String] = []
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The file to write; a directory for several files; '-' for standard output.",
+      valueName: "path"))
+  var output: String?
+
+  @Option(
+    name: [.customShort("i"), .customLong("input")],
+    help: ArgumentHelp("Download what a list names; '-' for standard input.", valueName: "list"))
+  var list: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Keep what is to be done in this file, and go on with what it holds.", valueName: "file"))
+  var session: String?
+
+  @Option(
+    name: [.customShort("x"), .long],
+    help: ArgumentHelp("Connections per file (default: adaptive, up to 32).", valueName: "n"))
+  var connections: Int?
+
+  @Option(
+    name: [.customShort("j"), .customLong("jobs")],
+    help: ArgumentHelp("Files at a time.", valueName: "n"))
+  var jobs: Int = 4
+
+  @Option(
+    help: ArgumentHelp("How many of them from one host at most.", valueName: "n"))
+  var perHost: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "What the file must hash to, such as sha-256=9f86…; one URL only.", valueName: "algorithm=hex"
+    ))
+  var checksum: String?
+
+  @Flag(inversion: .prefixedNo, help: "Go on with what an earlier download has left.")
+  var resume = true
+
+  @Flag(help: "Ask for compressed bodies and store them decompressed, over one connection.")
+  var compressed = false
+
+  @Flag(help: "Keep host and path of each URL as directories.")
+  var tree = false
+
+  @Flag(help: "Stop all when one file fails.")
+  var failFast = false
+
+  @OptionGroup var options: TransferOptions
+
+  /// How many connections a file gets at most where no number is given: they are added while that
+  /// pays, and some servers hold each of them to a few megabytes a second.
+  static let adaptiveConnectionLimit = 32
+
+  func validate() throws {
+    if let connections, !(1...64).contains(connections) {
+      throw ValidationError("--connections must be from 1 to 64")
+    }
+    guard (1...64).contains(jobs) else { throw ValidationError("--jobs must be from 1 to 64") }
+    if let perHost, perHost < 1 { throw ValidationError("--per-host must be at least 1") }
+    guard !urls.isEmpty || list != nil || session != nil else {
+      throw ValidationError("nothing to download: name a URL, a list (-i) or a session (--session)")
+    }
+    if checksum != nil, urls.count != 1 || list != nil {
+      throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
+    }
+    if output == "-", urls.count != 1 || list != nil || session != nil {
+      throw ValidationError("'-o -' is for one URL")
+    }
+  }
+
+  func run() throws {
+    try reportingFailure {
+      TransferRun.blockSignals()
+      let entries = try loadEntries()
+      let client = try options.makeClient()
+      if output == "-" { return try copyToStandardOutput(entries, client) }
+      try download(entries, client)
+    }
+  }
+
+  // MARK: What to fetch
+
+  private func loadEntries() throws(CommandFailure) -> [SessionEntry] {
+    var entries: [SessionEntry] = []
+    var messages: [String] = []
+    for url in urls {
+      do {
+        var entry = try SourceList.single(url: url, tree: tree).entries[0]
+        if let checksum { entry.checksum = try Checksum(checksum) }
+        entries.append(SessionEntry(entry))
+      } catch let error as SourceListError {
+        messages += error.description.split(separator: "\n").map(String.init)
+      } catch {
+        messages.append("--checksum: \(error)")
+      }
+    }
+    guard messages.isEmpty else { throw CommandFailure(messages: messages) }
+    if let list {
+      let loaded = try loadSource(list, tree: tree)
+      printWarnings(of: loaded)
+      entries += loaded.entries.map { SessionEntry($0) }
+    }
+    if let session { entries = try SessionFile(path: session).merged(with: entries) }
+    return try placed(entries)
+  }
+
+  /// The entries with the paths that `--output` gives them; no two of one path.
+  private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
+    var entries = entries
+    let isSingle = urls.count == 1 && list == nil && session == nil
+    for index in entries.indices where !entries[index].isPlaced {
+      entries[index].isPlaced = true
+      guard let output else { continue }
+      if isSingle, !output.hasSuffix("/"), !isDirectory(output) {
+        entries[index].path = output
+      } else {
+        entries[index].path = output + (output.hasSuffix("/") ? "" : "/") + entries[index].path
+      }
+    }
+    var seen: Set<String> = []
+    for entry in entries where !seen.insert(entry.path).inserted {
+      throw CommandFailure(
+        "two files of the name '\(entry.path)'; use --tree, or a list with out= below each URL")
+    }
+    return entries
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  private func request(
+    for entry: SessionEntry, to destination: Destination
+  ) throws(CommandFailure) -> Request {
+    var request = Request(url: entry.source.url, destination: destination)
+    for header in entry.source.headers {
+      guard let name = HTTPField.Name(header.name) else { continue }
+      request.confidentialFields.append(HTTPField(name: name, value: header.value))
+    }
+    request.checksum = entry.source.checksum
+    request.resumes = resume
+    request.decodesContent = compressed
+    request.connections =
+      connections.map { .exactly($0) } ?? .adaptive(upTo: Self.adaptiveConnectionLimit)
+    try options.apply(to: &request)
+    return request
+  }
+
+  // MARK: Fetching
+
+  private func download(_ entries: [SessionEntry], _ client: HTTPClient) throws {
+    var configuration = TransferQueue.Configuration()
+    configuration.maximumConcurrent = jobs
+    configuration.maximumPerHost = perHost
+    configuration.stopsAtFailure = failFast
+    let queue = TransferQueue(client: client, configuration: configuration)
+    var runJobs: [TransferRun.Job] = []
+    for entry in entries {
+      let transfer = queue.add(try request(for: entry, to: .file(entry.path)))
+      runJobs.append(TransferRun.Job(name: entry.path, transfer: transfer))
+    }
+    let keeper = try session.map { try SessionKeeper(SessionFile(path: $0), entries, runJobs) }
+    var output = TransferOutput(json: options.json, quiet: options.quiet)
+    let outcome = TransferRun(queue: queue, isUpload: false).run(runJobs, output: &output) {
+      keeper?.keep(isEnd: $0)
+    }
+    if let signal = outcome.signal {
+      if outcome.cancelledCount > 0, !options.json {
+        printToStandardError("httpfs: interrupted; the same command goes on where it stopped")
+      }
+      throw ExitCode(128 + signal)
+    }
+    if let failure = keeper?.failure { throw failure }
+    if outcome.failedCount + outcome.cancelledCount > 0 { throw ExitCode.failure }
+  }
+
+  /// `-o -`: one connection, in order, as fast as the reader of standard output takes it.
+  private func copyToStandardOutput(_ entries: [SessionEntry], _ client: HTTPClient) throws {
+    guard let entry = entries.first else { return }
+    let transfer = client.transfer(try request(for: entry, to: .stream()))
+    let result = StandardOutputCopy(transfer).run()
+    switch result {
+    case .success: break
+    case .failure(let failure): throw failure
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+
+/// `httpfs put FILE URL`: uploads with progress.
+struct PutCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "put",
+    abstract: "Upload a file to a URL.",
+    discussion: """
+      PUT sends the file as it is. With --form a POST sends fields and files as \
+      multipart/form-data, and FILE is left out: httpfs put --form doc=@report.pdf URL
+
+      Exit codes: 0 the server has taken it, 1 it has not, 64 bad usage, 130 ended by Ctrl-C.
+      """)
+
+  @Argument(help: "FILE URL; with --form only URL.")
+  var arguments: [String]
+
+  @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
+  var method: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A field of a multipart form: NAME=VALUE, or NAME=@FILE for a file; may be repeated.",
+      valueName: "name=value"))
+  var form: [String] = []
+
+  @Option(help: ArgumentHelp("The media type of the file.", valueName: "type"))
+  var contentType: String = "application/octet-stream"
+
+  @Flag(
+    help: "Send the credentials of the URL only when the server asks for them.")
+  var authenticateOnChallenge = false
+
+  @Flag(help: "Turn a redirected upload into a GET, as browsers do with 301, 302 and 303.")
+  var redirectAsGet = false
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Write the server's answer to a file; '-' for standard output.", valueName: "path"))
+  var output: String?
+
+  @OptionGroup var options: TransferOptions
+
+  func validate() throws {
+    if let method, !["PUT", "POST"].contains(method.uppercased()) {
+      throw ValidationError("--method must be PUT or POST")
+    }
+    guard arguments.count == (form.isEmpty ? 2 : 1) else {
+      throw ValidationError(
+        form.isEmpty ? "name a FILE and a URL" : "with --form name the URL alone")
+    }
+    for field in form where !field.contains("=") || field.hasPrefix("=") {
+      throw ValidationError("--form is written NAME=VALUE or NAME=@FILE")
+    }
+  }
+
+  func run() throws {
+    try reportingFailure {
+      TransferRun.blockSignals()
+      let client = try options.makeClient()
+      let queue = TransferQueue(client: client)
+      let transfer = queue.add(try makeRequest())
+      let name = form.isEmpty ? arguments[0] : "form"
+      var display = TransferOutput(json: options.json, quiet: options.quiet)
+      let outcome = TransferRun(queue: queue, isUpload: true).run(
+        [TransferRun.Job(name: name, transfer: transfer)], output: &display)
+      if let signal = outcome.signal { throw ExitCode(128 + signal) }
+      if outcome.failedCount + outcome.cancelledCount > 0 { throw ExitCode.failure }
+    }
+  }
+
+  private func makeRequest() throws(CommandFailure) -> Request {
+    let url: RemoteURL
+    do {
+      url = try RemoteURL(arguments[arguments.count - 1])
+    } catch {
+      throw CommandFailure("malformed URL: \(error)")
+    }
+    var request = Request(url: url, method: form.isEmpty ? .put : .post)
+    if let method { request.method = method.uppercased() == "PUT" ? .put : .post }
+    if form.isEmpty {
+      request.body = .file(arguments[0], contentType: contentType)
+    } else {
+      request.body = .multipart(
+        form.map { field in
+          let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+          let value = String(parts[1])
+          return FormPart(
+            name: String(parts[0]),
+            content: value.hasPrefix("@") ? .file(path: String(value.dropFirst())) : .text(value))
+        })
+    }
+    if let output { request.destination = .file(output == "-" ? "/dev/stdout" : output) }
+    try options.apply(to: &request)
+    // An upload that a redirect has turned into a GET would look like one that has succeeded.
+    request.redirects.keepsMethod = !redirectAsGet
+    request.authenticatesOnChallenge = authenticateOnChallenge
+    return request
+  }
+}

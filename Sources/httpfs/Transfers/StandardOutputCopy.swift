@@ -1,0 +1,52 @@
+import ArgumentParser
+import Glibc
+import HTTPTransfer
+import Synchronization
+
+/// Copies the body of a transfer to standard output, as it arrives.
+final class StandardOutputCopy: Sendable {
+  private let transfer: Transfer
+  private let outcome = Mutex<Result<Void, CommandFailure>?>(nil)
+
+  init(_ transfer: Transfer) { self.transfer = transfer }
+
+  /// Returns when all is written, or when that has failed; a signal cancels the transfer.
+  func run() -> Result<Void, CommandFailure> {
+    let main = getpid()
+    Task { [self] in
+      let result = await copy()
+      outcome.withLock { $0 = result }
+      kill(main, SIGUSR1)
+    }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, number) }
+    var isEnding = false
+    while true {
+      if let result = outcome.withLock({ $0 }) { return result }
+      var interval = timespec(tv_sec: 1, tv_nsec: 0)
+      let number = sigtimedwait(&signals, nil, &interval)
+      guard number > 0, number != SIGUSR1 else { continue }
+      if isEnding { _exit(128 + number) }
+      isEnding = true
+      transfer.cancel()
+    }
+  }
+
+  private func copy() async -> Result<Void, CommandFailure> {
+    let url = transfer.request.url
+    do throws(TransferError) {
+      for try await chunk in transfer.body {
+        do throws(CommandFailure) {
+          try printToStandardOutput(Array(chunk))
+        } catch {
+          transfer.cancel()
+          return .failure(error)
+        }
+      }
+      return .success(())
+    } catch {
+      return .failure(CommandFailure("\(url): \(error)"))
+    }
+  }
+}

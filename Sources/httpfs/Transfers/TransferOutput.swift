@@ -1,0 +1,112 @@
+import Glibc
+import TransferDisplay
+
+/// Shows transfers: bars on a terminal, plain lines elsewhere, or JSON lines.
+///
+/// Bars and lines go to standard error, so that standard output can carry a file; JSON goes to
+/// standard output.
+struct TransferOutput {
+  private enum Style {
+    case bars(TerminalPainter, isUTF8: Bool)
+    case lines(PlainReporter)
+    case json(JSONReporter)
+    case errorsOnly
+  }
+
+  private var style: Style
+  private var settled: Set<Int> = []
+  private let start = ContinuousClock.now
+
+  /// Chooses the style.
+  init(json: Bool, quiet: Bool) {
+    if json {
+      style = .json(JSONReporter())
+    } else if quiet {
+      style = .errorsOnly
+    } else if isatty(STDERR_FILENO) == 1, environmentVariable("TERM") != "dumb" {
+      let isUTF8 = Self.isUTF8
+      let color = environmentVariable("NO_COLOR").map(\.isEmpty) ?? true
+      style = .bars(TerminalPainter(color: color, isUTF8: isUTF8), isUTF8: isUTF8)
+    } else {
+      style = .lines(PlainReporter())
+    }
+  }
+
+  /// Whether the locale's characters are UTF-8, by the variables that decide it.
+  private static var isUTF8: Bool {
+    let value = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environmentVariable)
+      .first { !$0.isEmpty }
+    let name = (value ?? "").lowercased()
+    return name.contains("utf-8") || name.contains("utf8")
+  }
+
+  /// Shows how things are now.
+  mutating func show(_ snapshot: DisplaySnapshot, notices: [String]) {
+    draw(snapshot, notices: notices, isLast: false)
+  }
+
+  /// Shows how things have ended.
+  mutating func finish(_ snapshot: DisplaySnapshot, notices: [String]) {
+    draw(snapshot, notices: notices, isLast: true)
+  }
+
+  /// Leaves the terminal as it is, for a process that ends at once.
+  mutating func abandon() {}
+
+  private mutating func draw(_ snapshot: DisplaySnapshot, notices: [String], isLast: Bool) {
+    let newlySettled = snapshot.items.filter {
+      $0.state.isSettled && settled.insert($0.id).inserted
+    }
+    switch style {
+    case .bars(var painter, let isUTF8):
+      let now = (ContinuousClock.now - start) / .seconds(1)
+      var permanent = notices.map { DisplayLine($0) }
+      permanent += newlySettled.compactMap(\.outcome)
+      let size = terminalSize(of: STDERR_FILENO)
+      if isLast {
+        if snapshot.items.count > 1 { permanent += SummaryText.lines(for: snapshot).prefix(1) }
+        write(painter.draw([], above: permanent, columns: size.columns))
+      } else if !permanent.isEmpty || painter.shouldDraw(now: now) {
+        let screen = ProgressScreen(columns: size.columns, rows: size.rows, isUTF8: isUTF8)
+        write(painter.draw(screen.lines(of: snapshot), above: permanent, columns: size.columns))
+      }
+      style = .bars(painter, isUTF8: isUTF8)
+    case .lines(var reporter):
+      var lines = notices.map { DisplayLine($0).text }
+      lines += reporter.lines(for: snapshot)
+      if isLast, snapshot.items.count > 1 {
+        lines += SummaryText.lines(for: snapshot).map(\.text)
+      }
+      for line in lines { printToStandardError(line) }
+      style = .lines(reporter)
+    case .json(var reporter):
+      var bytes = reporter.progress(for: snapshot)
+      if isLast { bytes += JSONReporter.summary(of: snapshot) }
+      // Where nobody reads it, the files come all the same.
+      if !bytes.isEmpty { _ = try? printToStandardOutput(bytes) }
+      style = .json(reporter)
+    case .errorsOnly:
+      for item in newlySettled {
+        if case .failed = item.state, let line = item.outcome { printToStandardError(line.text) }
+      }
+    }
+  }
+
+  private func write(_ bytes: [UInt8]) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+}
+
+/// The size of a terminal; 24 × 80 where it does not tell.
+func terminalSize(of descriptor: Int32) -> (rows: Int, columns: Int) {
+  var size = winsize()
+  guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0
+  else { return (24, 80) }
+  return (Int(size.ws_row), Int(size.ws_col))
+}

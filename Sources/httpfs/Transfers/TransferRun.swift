@@ -1,0 +1,146 @@
+import ArgumentParser
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import Synchronization
+import TransferDisplay
+
+/// Runs the transfers of a command to their end, shows them, and obeys signals.
+///
+/// The first SIGINT or SIGTERM cancels what runs, so that it can be gone on with; the second ends the
+/// process at once.
+final class TransferRun: Sendable {
+  /// A transfer and what it is called on the screen.
+  struct Job: Sendable {
+    let name: String
+    let transfer: Transfer
+  }
+
+  /// How the run ended.
+  struct Outcome {
+    var failedCount = 0
+    var cancelledCount = 0
+    /// The signal that ended it.
+    var signal: Int32?
+  }
+
+  private let queue: TransferQueue
+  private let isUpload: Bool
+  private let notices = Mutex<[String]>([])
+
+  /// Wakes the main thread, which waits for signals, when everything has ended.
+  private static let wakeSignal = SIGUSR1
+  private static let endSignals = [SIGINT, SIGTERM, SIGHUP]
+
+  init(queue: TransferQueue, isUpload: Bool) {
+    self.queue = queue
+    self.isUpload = isUpload
+  }
+
+  /// Blocks the signals that ``run(_:output:)`` waits for; call it before any thread is there.
+  static func blockSignals() {
+    var blocked = waitedSignals
+    pthread_sigmask(SIG_BLOCK, &blocked, nil)
+    signal(SIGPIPE, SIG_IGN)
+  }
+
+  private static var waitedSignals: sigset_t {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in endSignals + [wakeSignal, SIGWINCH] { sigaddset(&signals, number) }
+    return signals
+  }
+
+  /// Starts the queue; returns when all jobs have ended.
+  ///
+  /// - Parameters:
+  ///   - jobs: the transfers of the queue, in the order of the display.
+  ///   - output: where they are shown.
+  ///   - onChange: called from time to time and at the end, for those who keep a record.
+  /// - Returns: how it ended.
+  func run(
+    _ jobs: [Job], output: inout TransferOutput, onChange: (_ isEnd: Bool) -> Void = { _ in }
+  ) -> Outcome {
+    let start = ContinuousClock.now
+    for job in jobs { listen(to: job) }
+    let main = getpid()
+    Task { [queue] in
+      await queue.finished()
+      kill(main, Self.wakeSignal)
+    }
+    queue.start()
+    var outcome = Outcome()
+    var signals = Self.waitedSignals
+    while !jobs.allSatisfy({ $0.transfer.state.isFinal }) {
+      var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
+      let number = sigtimedwait(&signals, nil, &interval)
+      if Self.endSignals.contains(number) {
+        if outcome.signal != nil {
+          output.abandon()
+          _exit(128 + number)
+        }
+        outcome.signal = number
+        queue.cancelAll()
+      }
+      output.show(snapshot(of: jobs, since: start), notices: takeNotices())
+      onChange(false)
+    }
+    let last = snapshot(of: jobs, since: start)
+    outcome.failedCount = last.totals.failedCount
+    outcome.cancelledCount = last.totals.cancelledCount
+    output.finish(last, notices: takeNotices())
+    onChange(true)
+    return outcome
+  }
+
+  /// Collects what a snapshot does not tell.
+  private func listen(to job: Job) {
+    let events = job.transfer.events
+    Task { [weak self] in
+      for await event in events {
+        if case .restarted(let reason) = event.kind {
+          self?.notices.withLock { $0.append("\(job.name): starting over: \(reason)") }
+        }
+      }
+    }
+  }
+
+  private func takeNotices() -> [String] {
+    notices.withLock { notices in
+      defer { notices = [] }
+      return notices
+    }
+  }
+
+  private func snapshot(of jobs: [Job], since start: ContinuousClock.Instant) -> DisplaySnapshot {
+    DisplaySnapshot(
+      items: jobs.enumerated().map { index, job in
+        DisplayItem(id: index, name: job.name, request: job.transfer.request, job.transfer.progress)
+      },
+      elapsed: (ContinuousClock.now - start) / .seconds(1), isUpload: isUpload)
+  }
+}
+
+extension DisplayItem {
+  /// What the display shows of a transfer.
+  fileprivate init(id: Int, name: String, request: Request, _ progress: TransferProgress) {
+    let state: State =
+      switch progress.state {
+      case .queued: .queued
+      case .connecting: .connecting
+      case .running, .finishing: .running
+      case .waiting: .waiting(reason: progress.reason ?? "")
+      case .paused: .paused
+      case .finished: .finished
+      case .failed: .failed(progress.reason ?? "")
+      case .cancelled: .cancelled
+      }
+    self.init(
+      id: id, name: name, url: request.url.redacted, state: state,
+      transferredByteCount: progress.completedByteCount,
+      resumedByteCount: progress.resumedByteCount, totalByteCount: progress.expectedByteCount,
+      bytesPerSecond: progress.bytesPerSecond,
+      timeLeft: progress.estimatedTimeLeft.map { $0 / .seconds(1) },
+      elapsed: progress.elapsed / .seconds(1), connections: progress.connections)
+  }
+}

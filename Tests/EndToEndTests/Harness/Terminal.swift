@@ -1,0 +1,136 @@
+import Glibc
+
+/// A pseudo-terminal with a command on it, which sees what it would see in a user's window.
+///
+/// The command leads a session that the terminal controls: keys such as Ctrl-C and a change of size
+/// reach it as signals. Its two outputs are one, as on a screen.
+final class Terminal {
+  /// The command.
+  let process: ChildProcess
+  private let master: CInt
+  private let transcript: TerminalTranscript
+  private let initialSize: Size
+  /// Each new size, with the count of output bytes before it.
+  private var resizes: [(byteCount: Int, size: Size)] = []
+
+  private struct Size {
+    let columns: Int
+    let rows: Int
+
+    /// The size as the kernel wants it.
+    var window: winsize {
+      winsize(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+    }
+  }
+
+  /// Opens a terminal and starts a command on it.
+  ///
+  /// - Parameters:
+  ///   - arguments: the command line.
+  ///   - environment: variables set beside, or in place of, the inherited ones.
+  ///   - columns: the width of the window in cells.
+  ///   - rows: its height in lines.
+  /// - Throws: `HarnessError` where there is no pseudo-terminal or the command cannot be started.
+  init(
+    _ arguments: [String], environment: [String: String] = [:], columns: Int = 80, rows: Int = 24
+  ) throws {
+    let size = Size(columns: columns, rows: rows)
+    var window = size.window
+    var (master, slave): (CInt, CInt) = (-1, -1)
+    var name = [CChar](repeating: 0, count: 128)
+    guard openpty(&master, &slave, &name, nil, &window) == 0 else {
+      throw HarnessError.systemCall("openpty")
+    }
+    // No other child is started in between: the tests run one at a time.
+    for descriptor in [master, slave] { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    // Open until the command has it: the end of the output is when nobody has it open any more.
+    defer { close(slave) }
+    do {
+      let slavePath = String(
+        decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      process = try ChildProcess(
+        arguments, environment: ["TERM": "xterm-256color"].merging(environment) { $1 },
+        input: .terminal(slavePath))
+    } catch {
+      close(master)
+      throw error
+    }
+    initialSize = size
+    self.master = master
+    transcript = TerminalTranscript(master: master)
+  }
+
+  deinit {
+    process.kill()
+    transcript.stop()
+    close(master)
+  }
+
+  /// What was written so far: by the command, and by the terminal that echoes what is typed.
+  ///
+  /// Lines end in CR LF, as the terminal's line discipline makes them.
+  var output: String { String(decoding: transcript.bytes, as: UTF8.self) }
+
+  /// What a user sees now.
+  var screen: ScreenModel {
+    var screen = ScreenModel(columns: initialSize.columns, rows: initialSize.rows)
+    let bytes = transcript.bytes
+    var position = 0
+    for resize in resizes {
+      screen.write(bytes[position..<resize.byteCount])
+      screen.resize(columns: resize.size.columns, rows: resize.size.rows)
+      position = resize.byteCount
+    }
+    screen.write(bytes[position...])
+    return screen
+  }
+
+  /// Types text; `\r` is the Return key.
+  func type(_ text: String) throws {
+    let bytes = Array(text.utf8)
+    guard write(master, bytes, bytes.count) == bytes.count else {
+      throw HarnessError.systemCall("write to the terminal of \(process.commandLine)")
+    }
+  }
+
+  /// Types Ctrl-C: SIGINT for the processes in the foreground, unless they have turned that off.
+  func typeControlC() throws {
+    try type("\u{3}")
+  }
+
+  /// Changes the size of the window: SIGWINCH for the processes in the foreground.
+  func resize(columns: Int, rows: Int) throws {
+    let size = Size(columns: columns, rows: rows)
+    resizes.append((transcript.bytes.count, size))
+    var window = size.window
+    guard ioctl(master, UInt(TIOCSWINSZ), &window) == 0 else {
+      throw HarnessError.systemCall("TIOCSWINSZ")
+    }
+  }
+
+  /// Waits until the output has `text`.
+  ///
+  /// - Returns: whether it came in time.
+  func waitForOutput(_ text: String, within limit: Duration = .seconds(10)) -> Bool {
+    Deadline(after: limit).wait { output.contains(text) }
+  }
+
+  /// Waits until the screen is as `condition` wants it.
+  ///
+  /// - Returns: whether it was in time.
+  func waitForScreen(
+    within limit: Duration = .seconds(10), _ condition: (ScreenModel) -> Bool
+  ) -> Bool {
+    Deadline(after: limit).wait(every: .milliseconds(20)) { condition(screen) }
+  }
+
+  /// Waits for the command's end, and for the output that it left.
+  ///
+  /// - Returns: nil where it still runs when `limit` has passed.
+  func wait(within limit: Duration) -> ChildProcess.Ending? {
+    guard let ending = process.wait(within: limit) else { return nil }
+    // At once in general: the kernel hangs the terminal up when the leader of its session ends.
+    _ = Deadline(after: .seconds(1)).wait { transcript.hasEnded }
+    return ending
+  }
+}

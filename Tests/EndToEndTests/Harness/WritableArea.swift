@@ -1,0 +1,39 @@
+import Foundation
+import Glibc
+
+/// The directories behind a server's `/upload/` and `/private/`, apart from its read-only root.
+struct WritableArea {
+  /// What holds `upload` and `private`.
+  let root: String
+  /// The file of user names and password hashes, where credentials are asked for.
+  let passwordFile: String?
+
+  /// Creates the directories and the password file.
+  ///
+  /// - Parameters:
+  ///   - directory: the server's own directory.
+  ///   - features: says whether there is a password file.
+  ///   - owner: the user that the server's processes become, nil for the user of the tests.
+  /// - Throws: `HarnessError` where a directory cannot be handed over or `openssl` fails.
+  init(in directory: String, features: ServerFeatures, owner: String? = nil) throws {
+    root = "\(directory)/writable"
+    for name in ["upload", "private"] {
+      let path = "\(root)/\(name)"
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+    // The directory itself as well: Apache keeps the locks of WebDAV there.
+    if let owner { try output(of: ["chown", "--recursive", owner, root]) }
+    guard let credentials = features.credentials else {
+      passwordFile = nil
+      return
+    }
+    // nginx and Apache both know Apache's variant of MD5; the password is of no worth.
+    let hash = try output(of: ["openssl", "passwd", "-apr1", credentials.password])
+    let path = "\(directory)/passwords"
+    try "\(credentials.user):\(hash)".write(toFile: path, atomically: true, encoding: .utf8)
+    passwordFile = path
+  }
+
+  /// Where the resource `path`, such as `upload/a.bin`, is on disk.
+  func path(of path: String) -> String { "\(root)/\(path)" }
+}
