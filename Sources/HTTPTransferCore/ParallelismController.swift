@@ -1,5 +1,5 @@
-/// Finds how many connections read-ahead of one file should use: doubles while that pays, steps
-/// back when it does not.
+/// Finds how many connections read-ahead of one file should use: doubles while that pays, quadruples
+/// while each brings as much as before, steps back when it does not.
 public struct ParallelismController: Sendable {
   /// A connection this fast (bytes per second) is not throttled: what limits it is the line or
   /// this machine, and a second connection would only share that.
@@ -11,6 +11,9 @@ public struct ParallelismController: Sendable {
 
   /// The least gain in goodput that justifies having doubled the connections.
   static let leastGain = 1.15
+
+  /// The part of the gain that equal connections would bring, from which on they count as equal.
+  static let linearGain = 0.85
 
   /// How much of an epoch the network thread must have waited for the network for the epoch to say
   /// anything about the number of connections.
@@ -71,18 +74,35 @@ public struct ParallelismController: Sendable {
     guard idleShare >= Self.leastIdleShare else { return }
     // A pause of the reader says nothing about the line.
     guard elapsed < 10 * Self.epoch, isWaited, active >= target else { return }
-    if let previous, previous.target < target, goodput < previous.goodput * Self.leastGain {
+    if let previous, previous.target < target, goodput < Self.leastGoodput(after: previous, target) {
       target = previous.target
       self.previous = nil
       hold(from: now)
       return
     }
-    if let previous, previous.target < target { holdTime = Self.holdTimes.lowerBound }
+    var factor = 2
+    if let previous, previous.target < target {
+      holdTime = Self.holdTimes.lowerBound
+      // Each connection brought as much as before: what limits them is limits of their own, and
+      // many more will bring more.
+      let gain = goodput / max(1, previous.goodput)
+      if gain >= Self.linearGain * Double(target) / Double(previous.target) { factor = 4 }
+    }
     guard now >= holdUntil, target < maximum,
       goodput / Double(target) < Self.fastConnection, goodput < Self.enoughGoodput
     else { return }
     previous = (target, goodput)
-    target = min(maximum, target * 2)
+    // Four times as many only where that is not far more than anybody needs.
+    if factor > 2, goodput * Double(factor) > Self.enoughGoodput { factor = 2 }
+    target = min(maximum, target * factor)
+  }
+
+  /// The goodput that justifies having gone from `previous` to `target` connections.
+  private static func leastGoodput(
+    after previous: (target: Int, goodput: Double), _ target: Int
+  ) -> Double {
+    let isQuadrupled = target > 2 * previous.target
+    return previous.goodput * (isQuadrupled ? leastGain * leastGain : leastGain)
   }
 
   /// Halves the count: the server refuses (403, 429, 503) or drops connections.

@@ -45,8 +45,11 @@ enum EntryPath {
   }
 
   /// The path that `out=` and `dir=` give.
-  static func explicit(out: String, directory: String?) throws(Problem) -> String {
+  static func explicit(
+    out: String, directory: String?, rules: PathRules
+  ) throws(Problem) -> String {
     if out.isEmpty { throw .emptyName }
+    if rules == .local { return prefixed(out, directory: directory) }
     // An absolute name does not become relative because a directory stands before it.
     if out.utf8.first == UInt8(ascii: "/") { throw .absolute }
     let path = prefixed(out, directory: directory)

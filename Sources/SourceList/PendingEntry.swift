@@ -36,8 +36,8 @@ struct PendingEntry {
   }
 
   /// The path in the mount.
-  func path(tree: Bool) throws(EntryPath.Problem) -> String {
-    if let out { return try EntryPath.explicit(out: out, directory: directory) }
+  func path(tree: Bool, rules: PathRules) throws(EntryPath.Problem) -> String {
+    if let out { return try EntryPath.explicit(out: out, directory: directory, rules: rules) }
     return try EntryPath.derived(from: url, directory: directory, tree: tree)
   }
 

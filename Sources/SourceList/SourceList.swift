@@ -34,12 +34,13 @@ public struct SourceList: Sendable, Equatable {
   ///   - sourceName: What to call the list in errors and warnings.
   ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still names the
   ///     whole path.
+  ///   - rules: Which paths `out=` and `dir=` may give.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   public static func parse(
-    _ bytes: [UInt8], sourceName: String, tree: Bool = false
+    _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount
   ) throws(SourceListError) -> SourceList {
-    var parser = SourceListParser(sourceName: sourceName, tree: tree)
+    var parser = SourceListParser(sourceName: sourceName, tree: tree, rules: rules)
     if GzipInflater.isGzip(bytes) {
       do {
         try GzipInflater.inflate(bytes, maximumByteCount: maximumInflatedByteCount) { chunk in

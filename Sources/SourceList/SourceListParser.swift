@@ -6,6 +6,7 @@ import HTTPTransferCore
 package struct SourceListParser {
   private let sourceName: String
   private let tree: Bool
+  private let rules: PathRules
 
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
@@ -34,9 +35,10 @@ package struct SourceListParser {
   }
   private var context = Context.start
 
-  package init(sourceName: String, tree: Bool) {
+  package init(sourceName: String, tree: Bool, rules: PathRules = .mount) {
     self.sourceName = sourceName
     self.tree = tree
+    self.rules = rules
   }
 
   // MARK: Bytes to lines
@@ -201,7 +203,7 @@ package struct SourceListParser {
     context = .skipping
     let path: String
     do {
-      path = try pending.path(tree: tree)
+      path = try pending.path(tree: tree, rules: rules)
     } catch {
       return fail(line: pending.nameLine, error.message(suggestsTree: !tree))
     }

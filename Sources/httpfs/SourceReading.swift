@@ -3,8 +3,15 @@ import SourceList
 
 /// Reads and parses the SOURCE of a command: a list file, `-` for standard input, or one URL.
 ///
+/// - Parameters:
+///   - source: the argument.
+///   - tree: whether names keep host and path.
+///   - rules: which paths the list may give.
+/// - Returns: the list.
 /// - Throws: ``CommandFailure`` with everything that is wrong, one line each.
-func loadSource(_ source: String, tree: Bool) throws(CommandFailure) -> SourceList {
+func loadSource(
+  _ source: String, tree: Bool, rules: PathRules = .mount
+) throws(CommandFailure) -> SourceList {
   do {
     if source.contains("://") { return try SourceList.single(url: source, tree: tree) }
     let isStandardInput = source == "-"
@@ -16,7 +23,8 @@ func loadSource(_ source: String, tree: Bool) throws(CommandFailure) -> SourceLi
       throw CommandFailure("cannot \(error.code == EISDIR ? "read" : "open") \(name)", error)
     }
     return try SourceList.parse(
-      bytes, sourceName: isStandardInput ? "standard input" : source, tree: tree)
+      bytes, sourceName: isStandardInput ? "standard input" : source, tree: tree,
+      rules: rules)
   } catch let failure as CommandFailure {
     throw failure
   } catch let error as SourceListError {

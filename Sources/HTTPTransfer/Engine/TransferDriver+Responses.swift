@@ -27,6 +27,9 @@ extension TransferDriver {
         // From where a redirect once led, a refusal means that its target has expired.
         location = nil
         exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
+      } else if isConfirmed, isOneOfMany {
+        // A server that has served others and refuses this one finds them too many.
+        exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
       } else {
         exchange.verdict = .fail(statusError(head, url))
       }
@@ -89,6 +92,10 @@ extension TransferDriver {
       }
       haveRangesBeenRefused = true
     }
+    if let range = request.range, let length = content.completeLength, range.lowerBound >= length {
+      exchange.verdict = .fail(beyondTheEnd(length, head, url))
+      return .stop
+    }
     guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
     if !segment.isWhole {
       // One stream brings all; the others would bring the same.
@@ -122,10 +129,7 @@ extension TransferDriver {
       table.removeAll()
       client.perform { [self] in if phase == .running { launch() } }
     } else if isFirst {
-      let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"
-      exchange.verdict = .fail(
-        TransferError(
-          .status, url, "HTTP 416: the range is beyond the end; \(reach)", response: head))
+      exchange.verdict = .fail(beyondTheEnd(length, head, url))
     } else {
       changed(head, from: url, by: exchange)
     }
@@ -248,6 +252,13 @@ extension TransferDriver {
   }
 
   // MARK: Failures
+
+  private func beyondTheEnd(
+    _ length: Int64?, _ head: HTTPResponse, _ url: RemoteURL
+  ) -> TransferError {
+    let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"
+    return TransferError(.status, url, "the range is beyond the end: \(reach)", response: head)
+  }
 
   func statusError(
     _ head: HTTPResponse, _ url: RemoteURL, isTransient: Bool = false

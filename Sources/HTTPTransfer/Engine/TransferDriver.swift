@@ -30,6 +30,8 @@ final class TransferDriver: @unchecked Sendable {
   var ignoredRangeCount = 0
   /// Whether a range has been answered with a part.
   var haveRangesWorked = false
+  /// Whether the destination is complete.
+  private var hasFinished = false
   /// How often everything has begun anew.
   var restartCount = 0
   /// Where redirects have led; asked directly while it answers.
@@ -103,13 +105,17 @@ final class TransferDriver: @unchecked Sendable {
     }
     body?.isPaused = false
     if isSequential, !exchanges.isEmpty { return unpauseAll() }
+    // A segment that waited to be tried again is not left beside the new one.
+    table.removeAll()
     launch()
   }
 
   /// Ends without success; what was stored can be gone on with unless it `removes` that too.
   func cancel(isSilent: Bool, removes: Bool) {
     switch phase {
-    case .ended: return
+    case .ended:
+      // What a failed or cancelled transfer has left goes, too.
+      if removes, !hasFinished { sink.remove() }
     case .preparing, .finishing: pendingCancel = (isSilent, removes)
     case .idle, .running, .paused:
       if phase == .idle, removes {
@@ -458,6 +464,9 @@ final class TransferDriver: @unchecked Sendable {
     return true
   }
 
+  /// Whether several exchanges are under way.
+  var isOneOfMany: Bool { exchanges.count > 1 }
+
   /// Ends every exchange under way.
   func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {
     let running = exchanges
@@ -492,6 +501,7 @@ final class TransferDriver: @unchecked Sendable {
       do throws(FileFailure) {
         let bytes = try sink.finish(length: length, checksum: checksum)
         client.perform { [self] in
+          hasFinished = true
           let progress = monitor.progress
           end(
             .success(

@@ -139,6 +139,8 @@ public enum Destination: Sendable, Hashable {
   /// Until then the bytes are in `PATH.httpfs-part`, described by `PATH.httpfs-part.record`.
   /// Directories on the way are created.
   case file(String)
+  /// Nowhere: the body is read and thrown away.
+  case discard
   /// Memory, up to so many bytes: ``TransferResult/body``.
   case memory(limit: Int = 256 << 20)
   /// An asynchronous sequence of chunks, in order: ``Transfer/body``.

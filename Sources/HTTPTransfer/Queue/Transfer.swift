@@ -38,6 +38,9 @@ public final class Transfer: Sendable, Identifiable {
     case .file(let path):
       sink = FileSink(path: path, request: request, client: client)
       stream = nil
+    case .discard:
+      sink = DiscardSink()
+      stream = nil
     case .memory(let limit):
       sink = MemorySink(limit: limit)
       stream = nil
@@ -60,6 +63,9 @@ public final class Transfer: Sendable, Identifiable {
 
   /// Where in its life it is.
   public var state: TransferProgress.State { monitor.progress.state }
+
+  /// How it has ended; nil while it has not.
+  public var outcome: Result<TransferResult, TransferError>? { monitor.outcomeNow }
 
   /// What happens to it, for one listener; made at any time, it starts with what has happened so far.
   public var events: TransferEvents { monitor.events() }

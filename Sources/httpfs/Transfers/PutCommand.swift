@@ -46,6 +46,9 @@ struct PutCommand: ParsableCommand {
 
   @OptionGroup var options: TransferOptions
 
+  /// The most of a server's answer that is kept to be printed.
+  private static let answerLimit = 64 << 20
+
   func validate() throws {
     if let method, !["PUT", "POST"].contains(method.uppercased()) {
       throw ValidationError("--method must be PUT or POST")
@@ -71,6 +74,9 @@ struct PutCommand: ParsableCommand {
         [TransferRun.Job(name: name, transfer: transfer)], output: &display)
       if let signal = outcome.signal { throw ExitCode(128 + signal) }
       if outcome.failedCount + outcome.cancelledCount > 0 { throw ExitCode.failure }
+      if output == "-", case .success(let result)? = transfer.outcome {
+        try printToStandardOutput(result.body)
+      }
     }
   }
 
@@ -95,7 +101,11 @@ struct PutCommand: ParsableCommand {
             content: value.hasPrefix("@") ? .file(path: String(value.dropFirst())) : .text(value))
         })
     }
-    if let output { request.destination = .file(output == "-" ? "/dev/stdout" : output) }
+    switch output {
+    case nil: request.destination = .discard
+    case "-": request.destination = .memory(limit: Self.answerLimit)
+    case let path?: request.destination = .file(path)
+    }
     try options.apply(to: &request)
     // An upload that a redirect has turned into a GET would look like one that has succeeded.
     request.redirects.keepsMethod = !redirectAsGet

@@ -30,7 +30,7 @@ struct SessionFile {
       }
       return entries
     }
-    let list = try loadSource(path, tree: false)
+    let list = try loadSource(path, tree: false, rules: .local)
     printWarnings(of: list)
     var merged = list.entries.map { source in
       var entry = SessionEntry(source)
