@@ -17,8 +17,12 @@ extension Range<Int64> {
   /// The value of an HTTP `Range` field that asks for exactly these bytes
   /// (RFC 9110 §14.1.2: both ends inclusive).
   ///
-  /// The range must not be empty.
-  public var rangeField: String { "bytes=\(lowerBound)-\(upperBound - 1)" }
+  /// The range must not be empty; one that ends at ``Swift/Int64/greatestFileOffset`` has no last
+  /// byte: it asks for all from its first on.
+  public var rangeField: String {
+    upperBound >= Int64.greatestFileOffset
+      ? "bytes=\(lowerBound)-" : "bytes=\(lowerBound)-\(upperBound - 1)"
+  }
 
   /// The range grown to multiples of `alignment` bytes, a power of two, and cut at `limit`.
   public func aligned(to alignment: Int64, limit: Int64) -> ByteRange {

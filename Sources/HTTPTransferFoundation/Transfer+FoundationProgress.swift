@@ -34,7 +34,10 @@ extension Transfer {
       Task {
         var iterator = events.makeAsyncIterator()
         // Before the start there is nothing to look at.
-        guard await iterator.next() != nil else { return await _ = mirror.update() }
+        guard await iterator.next() != nil else {
+          await mirror.update()
+          return
+        }
         async let following: Void = mirror.follow()
         while await iterator.next() != nil {
           // The end is seen soon, and many small events do not wake this task one by one.

@@ -128,7 +128,9 @@ package struct SegmentTable: Sendable {
   package var firstRange: ByteRange {
     let start = extents.firstHole(in: target)?.lowerBound ?? target.lowerBound
     let end = extents.firstHole(in: target)?.upperBound ?? target.upperBound
-    return start..<min(end, start + Self.firstByteCount)
+    // A single connection is not to wait for a round trip in between; without a length that asks for
+    // all that there is.
+    return maximum == 1 ? start..<end : start..<min(end, start + Self.firstByteCount)
   }
 
   /// How much the first request asks for: a large file's other segments are planned before it ends,

@@ -57,7 +57,7 @@ final class TransferDriver: @unchecked Sendable {
     self.sink = sink
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
-      || (!sink.isRandomAccess && request.range == nil)
+      || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
     isSequential = isWhole
     table = SegmentTable(
       range: request.range,
@@ -168,6 +168,7 @@ final class TransferDriver: @unchecked Sendable {
       }
     }
     if let recovered {
+      isSequential = false
       table.adopt(recovered.extents)
       version = recovered.version
       if let length = recovered.version.completeLength { table.setLength(length) }

@@ -22,8 +22,9 @@ public final class Transfer: Sendable, Identifiable {
   private let driver: TransferDriver
   private let client: HTTPClient
   private let stream: StreamSink?
-  /// The queue that decides when this transfer runs, if there is one.
-  let queue: TransferQueue?
+  /// The queue that decides when this transfer runs; nil where there is none, and after the end, so
+  /// that the two do not keep each other alive.
+  private let queueState: Mutex<TransferQueue?>
 
   private static let lastID = Atomic<UInt64>(0)
 
@@ -31,7 +32,7 @@ public final class Transfer: Sendable, Identifiable {
     id = TransferID(rawValue: Self.lastID.add(1, ordering: .relaxed).newValue)
     self.request = request
     self.client = client
-    self.queue = queue
+    queueState = Mutex(queue)
     monitor = TransferMonitor(bodyByteCount: request.body == nil ? 0 : nil)
     let sink: any BodySink
     switch request.destination {
@@ -137,6 +138,10 @@ public final class Transfer: Sendable, Identifiable {
   }
 
   // MARK: For the queue
+
+  private var queue: TransferQueue? { queueState.withLock { $0 } }
+
+  func leaveQueue() { queueState.withLock { $0 = nil } }
 
   func begin() { client.perform { [self] in driver.start() } }
   func hold() { client.perform { [self] in driver.pause() } }

@@ -178,6 +178,7 @@ public final class TransferQueue: Sendable {
   }
 
   private func ended(_ transfer: Transfer) {
+    transfer.leaveQueue()
     if let outcome = transfer.monitor.outcomeNow {
       switch outcome {
       case .success(let result): emit(.finished(transfer.id, result))

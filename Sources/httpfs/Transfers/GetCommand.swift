@@ -90,6 +90,9 @@ struct GetCommand: ParsableCommand {
     if output == "-", urls.count != 1 || list != nil || session != nil {
       throw ValidationError("'-o -' is for one URL")
     }
+    if output == "-", options.json {
+      throw ValidationError("'-o -' and --json both write to standard output; choose one")
+    }
   }
 
   func run() throws {
@@ -131,7 +134,7 @@ struct GetCommand: ParsableCommand {
   /// The entries with the paths that `--output` gives them; no two of one path.
   private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
     var entries = entries
-    let isSingle = urls.count == 1 && list == nil && session == nil
+    let isSingle = urls.count == 1 && list == nil
     for index in entries.indices where !entries[index].isPlaced {
       entries[index].isPlaced = true
       guard let output else { continue }
@@ -203,10 +206,6 @@ struct GetCommand: ParsableCommand {
   private func copyToStandardOutput(_ entries: [SessionEntry], _ client: HTTPClient) throws {
     guard let entry = entries.first else { return }
     let transfer = client.transfer(try request(for: entry, to: .stream()))
-    let result = StandardOutputCopy(transfer).run()
-    switch result {
-    case .success: break
-    case .failure(let failure): throw failure
-    }
+    try StandardOutputCopy(transfer).run()
   }
 }

@@ -53,6 +53,9 @@ struct PutCommand: ParsableCommand {
     if let method, !["PUT", "POST"].contains(method.uppercased()) {
       throw ValidationError("--method must be PUT or POST")
     }
+    if output == "-", options.json {
+      throw ValidationError("'-o -' and --json both write to standard output; choose one")
+    }
     guard arguments.count == (form.isEmpty ? 2 : 1) else {
       throw ValidationError(
         form.isEmpty ? "name a FILE and a URL" : "with --form name the URL alone")

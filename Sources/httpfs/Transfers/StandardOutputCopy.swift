@@ -10,8 +10,10 @@ final class StandardOutputCopy: Sendable {
 
   init(_ transfer: Transfer) { self.transfer = transfer }
 
-  /// Returns when all is written, or when that has failed; a signal cancels the transfer.
-  func run() -> Result<Void, CommandFailure> {
+  /// Returns when all is written; a signal cancels the transfer.
+  ///
+  /// - Throws: ``CommandFailure`` where that has failed, the exit code of a signal after one.
+  func run() throws {
     let main = getpid()
     Task { [self] in
       let result = await copy()
@@ -21,14 +23,17 @@ final class StandardOutputCopy: Sendable {
     var signals = sigset_t()
     sigemptyset(&signals)
     for number in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, number) }
-    var isEnding = false
+    var ending: Int32?
     while true {
-      if let result = outcome.withLock({ $0 }) { return result }
+      if let result = outcome.withLock({ $0 }) {
+        if case .failure = result, let ending { throw ExitCode(128 + ending) }
+        return try result.get()
+      }
       var interval = timespec(tv_sec: 1, tv_nsec: 0)
       let number = sigtimedwait(&signals, nil, &interval)
       guard number > 0, number != SIGUSR1 else { continue }
-      if isEnding { _exit(128 + number) }
-      isEnding = true
+      if ending != nil { _exit(128 + number) }
+      ending = number
       transfer.cancel()
     }
   }
