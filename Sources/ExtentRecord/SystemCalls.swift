@@ -161,6 +161,9 @@ package enum SystemCalls {
     }
   }
 
+  /// `flock(2)` with `LOCK_UN`.
+  package static func unlock(_ descriptor: CInt) { _ = flock(descriptor, LOCK_UN) }
+
   // MARK: Transfers
 
   /// `pread(2)` until `buffer` is full or the file ends; returns the number of bytes read.

@@ -17,7 +17,7 @@ extension Range<Int64> {
   /// The value of an HTTP `Range` field that asks for exactly these bytes
   /// (RFC 9110 §14.1.2: both ends inclusive).
   ///
-  /// The range must not be empty; one that ends at ``Swift/Int64/greatestFileOffset`` has no last
+  /// The range must not be empty; one that ends at `Int64.greatestFileOffset` has no last
   /// byte: it asks for all from its first on.
   public var rangeField: String {
     upperBound >= Int64.greatestFileOffset

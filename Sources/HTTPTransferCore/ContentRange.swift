@@ -13,7 +13,7 @@ public struct ContentRange: Hashable, Sendable {
 
   /// Parses a field value; nil unless it is well formed, of unit `bytes`, and without
   /// contradiction (the last byte is not before the first, nor at or after the length), and beyond
-  /// ``Swift/Int64/greatestFileOffset``.
+  /// `Int64.greatestFileOffset`.
   public init?(field: String) {
     let text = Substring(field).trimmed
     let unit = "bytes"

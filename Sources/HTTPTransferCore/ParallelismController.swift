@@ -74,7 +74,8 @@ public struct ParallelismController: Sendable {
     guard idleShare >= Self.leastIdleShare else { return }
     // A pause of the reader says nothing about the line.
     guard elapsed < 10 * Self.epoch, isWaited, active >= target else { return }
-    if let previous, previous.target < target, goodput < Self.leastGoodput(after: previous, target) {
+    if let previous, previous.target < target, goodput < Self.leastGoodput(after: previous, target)
+    {
       target = previous.target
       self.previous = nil
       hold(from: now)

@@ -73,6 +73,14 @@ public enum ResponseVerdict: Equatable, Sendable {
         reason: "Content-Range \(range.lowerBound)-\(range.upperBound - 1) does not hold byte "
           + "\(asked.lowerBound), which was asked for")
     }
+    if range.lowerBound < asked.lowerBound {
+      // More than was asked for, as a server may align it, holds all that was asked for; what is
+      // merely shifted has a wrong label.
+      let reach = min(asked.upperBound, contentRange.completeLength ?? asked.upperBound)
+      guard range.upperBound >= reach else {
+        return .invalid(reason: "Content-Range does not match the range that was asked for")
+      }
+    }
     if fields[.transferEncoding] == nil {
       switch contentLength(fields) {
       case .bytes(let length) where length != range.byteCount:

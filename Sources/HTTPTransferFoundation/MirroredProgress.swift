@@ -6,6 +6,7 @@ internal import Synchronization
 /// `@unchecked Sendable`, as its superclass is: what it adds is guarded.
 final class MirroredProgress: Foundation.Progress, @unchecked Sendable {
   private let task = Mutex<Task<Void, Never>?>(nil)
+  /// Held over a verb of what is mirrored: before all locks of transfers and queues.
   private let verbs = Mutex(())
 
   init(kind: ProgressKind?) {

@@ -155,7 +155,7 @@ extension [ResponsePlan.Step] {
     var remaining = byteCount
     for step in self {
       let count = step.bodyByteCount
-      if remaining >= count {
+      if after.isEmpty, remaining >= count {
         before.append(step)
         remaining -= count
       } else {

@@ -111,7 +111,11 @@ package struct SourceListParser {
       if !isIndented { startSkipping() }
       return fail(line: lineNumber, "bytes that are not UTF-8")
     }
-    if isIndented { takeOption(trimmingBlanks(text[...])) } else { takeURLs(text) }
+    if isIndented {
+      takeOption(rules == .local ? text[...] : trimmingBlanks(text[...]))
+    } else {
+      takeURLs(text)
+    }
   }
 
   private func hexadecimal(_ byte: UInt8) -> String {
@@ -161,7 +165,9 @@ package struct SourceListParser {
       return fail(line: lineNumber, "an indented line must be an option: name=value")
     }
     let name = String(trimmingBlanks(text[..<equals]))
-    let value = trimmingBlanks(text[text.utf8.index(after: equals)...])
+    let rest = text[text.utf8.index(after: equals)...]
+    // A name may begin or end with a blank, where the list was not written by hand.
+    let value = rules == .local ? rest : trimmingBlanks(rest)
     guard SourceOption.isPlausibleName(name) else {
       return fail(
         line: lineNumber,

@@ -6,7 +6,7 @@ import Testing
   func rangeField() {
     #expect((0..<1).rangeField == "bytes=0-0")
     #expect((500..<1000).rangeField == "bytes=500-999")
-    #expect((0..<Int64.max).rangeField == "bytes=0-9223372036854775806")
+    #expect((0..<Int64.max).rangeField == "bytes=0-")
   }
 
   @Test(

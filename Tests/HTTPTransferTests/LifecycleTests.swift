@@ -104,7 +104,7 @@ extension TransferTests {
         } else {
           for await _ in arrived.stream { break }
         }
-        #expect(client.activeTransferCount == 1)
+        #expect(client.activeExchangeCount == 1)
         client.cancel(id)
         client.cancel(id)
         let record = await receiver.finished()
@@ -113,7 +113,7 @@ extension TransferTests {
         await client.settle()
         #expect(receiver.record.completions.count == 1)
         #expect(receiver.record.misplacedCallCount == 0)
-        #expect(client.activeTransferCount == 0)
+        #expect(client.activeExchangeCount == 0)
       }
     }
 
@@ -165,7 +165,7 @@ extension TransferTests {
       try await server.waitForRequests(20)
       client.cancelAll()
       for receiver in receivers { #expect(await receiver.finished().outcome == "cancelled") }
-      #expect(client.activeTransferCount == 0)
+      #expect(client.activeExchangeCount == 0)
       #expect(try await client.record(server.url("/next")).text == "n")
     }
 
@@ -257,7 +257,7 @@ extension TransferTests {
       await client.settle()
       #expect(receivers.allSatisfy { $0.record.completions.count == 1 })
       #expect(receivers.allSatisfy { $0.record.misplacedCallCount == 0 })
-      #expect(client.activeTransferCount == 0)
+      #expect(client.activeExchangeCount == 0)
       #expect(server.requests.count == 200)
       #expect(server.connectionCount <= 16)
     }
@@ -303,7 +303,7 @@ extension TransferTests {
       await client.settle()
       #expect(transfers.allSatisfy { $0.receiver.record.completions.count == 1 })
       #expect(transfers.allSatisfy { $0.receiver.record.misplacedCallCount == 0 })
-      #expect(client.activeTransferCount == 0)
+      #expect(client.activeExchangeCount == 0)
     }
   }
 }

@@ -52,7 +52,14 @@ final class ActiveExchange {
   }
 
   /// Sets the easy handle up for the current URL; call it before each hop.
-  func prepare(configuration: HTTPClient.Configuration, cookies: UnsafeMutableRawPointer?) {
+  ///
+  /// - Parameters:
+  ///   - configuration: the client's.
+  ///   - cookies: the client's jar.
+  ///   - neighbourCount: how many exchanges are under way, this one included.
+  func prepare(
+    configuration: HTTPClient.Configuration, cookies: UnsafeMutableRawPointer?, neighbourCount: Int
+  ) {
     curl_easy_reset(easy)
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
@@ -61,15 +68,18 @@ final class ActiveExchange {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_FOLLOWLOCATION, 0)
+    // Not for uploads: where a server answers before the end, libcurl 7.88 loses the answer to the
+    // reset of the stream that follows it.
     set(
       CURLOPT_HTTP_VERSION,
-      configuration.usesHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
+      configuration.usesHTTP2 && body == nil ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
     set(CURLOPT_PIPEWAIT, 0)
     // A cancelled transfer must not wait for the resolver's thread, and everybody with it.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)
-    // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call.
-    set(CURLOPT_BUFFERSIZE, 512 * 1024)
+    // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call. Where many
+    // exchanges share the line, each has less to read at a time, and they share the memory, too.
+    set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout / .milliseconds(1)))
     if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
     if let timeout = request.stallTimeout {
@@ -308,7 +318,8 @@ final class ActiveExchange {
     return ExchangeError(curlCode: code, url: url, detail: detail)
   }
 
-  private func collectMetrics() {
+  /// Adds what the present hop has cost; before its handle is set up anew or given back.
+  func collectMetrics() {
     var connections = 0
     _ = httpfs_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &connections)
     metrics.newConnections += connections

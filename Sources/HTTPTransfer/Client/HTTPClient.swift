@@ -16,7 +16,7 @@ public final class HTTPClient: Sendable {
     public var maximumConnectionsPerHost: Int
     /// How many connections may be open in all.
     public var maximumConnections: Int
-    /// Whether HTTP/2 is offered to https servers.
+    /// Whether HTTP/2 is offered to https servers, for requests without a body.
     ///
     /// Off, because parallel ranges then share one TCP connection and its throttle.
     public var usesHTTP2 = false
@@ -38,6 +38,7 @@ public final class HTTPClient: Sendable {
   private let mailbox = Mutex(Mailbox())
   private let multi: MultiHandle
   private let idleNanoseconds = Atomic<Int64>(0)
+  private let transferCount = Atomic<Int>(0)
 
   /// Buffers for whoever gathers the bodies of this client's exchanges.
   package let buffers = BufferPool()
@@ -55,7 +56,7 @@ public final class HTTPClient: Sendable {
     var commands: [Command] = []
     var isThreadRunning = false
     var lastID: UInt64 = 0
-    var activeTransferCount = 0
+    var activeExchangeCount = 0
   }
 
   public init(configuration: Configuration = Configuration()) {
@@ -68,7 +69,7 @@ public final class HTTPClient: Sendable {
   package func start(_ request: ExchangeRequest, receiver: any ExchangeReceiver) -> ExchangeID {
     post { box in
       box.lastID += 1
-      box.activeTransferCount += 1
+      box.activeExchangeCount += 1
       let id = ExchangeID(rawValue: box.lastID)
       return (.start(id, request, receiver), id)
     }
@@ -112,8 +113,14 @@ public final class HTTPClient: Sendable {
     idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
 
-  /// The number of transfers that were started and have not finished.
-  public var activeTransferCount: Int { mailbox.withLock { $0.activeTransferCount } }
+  /// The number of transfers that have begun and not ended: what an activity indicator shows.
+  public var activeTransferCount: Int { transferCount.load(ordering: .relaxed) }
+
+  func transferBegan() { transferCount.wrappingAdd(1, ordering: .relaxed) }
+  func transferEnded() { transferCount.wrappingSubtract(1, ordering: .relaxed) }
+
+  /// The number of exchanges that were started and have not finished.
+  package var activeExchangeCount: Int { mailbox.withLock { $0.activeExchangeCount } }
 
   // MARK: The thread
 
@@ -159,7 +166,7 @@ public final class HTTPClient: Sendable {
     }
   }
 
-  func transferEnded() {
-    mailbox.withLock { $0.activeTransferCount -= 1 }
+  func exchangeEnded() {
+    mailbox.withLock { $0.activeExchangeCount -= 1 }
   }
 }

@@ -84,7 +84,7 @@ final class NetworkLoop {
     multi: UnsafeMutableRawPointer
   ) {
     guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
-      client.transferEnded()
+      client.exchangeEnded()
       receiver.finish(
         .failed(ExchangeError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
         metrics: ExchangeMetrics())
@@ -96,7 +96,9 @@ final class NetworkLoop {
   }
 
   private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
-    transfer.prepare(configuration: client.configuration, cookies: self.multi.cookies)
+    transfer.prepare(
+      configuration: client.configuration, cookies: self.multi.cookies,
+      neighbourCount: transfers.count)
     let code = curl_multi_add_handle(multi, transfer.easy)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))
@@ -109,6 +111,7 @@ final class NetworkLoop {
 
   private func cancel(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
     transfer.isCancelled = true
+    transfer.collectMetrics()
     curl_multi_remove_handle(multi, transfer.easy)
     end(transfer, .cancelled)
   }
@@ -142,7 +145,7 @@ final class NetworkLoop {
     } else {
       curl_easy_cleanup(transfer.easy)
     }
-    client.transferEnded()
+    client.exchangeEnded()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
   }
 
@@ -159,7 +162,7 @@ final class NetworkLoop {
       for command in client.takeCommands() {
         switch command {
         case .start(_, let request, let receiver):
-          client.transferEnded()
+          client.exchangeEnded()
           receiver.finish(
             .failed(
               ExchangeError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),

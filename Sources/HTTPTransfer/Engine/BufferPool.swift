@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 
 /// Buffers that gather the pieces of a body into one write.
@@ -8,7 +9,7 @@ package final class BufferPool: Sendable {
   package static let bufferByteCount = 512 << 10
 
   /// The buffers kept for reuse, at most; a fresh one costs page faults, not correctness.
-  private static let keptCount = 16
+  private static let keptCount = 8
 
   private let idle = Mutex<[GatherBuffer]>([])
 
@@ -29,9 +30,14 @@ package final class BufferPool: Sendable {
 package final class GatherBuffer: @unchecked Sendable {
   package let bytes: UnsafeMutableRawBufferPointer
 
+  /// Pages of its own, which go back to the system with it; the heap would keep them.
   package init(byteCount: Int) {
-    bytes = .allocate(byteCount: byteCount, alignment: 4096)
+    let pages = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let pages, pages != MAP_FAILED else {
+      preconditionFailure("out of memory for a buffer of \(byteCount) bytes")
+    }
+    bytes = UnsafeMutableRawBufferPointer(start: pages, count: byteCount)
   }
 
-  deinit { bytes.deallocate() }
+  deinit { munmap(bytes.baseAddress, bytes.count) }
 }

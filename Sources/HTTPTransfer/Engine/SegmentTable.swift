@@ -95,7 +95,8 @@ package struct SegmentTable: Sendable {
     target = min(target.lowerBound, length)..<min(target.upperBound, length)
     isLengthKnown = true
     for index in segments.indices {
-      segments[index].end = min(segments[index].end, max(length, segments[index].start))
+      segments[index].end = min(
+        segments[index].end, max(target.upperBound, segments[index].start))
     }
   }
 
@@ -145,7 +146,8 @@ package struct SegmentTable: Sendable {
         id: $0.id, start: $0.storedEnd, position: $0.position, end: $0.end, rate: $0.rate(now: now))
     }
     let plan = FetchPlanner().plan(
-      length: target.upperBound, extents: extents, flights: flights, demands: [],
+      length: extents.holes(in: target).last?.upperBound ?? target.upperBound, extents: extents,
+      flights: flights, demands: [],
       streams: [FetchPlanner.Reader(cursor: hole.lowerBound, window: Self.window)],
       limits: FetchPlanner.Limits(
         connections: parallelism.target, demandConnections: maximum, roundTrip: roundTrip,
@@ -154,7 +156,12 @@ package struct SegmentTable: Sendable {
       guard let index = segments.firstIndex(where: { $0.id == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)
     }
-    return plan.starts.map { add($0, isWhole: false) }
+    var starts = plan.starts
+    if starts.isEmpty, segments.isEmpty {
+      // Read-ahead leaves small holes alone, which a reader would come to; a download must not.
+      starts = [hole.lowerBound..<min(hole.upperBound, hole.lowerBound + Self.firstByteCount)]
+    }
+    return starts.map { add($0, isWhole: false) }
   }
 
   // MARK: Progress

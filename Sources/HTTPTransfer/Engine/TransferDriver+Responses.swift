@@ -6,6 +6,20 @@ extension TransferDriver {
   func receive(
     _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
   ) -> ExchangeDisposition {
+    let disposition = judge(head, from: url, by: exchange)
+    if case .discard = disposition, let id = exchange.exchangeID {
+      // The page of a refusal is read for the connection's sake, but not waited for.
+      client.schedule(after: Self.discardPatience) { [client] in client.cancel(id) }
+    }
+    return disposition
+  }
+
+  /// How long the end of a body that nobody wants may take.
+  private static let discardPatience = Duration.milliseconds(500)
+
+  private func judge(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
     guard phase == .running || phase == .paused, let segment = table[exchange.segmentID] else {
       return .stop
     }
@@ -96,14 +110,25 @@ extension TransferDriver {
       exchange.verdict = .fail(beyondTheEnd(length, head, url))
       return .stop
     }
+    if version == nil, !request.decodesContent, doubtCount < min(2, request.retryCount),
+      head.headerFields.isDoubtful(forPath: request.url.path)
+    {
+      // Error pages come as 200, too; where nothing is known to compare with, it is worth asking
+      // again.
+      doubtCount += 1
+      exchange.verdict = .retry(
+        TransferError(
+          .invalidResponse, url, "the answer looks like another document", response: head,
+          isTransient: true), after: nil)
+      return .stop
+    }
     guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
     if !segment.isWhole {
       // One stream brings all; the others would bring the same.
       endExchanges(except: exchange)
       isSequential = true
       table.removeAll()
-      let end = content.completeLength ?? .max
-      move(exchange, to: table.add(0..<end, isWhole: true).id)
+      move(exchange, to: table.add(0..<table.target.upperBound, isWhole: true).id)
     }
     if let length = content.completeLength, !table.isLengthKnown { table.setLength(length) }
     reportTotal()
@@ -121,7 +146,7 @@ extension TransferDriver {
     if isFirst, length == 0, request.range == nil {
       return receiveNothing(head, from: url, by: exchange)
     }
-    if isFirst, length == nil, request.range == nil {
+    if isFirst, length == nil, request.range == nil, table[exchange.segmentID]?.isWhole == false {
       // It does not say why: asked for the whole, it will.
       exchange.verdict = .superseded
       isSequential = true
@@ -162,7 +187,11 @@ extension TransferDriver {
       exchange.acceptBody(0..<Int64.max, isEndKnown: false, start: 0)
       return .proceed
     case 408, 425, 429, 500...599:
-      exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
+      var delay: Duration?
+      if case .unavailable(_, let retryAfter) = ResponseVerdict(head, asked: nil) {
+        delay = retryAfter
+      }
+      exchange.verdict = .retry(statusError(head, url, isTransient: true), after: delay)
     default:
       exchange.verdict = .fail(statusError(head, url))
     }
@@ -210,7 +239,7 @@ extension TransferDriver {
           client.perform { [self] in if phase == .running { launch() } }
           return false
         }
-        _ = table.add(0..<(content.completeLength ?? .max), isWhole: true)
+        _ = table.add(0..<table.target.upperBound, isWhole: true)
         if let id = table.segments.last?.id { move(exchange, to: id) }
         isSequential = true
       }

@@ -30,8 +30,12 @@ final class TransferDriver: @unchecked Sendable {
   var ignoredRangeCount = 0
   /// Whether a range has been answered with a part.
   var haveRangesWorked = false
+  /// Whether a pause came before the first request was sent.
+  private var isHeld = false
   /// Whether the destination is complete.
   private var hasFinished = false
+  /// How often an answer was asked for again because it looks like a stand-in for the file.
+  var doubtCount = 0
   /// How often everything has begun anew.
   var restartCount = 0
   /// Where redirects have led; asked directly while it answers.
@@ -69,6 +73,7 @@ final class TransferDriver: @unchecked Sendable {
   func start() {
     guard phase == .idle else { return }
     phase = .preparing
+    client.transferBegan()
     startedAt = .now
     monitor.update { $0.state = .connecting }
     onDisk("httpfs-prepare") { [self] in
@@ -79,13 +84,17 @@ final class TransferDriver: @unchecked Sendable {
       } catch {
         client.perform { [self] in
           phase = .running
-          fail(transferError(error))
+          if !takePendingCancel() { fail(transferError(error)) }
         }
       }
     }
   }
 
   func pause() {
+    if phase == .idle || phase == .preparing {
+      isHeld = true
+      return monitor.update { $0.state = .paused }
+    }
     guard phase == .running else { return }
     phase = .paused
     monitor.update { $0.state = .paused }
@@ -98,6 +107,10 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   func resume() {
+    if isHeld {
+      isHeld = false
+      if phase != .paused { return monitor.update { $0.state = .queued } }
+    }
     guard phase == .paused else { return }
     phase = .running
     monitor.update {
@@ -169,7 +182,11 @@ final class TransferDriver: @unchecked Sendable {
     }
     if let recovered {
       isSequential = false
-      table.adopt(recovered.extents)
+      // Of a range the file holds, from its first byte on, nothing else.
+      let offset = request.range?.lowerBound ?? 0
+      table.adopt(
+        ExtentSet(
+          recovered.extents.extents.map { $0.lowerBound + offset..<$0.upperBound + offset }))
       version = recovered.version
       if let length = recovered.version.completeLength { table.setLength(length) }
     }
@@ -178,6 +195,10 @@ final class TransferDriver: @unchecked Sendable {
     monitor.emit(.started(totalByteCount: total))
     if let refusal { monitor.emit(.restarted(reason: refusal)) }
     if recovered != nil { monitor.emit(.resumed(byteCount: table.presentByteCount)) }
+    if isHeld {
+      phase = .paused
+      return monitor.update { $0.state = .paused }
+    }
     launch()
   }
 
@@ -187,8 +208,7 @@ final class TransferDriver: @unchecked Sendable {
       if table.presentByteCount > 0, version?.isResumable != true {
         guard forget("a body without validator cannot be gone on with") else { return }
       }
-      let end = table.isLengthKnown ? table.target.upperBound : .max
-      send(table.add(0..<end, isWhole: true))
+      send(table.add(0..<table.target.upperBound, isWhole: true))
     } else if isConfirmed, table.isLengthKnown {
       if table.isComplete { return finish() }
       plan()
@@ -245,7 +265,7 @@ final class TransferDriver: @unchecked Sendable {
   /// crash loses little.
   var gatherByteCount: Int {
     guard sink.isRandomAccess else { return 16 << 10 }
-    let share = (8 << 20) / max(1, exchanges.count)
+    let share = (4 << 20) / max(1, exchanges.count)
     return max(64 << 10, min(BufferPool.bufferByteCount, share))
   }
 
@@ -303,7 +323,10 @@ final class TransferDriver: @unchecked Sendable {
     let id = receiver.segmentID
     guard let segment = table[id] else { return }
     switch completion {
-    case .cancelled: table.remove(id)
+    case .cancelled:
+      // Only a body that nobody wants is ended like that: that of an empty file.
+      table.remove(id)
+      if table.isComplete { finish() }
     case .failed(let error):
       if error.code == .unreadableBody, let failure = body?.failure {
         return fail(transferError(failure))
@@ -371,7 +394,10 @@ final class TransferDriver: @unchecked Sendable {
     }
     guard mayRepeat(after: error) else { return fail(error) }
     let attempt = table.fail(id)
-    guard attempt <= request.retryCount else {
+    // A host that was never reached is more likely mistyped than tired.
+    let isUnknown =
+      !isConfirmed && (error.code == .unresolvedHost || error.code == .connectionRefused)
+    guard attempt <= (isUnknown ? min(request.retryCount, 2) : request.retryCount) else {
       if error.code == .changed { return beginAnew("the remote file has changed") }
       return fail(error)
     }
@@ -409,6 +435,10 @@ final class TransferDriver: @unchecked Sendable {
     // same.
     if version?.isResumable != true, table.presentByteCount > 0 {
       table.remove(segment.id)
+      restartCount += 1
+      guard restartCount <= max(Self.restartLimit, request.retryCount) else {
+        return fail(truncated)
+      }
       return launch()
     }
     send(segment)
@@ -528,6 +558,7 @@ final class TransferDriver: @unchecked Sendable {
   private func end(
     _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
   ) {
+    if phase != .idle { client.transferEnded() }
     phase = .ended
     endExchanges()
     table.removeAll()

@@ -19,7 +19,9 @@ final class FileSink: BodySink, @unchecked Sendable {
   private var isSyncing = false
 
   /// So many bytes, or so much time, may pass between two commits: what a loss of power may cost.
-  private static let syncByteCount: Int64 = 64 << 20
+  ///
+  /// Small enough that the disk works while the network does, and little is left for the end.
+  private static let syncByteCount: Int64 = 16 << 20
   private static let syncInterval = Duration.seconds(2)
 
   init(path: String, request: Request, client: HTTPClient) {

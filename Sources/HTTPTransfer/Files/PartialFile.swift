@@ -121,9 +121,6 @@ final class PartialFile: @unchecked Sendable {
   func begin(version: ContentVersion) throws(FileFailure) {
     do throws(ErrorNumber) {
       let directory = location.directory.rawValue
-      // The claims go first: never a record beside bytes that it is not of.
-      record = nil
-      try? SystemCalls.unlink(location.recordName, in: directory)
       let data: Descriptor
       if let open = self.data {
         data = open
@@ -136,6 +133,9 @@ final class PartialFile: @unchecked Sendable {
         }
         self.data = data
       }
+      // The claims go first: never a record beside bytes that it is not of.
+      record = nil
+      try? SystemCalls.unlink(location.recordName, in: directory)
       try SystemCalls.truncate(data.rawValue, to: 0)
       let header = RecordHeader(
         salt: .random(in: .min ... .max), dataID: try SystemCalls.identity(data.rawValue),
@@ -239,13 +239,19 @@ final class PartialFile: @unchecked Sendable {
 
   /// Closes the files; what is there can be gone on with.
   func release() {
+    // A sync under way may hold the descriptor a little longer, but not the lock.
+    if let data { SystemCalls.unlock(data.rawValue) }
     record = nil
     data = nil
   }
 
-  /// Removes the bytes and the record.
+  /// Removes the bytes and the record, unless somebody else writes them.
   func remove() {
     let directory = location.directory.rawValue
+    if data == nil, let found = try? SystemCalls.openFile(location.partName, in: directory) {
+      guard (try? SystemCalls.lockExclusively(found.rawValue)) == true else { return }
+      data = found
+    }
     try? SystemCalls.unlink(location.recordName, in: directory)
     try? SystemCalls.unlink(location.partName, in: directory)
     release()

@@ -93,3 +93,10 @@ final class EventBuffer<Kind: Sendable>: Sendable {
     }
   }
 }
+
+/// A listener as the one who reports holds it: it is gone when nobody listens any more.
+struct WeakListener<Kind: Sendable>: Sendable {
+  weak let buffer: EventBuffer<Kind>?
+
+  init(_ buffer: EventBuffer<Kind>) { self.buffer = buffer }
+}

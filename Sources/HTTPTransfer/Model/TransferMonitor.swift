@@ -16,7 +16,9 @@ final class TransferMonitor: Sendable {
     var endedAt: ContinuousClock.Instant?
     /// The difference-carrying events so far in few words, for listeners who come late.
     var history: [TransferEvent.Kind] = []
-    var listeners: [EventBuffer<TransferEvent.Kind>] = []
+    var listeners: [WeakListener<TransferEvent.Kind>] = []
+    /// Whether listeners are not told of the failure that ``outcome`` is.
+    var isSilent = false
     var outcome: Result<TransferResult, TransferError>?
     var waiters: [Waiter] = []
     var endActions: [@Sendable () -> Void] = []
@@ -52,9 +54,9 @@ final class TransferMonitor: Sendable {
     state.withLock { state in
       for kind in Self.summary(of: state.progress, state.history) { buffer.append(kind) }
       if let outcome = state.outcome {
-        Self.append(outcome, to: buffer, state.progress)
+        Self.append(state.isSilent ? nil : outcome, to: buffer)
       } else {
-        state.listeners.append(buffer)
+        state.listeners.append(WeakListener(buffer))
       }
     }
     return TransferEvents(buffer: buffer)
@@ -99,12 +101,18 @@ final class TransferMonitor: Sendable {
 
   /// Takes note of an event and passes it on.
   func emit(_ kind: TransferEvent.Kind) {
-    state.withLock { state in
-      guard state.outcome == nil else { return }
+    // In order without the lock, because the network thread alone reports.
+    let listeners = state.withLock { state -> [WeakListener<TransferEvent.Kind>] in
+      guard state.outcome == nil else { return [] }
       Self.apply(kind, to: &state)
-      for listener in state.listeners { listener.append(kind) }
+      state.listeners.removeAll { $0.buffer == nil }
+      return state.listeners
     }
+    for listener in listeners { listener.buffer?.append(kind) }
   }
+
+  /// Whether the end was asked for without a word.
+  var hasEndedSilently: Bool { state.withLock { $0.isSilent } }
 
   /// The end: nothing is reported after it.
   ///
@@ -112,8 +120,8 @@ final class TransferMonitor: Sendable {
   ///   - outcome: what the transfer has come to.
   ///   - isSilent: whether listeners are not told of the failure; their sequences just end.
   func end(_ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false) {
-    let (waiters, actions) = state.withLock { state -> ([Waiter], [@Sendable () -> Void]) in
-      guard state.outcome == nil else { return ([], []) }
+    let end = state.withLock { state -> End? in
+      guard state.outcome == nil else { return nil }
       state.outcome = outcome
       state.endedAt = .now
       state.progress.connections = 0
@@ -125,27 +133,36 @@ final class TransferMonitor: Sendable {
         state.progress.state = error.code == .cancelled ? .cancelled : .failed
         state.progress.reason = error.reason
       }
-      for listener in state.listeners {
-        if isSilent { listener.end() } else { Self.append(outcome, to: listener, state.progress) }
-      }
-      state.listeners = []
+      state.isSilent = isSilent
       defer {
+        state.listeners = []
         state.waiters = []
         state.endActions = []
       }
-      return (state.waiters, state.endActions)
+      return End(listeners: state.listeners, waiters: state.waiters, actions: state.endActions)
     }
-    for waiter in waiters { waiter.resume(returning: outcome) }
-    for action in actions { action() }
+    guard let end else { return }
+    for listener in end.listeners {
+      if let buffer = listener.buffer { Self.append(isSilent ? nil : outcome, to: buffer) }
+    }
+    for waiter in end.waiters { waiter.resume(returning: outcome) }
+    for action in end.actions { action() }
+  }
+
+  /// Who is told of the end.
+  private struct End {
+    let listeners: [WeakListener<TransferEvent.Kind>]
+    let waiters: [Waiter]
+    let actions: [@Sendable () -> Void]
   }
 
   // MARK: The sums
 
   private static func append(
-    _ outcome: Result<TransferResult, TransferError>, to buffer: EventBuffer<TransferEvent.Kind>,
-    _ progress: TransferProgress
+    _ outcome: Result<TransferResult, TransferError>?, to buffer: EventBuffer<TransferEvent.Kind>
   ) {
     switch outcome {
+    case nil: break
     case .success(let result): buffer.append(.finished(result))
     case .failure(let error): buffer.append(.failed(error))
     }

@@ -59,8 +59,8 @@ public struct TransferProgress: Sendable, Equatable {
   /// The value before anything has happened.
   public init() {}
 
-  /// The bytes done in the direction that matters: sent for an upload until its body is out,
-  /// received otherwise.
+  /// The bytes done in the direction that matters: sent for a request with a body, received
+  /// otherwise.
   public var completedByteCount: Int64 { isUpload ? sentByteCount : receivedByteCount }
 
   /// What ``completedByteCount`` will be at the end; nil while unknown.

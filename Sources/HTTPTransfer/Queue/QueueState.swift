@@ -13,6 +13,8 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     case held
     /// Paused while it ran; gives its slot to others.
     case paused
+    /// Told to end.
+    case ending
     case ended
   }
 
@@ -72,7 +74,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     case .running:
       items[index].phase = .paused
       return [.hold(id)] + next()
-    case .held, .paused, .ended: break
+    case .held, .paused, .ending, .ended: break
     }
     return []
   }
@@ -82,7 +84,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     switch items[index].phase {
     case .held: items[index].phase = .waiting
     case .paused: items[index].phase = .resuming
-    case .waiting, .resuming, .running, .ended: break
+    case .waiting, .resuming, .running, .ending, .ended: break
     }
     return next()
   }
@@ -91,6 +93,11 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     guard let index = items.firstIndex(where: { $0.id == id }) else { return [] }
     items[index].phase = .ended
     return next()
+  }
+
+  /// Everything is told to end: nothing of it begins, whatever slots become free meanwhile.
+  package mutating func endAll() {
+    for index in items.indices where items[index].phase != .ended { items[index].phase = .ending }
   }
 
   /// Forgets what has ended.

@@ -96,13 +96,18 @@ public final class Transfer: Sendable, Identifiable {
   /// - Parameters:
   ///   - sink: what shows it.
   ///   - interval: the least time between two values, the last one excepted.
-  public func report(to sink: any ProgressSink, every interval: Duration = .milliseconds(100)) {
+  /// - Returns: the task that calls the sink; it ends after the last value.
+  @discardableResult
+  public func report(
+    to sink: any ProgressSink, every interval: Duration = .milliseconds(100)
+  ) -> Task<Void, Never> {
     Task { [self] in
-      for await _ in events {
+      while true {
+        let progress = progress
         await sink.progressChanged(progress)
-        if !state.isFinal { try? await Task.sleep(for: interval) }
+        if progress.state.isFinal || Task.isCancelled { return }
+        try? await Task.sleep(for: interval)
       }
-      await sink.progressChanged(progress)
     }
   }
 

@@ -31,7 +31,7 @@ public final class TransferQueue: Sendable {
     var queue: QueueState<TransferID>
     var transfers: [TransferID: Transfer] = [:]
     var order: [TransferID] = []
-    var listeners: [EventBuffer<QueueEvent.Kind>] = []
+    var listeners: [WeakListener<QueueEvent.Kind>] = []
     var waiters: [CheckedContinuation<Void, Never>] = []
     /// Totals that were learned before the transfer itself knew them.
     var lengths: [TransferID: Int64] = [:]
@@ -49,6 +49,10 @@ public final class TransferQueue: Sendable {
         queue: QueueState(
           maximumConcurrent: configuration.maximumConcurrent,
           maximumPerHost: configuration.maximumPerHost)))
+  }
+
+  deinit {
+    for listener in state.withLock({ $0.listeners }) { listener.buffer?.end() }
   }
 
   // MARK: Adding
@@ -71,6 +75,7 @@ public final class TransferQueue: Sendable {
       ended(transfer)
     }
     carryOut(actions)
+    if state.withLock({ !$0.queue.isSuspended }) { learnLengths() }
     return transfer
   }
 
@@ -97,7 +102,7 @@ public final class TransferQueue: Sendable {
   /// What happens from now on, for one listener.
   public var events: QueueEvents {
     let buffer = EventBuffer<QueueEvent.Kind>()
-    state.withLock { $0.listeners.append(buffer) }
+    state.withLock { $0.listeners.append(WeakListener(buffer)) }
     return QueueEvents(buffer: buffer)
   }
 
@@ -143,6 +148,7 @@ public final class TransferQueue: Sendable {
 
   /// Cancels everything that has not ended; partial files stay.
   public func cancelAll() {
+    state.withLock { $0.queue.endAll() }
     for transfer in transfers { transfer.cancel() }
   }
 
@@ -183,7 +189,7 @@ public final class TransferQueue: Sendable {
       switch outcome {
       case .success(let result): emit(.finished(transfer.id, result))
       case .failure(let error):
-        emit(.failed(transfer.id, error))
+        if !transfer.monitor.hasEndedSilently { emit(.failed(transfer.id, error)) }
         if configuration.stopsAtFailure, error.code != .cancelled { cancelAll() }
       }
     }
@@ -201,7 +207,11 @@ public final class TransferQueue: Sendable {
   }
 
   private func emit(_ kind: QueueEvent.Kind) {
-    for listener in state.withLock({ $0.listeners }) { listener.append(kind) }
+    let listeners = state.withLock { state -> [WeakListener<QueueEvent.Kind>] in
+      state.listeners.removeAll { $0.buffer == nil }
+      return state.listeners
+    }
+    for listener in listeners { listener.buffer?.append(kind) }
   }
 
   // MARK: Lengths

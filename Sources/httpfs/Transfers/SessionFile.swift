@@ -21,6 +21,9 @@ struct SessionEntry: Sendable {
 struct SessionFile {
   let path: String
 
+  /// The beginning of every session.
+  private static let heading = "# A session of httpfs get"
+
   /// The entries of the file, where it exists, followed by those of `entries` that it does not have.
   func merged(with entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
     guard access(path, F_OK) == 0 else {
@@ -29,6 +32,11 @@ struct SessionFile {
           "the session '\(path)' does not exist; name URLs or a list to begin one")
       }
       return entries
+    }
+    // It is replaced, and removed in the end: never a list that somebody has written by hand.
+    if let bytes = try? contents(ofFile: path), !bytes.starts(with: Self.heading.utf8) {
+      throw CommandFailure(
+        "'\(path)' is not a session; fetch a list with -i, and name another file for the session")
     }
     let list = try loadSource(path, tree: false, rules: .local)
     printWarnings(of: list)
@@ -48,7 +56,7 @@ struct SessionFile {
   /// - Parameter items: the entries that are not finished, with their states and reasons.
   /// - Returns: a list, which says in comments how things stand.
   static func text(of items: [(entry: SessionEntry, state: String, reason: String?)]) -> String {
-    var text = "# A session of httpfs get; go on with: httpfs get --session FILE\n"
+    var text = "\(heading); go on with: httpfs get --session FILE\n"
     for item in items {
       text += "\n# \(item.state)" + (item.reason.map { ": \($0)" } ?? "") + "\n"
       text +=

@@ -9,7 +9,7 @@ struct TransferOptions: ParsableArguments {
     name: [.customShort("H"), .long],
     help: ArgumentHelp(
       "A header field for the URL's own host, dropped when a redirect leads elsewhere; may be repeated. "
-        + "'@FILE' reads one a line from a file.", valueName: "name: value"))
+        + "'@FILE' reads one a line from a file. Not kept in a session.", valueName: "name: value"))
   var header: [String] = []
 
   @Option(help: ArgumentHelp("The User-Agent.", valueName: "text"))
@@ -33,7 +33,7 @@ struct TransferOptions: ParsableArguments {
     help: ArgumentHelp("Trust the certificate authorities of a PEM file.", valueName: "file"))
   var certificateAuthorityFile: String?
 
-  @Flag(name: .customLong("http2"), help: "Offer HTTP/2 to https servers.")
+  @Flag(name: .customLong("http2"), help: "Offer HTTP/2 to https servers; uploads use HTTP/1.1.")
   var usesHTTP2 = false
 
   @Flag(help: "Print JSON lines to standard output, nothing else.")

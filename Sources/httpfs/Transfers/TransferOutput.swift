@@ -82,6 +82,7 @@ struct TransferOutput {
     case .json(var reporter):
       var bytes = reporter.progress(for: snapshot)
       if isLast { bytes += JSONReporter.summary(of: snapshot) }
+      for notice in notices { printToStandardError(DisplayLine(notice).text) }
       // Where nobody reads it, the files come all the same.
       if !bytes.isEmpty { _ = try? printToStandardOutput(bytes) }
       style = .json(reporter)

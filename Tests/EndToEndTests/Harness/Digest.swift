@@ -51,6 +51,13 @@ enum TestContent {
     }
   }
 
+  /// FNV-1a of the bytes, as the Origin writes it in its log.
+  static func fnv1a(seed: UInt64, byteCount: Int64) -> String {
+    var hash = FNV1a()
+    forEachPiece(seed: seed, byteCount: byteCount) { hash.update($0) }
+    return hash.text
+  }
+
   /// Writes a file of such bytes.
   static func write(to path: String, seed: UInt64, byteCount: Int64) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

@@ -13,6 +13,12 @@ struct LoggedRequest {
   let end: Double
   /// The version of HTTP as the server names it (`HTTP/1.1`, `HTTP/2.0`), where it says so.
   var protocolVersion: String?
+  /// The bytes of the request's own body that the server read, where it says so.
+  var requestBodyByteCount: Int64?
+  /// Their FNV-1a hash, where there are any and the server says so.
+  var requestBodyHash: String?
+  /// The request's header fields by lower-case name, where the server says so.
+  var fields: [String: String] = [:]
 }
 
 extension [LoggedRequest] {

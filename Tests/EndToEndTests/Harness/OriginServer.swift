@@ -72,7 +72,9 @@ final class OriginServer {
       return LoggedRequest(
         path: entry.path, method: entry.method, range: entry.range, status: entry.status ?? 0,
         bodyByteCount: entry.body_bytes, connection: entry.connection, start: entry.time_ms / 1000,
-        end: (entry.time_ms + entry.duration_ms) / 1000)
+        end: (entry.time_ms + entry.duration_ms) / 1000,
+        requestBodyByteCount: entry.request_body_bytes, requestBodyHash: entry.request_body_hash,
+        fields: entry.headers)
     }.filter { $0.path.hasPrefix("/data/") || $0.path.hasPrefix("/files/") }
   }
 
@@ -110,7 +112,13 @@ final class OriginServer {
     let range: String?
     /// Null where no head was sent.
     let status: Int?
+    let headers: [String: String]
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let body_bytes: Int64
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    let request_body_bytes: Int64
+    /// Null where no body was read.
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    let request_body_hash: String?
   }
 }

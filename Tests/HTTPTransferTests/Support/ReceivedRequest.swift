@@ -1,15 +1,20 @@
-/// The head of a request as the server got it.
+/// A request as the server got it.
 struct ReceivedRequest: Sendable {
   /// The number of its connection, from 1.
   let connection: Int
   let method: String
   /// The request target: path and query.
   let target: String
+  /// The request line and the fields as they came.
+  let headText: String
+  /// What of the body has been read, without the framing of chunks.
+  var body: [UInt8] = []
   private let fields: [(name: String, value: String)]
 
   /// Splits the lines before the blank one; nil if the first is no request line.
   init?(head: [UInt8], connection: Int) {
-    let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+    headText = String(decoding: head, as: UTF8.self)
+    let lines = headText.split(separator: "\r\n")
     let parts = lines.first?.split(separator: " ") ?? []
     guard parts.count == 3 else { return nil }
     self.connection = connection
@@ -25,5 +30,16 @@ struct ReceivedRequest: Sendable {
   /// The values of a field, by its name in lower case.
   subscript(_ name: String) -> [String] {
     fields.filter { $0.name == name }.map(\.value)
+  }
+
+  /// The length of the body as the head declares it; 0 where it declares none.
+  var contentLength: Int { self["content-length"].first.flatMap { Int($0) } ?? 0 }
+
+  /// The first byte asked for and the last one, where one range is; the last is nil for "to the end".
+  var range: (first: Int, last: Int?)? {
+    guard let field = self["range"].first, field.hasPrefix("bytes=") else { return nil }
+    let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = Int(ends[0]) else { return nil }
+    return (first, Int(ends[1]))
   }
 }

@@ -4,12 +4,16 @@ import Synchronization
 /// A server on loopback that answers each request with a script.
 ///
 /// A script is given bytes, pauses, and ways to end a connection: the server knows no HTTP beyond
-/// where a request's head ends.
+/// where a request's head ends, and how long its body is.
 final class ScriptedServer: Sendable {
   /// What is done to answer a request, step by step.
   enum Step: Sendable {
     case send([UInt8])
     case pause(milliseconds: UInt32)
+    /// Goes on when the gate is open.
+    case wait(for: Gate)
+    /// Reads what is left of the request's body.
+    case receiveBody
     /// Ends the connection in order, as after the end of a body.
     case close
     /// Ends the connection with RST.
@@ -37,6 +41,7 @@ final class ScriptedServer: Sendable {
 
   let port: UInt16
   private let listener: CInt
+  private let bodyLimit: Int
   private let answer: @Sendable (ReceivedRequest) -> [Step]
   private let state = Mutex(State())
 
@@ -45,6 +50,7 @@ final class ScriptedServer: Sendable {
     var connectionCount = 0
     var openConnections: Set<CInt> = []
     var greatestOpenCount = 0
+    var sentByteCount = 0
     var isStopped = false
   }
 
@@ -52,7 +58,17 @@ final class ScriptedServer: Sendable {
     let errno: CInt
   }
 
-  init(answer: @escaping @Sendable (ReceivedRequest) -> [Step]) throws {
+  /// A server that listens.
+  ///
+  /// - Parameters:
+  ///   - bodyLimit: how many bytes of a request's body are read before it is answered.
+  ///   - answer: the script for a request, whose body is there as far as it was read.
+  /// - Throws: where no port can be had.
+  init(
+    bodyLimit: Int = .max,
+    answer: @escaping @Sendable (ReceivedRequest) -> [Step]
+  ) throws {
+    self.bodyLimit = bodyLimit
     self.answer = answer
     (listener, port) = try Self.listen()
     let server = listener
@@ -84,7 +100,8 @@ final class ScriptedServer: Sendable {
 
   // MARK: What it saw
 
-  /// The requests so far, in the order in which their heads were complete.
+  /// The requests so far, in the order in which their heads were complete; a body is there when it
+  /// has been read.
   var requests: [ReceivedRequest] { state.withLock { $0.requests } }
 
   /// The connections accepted so far.
@@ -92,6 +109,12 @@ final class ScriptedServer: Sendable {
 
   /// The most connections that were open at a time.
   var greatestOpenCount: Int { state.withLock { $0.greatestOpenCount } }
+
+  /// The connections that are open now.
+  var openCount: Int { state.withLock { $0.openConnections.count } }
+
+  /// The bytes that the kernel has taken for the clients so far.
+  var sentByteCount: Int { state.withLock { $0.sentByteCount } }
 
   /// Returns when so many requests have arrived.
   func waitForRequests(_ count: Int) async throws {
@@ -151,12 +174,48 @@ final class ScriptedServer: Sendable {
     }
     var buffered: [UInt8] = []
     while let head = receiveHead(connection, &buffered) {
-      guard let request = ReceivedRequest(head: head, connection: number) else { return }
-      state.withLock { $0.requests.append(request) }
+      guard var request = ReceivedRequest(head: head, connection: number) else { return }
+      let index = state.withLock { state in
+        state.requests.append(request)
+        return state.requests.count - 1
+      }
+      let isComplete = receiveBody(
+        connection, &buffered, of: &request, index, upTo: bodyLimit)
+      guard isComplete else { return }
       for step in answer(request) {
-        guard perform(step, connection) else { return }
+        if case .receiveBody = step {
+          guard receiveBody(connection, &buffered, of: &request, index, upTo: .max) else { return }
+        } else {
+          guard perform(step, connection) else { return }
+        }
       }
     }
+  }
+
+  /// Reads a request's body until `limit` bytes of it are there; false if the connection has ended
+  /// before that.
+  private func receiveBody(
+    _ connection: CInt, _ buffered: inout [UInt8], of request: inout ReceivedRequest,
+    _ index: Int, upTo limit: Int
+  ) -> Bool {
+    let wanted = min(limit, request.contentLength)
+    defer { state.withLock { $0.requests[index].body = request.body } }
+    if wanted > 0, request.body.isEmpty, request["expect"] == ["100-continue"] {
+      guard send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), connection) else { return false }
+    }
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while request.body.count < wanted {
+      if buffered.isEmpty {
+        let count = recv(connection, &chunk, min(chunk.count, wanted - request.body.count), 0)
+        guard count > 0 else { return false }
+        request.body += chunk[..<count]
+      } else {
+        let count = min(buffered.count, wanted - request.body.count)
+        request.body += buffered[..<count]
+        buffered.removeFirst(count)
+      }
+    }
+    return true
   }
 
   /// Does one step; false if the connection has ended.
@@ -166,6 +225,10 @@ final class ScriptedServer: Sendable {
     case .pause(let milliseconds):
       usleep(milliseconds * 1000)
       return true
+    case .wait(let gate):
+      gate.wait()
+      return true
+    case .receiveBody: return true
     case .close: return false
     case .reset:
       var option = linger(l_onoff: 1, l_linger: 0)
@@ -187,6 +250,7 @@ final class ScriptedServer: Sendable {
         let count = Glibc.send(
           connection, part.baseAddress, part.count, CInt(MSG_NOSIGNAL))
         guard count > 0 else { return false }
+        state.withLock { $0.sentByteCount += count }
         rest = rest.dropFirst(count)
       }
       return true

@@ -1,0 +1,41 @@
+// Uploads a file with PUT and shows how much of it is sent, by the sums of the events.
+//
+//   swift run Upload report.pdf https://user:password@example.org/inbox/report.pdf
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+
+guard CommandLine.arguments.count == 3 else {
+  print("usage: Upload FILE URL")
+  exit(64)
+}
+do {
+  var request = Request(url: try RemoteURL(CommandLine.arguments[2]), method: .put)
+  request.body = .file(CommandLine.arguments[1], contentType: "application/octet-stream")
+  // An upload that a redirect turns into a GET would look like one that has succeeded.
+  request.redirects.keepsMethod = true
+  let transfer = HTTPClient().transfer(request)
+  let events = transfer.events
+  transfer.start()
+  var sent: Int64 = 0
+  for await event in events {
+    switch event.kind {
+    case .sent(let byteCount):
+      // Negative where the server wants it again, as after a refused authentication.
+      sent += byteCount
+      print("\r\(sent) of \(transfer.progress.bodyByteCount ?? 0) bytes sent", terminator: "")
+      fflush(nil)
+    case .retrying(let error, let attempt, let delay):
+      print("\n\(error); attempt \(attempt + 1) in \(delay)")
+    case .redirected(let url, let status): print("\n\(status): on to \(url)")
+    default: break
+    }
+  }
+  print()
+  let result = try await transfer.result()
+  print("HTTP \(result.response.status.code), \(sent) bytes: \(result.text)")
+} catch {
+  print("Upload: \(error)")
+  exit(1)
+}

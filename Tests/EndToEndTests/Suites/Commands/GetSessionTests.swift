@@ -1,0 +1,182 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `httpfs get --session FILE`: what is to be done survives the process.
+extension RealMounts {
+  @Suite struct GetSession {
+    private static let length: Int64 = 8 << 20
+    private static let names = ["a.bin", "b.bin", "c.bin"]
+
+    private func urls(_ origin: OriginServer) -> [String] {
+      Self.names.enumerated().map {
+        origin.url($1, length: Self.length, seed: UInt64($0), query: "token=canary")
+      }
+    }
+
+    private func expectAll(_ work: TransferWorkspace, below directory: String = "") throws {
+      for (seed, name) in Self.names.enumerated() {
+        #expect(
+          try work.sha256(directory + name)
+            == Digest.ofContent(seed: UInt64(seed), byteCount: Self.length), "\(name)")
+      }
+    }
+
+    @Test(arguments: [SIGINT, SIGKILL])
+    func `a session goes on after its command was ended, and is gone at its end`(_ signal: CInt)
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // The second one is done at once; the third one has not begun when the command ends.
+      try origin.control("*/a.bin", ["total-rate": "2m"])
+      let urls = urls(origin)
+      let process = try work.start(
+        "get", "--session", "todo", "-j", "1", "-x", "2", urls[1], urls[0], urls[2])
+      #expect(Deadline(after: .seconds(10)).wait { work.names.contains("b.bin") })
+      #expect(work.waitForPart(of: "a.bin"))
+      pause(for: .milliseconds(500))
+      process.signal(signal)
+      #expect(
+        process.wait(within: .seconds(5))
+          == (signal == SIGINT ? .exited(130) : .signalled(SIGKILL)))
+      let session = try work.text("todo")
+      #expect(session.contains(urls[0]) && session.contains(urls[2]))
+      #expect(!session.contains(urls[1]), "\(session)")
+      #expect(session.contains(signal == SIGINT ? "# paused" : "# running"), "\(session)")
+      #expect(try output(of: ["stat", "-c", "%a", work.path("todo")]) == "600\n")
+
+      try origin.clearControl()
+      try origin.clearLog()
+      let second = try work.get("--session", "todo")
+      #expect(second.succeeded, "\(second.error)")
+      #expect(work.names == Self.names)
+      try expectAll(work)
+      let requests = try origin.requests()
+      #expect(requests.of(path: "/data/b.bin").isEmpty)
+      #expect(requests.of(path: "/data/a.bin").bodyByteCount < Self.length)
+    }
+
+    @Test func `what has failed stays in the session with its reason`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/b.bin", ["status": "403"])
+      let urls = urls(origin)
+      let result = try work.get("--session", "todo", urls[0], urls[1], urls[2])
+      #expect(result.ending == .exited(1))
+      let session = try work.text("todo")
+      #expect(session.contains("# failed: HTTP 403"), "\(session)")
+      #expect(session.contains(urls[1]))
+      #expect(!session.contains(urls[0]) && !session.contains(urls[2]), "\(session)")
+      #expect(work.names == ["a.bin", "c.bin", "todo"])
+      try origin.clearControl()
+      let second = try work.get("--session", "todo")
+      #expect(second.succeeded, "\(second.error)")
+      #expect(work.names == Self.names)
+      try expectAll(work)
+    }
+
+    @Test(arguments: ["absolute", "./relative", "../work/up", "a/../b", "spaced  name"])
+    func `a session remembers any output directory`(_ directory: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let target = directory == "absolute" ? work.path("absolute") : directory
+      try origin.control("*/b.bin", ["status": "503"])
+      let urls = urls(origin)
+      let result = try work.get(
+        "--session", "todo", "-o", target + "/", "--retries", "0", urls[0], urls[1], urls[2])
+      #expect(result.ending == .exited(1), "\(result.error)")
+      try origin.clearControl()
+      let second = try work.get("--session", "todo")
+      #expect(second.succeeded, "\(second.error)")
+      try expectAll(work, below: directory + "/")
+      #expect(!work.names.contains("todo"))
+    }
+
+    @Test func `a session with one URL still takes -o as its file`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get("--session", "todo", "-o", "x.bin", urls(origin)[0])
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == ["x.bin"])
+      #expect(
+        try work.sha256("x.bin") == Digest.ofContent(seed: 0, byteCount: Self.length))
+    }
+
+    @Test func `headers and checksums of a list are kept in the session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let list = try work.sandbox.write(
+        """
+        \(urls(origin)[0])
+          out=dir/x.bin
+          header=X-Key: header canary
+          checksum=sha-256=\(Digest.ofContent(seed: 0, byteCount: Self.length))
+
+        """, to: "list.txt")
+      #expect(try work.get("--session", "todo", "-i", list).ending == .exited(1))
+      try origin.clearControl()
+      try origin.clearLog()
+      let second = try work.get("--session", "todo")
+      #expect(second.succeeded, "\(second.error)")
+      #expect(FileStatus.byteCount(of: work.path("dir/x.bin")) == Self.length)
+      #expect(try origin.requests().allSatisfy { $0.fields["x-key"] == "header canary" })
+
+      // The checksum is not forgotten either.
+      try origin.control("*", ["status": "403"])
+      #expect(try work.get("--session", "again", "-i", list).ending == .exited(1))
+      try origin.clearControl()
+      try origin.control("*", ["version": "2"])
+      let third = try work.get("--session", "again")
+      #expect(third.ending == .exited(1))
+      #expect(third.error.contains("sha-256") || third.error.contains("hash"), "\(third.error)")
+    }
+
+    @Test func `new URLs join a session without doubling what it has`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*", ["status": "403"])
+      let urls = urls(origin)
+      #expect(try work.get("--session", "todo", urls[0]).ending == .exited(1))
+      try origin.clearControl()
+      let second = try work.get("--session", "todo", urls[0], urls[1], urls[2])
+      #expect(second.succeeded, "\(second.error)")
+      #expect(work.names == Self.names)
+      try expectAll(work)
+    }
+
+    @Test func `a session that does not exist is said to, and none is made`() throws {
+      let work = try TransferWorkspace()
+      let result = try work.get("--session", "todo")
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 1)
+      #expect(result.error.contains("'todo' does not exist"))
+      #expect(work.names.isEmpty)
+    }
+
+    @Test func `a list that is not a session is never overwritten or removed`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let text = "# mine\n" + urls(origin).joined(separator: "\n") + "\n"
+      try work.sandbox.write(text, to: "work/list")
+      let result = try work.get("--session", "list")
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 1)
+      #expect(result.error.contains("'list' is not a session"), "\(result.error)")
+      #expect(work.names == ["list"])
+      #expect(try work.text("list") == text)
+    }
+
+    @Test func `a session in a directory that is not there is refused before anything is fetched`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get("--session", "no/such/todo", urls(origin)[0])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("cannot write session 'no/such/todo'"), "\(result.error)")
+      #expect(try origin.requests().isEmpty)
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Point 6 of the issue: what cannot be done is refused in one clear line, and nothing is lost.
+extension RealMounts {
+  @Suite struct TransferBadInput {
+    /// One line that names the failure, and no trace in the directory beside `names`.
+    private func expectRefusal(
+      _ result: CommandResult, _ work: TransferWorkspace, mentions texts: String...,
+      leaving names: [String] = []
+    ) {
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 1, "\(result.error)")
+      for text in texts { #expect(result.error.contains(text), "\(result.error)") }
+      #expect(work.names == names)
+    }
+
+    // MARK: Usage
+
+    @Test(arguments: [
+      [], ["--no-such-option", "http://127.0.0.1:9/a"], ["-x", "0", "http://127.0.0.1:9/a"],
+      ["-x", "many", "http://127.0.0.1:9/a"], ["-j", "65", "http://127.0.0.1:9/a"],
+      ["--timeout", "0", "http://127.0.0.1:9/a"], ["--retries", "-1", "http://127.0.0.1:9/a"],
+      ["-o", "-", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
+      ["-o", "-", "--json", "http://127.0.0.1:9/a"],
+      ["--checksum", "sha-256=00", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
+    ])
+    func `bad usage ends with 64`(_ arguments: [String]) throws {
+      let work = try TransferWorkspace()
+      let result = try work.run(["get"] + arguments, within: .seconds(10))
+      #expect(result.ending == .exited(64))
+      #expect(result.error.hasPrefix("Error: "), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+
+    @Test(arguments: [
+      "not a url", "127.0.0.1/a", "ftp://127.0.0.1/a", "http:///a", "http://127.0.0.1:99999/a",
+      "http://127.0.0.1:9/", "http://127.0.0.1:9/..", "http://127.0.0.1:9/a b",
+    ])
+    func `a bad URL is refused`(_ url: String) throws {
+      let work = try TransferWorkspace()
+      expectRefusal(try work.get(url), work, mentions: "httpfs: URL")
+    }
+
+    @Test func `one bad URL of several keeps all from being fetched, and each bad one is named`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get(
+        origin.url("a.bin", length: 10, seed: 1), "ftp://127.0.0.1/a", "http:///b")
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 2, "\(result.error)")
+      #expect(work.names.isEmpty)
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test(arguments: [
+      "sha-256", "sha-256=abc", "crc32=00000000", "sha-256=\(String(repeating: "x", count: 64))",
+    ])
+    func `a checksum that is none is refused`(_ checksum: String) throws {
+      let work = try TransferWorkspace()
+      expectRefusal(
+        try work.get("--checksum", checksum, "http://127.0.0.1:9/a"), work,
+        mentions: "httpfs: --checksum: ", "checksum")
+    }
+
+    @Test func `a list that is missing or bad is named with its lines`() throws {
+      let work = try TransferWorkspace()
+      expectRefusal(try work.get("-i", "no-such-list"), work, mentions: "'no-such-list'")
+      try work.sandbox.write("http://127.0.0.1:9/a\n out=../b\n", to: "work/list")
+      expectRefusal(try work.get("-i", "list"), work, mentions: "list:2:", leaving: ["list"])
+    }
+
+    @Test(arguments: ["no colon", "bad name : x", ": x", "X: a\u{1}b"])
+    func `a bad header is refused without its value`(_ header: String) throws {
+      let work = try TransferWorkspace()
+      expectRefusal(
+        try work.get("-H", header, "http://127.0.0.1:9/a"), work, mentions: "--header: ")
+    }
+
+    // MARK: Destinations
+
+    @Test func `a destination that is a directory is refused before anything is fetched`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1)
+      _ = try work.sandbox.makeDirectory("work/a.bin")
+      expectRefusal(
+        try work.get(url), work, mentions: "'a.bin' is a directory", leaving: ["a.bin"])
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test func `a destination below a file, or a device, is refused before anything is fetched`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1)
+      try work.sandbox.write("precious", to: "work/file")
+      expectRefusal(
+        try work.get(url, "-o", "file/x"), work, mentions: "'file/x'", "Not a directory",
+        leaving: ["file"])
+      expectRefusal(
+        try work.get(url, "-o", "/dev/null"), work, mentions: "'/dev/null'", "regular file",
+        leaving: ["file"])
+      expectRefusal(
+        try work.get(url, "-o", String(repeating: "n", count: 256)), work, mentions: "255 bytes",
+        leaving: ["file"])
+      #expect(try work.text("file") == "precious")
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test func `the longest name that there can be is one that works`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let name = String(repeating: "n", count: 255)
+      let result = try work.get(origin.url("a.bin", length: 10, seed: 1), "-o", name)
+      #expect(result.succeeded, "\(result.error)")
+      #expect(work.names == [name])
+    }
+
+    @Test(.enabled(if: Host.isRoot, "needs root, to become another user"))
+    func `a directory that the user may not write is refused before anything is fetched`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 10, seed: 1)
+      let asUser = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+      for path in ["a.bin", "new/a.bin"] {
+        let result = try run(asUser + work.commandLine(["get", url, "-o", path]))
+        expectRefusal(result, work, mentions: "'\(path)'", "Permission denied")
+      }
+      #expect(try origin.requests().isEmpty)
+    }
+
+    // MARK: Full disks
+
+    @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
+    func `a file that is longer than the free space is not begun`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let disk = try work.sandbox.tinyDisk(byteCount: 4 << 20)
+      try FileManager.default.createDirectory(
+        atPath: disk.path + "/there", withIntermediateDirectories: false)
+      let result = try work.get(
+        origin.url("a.bin", length: 64 << 20, seed: 1), "-o", disk.path + "/there/a.bin")
+      expectRefusal(result, work, mentions: "a.bin", "needs 67108864 bytes", "free")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path + "/there").isEmpty)
+      #expect(try origin.requests().bodyByteCount < 8 << 20)
+    }
+
+    @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
+    func `a disk that fills up under a body of unknown length is told of`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let disk = try work.sandbox.tinyDisk(byteCount: 4 << 20)
+      let path = disk.path + "/a.bin"
+      try "precious".write(toFile: path, atomically: false, encoding: .utf8)
+      let result = try work.get(
+        origin.url("a.bin", length: 16 << 20, seed: 1, query: "chunked=yes"), "-o", path)
+      expectRefusal(result, work, mentions: "No space left on device", "free some space")
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
+    }
+
+    @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
+    func `a download goes on when the disk that was full has room again`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let disk = try work.sandbox.tinyDisk(byteCount: 12 << 20)
+      let path = disk.path + "/a.bin"
+      let url = origin.url("a.bin", length: 10 << 20, seed: 1, query: "rate=4m")
+      let process = try work.start("get", "-x", "1", url, "-o", path)
+      #expect(
+        Deadline(after: .seconds(10)).wait {
+          (FileStatus.byteCount(of: path + ".httpfs-part") ?? 0) > 0
+        })
+      // Somebody else takes what was free at the beginning.
+      _ = try run(["dd", "if=/dev/zero", "of=\(disk.path)/other", "bs=64k"])
+      #expect(process.wait(within: .seconds(20)) == .exited(1))
+      #expect(
+        process.standardError.contains("No space left on device"), "\(process.standardError)")
+      #expect(unlink(disk.path + "/other") == 0)
+      try origin.clearLog()
+      let second = try work.get(url, "-o", path)
+      #expect(second.succeeded, "\(second.error)")
+      #expect(
+        try String(output(of: ["sha256sum", path]).prefix(64))
+          == Digest.ofContent(seed: 1, byteCount: 10 << 20))
+      #expect(try origin.requests().bodyByteCount < 10 << 20)
+    }
+
+    @Test func `standard output on a full disk is told of`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let command = try work.commandLine(["get", "-o", "-", origin.url("a", length: 9, seed: 1)])
+        .map(quoted).joined(separator: " ")
+      let result = try run(["bash", "-c", "\(command) > /dev/full"])
+      #expect(result.ending == .exited(1))
+      #expect(
+        result.errorLines
+          == ["httpfs: cannot write to standard output: No space left on device"])
+    }
+  }
+}

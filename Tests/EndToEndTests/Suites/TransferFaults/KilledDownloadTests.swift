@@ -1,0 +1,143 @@
+import Foundation
+import Glibc
+import SeededRandom
+import Synchronization
+import Testing
+
+/// Issue 3, point 3: a download that was killed goes on where it was, or begins anew and says so.
+extension RealMounts {
+  @Suite struct KilledDownloads {
+    private static let length: Int64 = 40 << 20
+    /// Bytes per second over all connections of a download: it lasts more than half a second.
+    private static let rate: Int64 = 64 << 20
+    private static let killCount = 100
+    /// So many downloads run at a time, each from an Origin of its own.
+    private static let concurrentCount = 4
+    /// What a kill may cost: the same that a crash of the mount may.
+    private static let greatestLoss: Int64 = 16 << 20
+
+    /// What one download that was killed, and its continuation, have come to.
+    private struct Outcome {
+      /// Bytes that travelled twice; nil where the remote file has changed in between.
+      var lostByteCount: Int64?
+      /// Whether it began anew and said so.
+      var startsOver = false
+      var violations: [String] = []
+    }
+
+    @Test func `a download that is killed at any moment goes on, and loses at most 16 MiB`() throws
+    {
+      let sandbox = try Sandbox()
+      let directory = sandbox.directory
+      let results = Mutex<[Result<[Outcome], any Error>]>([])
+      DispatchQueue.concurrentPerform(iterations: Self.concurrentCount) { worker in
+        let result = Result<[Outcome], any Error> {
+          try Self.outcomes(
+            of: Self.killCount / Self.concurrentCount, worker: worker, in: directory)
+        }
+        results.withLock { $0.append(result) }
+      }
+      let outcomes = try results.withLock { try $0.flatMap { try $0.get() } }
+      #expect(outcomes.count == Self.killCount)
+      for violation in outcomes.flatMap(\.violations) { Issue.record(Comment(rawValue: violation)) }
+      let losses = outcomes.compactMap(\.lostByteCount)
+      let mean = Double(losses.reduce(0, +)) / Double(max(1, losses.count))
+      print(
+        """
+        \(outcomes.count) kills: \(mean / 1_048_576) MiB travelled twice on average, \
+        \(Double(losses.max() ?? 0) / 1_048_576) MiB at most
+        """)
+      #expect(losses.count > Self.killCount / 2)
+      #expect(outcomes.count(where: \.startsOver) > Self.killCount / 12)
+    }
+
+    /// Kills `count` downloads, one after the other.
+    private static func outcomes(
+      of count: Int, worker: Int, in directory: String
+    ) throws -> [Outcome] {
+      let origin = try OriginServer()
+      var random = SeededGenerator(seed: UInt64(worker) + 9000)
+      var outcomes: [Outcome] = []
+      var index = 0
+      // A download that has ended before its moment does not count.
+      while outcomes.count < count, index < 3 * count {
+        let seed = UInt64(worker * 1000 + index)
+        let changes = index % 6 == 5
+        let moment = Duration.milliseconds(Int.random(in: 0...550, using: &random))
+        if let outcome = try outcome(
+          seed: seed, killedAfter: moment, changes: changes, origin, in: directory)
+        {
+          outcomes.append(outcome)
+        }
+        index += 1
+      }
+      return outcomes
+    }
+
+    /// One download, killed and gone on with; nil where it ended before.
+    private static func outcome(
+      seed: UInt64, killedAfter moment: Duration, changes: Bool, _ origin: OriginServer,
+      in directory: String
+    ) throws -> Outcome? {
+      let name = "k\(seed).bin"
+      let path = "\(directory)/\(name)"
+      defer { for suffix in ["", ".httpfs-part", ".httpfs-part.record"] { unlink(path + suffix) } }
+      let url = origin.url(name, length: length, seed: seed, query: "total-rate=\(rate)")
+      let command = [try Products.httpfs, "get", url, "-o", path]
+      let first = try ChildProcess(command)
+      pause(for: moment)
+      guard first.isRunning else { return nil }
+      first.kill()
+      // It may have ended at the very moment.
+      guard first.ending == .signalled(SIGKILL), FileStatus.byteCount(of: path) == nil else {
+        return nil
+      }
+      var outcome = Outcome()
+      func violated(_ text: String) {
+        outcome.violations.append("seed \(seed), killed after \(moment): \(text)")
+      }
+      let storedByteCount = allocatedByteCount(of: path + ".httpfs-part")
+      if changes { try origin.control("*/\(name)", ["version": "2"]) }
+      let second = try run(command, within: .seconds(30))
+      guard second.succeeded else {
+        violated("\(second.ending): \(second.error)")
+        return outcome
+      }
+      let version: UInt64 = changes ? 2 : 1
+      if try digest(ofFile: path)
+        != Digest.ofContent(seed: seed, version: version, byteCount: length)
+      {
+        violated("the file is not version \(version)")
+      }
+      for suffix in [".httpfs-part", ".httpfs-part.record"]
+      where FileStatus.byteCount(of: path + suffix) != nil {
+        violated("\(suffix) is left behind")
+      }
+      let startsOver = second.error.contains("starting over")
+      outcome.startsOver = startsOver
+      if changes {
+        // Nothing need be said of bytes whose record had not been written yet.
+        if storedByteCount > 1 << 20, !startsOver {
+          violated("begins anew silently: \(second.error)")
+        }
+        return outcome
+      }
+      if startsOver { violated("begins anew without a reason: \(second.error)") }
+      let lost = try origin.requests().of(path: "/data/\(name)").bodyByteCount - length
+      if lost < 0 || lost > greatestLoss { violated("\(lost) bytes travelled twice") }
+      outcome.lostByteCount = lost
+      return outcome
+    }
+
+    /// The bytes of a sparse file that are on the disk.
+    private static func allocatedByteCount(of path: String) -> Int64 {
+      var status = stat()
+      return stat(path, &status) == 0 ? Int64(status.st_blocks) * 512 : 0
+    }
+
+    private static func digest(ofFile path: String) throws -> String {
+      let data = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
+      return Digest.hex { update in data.withUnsafeBytes { update($0) } }
+    }
+  }
+}

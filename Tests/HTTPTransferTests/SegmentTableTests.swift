@@ -1,0 +1,241 @@
+import HTTPTransfer
+import HTTPTransferCore
+import SeededRandom
+import Testing
+
+/// What must hold of every download's plan, whatever the server does.
+@Suite struct SegmentTableTests {
+  /// A download without network, disk or clock: a server of random speed sends what the table asks
+  /// for, cuts bodies off and fails.
+  private struct Simulation {
+    var table: SegmentTable
+    let length: Int64
+    let maximum: Int
+    var random: SeededGenerator
+    var now = ContinuousClock.now
+    var idle = 0.0
+    /// Which bytes arrived for nothing, in all.
+    var repeatedByteCount: Int64 = 0
+    var violations: [String] = []
+    /// How often out of a hundred steps of a segment its exchange fails.
+    let failurePercentage: Int
+    /// Bytes per second of each segment in flight.
+    private var rates: [Int: Double] = [:]
+
+    init(seed: UInt64, present: ExtentSet? = nil, length: Int64? = nil) {
+      random = SeededGenerator(seed: seed)
+      self.length =
+        length
+        ?? .random(in: 1...(Bool.random(using: &random) ? 4 << 20 : 700 << 20), using: &random)
+      let count = Int.random(in: 1...32, using: &random)
+      maximum = count
+      failurePercentage = .random(in: 0...20, using: &random)
+      table = SegmentTable(
+        range: nil,
+        connections: Bool.random(using: &random) ? .adaptive(upTo: count) : .exactly(count))
+      var extents = present ?? ExtentSet()
+      if present == nil, Bool.random(using: &random) {
+        for _ in 0..<Int.random(in: 1...12, using: &random) {
+          let start = Int64.random(in: 0..<self.length, using: &random)
+          let most = min(self.length - start, 40 << 20)
+          extents.insert(ByteRange(offset: start, byteCount: .random(in: 1...most, using: &random)))
+        }
+      }
+      if !extents.isEmpty { table.adopt(extents) }
+    }
+
+    /// Runs to the end; nil where nothing is in flight and nothing is asked for, yet bytes are absent.
+    mutating func run() -> Int? {
+      guard !table.isComplete else { return 0 }
+      started(table.add(table.firstRange, isWhole: false))
+      table.setLength(length)
+      plan()
+      var steps = 0
+      while !table.isComplete {
+        steps += 1
+        guard steps < 200_000, let segment = table.segments.randomElement(using: &random) else {
+          return nil
+        }
+        now += .milliseconds(Int.random(in: 1...40, using: &random))
+        idle += 0.01
+        if segment.isWaiting { retry(segment.id) } else { advance(segment) }
+        check()
+      }
+      return steps
+    }
+
+    /// A piece of a body arrives, or the exchange fails.
+    private mutating func advance(_ segment: SegmentTable.Segment) {
+      if Int.random(in: 0..<100, using: &random) < failurePercentage { return fail(segment) }
+      let rate = rates[segment.id] ?? 1e6
+      let byteCount = max(1, Int64(rate * .random(in: 0.005...0.3, using: &random)))
+      // A piece may reach beyond the end, which may have been moved down meanwhile.
+      let position = segment.position + byteCount
+      guard let end = table.advance(segment.id, to: position, now: now) else { return }
+      let reached = min(position, end)
+      let isStored = reached >= end || Bool.random(using: &random)
+      if isStored, let start = table[segment.id]?.storedEnd, start < reached {
+        repeatedByteCount +=
+          reached - start
+          - table.stored(segment.id, start..<reached, idle: idle, now: now)
+      }
+      if reached >= end { table.remove(segment.id) }
+      plan()
+    }
+
+    private mutating func fail(_ segment: SegmentTable.Segment) {
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0:
+        // A refusal, as one of many connections meets it.
+        table.stepDown(now: now)
+        table.remove(segment.id)
+        plan()
+      case 1:
+        // A part shorter than asked for.
+        table.remove(segment.id)
+        plan()
+      default:
+        let before = segment.failureCount
+        if table.fail(segment.id) != before + 1 { violations.append("failures are miscounted") }
+      }
+    }
+
+    private mutating func retry(_ id: Int) {
+      guard let segment = table.retry(id) else { return plan() }
+      started(segment)
+    }
+
+    private mutating func plan() {
+      let before = table.segments
+      let new = table.plan(now: now)
+      for segment in new {
+        for other in before where other.id != segment.id {
+          guard let kept = table[other.id], kept.storedEnd < kept.end else { continue }
+          if segment.start < kept.end, kept.storedEnd < segment.end {
+            violations.append(
+              "\(segment.start)..<\(segment.end) is asked for while "
+                + "\(kept.storedEnd)..<\(kept.end) is under way")
+          }
+        }
+        if table.holes(in: segment.start..<segment.end) != [segment.start..<segment.end] {
+          violations.append("\(segment.start)..<\(segment.end) is present, and asked for")
+        }
+        started(segment)
+      }
+    }
+
+    private mutating func started(_ segment: SegmentTable.Segment) {
+      // Slow and fast connections, some so fast that no other one pays.
+      rates[segment.id] = pow10(.random(in: 4...8.5, using: &random))
+    }
+
+    private func pow10(_ exponent: Double) -> Double {
+      var result = 1.0
+      for _ in 0..<Int(exponent) { result *= 10 }
+      return result * (1 + 9 * (exponent - exponent.rounded(.down)))
+    }
+
+    private mutating func check() {
+      if table.segments.count > maximum {
+        violations.append("\(table.segments.count) segments, of at most \(maximum)")
+      }
+      if let segment = table.segments.first(where: { $0.end > length || $0.start < 0 }) {
+        violations.append("segment \(segment.start)..<\(segment.end) of \(length) bytes")
+      }
+    }
+  }
+
+  @Test func `every byte is fetched once, over no more connections than allowed`() {
+    for seed in UInt64(1)...500 {
+      var simulation = Simulation(seed: seed)
+      let steps = simulation.run()
+      #expect(
+        steps != nil,
+        """
+        seed \(seed): nothing is asked for, and \
+        \(simulation.table.holes(in: simulation.table.target).prefix(3)) of \(simulation.length) \
+        bytes are absent
+        """)
+      #expect(simulation.violations.isEmpty, "seed \(seed): \(simulation.violations.prefix(3))")
+      #expect(simulation.repeatedByteCount == 0, "seed \(seed)")
+      #expect(simulation.table.presentByteCount == simulation.length || steps == nil)
+    }
+  }
+
+  @Test(arguments: [1, 2, 6])
+  func `small holes before the end are fetched`(connections: Int) {
+    var present = ExtentSet()
+    present.insert(0..<1_000_000)
+    present.insert(1_100_000..<2_000_000)
+    present.insert(2_050_000..<3_000_000)
+    present.insert(3_000_001..<4_000_000)
+    var table = SegmentTable(range: nil, connections: .exactly(connections))
+    table.adopt(present)
+    table.setLength(4_000_000)
+    var rounds = 0
+    while !table.isComplete, rounds < 10 {
+      rounds += 1
+      for segment in table.plan(now: .now) {
+        table.stored(segment.id, segment.start..<segment.end, idle: 0, now: .now)
+        table.remove(segment.id)
+      }
+    }
+    #expect(table.isComplete, "\(table.holes(in: table.target)) are absent and not asked for")
+  }
+
+  @Test func `a segment that is tried again begins where its stored bytes end`() {
+    var table = SegmentTable(range: nil, connections: .exactly(1))
+    let segment = table.add(0..<1000, isWhole: false)
+    table.setLength(1000)
+    let end = table.advance(segment.id, to: 700, now: .now)
+    #expect(end == 1000)
+    table.stored(segment.id, 0..<400, idle: 0, now: .now)
+    let failures = table.fail(segment.id)
+    #expect(failures == 1)
+    let planned = table.plan(now: .now)
+    #expect(planned.isEmpty)
+    let again = table.retry(segment.id)
+    #expect(again?.start == 400)
+    #expect(again?.end == 1000)
+  }
+
+  @Test func `failures count anew once a byte has come`() {
+    var table = SegmentTable(range: nil, connections: .exactly(1))
+    let segment = table.add(0..<1000, isWhole: false)
+    table.setLength(1000)
+    var counts: [Int] = []
+    for _ in 1...3 {
+      counts.append(table.fail(segment.id))
+      _ = table.retry(segment.id)
+    }
+    table.stored(segment.id, 0..<1, idle: 0, now: .now)
+    counts.append(table.fail(segment.id))
+    #expect(counts == [1, 2, 3, 1])
+  }
+
+  @Test func `a range beyond the end ends at the end`() {
+    var table = SegmentTable(range: 500..<2000, connections: .adaptive(upTo: 4))
+    let segment = table.add(table.firstRange, isWhole: false)
+    #expect(segment.start == 500)
+    table.setLength(800)
+    #expect(table.wantedByteCount == 300)
+    #expect(table[segment.id]?.end == 800)
+    let added = table.stored(segment.id, 500..<800, idle: 0, now: .now)
+    #expect(added == 300)
+    #expect(table.isComplete)
+  }
+
+  @Test func `bytes that are there already do not count twice`() {
+    var table = SegmentTable(range: nil, connections: .exactly(1))
+    let segment = table.add(0..<1000, isWhole: true)
+    table.setLength(1000)
+    var added = [table.stored(segment.id, 0..<600, idle: 0, now: .now)]
+    _ = table.fail(segment.id)
+    // The whole is sent again from its first byte.
+    let again = table.retry(segment.id)
+    #expect(again?.start == 0)
+    added.append(table.stored(segment.id, 0..<600, idle: 0, now: .now))
+    added.append(table.stored(segment.id, 600..<1000, idle: 0, now: .now))
+    #expect(added == [600, 0, 400])
+  }
+}

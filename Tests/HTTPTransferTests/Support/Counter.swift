@@ -1,0 +1,9 @@
+import Synchronization
+
+/// Counts from 1, for scripts that answer the first request in another way than the second.
+final class Counter: Sendable {
+  private let value = Atomic(0)
+
+  /// The next number.
+  func next() -> Int { value.add(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,25 @@
+import Foundation
+
+/// Lets threads of a server wait until a test opens it.
+///
+/// `@unchecked Sendable`: `isOpen` is guarded by the condition.
+final class Gate: @unchecked Sendable {
+  private let condition = NSCondition()
+  private var isOpen = false
+
+  /// Lets those who wait go on, and all who come later.
+  func open() {
+    condition.withLock {
+      isOpen = true
+      condition.broadcast()
+    }
+  }
+
+  /// Returns when the gate is open, or after 20 s, so that no thread outlives a failed test by much.
+  func wait() {
+    let limit = Date(timeIntervalSinceNow: 20)
+    condition.withLock {
+      while !isOpen, condition.wait(until: limit) {}
+    }
+  }
+}

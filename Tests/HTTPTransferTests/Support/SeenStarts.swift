@@ -1,0 +1,9 @@
+import Synchronization
+
+/// The places at which requests have begun so far.
+final class SeenStarts: Sendable {
+  private let starts = Mutex<Set<Int>>([])
+
+  /// Enters a place; false where it has been seen before.
+  func insert(_ start: Int) -> Bool { starts.withLock { $0.insert(start).inserted } }
+}
