@@ -27,6 +27,21 @@ extension TransferTests {
       #expect(!TransferQueue.Configuration().learnsLengths)
     }
 
+    @Test("A request of swift-http-types brings its method, URL and fields, which stay with its host")
+    func fromHTTPRequest() throws {
+      let head = HTTPRequest(
+        method: .put, scheme: "http", authority: "example.org:81", path: "/a?b=c",
+        headerFields: [.accept: "text/plain"])
+      let request = try Request(head)
+      #expect(request.url.text == "http://example.org:81/a?b=c")
+      #expect(request.method == .put)
+      #expect(request.confidentialFields == [.accept: "text/plain"])
+      #expect(request.fields.isEmpty)
+      #expect(throws: RemoteURL.ParseError.missingHost) {
+        try Request(HTTPRequest(method: .get, scheme: "https", authority: nil, path: "/"))
+      }
+    }
+
     @Test("A request that has become a transfer does not change with the variable it came from")
     func immutable() async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("end") }

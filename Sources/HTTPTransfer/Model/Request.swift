@@ -93,6 +93,22 @@ public struct Request: Sendable {
     self.destination = destination
   }
 
+  /// A request with the method, URL and fields of a swift-http-types request.
+  ///
+  /// The fields become ``confidentialFields``: they stay with the request's own host.
+  ///
+  /// - Parameters:
+  ///   - head: the request; without a scheme it means https.
+  ///   - destination: where the response's body goes.
+  /// - Throws: where scheme, authority and path make no URL.
+  public init(
+    _ head: HTTPRequest, destination: Destination = .memory()
+  ) throws(RemoteURL.ParseError) {
+    let text = "\(head.scheme ?? "https")://\(head.authority ?? "")\(head.path ?? "/")"
+    self.init(url: try RemoteURL(text), method: head.method, destination: destination)
+    confidentialFields = head.headerFields
+  }
+
   /// How many failures in a row a segment survives.
   var retryCount: Int { max(0, retries ?? connections.maximum / 2) }
 }
