@@ -246,6 +246,17 @@ package enum SystemCalls {
     return Status(status)
   }
 
+  /// Whether an open file is the one that `name` stands for (`fstat(2)`, `fstatat(2)`).
+  package static func isSameFile(
+    _ descriptor: CInt, _ name: String, in directory: CInt
+  ) throws(ErrorNumber) -> Bool {
+    var open = stat()
+    _ = try checked { Glibc.fstat(descriptor, &open) }
+    var named = stat()
+    guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
+    return open.st_dev == named.st_dev && open.st_ino == named.st_ino
+  }
+
   /// A number that an open file shares with no other, also not with one that comes to have its inode
   /// number later: of inode number and time of creation.
   package static func identity(_ descriptor: CInt) throws(ErrorNumber) -> UInt64 {

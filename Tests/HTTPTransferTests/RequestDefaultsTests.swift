@@ -27,7 +27,8 @@ extension TransferTests {
       #expect(!TransferQueue.Configuration().learnsLengths)
     }
 
-    @Test("A request of swift-http-types brings its method, URL and fields, which stay with its host")
+    @Test(
+      "A request of swift-http-types brings its method, URL and fields, which stay with its host")
     func fromHTTPRequest() throws {
       let head = HTTPRequest(
         method: .put, scheme: "http", authority: "example.org:81", path: "/a?b=c",

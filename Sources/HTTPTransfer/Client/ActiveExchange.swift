@@ -30,6 +30,12 @@ final class ActiveExchange {
   private var redirectCount = 0
   let errorText: UnsafeMutablePointer<CChar>
   var isCancelled = false
+  /// How many redirects (and repetitions with credentials) came before.
+  private(set) var hop = 0
+  /// Called when a body begins that nobody wants, with the hop.
+  var onDiscard: (Int) -> Void = { _ in }
+  /// The head of a 417, after which libcurl sends the body without asking first.
+  private var refusedExpectation: HTTPResponse?
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
@@ -67,6 +73,8 @@ final class ActiveExchange {
     set(CURLOPT_URL, url.withoutUserInfo)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
+    // The head of a proxy's answer to CONNECT is not the response.
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     set(CURLOPT_FOLLOWLOCATION, 0)
     // Not for uploads: where a server answers before the end, libcurl 7.88 loses the answer to the
     // reset of the stream that follows it.
@@ -80,12 +88,9 @@ final class ActiveExchange {
     // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call. Where many
     // exchanges share the line, each has less to read at a time, and they share the memory, too.
     set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
-    set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout / .milliseconds(1)))
+    set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
     if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
-    if let timeout = request.stallTimeout {
-      set(CURLOPT_LOW_SPEED_LIMIT, 1)
-      set(CURLOPT_LOW_SPEED_TIME, max(1, Int((timeout / .seconds(1)).rounded(.up))))
-    }
+    setStallTimeout(request.stallTimeout)
     if let cookies {
       set(CURLOPT_SHARE, pointer: cookies)
       // Switches the cookie engine on without reading a file.
@@ -114,6 +119,15 @@ final class ActiveExchange {
       failure = ExchangeError(code: .unreadableBody, url: url, detail: "it cannot be sent again")
     }
   }
+
+  /// Sets how long no byte may move; nil for as long as it takes.
+  func setStallTimeout(_ timeout: Duration?) {
+    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : 1)
+    set(CURLOPT_LOW_SPEED_TIME, timeout.map { Self.number($0 / .seconds(1)) } ?? 0)
+  }
+
+  /// A time as libcurl takes it: rounded up, at least 1, and small enough for any platform's long.
+  private static func number(_ value: Double) -> Int { Int(min(1e9, max(1, value.rounded(.up)))) }
 
   private func setBody(_ context: UnsafeMutableRawPointer) {
     guard let body else { return }
@@ -162,7 +176,10 @@ final class ActiveExchange {
     case .malformed:
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
-    case .head(let head): return take(head)
+    case .head(let head):
+      let goesOn = take(head)
+      if goesOn, isDiscarding { onDiscard(hop) }
+      return goesOn
     }
   }
 
@@ -177,6 +194,13 @@ final class ActiveExchange {
       disposition = .discard
       isChallenged = true
       redirect = url
+      return true
+    }
+    if head.status.code == 417, body != nil, refusedExpectation == nil {
+      // libcurl begins again by itself: the next head is the one that counts.
+      refusedExpectation = head
+      parser = HeadParser()
+      disposition = .discard
       return true
     }
     sawHead = true
@@ -251,6 +275,12 @@ final class ActiveExchange {
     }
   }
 
+  /// Whether what comes is read and dropped.
+  var isDiscarding: Bool {
+    guard case .discard = disposition else { return false }
+    return sawHead || redirect != nil
+  }
+
   /// Fills the buffer with the next bytes of the request's body; what libcurl's read callback
   /// returns.
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -277,6 +307,11 @@ final class ActiveExchange {
   /// What comes after libcurl has reported `code` for this handle.
   func finishHop(_ code: CURLcode) -> Outcome {
     collectMetrics()
+    hop += 1
+    if !sawHead, redirect == nil, code == CURLE_OK, let head = refusedExpectation {
+      disposition = receiver.receive(head: head, from: url, transfer: id)
+      return .done(.finished)
+    }
     if isCancelled { return .done(.cancelled) }
     if let failure { return .done(.failed(failure)) }
     if let target = redirect {

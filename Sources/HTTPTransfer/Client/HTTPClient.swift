@@ -47,6 +47,8 @@ public final class HTTPClient: Sendable {
     case start(ExchangeID, ExchangeRequest, any ExchangeReceiver)
     case cancel(ExchangeID)
     case unpause(ExchangeID)
+    case setStallTimeout(ExchangeID, Duration?)
+    case endDiscarding(ExchangeID, hop: Int)
     case perform(@Sendable () -> Void)
     case schedule(at: ContinuousClock.Instant, @Sendable () -> Void)
     case cancelAll
@@ -84,6 +86,21 @@ public final class HTTPClient: Sendable {
   /// Goes on with an exchange that has paused itself.
   package func unpause(_ id: ExchangeID) {
     post { _ in (.unpause(id), ()) }
+  }
+
+  /// Changes how long an exchange under way may stand still; nil for as long as it takes.
+  package func setStallTimeout(_ timeout: Duration?, of id: ExchangeID) {
+    post { _ in (.setStallTimeout(id, timeout), ()) }
+  }
+
+  /// How long the end of a body that nobody wants may take, which is read for the connection's sake.
+  private static let discardPatience = Duration.milliseconds(500)
+
+  /// Ends the reading of such a body, if it has not come to its end by then.
+  func endDiscardingSoon(_ id: ExchangeID, hop: Int) {
+    schedule(after: Self.discardPatience) { [weak self] in
+      self?.post { _ in (.endDiscarding(id, hop: hop), ()) }
+    }
   }
 
   /// Ends every transfer that has been started so far.
@@ -143,9 +160,11 @@ public final class HTTPClient: Sendable {
   }
 
   private func startThread() {
-    spawnThread(name: "httpfs-net") { [self] in
+    let isStarted = spawnThread(name: "httpfs-net", attempts: 200) { [self] in
       NetworkLoop(client: self, multi: multi).run()
     }
+    // Without it nothing that was asked for could ever be answered, not even that it has failed.
+    precondition(isStarted, "the process cannot start a thread")
   }
 
   /// All commands posted since the last call; for the network thread.

@@ -27,8 +27,9 @@ final class NetworkLoop {
     self.multi = multi
   }
 
-  deinit {
+  private func cleanUpHandles() {
     for handle in idleHandles { curl_easy_cleanup(handle) }
+    idleHandles = []
   }
 
   func run() {
@@ -43,7 +44,11 @@ final class NetworkLoop {
       if transfers.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
         idleSince = since
-        if now - since >= Self.idleTime, client.endThreadIfIdle() { return }
+        if now - since >= Self.idleTime {
+          // Before another thread can take over: the handles share the cookie jar with its.
+          cleanUpHandles()
+          if client.endThreadIfIdle() { return }
+        }
       } else {
         idleSince = nil
       }
@@ -69,6 +74,12 @@ final class NetworkLoop {
       if let transfer = transfers[id] { cancel(transfer, multi: multi) }
     case .unpause(let id):
       if let transfer = transfers[id] { curl_easy_pause(transfer.easy, CURLPAUSE_CONT) }
+    case .setStallTimeout(let id, let timeout): transfers[id]?.setStallTimeout(timeout)
+    case .endDiscarding(let id, let hop):
+      if let transfer = transfers[id], transfer.hop == hop, transfer.isDiscarding {
+        curl_multi_remove_handle(multi, transfer.easy)
+        proceed(transfer, after: CURLE_OK, multi: multi)
+      }
     case .cancelAll:
       for transfer in Array(transfers.values) { cancel(transfer, multi: multi) }
     case .perform(let work):
@@ -91,6 +102,7 @@ final class NetworkLoop {
       return
     }
     let transfer = ActiveExchange(id: id, request: request, receiver: receiver, easy: easy)
+    transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
     transfers[id] = transfer
     begin(transfer, multi: multi)
   }
@@ -129,10 +141,17 @@ final class NetworkLoop {
       curl_multi_remove_handle(multi, easy)
       guard let context else { continue }
       let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-      switch transfer.finishHop(code) {
-      case .follow: begin(transfer, multi: multi)
-      case .done(let completion): end(transfer, completion)
-      }
+      proceed(transfer, after: code, multi: multi)
+    }
+  }
+
+  /// Follows a redirect, or ends.
+  private func proceed(
+    _ transfer: ActiveExchange, after code: CURLcode, multi: UnsafeMutableRawPointer
+  ) {
+    switch transfer.finishHop(code) {
+    case .follow: begin(transfer, multi: multi)
+    case .done(let completion): end(transfer, completion)
     }
   }
 
@@ -168,7 +187,7 @@ final class NetworkLoop {
               ExchangeError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
             metrics: ExchangeMetrics())
         case .perform(let work), .schedule(_, let work): work()
-        case .cancel, .unpause, .cancelAll: break
+        case .cancel, .unpause, .setStallTimeout, .endDiscarding, .cancelAll: break
         }
       }
     } while !client.endThreadIfIdle()

@@ -3,7 +3,14 @@ internal import Glibc
 /// Starts a detached thread that runs `body` and ends with it.
 ///
 /// Signals stay blocked in it: they belong to the thread that waits for them.
-func spawnThread(name: String, _ body: @escaping @Sendable () -> Void) {
+///
+/// - Parameters:
+///   - name: what the thread is called.
+///   - attempts: how often it is tried, 10 ms apart: a lack of threads passes, as a rule.
+///   - body: what it runs.
+/// - Returns: whether there is a thread; `body` is not run without.
+@discardableResult
+func spawnThread(name: String, attempts: Int = 1, _ body: @escaping @Sendable () -> Void) -> Bool {
   let box = Unmanaged.passRetained(ThreadBody(name: name, run: body))
   var thread = pthread_t()
   var all = sigset_t()
@@ -11,21 +18,18 @@ func spawnThread(name: String, _ body: @escaping @Sendable () -> Void) {
   sigfillset(&all)
   pthread_sigmask(SIG_BLOCK, &all, &previous)
   var code = pthread_create(&thread, nil, threadMain, box.toOpaque())
-  for _ in 0..<spawnAttempts where code == EAGAIN {
+  for _ in 1..<max(2, attempts) where code == EAGAIN {
     usleep(10_000)
     code = pthread_create(&thread, nil, threadMain, box.toOpaque())
   }
   pthread_sigmask(SIG_SETMASK, &previous, nil)
   guard code == 0 else {
     box.release()
-    // Our own process is out of threads: nothing that was asked for could ever be answered.
-    preconditionFailure("cannot start thread \(name): errno \(code)")
+    return false
   }
   pthread_detach(thread)
+  return true
 }
-
-/// A lack of threads passes, as a rule: it is waited for up to 2 s.
-private let spawnAttempts = 200
 
 private final class ThreadBody: Sendable {
   let name: String

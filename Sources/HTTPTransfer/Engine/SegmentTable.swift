@@ -33,11 +33,6 @@ package struct SegmentTable: Sendable {
     }
   }
 
-  /// What a plan asks for.
-  package struct Plan: Sendable {
-    package var starts: [Segment] = []
-  }
-
   package private(set) var segments: [Segment] = []
   package private(set) var extents = ExtentSet()
 

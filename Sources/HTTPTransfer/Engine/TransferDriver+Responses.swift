@@ -6,24 +6,13 @@ extension TransferDriver {
   func receive(
     _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
   ) -> ExchangeDisposition {
-    let disposition = judge(head, from: url, by: exchange)
-    if case .discard = disposition, let id = exchange.exchangeID {
-      // The page of a refusal is read for the connection's sake, but not waited for.
-      client.schedule(after: Self.discardPatience) { [client] in client.cancel(id) }
-    }
-    return disposition
-  }
-
-  /// How long the end of a body that nobody wants may take.
-  private static let discardPatience = Duration.milliseconds(500)
-
-  private func judge(
-    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
-  ) -> ExchangeDisposition {
     guard phase == .running || phase == .paused, let segment = table[exchange.segmentID] else {
       return .stop
     }
-    if url != request.url, (200..<300).contains(head.status.code) { location = url }
+    // Of a GET only: another method may have become one on the way, and must not go to its target.
+    if request.method == .get, url != request.url, (200..<300).contains(head.status.code) {
+      location = url
+    }
     guard request.method == .get else { return receiveReply(head, from: url, by: exchange) }
     if head.status.code == 204 || head.status.code == 205 {
       return receiveNothing(head, from: url, by: exchange)
@@ -74,7 +63,6 @@ extension TransferDriver {
       exchange.verdict = .superseded
       endExchanges(except: exchange)
       table.removeAll()
-      client.perform { [self] in if phase == .running { launch() } }
       return .stop
     }
     guard confirm(content, head, from: url, by: exchange, canTakeAll: false) else { return .stop }
@@ -152,7 +140,6 @@ extension TransferDriver {
       isSequential = true
       haveRangesBeenRefused = true
       table.removeAll()
-      client.perform { [self] in if phase == .running { launch() } }
     } else if isFirst {
       exchange.verdict = .fail(beyondTheEnd(length, head, url))
     } else {
@@ -180,9 +167,10 @@ extension TransferDriver {
   ) -> ExchangeDisposition {
     switch head.status.code {
     case 200..<300:
-      var content = ContentVersion(head.headerFields, completeLength: nil)
-      content.entityTag = nil
-      guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }
+      // An answer is no version of anything: there is nothing to compare.
+      guard confirm(ContentVersion(), head, from: url, by: exchange, canTakeAll: true) else {
+        return .stop
+      }
       if request.method == .head { table.setLength(0) }
       exchange.acceptBody(0..<Int64.max, isEndKnown: false, start: 0)
       return .proceed
@@ -236,7 +224,6 @@ extension TransferDriver {
         else { return false }
         if !canTakeAll {
           exchange.verdict = .superseded
-          client.perform { [self] in if phase == .running { launch() } }
           return false
         }
         _ = table.add(0..<table.target.upperBound, isWhole: true)

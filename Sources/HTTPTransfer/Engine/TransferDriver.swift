@@ -100,7 +100,10 @@ final class TransferDriver: @unchecked Sendable {
     monitor.update { $0.state = .paused }
     if let body { body.isPaused = true }
     // Of a body that cannot be gone on with elsewhere the connection is kept, and not read.
-    if isSequential { return }
+    if isSequential {
+      for exchange in exchanges.values { client.setStallTimeout(nil, of: exchange.id) }
+      return
+    }
     endExchanges()
     table.removeAll()
     monitor.update { $0.connections = 0 }
@@ -117,7 +120,14 @@ final class TransferDriver: @unchecked Sendable {
       $0.state = $0.receivedByteCount + $0.sentByteCount > 0 ? .running : .connecting
     }
     body?.isPaused = false
-    if isSequential, !exchanges.isEmpty { return unpauseAll() }
+    // The answer may have come meanwhile.
+    if table.isComplete, isConfirmed { return finish() }
+    if isSequential, !exchanges.isEmpty {
+      for exchange in exchanges.values {
+        client.setStallTimeout(request.stallTimeout, of: exchange.id)
+      }
+      return unpauseAll()
+    }
     // A segment that waited to be tried again is not left beside the new one.
     table.removeAll()
     launch()
@@ -131,10 +141,6 @@ final class TransferDriver: @unchecked Sendable {
       if removes, !hasFinished { sink.remove() }
     case .preparing, .finishing: pendingCancel = (isSilent, removes)
     case .idle, .running, .paused:
-      if phase == .idle, removes {
-        // What an earlier run has left goes, too.
-        _ = try? sink.prepare()
-      }
       end(
         .failure(TransferError(.cancelled, request.url, "cancelled")), isSilent: isSilent,
         removes: removes)
@@ -156,7 +162,8 @@ final class TransferDriver: @unchecked Sendable {
     var mayWait = false
     if case .file = request.destination { mayWait = true }
     if request.body != nil || request.checksum != nil { mayWait = true }
-    if mayWait { spawnThread(name: name, work) } else { work() }
+    // Without a thread to spare the network thread waits: slow, and right.
+    if !mayWait || !spawnThread(name: name, work) { work() }
   }
 
   private func makeBody() throws(FileFailure) -> BodyReader? {
@@ -205,7 +212,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Sends the first requests, at the start and after a pause or a new beginning.
   func launch() {
     if isSequential {
-      if table.presentByteCount > 0, version?.isResumable != true {
+      if table.presentByteCount > 0, !canSkip {
         guard forget("a body without validator cannot be gone on with") else { return }
       }
       send(table.add(0..<table.target.upperBound, isWhole: true))
@@ -311,7 +318,8 @@ final class TransferDriver: @unchecked Sendable {
     }
     _ = receiver.flush(now: .now)
     switch receiver.verdict {
-    case .superseded: break
+    case .superseded:
+      if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }
     case .fail(let error): fail(error)
     case .retry(let error, let delay): retry(id, error, after: delay)
     case .none: bodyEnded(receiver, completion)
@@ -340,7 +348,13 @@ final class TransferDriver: @unchecked Sendable {
         if let expected = receiver.expectedEnd, position < expected, position < segment.end {
           return retry(id, truncated, after: nil)
         }
-        if receiver.expectedEnd == nil, segment.isWhole { learnEnd(position) }
+        if receiver.expectedEnd == nil, segment.isWhole {
+          // What the length was known to be, it stays.
+          if table.isLengthKnown, position < table.target.upperBound {
+            return retry(id, truncated, after: nil)
+          }
+          learnEnd(position)
+        }
         if !segment.isWhole, position < segment.end, !table.isComplete {
           // A part shorter than asked for, which a server may send: the rest is asked for anew.
           table.remove(id)
@@ -404,8 +418,8 @@ final class TransferDriver: @unchecked Sendable {
     let delay = request.retryPolicy.delay(
       failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
     monitor.emit(.retrying(error, attempt: attempt, after: delay))
-    if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
     if phase == .paused { return table.remove(id) }
+    if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
     client.schedule(after: delay) { [self] in
       guard phase == .running, table[id]?.isWaiting == true else { return }
       if let segment = table.retry(id) {
@@ -420,11 +434,8 @@ final class TransferDriver: @unchecked Sendable {
 
   /// Sends a segment again; a whole body of which a part is there goes on by ranges where it can.
   private func resendable(_ segment: SegmentTable.Segment) {
-    guard segment.isWhole, request.method == .get, !request.decodesContent else {
-      return send(segment)
-    }
-    let canContinue =
-      version?.isResumable == true && ignoredRangeCount == 0 && !haveRangesBeenRefused
+    guard segment.isWhole else { return send(segment) }
+    let canContinue = canSkip && ignoredRangeCount == 0 && !haveRangesBeenRefused
     if canContinue, table.isLengthKnown, table.presentByteCount > 0 {
       isSequential = false
       table.remove(segment.id)
@@ -433,7 +444,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     // The same bytes again, of which those that are there are skipped where they are provably the
     // same.
-    if version?.isResumable != true, table.presentByteCount > 0 {
+    if !canSkip, table.presentByteCount > 0 {
       table.remove(segment.id)
       restartCount += 1
       guard restartCount <= max(Self.restartLimit, request.retryCount) else {
@@ -447,11 +458,19 @@ final class TransferDriver: @unchecked Sendable {
   /// Whether the server has answered a range with the whole.
   var haveRangesBeenRefused = false
 
+  /// Whether another response can bring what this one lacks: its bytes are provably the same.
+  private var canSkip: Bool {
+    request.method == .get && !request.decodesContent && version?.isResumable == true
+  }
+
   /// Whether the request can be sent again without doing something twice.
   private func mayRepeat(after error: TransferError) -> Bool {
     switch request.method {
     case .get, .head, .put, .delete, .options, .trace: true
-    default: error.code == .unresolvedHost || error.code == .connectionRefused
+    default:
+      // Not after a redirect, which the request itself has brought about.
+      error.url == request.url
+        && (error.code == .unresolvedHost || error.code == .connectionRefused)
     }
   }
 
@@ -487,6 +506,12 @@ final class TransferDriver: @unchecked Sendable {
     if received != 0 { monitor.emit(.received(byteCount: -received)) }
     if progress.resumedByteCount != 0 {
       monitor.emit(.resumed(byteCount: -progress.resumedByteCount))
+    }
+    let total = request.method == .get ? request.range?.byteCount : nil
+    if total != reportedTotal {
+      monitor.emit(.totalChanged(by: (total ?? 0) - (reportedTotal ?? 0)))
+      monitor.update { $0.totalByteCount = total }
+      reportedTotal = total
     }
     table.reset(range: request.range)
     version = nil
@@ -526,6 +551,7 @@ final class TransferDriver: @unchecked Sendable {
       $0.state = .finishing
       $0.connections = 0
     }
+    sink.stopCommitting()
     let length = table.target.byteCount
     let checksum = request.checksum
     onDisk("httpfs-finish") { [self] in
@@ -542,7 +568,9 @@ final class TransferDriver: @unchecked Sendable {
                 duration: ContinuousClock.now - startedAt)))
         }
       } catch {
-        client.perform { [self] in fail(transferError(error)) }
+        client.perform { [self] in
+          if !takePendingCancel() { fail(transferError(error)) }
+        }
       }
     }
   }
@@ -562,17 +590,16 @@ final class TransferDriver: @unchecked Sendable {
     phase = .ended
     endExchanges()
     table.removeAll()
-    if removes {
-      sink.remove()
-    } else if case .failure(let error) = outcome {
-      sink.release(error)
-    }
+    if case .failure(let error) = outcome { sink.release(error) }
+    if removes { sink.remove() }
+    body = nil
     monitor.end(outcome, isSilent: isSilent)
   }
 
   /// Carries out a cancellation that came while the disk was busy.
   private func takePendingCancel() -> Bool {
     guard let pending = pendingCancel else { return false }
+    phase = .running
     cancel(isSilent: pending.isSilent, removes: pending.removes)
     return true
   }

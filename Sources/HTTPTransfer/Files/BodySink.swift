@@ -26,6 +26,9 @@ protocol BodySink: AnyObject, Sendable {
   /// Whether bytes can be written in any order, and again.
   var isRandomAccess: Bool { get }
 
+  /// What comes next is ``finish(length:checksum:)``: nothing else may touch the destination.
+  func stopCommitting()
+
   /// All is there: checks it and hands it over.
   ///
   /// - Returns: the bytes, where the destination is memory.
@@ -43,6 +46,7 @@ extension BodySink {
   var isFull: Bool { false }
   var isRandomAccess: Bool { true }
   func recordLength(_ length: Int64) throws(FileFailure) {}
+  func stopCommitting() {}
 }
 
 /// Compares what was calculated with what was asked for.

@@ -21,11 +21,14 @@ struct FileLocation: Sendable {
   /// What the names of a partial file add, the temporary name of its record included.
   private static let longestSuffix = ".httpfs-part.record-0123456789abcdef".utf8.count
 
-  /// Finds the place, and creates the directories that lead to it.
+  /// Finds the place.
   ///
+  /// - Parameters:
+  ///   - path: where the file is to be.
+  ///   - creatingMissing: whether the directories that lead to it are created.
   /// - Throws: where nothing could be created there: a directory of that name, a device, no
   ///   permission.
-  init(path: String) throws(FileFailure) {
+  init(path: String, creatingMissing: Bool = true) throws(FileFailure) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw FileFailure(code: .destination, reason: "the destination has no name", errno: ENOENT)
     }
@@ -51,7 +54,7 @@ struct FileLocation: Sendable {
     let parent = (resolved.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
     do throws(ErrorNumber) {
       directory = try SystemCalls.openDirectory(
-        atPath: parent.isEmpty ? "." : parent, creatingMissing: true)
+        atPath: parent.isEmpty ? "." : parent, creatingMissing: creatingMissing)
     } catch {
       throw FileFailure(
         code: .destination,

@@ -2,6 +2,7 @@ internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
+internal import Synchronization
 
 /// Writes to a file that appears when it is whole; see ``PartialFile``.
 ///
@@ -17,6 +18,12 @@ final class FileSink: BodySink, @unchecked Sendable {
   private var uncommittedByteCount: Int64 = 0
   private var lastSync = ContinuousClock.now
   private var isSyncing = false
+  /// Whether the file is being finished, so that nothing more may be recorded.
+  private var isFinishing = false
+  /// The first failure of a sync; held while one runs, so that who finishes waits for its result.
+  private let syncFailure = Mutex<ErrorNumber?>(nil)
+  /// Whether ``syncFailure`` is set, for those who must not wait.
+  private let hasSyncFailed = Atomic<Bool>(false)
 
   /// So many bytes, or so much time, may pass between two commits: what a loss of power may cost.
   ///
@@ -48,6 +55,8 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure) {
     guard let location, let file else { return }
+    // First, because what is thrown away makes room.
+    try file.begin(version: version)
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
     {
@@ -56,10 +65,10 @@ final class FileSink: BodySink, @unchecked Sendable {
         reason: "'\(path)' needs \(wantedByteCount) bytes, and only \(available) are free there",
         errno: ENOSPC)
     }
-    try file.begin(version: version)
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
+    if hasSyncFailed.load(ordering: .relaxed), let failure = failedSync() { throw failure }
     try file?.store(bytes, at: offset)
     uncommittedByteCount += Int64(bytes.count)
     commitIfDue()
@@ -78,18 +87,36 @@ final class FileSink: BodySink, @unchecked Sendable {
     else { return }
     isSyncing = true
     uncommittedByteCount = 0
-    spawnThread(name: "httpfs-sync") { [self] in
-      let isDurable = sync.run()
+    let isStarted = spawnThread(name: "httpfs-sync") { [self] in
+      let isDurable = syncFailure.withLock { failure in
+        do throws(ErrorNumber) {
+          try sync.run()
+        } catch {
+          failure = error
+          hasSyncFailed.store(true, ordering: .relaxed)
+        }
+        return failure == nil
+      }
       client.perform { [self] in
-        if isDurable { file?.commit(sync) }
+        if isDurable, !isFinishing { file?.commit(sync) }
         isSyncing = false
         lastSync = .now
       }
     }
+    if !isStarted { isSyncing = false }
   }
+
+  /// The failure of a sync that is over.
+  private func failedSync() -> FileFailure? {
+    syncFailure.withLock { $0 }.flatMap { file?.syncFailure($0) }
+  }
+
+  func stopCommitting() { isFinishing = true }
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
     guard let file, let location else { return [] }
+    // A sync under way reports what it finds to itself alone.
+    if let failure = failedSync() { throw failure }
     if let checksum, let descriptor = file.descriptor {
       let found: Checksum
       do throws(ErrorNumber) {
@@ -107,10 +134,27 @@ final class FileSink: BodySink, @unchecked Sendable {
       }
     }
     try file.finish(length: length)
+    letGo()
     return []
   }
 
-  func release(_ error: TransferError?) { file?.release() }
+  func release(_ error: TransferError?) {
+    file?.release()
+    letGo()
+  }
 
-  func remove() { file?.remove() }
+  /// Closes the directory: a transfer that has ended holds no descriptor.
+  private func letGo() {
+    file = nil
+    location = nil
+  }
+
+  func remove() {
+    // What a transfer that never ran, or has ended, would have gone on with.
+    if file == nil, let location = try? FileLocation(path: path, creatingMissing: false) {
+      file = PartialFile(location: location, identity: identity, source: source)
+    }
+    file?.remove()
+    letGo()
+  }
 }

@@ -55,6 +55,8 @@ final class PartialFile: @unchecked Sendable {
       guard try SystemCalls.lockExclusively(data.rawValue) else {
         throw ErrorNumber(rawValue: EBUSY)
       }
+      // Whoever held the lock before may have given the file its name, or removed it.
+      guard try isCurrent(data) else { return nil }
       return try recover(data: data)
     } catch {
       switch error.rawValue {
@@ -121,18 +123,7 @@ final class PartialFile: @unchecked Sendable {
   func begin(version: ContentVersion) throws(FileFailure) {
     do throws(ErrorNumber) {
       let directory = location.directory.rawValue
-      let data: Descriptor
-      if let open = self.data {
-        data = open
-      } else {
-        data = try SystemCalls.open(
-          location.partName, in: directory, flags: O_RDWR | O_CREAT | O_NONBLOCK,
-          permissions: 0o666)
-        guard try SystemCalls.lockExclusively(data.rawValue) else {
-          throw ErrorNumber(rawValue: EBUSY)
-        }
-        self.data = data
-      }
+      let data = try lockedData()
       // The claims go first: never a record beside bytes that it is not of.
       record = nil
       try? SystemCalls.unlink(location.recordName, in: directory)
@@ -152,6 +143,31 @@ final class PartialFile: @unchecked Sendable {
       if error.rawValue == EBUSY { throw location.inUse }
       throw location.failure("cannot create '\(location.partPath)'", error)
     }
+  }
+
+  /// The file of the bytes, locked; created where there is none.
+  private func lockedData() throws(ErrorNumber) -> Descriptor {
+    if let data { return data }
+    for _ in 0..<Self.openAttempts {
+      let opened = try SystemCalls.open(
+        location.partName, in: location.directory.rawValue,
+        flags: O_RDWR | O_CREAT | O_NONBLOCK, permissions: 0o666)
+      guard try SystemCalls.lockExclusively(opened.rawValue) else { break }
+      if try isCurrent(opened) {
+        data = opened
+        return opened
+      }
+    }
+    throw ErrorNumber(rawValue: EBUSY)
+  }
+
+  /// How often the file is opened anew, because another process has taken it away meanwhile.
+  private static let openAttempts = 10
+
+  /// Whether an open file is still the one of its name.
+  private func isCurrent(_ opened: Descriptor) throws(ErrorNumber) -> Bool {
+    try SystemCalls.isSameFile(
+      opened.rawValue, location.partName, in: location.directory.rawValue)
   }
 
   // MARK: Storing
@@ -196,8 +212,8 @@ final class PartialFile: @unchecked Sendable {
     fileprivate let record: Descriptor
     fileprivate let sequence: UInt64
 
-    /// Waits until the bytes are on the disk; false where the disk fails.
-    func run() -> Bool { (try? SystemCalls.syncData(data.rawValue)) != nil }
+    /// Waits until the bytes are on the disk.
+    func run() throws(ErrorNumber) { try SystemCalls.syncData(data.rawValue) }
   }
 
   func makeDataSync() -> DataSync? {
@@ -249,12 +265,19 @@ final class PartialFile: @unchecked Sendable {
   func remove() {
     let directory = location.directory.rawValue
     if data == nil, let found = try? SystemCalls.openFile(location.partName, in: directory) {
-      guard (try? SystemCalls.lockExclusively(found.rawValue)) == true else { return }
+      guard (try? SystemCalls.lockExclusively(found.rawValue)) == true,
+        (try? isCurrent(found)) == true
+      else { return }
       data = found
     }
     try? SystemCalls.unlink(location.recordName, in: directory)
     try? SystemCalls.unlink(location.partName, in: directory)
     release()
+  }
+
+  /// A failure of the disk, which the kernel reports once only.
+  func syncFailure(_ error: ErrorNumber) -> FileFailure {
+    location.failure("the disk failed to store '\(location.partPath)'", error)
   }
 
   /// The descriptor of the bytes, for reading them again.

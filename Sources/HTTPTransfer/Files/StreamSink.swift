@@ -3,36 +3,53 @@ internal import Synchronization
 
 /// The chunks of a body, in order, as they arrive.
 ///
-/// Where nobody takes them, the network waits; where the task that takes them is cancelled, so is the
-/// transfer. It can be iterated once.
+/// Where nobody takes them, the network waits; where the task that takes them is cancelled, or stops
+/// before the end and lets go of the sequence, so is the transfer. It can be iterated once.
 public struct TransferBody: AsyncSequence, Sendable {
   public typealias Element = ArraySlice<UInt8>
   public typealias Failure = TransferError
 
-  let sink: StreamSink
-  let cancel: @Sendable () -> Void
+  private let taker: StreamTaker
+
+  init(sink: StreamSink, cancel: @escaping @Sendable () -> Void) {
+    taker = StreamTaker(sink: sink, cancel: cancel)
+  }
 
   /// Takes the chunks one by one.
   public struct AsyncIterator: AsyncIteratorProtocol {
     public typealias Failure = TransferError
 
-    fileprivate let sink: StreamSink
-    fileprivate let cancel: @Sendable () -> Void
+    fileprivate let taker: StreamTaker
 
     /// The next chunk; nil after the last one.
     public mutating func next() async throws(TransferError) -> ArraySlice<UInt8>? {
-      try await sink.next(onCancel: cancel)
+      try await taker.sink.next(onCancel: taker.cancel)
     }
 
     /// The next chunk; nil after the last one.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(TransferError) -> ArraySlice<UInt8>? {
-      try await sink.next(onCancel: cancel)
+      try await taker.sink.next(onCancel: taker.cancel)
     }
   }
 
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sink: sink, cancel: cancel) }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(taker: taker) }
+}
+
+/// Who takes the chunks; when the last of them is gone, nobody will, and the transfer is cancelled.
+private final class StreamTaker: Sendable {
+  let sink: StreamSink
+  let cancel: @Sendable () -> Void
+
+  init(sink: StreamSink, cancel: @escaping @Sendable () -> Void) {
+    self.sink = sink
+    self.cancel = cancel
+  }
+
+  deinit {
+    if !sink.isEnded { cancel() }
+  }
 }
 
 /// Hands a body to one task, chunk by chunk.
@@ -137,7 +154,11 @@ final class StreamSink: BodySink, @unchecked Sendable {
 
   func release(_ error: TransferError?) { end(error.map { .failure($0) } ?? .success(nil)) }
 
-  func remove() { release(nil) }
+  /// What was handed on cannot be taken back.
+  func remove() {}
+
+  /// Whether no chunk will come any more.
+  var isEnded: Bool { state.withLock { $0.end != nil } }
 
   private func end(_ end: Chunk) {
     let taker = state.withLock { state -> CheckedContinuation<Chunk, Never>? in

@@ -96,7 +96,10 @@ final class TransferMonitor: Sendable {
 
   /// Changes what is shown without an event.
   func update(_ change: (inout TransferProgress) -> Void) {
-    state.withLock { change(&$0.progress) }
+    // What has ended stays as it ended.
+    state.withLock { state in
+      if state.outcome == nil { change(&state.progress) }
+    }
   }
 
   /// Takes note of an event and passes it on.
@@ -179,7 +182,7 @@ final class TransferMonitor: Sendable {
       state.history.append(kind)
     case .redirected, .restarted: state.history.append(kind)
     case .responded:
-      state.progress.state = .running
+      if state.progress.state != .paused { state.progress.state = .running }
       state.progress.reason = nil
       state.history.append(kind)
     case .resumed(let byteCount):
@@ -215,8 +218,8 @@ final class TransferMonitor: Sendable {
   ) -> [TransferEvent.Kind] {
     guard let first = history.first else { return [] }
     var kinds = history
-    if case .started(let total) = first, let known = progress.totalByteCount {
-      if known != total { kinds.append(.totalChanged(by: known - (total ?? 0))) }
+    if case .started(let total) = first, progress.totalByteCount != total {
+      kinds.append(.totalChanged(by: (progress.totalByteCount ?? 0) - (total ?? 0)))
     }
     if progress.resumedByteCount != 0 {
       kinds.append(.resumed(byteCount: progress.resumedByteCount))

@@ -21,6 +21,7 @@ final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
       confidentialFields: request.confidentialFields,
       maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
     exchange.stallTimeout = request.stallTimeout
+    exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
     client.start(exchange, receiver: LengthProbe(report: report))
   }
 

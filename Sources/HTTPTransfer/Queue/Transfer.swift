@@ -73,7 +73,7 @@ public final class Transfer: Sendable, Identifiable {
 
   /// The body's chunks, where the destination is ``Destination/stream(bufferByteCount:)``.
   ///
-  /// Empty for other destinations. Starts the transfer.
+  /// Empty for other destinations. Starts the transfer, as ``start()`` does.
   public var body: TransferBody {
     start()
     let sink = stream ?? StreamSink.empty
@@ -87,7 +87,7 @@ public final class Transfer: Sendable, Identifiable {
   /// - Returns: what it brought.
   /// - Throws: why it failed; ``TransferError/Code/cancelled`` after a cancellation.
   public func result() async throws(TransferError) -> TransferResult {
-    if queue == nil { start() }
+    start()
     return try await monitor.outcome(onCancel: { [self] in cancel() }).get()
   }
 
@@ -113,10 +113,9 @@ public final class Transfer: Sendable, Identifiable {
 
   // MARK: Verbs
 
-  /// Begins; nothing happens if it has begun.
+  /// Begins; nothing happens if it has begun, or if a queue decides when it does.
   public func start() {
-    guard let queue else { return begin() }
-    queue.start()
+    if queue == nil { begin() }
   }
 
   /// Stops fetching until ``resume()``; what is there stays.
@@ -153,14 +152,18 @@ public final class Transfer: Sendable, Identifiable {
   func proceed() { client.perform { [self] in driver.resume() } }
 }
 
-/// Tells the driver that a stream's taker has made room: made before the driver is.
+/// Tells the driver that a stream's taker has made room: made before the driver is, and not keeping it.
 private final class RoomSignal: Sendable {
-  private let driver = Mutex<TransferDriver?>(nil)
+  private struct Target {
+    weak var driver: TransferDriver?
+  }
 
-  func connect(_ driver: TransferDriver) { self.driver.withLock { $0 = driver } }
+  private let target = Mutex(Target())
+
+  func connect(_ driver: TransferDriver) { target.withLock { $0.driver = driver } }
 
   func send() {
-    guard let driver = driver.withLock({ $0 }) else { return }
+    guard let driver = target.withLock({ $0.driver }) else { return }
     driver.client.perform { driver.unpauseAll() }
   }
 }

@@ -36,6 +36,8 @@ public final class TransferQueue: Sendable {
     /// Totals that were learned before the transfer itself knew them.
     var lengths: [TransferID: Int64] = [:]
     var probing: Set<TransferID> = []
+    /// Those whose servers tell no length, which are not asked again.
+    var lengthless: Set<TransferID> = []
   }
 
   /// How many lengths are asked for at a time.
@@ -63,13 +65,14 @@ public final class TransferQueue: Sendable {
   @discardableResult
   public func add(_ request: Request) -> Transfer {
     let transfer = Transfer(request, client: client, queue: self)
-    let actions = state.withLock { state in
+    state.withLock { state in
       state.transfers[transfer.id] = transfer
       state.order.append(transfer.id)
-      return state.queue.add(
-        transfer.id, host: request.url.authority, priority: request.priority)
     }
     emit(.added(transfer.id))
+    let actions = state.withLock { state in
+      state.queue.add(transfer.id, host: request.url.authority, priority: request.priority)
+    }
     transfer.monitor.whenEnded { [weak self, weak transfer] in
       guard let self, let transfer else { return }
       ended(transfer)
@@ -155,8 +158,8 @@ public final class TransferQueue: Sendable {
   /// Forgets the transfers that have ended, in lists and sums.
   public func removeEnded() {
     state.withLock { state in
-      let ended = state.order.filter { state.transfers[$0]?.state.isFinal == true }
-      for id in ended { state.transfers[id] = nil }
+      // Not those whose end is still to be entered here.
+      for item in state.queue.items where item.phase == .ended { state.transfers[item.id] = nil }
       state.order.removeAll { state.transfers[$0] == nil }
       state.queue.removeEnded()
     }
@@ -223,6 +226,7 @@ public final class TransferQueue: Sendable {
       for id in state.order {
         guard state.probing.count < Self.probeLimit else { break }
         guard state.lengths[id] == nil, !state.probing.contains(id),
+          !state.lengthless.contains(id),
           let transfer = state.transfers[id], transfer.request.method == .get,
           transfer.request.range == nil, !transfer.request.decodesContent,
           transfer.state == .queued
@@ -236,9 +240,12 @@ public final class TransferQueue: Sendable {
       LengthProbe.run(transfer.request, client: client) { [weak self] length in
         guard let self else { return }
         state.withLock { state in
-          // A length that nobody tells is not asked for twice.
-          state.lengths[transfer.id] = length ?? state.lengths[transfer.id]
-          if length != nil { state.probing.remove(transfer.id) }
+          state.probing.remove(transfer.id)
+          if let length {
+            state.lengths[transfer.id] = length
+          } else {
+            state.lengthless.insert(transfer.id)
+          }
         }
         learnLengths()
       }
