@@ -52,10 +52,11 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
   public init(_ text: some StringProtocol) throws(ParseError) {
     let text = Substring(text)
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { throw .malformed }
-    let name = text[..<equals].trimmed
-    guard let algorithm = Algorithm(rawValue: name.lowercased()) else {
-      throw .unsupportedAlgorithm
-    }
+    let name = text[..<equals].trimmed.lowercased()
+    // Many tools write sha256 for what aria2 calls sha-256.
+    let aliased =
+      name.hasPrefix("sha") && !name.hasPrefix("sha-") ? "sha-\(name.dropFirst(3))" : name
+    guard let algorithm = Algorithm(rawValue: aliased) else { throw .unsupportedAlgorithm }
     let digits = text[text.utf8.index(after: equals)...].trimmed.utf8
     guard digits.count == algorithm.digestByteCount * 2 else {
       throw .wrongLength(algorithm, digitCount: digits.count)

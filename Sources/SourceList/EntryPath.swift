@@ -25,7 +25,7 @@ enum EntryPath {
     func message(suggestsTree: Bool) -> String {
       switch self {
       case .emptyName: "the name is empty"
-      case .absolute: "an absolute path as a name; names are relative to the mount point"
+      case .absolute: "an absolute path as a name; names in a list are relative"
       case .emptySegment: "an empty segment in the name (a '/' at its end, or two in a row)"
       case .dotSegment: "'.' or '..' as a segment of the name"
       case .controlCharacter: "a control character in the name"

@@ -68,7 +68,8 @@ package struct PlainReporter: Sendable {
     of item: DisplayItem, in snapshot: DisplaySnapshot, _ told: inout Told
   ) -> [DisplayLine] {
     var lines: [DisplayLine] = []
-    if !told.hasStarted {
+    // Until a byte has come, the length may still be told.
+    if !told.hasStarted, item.totalByteCount != nil || item.newByteCount > 0 {
       told.hasStarted = true
       lines.append(item.line(startText(of: item, isUpload: snapshot.isUpload)))
     }

@@ -6,12 +6,18 @@ struct CommandFailure: Error, CustomStringConvertible {
   /// The messages, each of one line; nearly always there is one.
   let messages: [String]
 
+  /// Whether nobody reads what was to be written (`EPIPE`), which needs no message.
+  private(set) var isBrokenPipe = false
+
   init(_ message: String) { messages = [message] }
 
   init(messages: [String]) { self.messages = messages }
 
   /// A failed system call: `cannot open list 'x': No such file or directory`.
-  init(_ action: String, _ error: SystemError) { self.init("\(action): \(error)") }
+  init(_ action: String, _ error: SystemError) {
+    self.init("\(action): \(error)")
+    isBrokenPipe = error.code == EPIPE
+  }
 
   var description: String { messages.joined(separator: "\n") }
 }

@@ -1,3 +1,4 @@
 import ArgumentParser
 
-HTTPFS.main()
+keepStandardDescriptorsTaken()
+HTTPFS.main(separatingShortOptions(Array(CommandLine.arguments.dropFirst())))

@@ -349,6 +349,7 @@ final class ActiveExchange {
       if connectTime == 0 {
         return ExchangeError(code: .connectionTimedOut, url: url, detail: detail)
       }
+      if let timeout = request.stallTimeout { detail = "no byte moved for \(timeout)" }
     }
     return ExchangeError(curlCode: code, url: url, detail: detail)
   }

@@ -269,6 +269,16 @@ extension TransferDriver {
 
   // MARK: Failures
 
+  /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
+  private static let phrases = [
+    400: "Bad Request", 401: "Unauthorized: credentials are missing or wrong", 403: "Forbidden",
+    404: "Not Found", 405: "Method Not Allowed", 407: "Proxy Authentication Required",
+    408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
+    416: "Range Not Satisfiable", 423: "Locked", 429: "Too Many Requests",
+    500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
+    504: "Gateway Timeout", 507: "Insufficient Storage",
+  ]
+
   private func beyondTheEnd(
     _ length: Int64?, _ head: HTTPResponse, _ url: RemoteURL
   ) -> TransferError {
@@ -281,7 +291,7 @@ extension TransferDriver {
   ) -> TransferError {
     let status = head.status
     var reason = "HTTP \(status.code)"
-    if !status.reasonPhrase.isEmpty { reason += " \(status.reasonPhrase)" }
+    if let phrase = Self.phrases[status.code] { reason += " \(phrase)" }
     let isRedirect = (300..<400).contains(status.code) && head.headerFields[.location] != nil
     if isRedirect { reason += ": redirects are not followed" }
     return TransferError(

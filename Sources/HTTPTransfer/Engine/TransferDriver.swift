@@ -410,7 +410,7 @@ final class TransferDriver: @unchecked Sendable {
     let attempt = table.fail(id)
     // A host that was never reached is more likely mistyped than tired.
     let isUnknown =
-      !isConfirmed && (error.code == .unresolvedHost || error.code == .connectionRefused)
+      !isConfirmed && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
     guard attempt <= (isUnknown ? min(request.retryCount, 2) : request.retryCount) else {
       if error.code == .changed { return beginAnew("the remote file has changed") }
       return fail(error)
@@ -544,6 +544,13 @@ final class TransferDriver: @unchecked Sendable {
 
   private func finish() {
     guard phase == .running, let response else { return }
+    if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
+      return fail(
+        TransferError(
+          .invalidResponse, response.url,
+          "the server answered HTTP \(response.head.status.code) before it had the whole body",
+          response: response.head))
+    }
     endExchanges()
     table.removeAll()
     phase = .finishing

@@ -54,5 +54,5 @@ func verify(_ found: Checksum, is wanted: Checksum, of name: String) throws(File
   guard found != wanted else { return }
   throw FileFailure(
     code: .checksumMismatch,
-    reason: "\(name) hashes to \(found), not to \(wanted); it was thrown away", errno: 0)
+    reason: "\(name) hashes to \(found), not to \(wanted)", errno: 0)
 }

@@ -60,6 +60,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
     {
+      file.remove()
       throw FileFailure(
         code: .destination,
         reason: "'\(path)' needs \(wantedByteCount) bytes, and only \(available) are free there",
@@ -126,7 +127,7 @@ final class FileSink: BodySink, @unchecked Sendable {
         throw location.failure("cannot read '\(location.partPath)'", error)
       }
       do throws(FileFailure) {
-        try verify(found, is: checksum, of: "'\(path)'")
+        try verify(found, is: checksum, of: "what came for '\(path)', and was thrown away,")
       } catch {
         // Going on with wrong bytes would fail for ever.
         file.remove()

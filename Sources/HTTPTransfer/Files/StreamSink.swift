@@ -146,7 +146,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
     if let checksum, let found = digest?.finish() {
-      try verify(found, is: checksum, of: "the body")
+      try verify(found, is: checksum, of: "the body, which has been handed on,")
     }
     end(.success(nil))
     return []

@@ -30,6 +30,12 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     package let host: String
     package let priority: Int
     package var phase = Phase.waiting
+
+    /// Whether it runs before one that was added before it.
+    func comesBefore(_ other: Item) -> Bool {
+      if (phase == .resuming) != (other.phase == .resuming) { return phase == .resuming }
+      return priority > other.priority
+    }
   }
 
   package private(set) var items: [Item] = []
@@ -113,22 +119,22 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
       perHost[item.host, default: 0] += 1
     }
     guard running < maximumConcurrent else { return [] }
-    let candidates = items.indices.filter {
-      items[$0].phase == .waiting || items[$0].phase == .resuming
-    }.sorted {
-      let (one, two) = (items[$0], items[$1])
-      if (one.phase == .resuming) != (two.phase == .resuming) { return one.phase == .resuming }
-      return one.priority != two.priority ? one.priority > two.priority : $0 < $1
-    }
     var actions: [Action] = []
-    for index in candidates where running < maximumConcurrent {
-      let host = items[index].host
-      guard perHost[host, default: 0] < maximumPerHost else { continue }
-      actions.append(
-        items[index].phase == .waiting ? .begin(items[index].id) : .proceed(items[index].id))
+    while running < maximumConcurrent {
+      let best = items.indices.reduce(nil as Int?) { best, index in
+        let item = items[index]
+        guard item.phase == .waiting || item.phase == .resuming,
+          perHost[item.host, default: 0] < maximumPerHost
+        else { return best }
+        guard let best else { return index }
+        return item.comesBefore(items[best]) ? index : best
+      }
+      guard let index = best else { break }
+      let isNew = items[index].phase == .waiting
+      actions.append(isNew ? .begin(items[index].id) : .proceed(items[index].id))
       items[index].phase = .running
       running += 1
-      perHost[host, default: 0] += 1
+      perHost[items[index].host, default: 0] += 1
     }
     return actions
   }

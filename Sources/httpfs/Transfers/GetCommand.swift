@@ -3,6 +3,7 @@ import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
+import MountStatus
 import SourceList
 
 /// `httpfs get URL…`: accelerated downloads that can be gone on with.
@@ -12,7 +13,7 @@ struct GetCommand: ParsableCommand {
     abstract: "Download URLs to files, over several connections.",
     discussion: """
       A file appears under its name when it is whole; until then its bytes are in NAME.httpfs-part, \
-      and the same command goes on with them.
+      and the same command goes on with them. A session does not keep the fields of -H.
 
       Exit codes: 0 all is there, 1 something failed, 64 bad usage, 130 ended by Ctrl-C.
       """)
@@ -29,8 +30,9 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: [.customShort("i"), .customLong("input")],
-    help: ArgumentHelp("Download what a list names; '-' for standard input.", valueName: "list"))
-  var list: String?
+    help: ArgumentHelp(
+      "Download what a list names; '-' for standard input; may be repeated.", valueName: "list"))
+  var lists: [String] = []
 
   @Option(
     help: ArgumentHelp(
@@ -73,21 +75,24 @@ struct GetCommand: ParsableCommand {
 
   /// How many connections a file gets at most where no number is given: they are added while that
   /// pays, and some servers hold each of them to a few megabytes a second.
-  static let adaptiveConnectionLimit = 32
+  ///
+  /// Files that are fetched together share what one host is given.
+  private var adaptiveConnectionLimit: Int { max(8, min(32, 64 / min(jobs, max(1, urls.count)))) }
 
-  func validate() throws {
+  mutating func validate() throws {
+    if output == "/dev/stdout" { output = "-" }
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }
     guard (1...64).contains(jobs) else { throw ValidationError("--jobs must be from 1 to 64") }
     if let perHost, perHost < 1 { throw ValidationError("--per-host must be at least 1") }
-    guard !urls.isEmpty || list != nil || session != nil else {
+    guard !urls.isEmpty || !lists.isEmpty || session != nil else {
       throw ValidationError("nothing to download: name a URL, a list (-i) or a session (--session)")
     }
-    if checksum != nil, urls.count != 1 || list != nil {
+    if checksum != nil, urls.count != 1 || !lists.isEmpty {
       throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
     }
-    if output == "-", urls.count != 1 || list != nil || session != nil {
+    if output == "-", urls.count != 1 || !lists.isEmpty || session != nil {
       throw ValidationError("'-o -' is for one URL")
     }
     if output == "-", options.json {
@@ -99,7 +104,9 @@ struct GetCommand: ParsableCommand {
     try reportingFailure {
       TransferRun.blockSignals()
       let entries = try loadEntries()
-      let client = try options.makeClient()
+      var connectionsPerHost = 64
+      if let connections { connectionsPerHost = max(64, connections * jobs) }
+      let client = try options.makeClient(maximumConnectionsPerHost: connectionsPerHost)
       if output == "-" { return try copyToStandardOutput(entries, client) }
       try download(entries, client)
     }
@@ -112,17 +119,20 @@ struct GetCommand: ParsableCommand {
     var messages: [String] = []
     for url in urls {
       do {
-        var entry = try SourceList.single(url: url, tree: tree).entries[0]
+        var entry = try sourceEntry(of: url)
         if let checksum { entry.checksum = try Checksum(checksum) }
-        entries.append(SessionEntry(entry))
-      } catch let error as SourceListError {
-        messages += error.description.split(separator: "\n").map(String.init)
+        // The same URL twice is one file.
+        if !entries.contains(where: { $0.source.url == entry.url }) {
+          entries.append(SessionEntry(entry))
+        }
+      } catch let failure as CommandFailure {
+        messages += failure.messages
       } catch {
         messages.append("--checksum: \(error)")
       }
     }
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
-    if let list {
+    for list in lists {
       let loaded = try loadSource(list, tree: tree)
       printWarnings(of: loaded)
       entries += loaded.entries.map { SessionEntry($0) }
@@ -131,14 +141,46 @@ struct GetCommand: ParsableCommand {
     return try placed(entries)
   }
 
+  /// The file of a URL on the command line.
+  private func sourceEntry(of url: String) throws(CommandFailure) -> SourceEntry {
+    do {
+      // Where `--output` names the file, the URL need not.
+      if isOutputFile { return SourceEntry(path: output ?? "", url: try RemoteURL(url)) }
+      return try SourceList.single(url: url, tree: tree).entries[0]
+    } catch let error as RemoteURL.ParseError {
+      throw CommandFailure("'\(showable(url))': malformed URL: \(error)")
+    } catch let error as SourceListError {
+      let reason = error.diagnostics.first?.message ?? "no name"
+      throw CommandFailure("'\(showable(url))': \(reason)")
+    } catch {
+      throw CommandFailure("'\(showable(url))': \(error)")
+    }
+  }
+
+  /// Whether `--output` names the one file, not a directory.
+  private var isOutputFile: Bool {
+    guard let output, urls.count == 1, lists.isEmpty else { return false }
+    return output == "-" || (!output.hasSuffix("/") && !isDirectory(output))
+  }
+
+  /// What was given as a URL, without what may be a secret in it.
+  private func showable(_ text: String) -> String {
+    var shown = text.prefix { $0 != "?" && $0 != "#" }
+    if let at = shown.lastIndex(of: "@") {
+      // With the scheme, if one stands before it.
+      let scheme = shown.prefix { $0 != ":" }
+      shown = scheme + "://" + shown[shown.index(after: at)...]
+    }
+    return escapingControls(String(shown.prefix(200)))
+  }
+
   /// The entries with the paths that `--output` gives them; no two of one path.
   private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
     var entries = entries
-    let isSingle = urls.count == 1 && list == nil
     for index in entries.indices where !entries[index].isPlaced {
       entries[index].isPlaced = true
       guard let output else { continue }
-      if isSingle, !output.hasSuffix("/"), !isDirectory(output) {
+      if isOutputFile {
         entries[index].path = output
       } else {
         entries[index].path = output + (output.hasSuffix("/") ? "" : "/") + entries[index].path
@@ -147,7 +189,9 @@ struct GetCommand: ParsableCommand {
     var seen: Set<String> = []
     for entry in entries where !seen.insert(entry.path).inserted {
       throw CommandFailure(
-        "two files of the name '\(entry.path)'; use --tree, or a list with out= below each URL")
+        "two files of the name '\(entry.path)'; "
+          + (tree ? "" : "use --tree, or ")
+          + "give one another name in a list, with out= below its URL")
     }
     return entries
   }
@@ -169,7 +213,7 @@ struct GetCommand: ParsableCommand {
     request.resumes = resume
     request.decodesContent = compressed
     request.connections =
-      connections.map { .exactly($0) } ?? .adaptive(upTo: Self.adaptiveConnectionLimit)
+      connections.map { .exactly($0) } ?? .adaptive(upTo: adaptiveConnectionLimit)
     try options.apply(to: &request)
     return request
   }
@@ -184,7 +228,8 @@ struct GetCommand: ParsableCommand {
     let queue = TransferQueue(client: client, configuration: configuration)
     var runJobs: [TransferRun.Job] = []
     for entry in entries {
-      let transfer = queue.add(try request(for: entry, to: .file(entry.path)))
+      let destination = entry.path == "/dev/null" ? Destination.discard : .file(entry.path)
+      let transfer = queue.add(try request(for: entry, to: destination))
       runJobs.append(TransferRun.Job(name: entry.path, transfer: transfer))
     }
     let keeper = try session.map { try SessionKeeper(SessionFile(path: $0), entries, runJobs) }

@@ -16,7 +16,9 @@ struct PutCommand: ParsableCommand {
       Exit codes: 0 the server has taken it, 1 it has not, 64 bad usage, 130 ended by Ctrl-C.
       """)
 
-  @Argument(help: "FILE URL; with --form only URL.")
+  @Argument(
+    help: ArgumentHelp(
+      "The file and where to send it; with --form only where.", valueName: "FILE URL"))
   var arguments: [String]
 
   @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
@@ -35,7 +37,7 @@ struct PutCommand: ParsableCommand {
     help: "Send the credentials of the URL only when the server asks for them.")
   var authenticateOnChallenge = false
 
-  @Flag(help: "Turn a redirected upload into a GET, as browsers do with 301, 302 and 303.")
+  @Flag(help: "Turn an upload that is redirected by 301 or 302 into a GET, as 303 always does.")
   var redirectAsGet = false
 
   @Option(

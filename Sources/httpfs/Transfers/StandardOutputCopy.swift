@@ -22,11 +22,15 @@ final class StandardOutputCopy: Sendable {
     }
     var signals = sigset_t()
     sigemptyset(&signals)
-    for number in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, number) }
+    for number in TransferRun.endSignals + [SIGUSR1] { sigaddset(&signals, number) }
     var ending: Int32?
     while true {
       if let result = outcome.withLock({ $0 }) {
         if case .failure = result, let ending { throw ExitCode(128 + ending) }
+        // As a filter that SIGPIPE ends: `| head` is no failure worth a word.
+        if case .failure(let failure) = result, failure.isBrokenPipe {
+          throw ExitCode(128 + SIGPIPE)
+        }
         return try result.get()
       }
       var interval = timespec(tv_sec: 1, tv_nsec: 0)

@@ -9,7 +9,7 @@ struct TransferOptions: ParsableArguments {
     name: [.customShort("H"), .long],
     help: ArgumentHelp(
       "A header field for the URL's own host, dropped when a redirect leads elsewhere; may be repeated. "
-        + "'@FILE' reads one a line from a file. Not kept in a session.", valueName: "name: value"))
+        + "'@FILE' reads one a line from a file.", valueName: "name: value"))
   var header: [String] = []
 
   @Option(help: ArgumentHelp("The User-Agent.", valueName: "text"))
@@ -19,7 +19,9 @@ struct TransferOptions: ParsableArguments {
   var retries: Int = 8
 
   @Option(
-    help: ArgumentHelp("Give a request up when no byte moves for so long.", valueName: "seconds"))
+    help: ArgumentHelp(
+      "Give a request up when no byte has moved for so long (libcurl's average adds some seconds).",
+      valueName: "seconds"))
   var timeout: Double = 30
 
   @Option(help: ArgumentHelp("How long a connection may take.", valueName: "seconds"))
@@ -58,8 +60,11 @@ struct TransferOptions: ParsableArguments {
   }
 
   /// A client as the options want it.
-  func makeClient() throws(CommandFailure) -> HTTPClient {
+  func makeClient(
+    maximumConnectionsPerHost: Int = 64
+  ) throws(CommandFailure) -> HTTPClient {
     var configuration = HTTPClient.Configuration()
+    configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
     if let userAgent { configuration.userAgent = userAgent }
     if let file = certificateAuthorityFile {
       do {

@@ -64,7 +64,7 @@ struct TransferOutput {
       permanent += newlySettled.compactMap(\.outcome)
       let size = terminalSize(of: STDERR_FILENO)
       if isLast {
-        if snapshot.items.count > 1 { permanent += SummaryText.lines(for: snapshot).prefix(1) }
+        if snapshot.items.count > 1 { permanent += SummaryText.lines(for: snapshot) }
         write(painter.draw([], above: permanent, columns: size.columns))
       } else if !permanent.isEmpty || painter.shouldDraw(now: now) {
         let screen = ProgressScreen(columns: size.columns, rows: size.rows, isUTF8: isUTF8)

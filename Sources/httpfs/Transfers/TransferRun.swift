@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
+import HTTPTypes
 import Synchronization
 import TransferDisplay
 
@@ -30,7 +31,14 @@ final class TransferRun: Sendable {
 
   /// Wakes the main thread, which waits for signals, when everything has ended.
   private static let wakeSignal = SIGUSR1
-  private static let endSignals = [SIGINT, SIGTERM, SIGHUP]
+  /// Those that end the run: not one that whoever started the process wants to be ignored (nohup, a
+  /// script's background job).
+  static let endSignals = [SIGINT, SIGTERM, SIGHUP].filter { number in
+    var present = sigaction()
+    sigaction(number, nil, &present)
+    let ignoring = 1  // SIG_IGN, which Swift does not compare
+    return unsafeBitCast(present.__sigaction_handler.sa_handler, to: Int.self) != ignoring
+  }
 
   init(queue: TransferQueue, isUpload: Bool) {
     self.queue = queue
@@ -98,12 +106,23 @@ final class TransferRun: Sendable {
     let events = job.transfer.events
     Task { [weak self] in
       for await event in events {
-        if case .restarted(let reason) = event.kind {
-          self?.notices.withLock { $0.append("\(job.name): starting over: \(reason)") }
+        switch event.kind {
+        case .restarted(let reason): self?.notice("\(job.name): starting over: \(reason)")
+        case .finished(let result):
+          let request = job.transfer.request
+          if request.method == .get, !request.decodesContent,
+            result.response.headerFields.isDoubtful(forPath: request.url.path)
+          {
+            self?.notice(
+              "\(job.name): warning: the server sent something else than the name promises")
+          }
+        default: break
         }
       }
     }
   }
+
+  private func notice(_ text: String) { notices.withLock { $0.append(text) } }
 
   private func takeNotices() -> [String] {
     notices.withLock { notices in
@@ -115,7 +134,9 @@ final class TransferRun: Sendable {
   private func snapshot(of jobs: [Job], since start: ContinuousClock.Instant) -> DisplaySnapshot {
     DisplaySnapshot(
       items: jobs.enumerated().map { index, job in
-        DisplayItem(id: index, name: job.name, request: job.transfer.request, job.transfer.progress)
+        DisplayItem(
+          id: index, name: job.name, request: job.transfer.request, isUpload: isUpload,
+          job.transfer.progress)
       },
       elapsed: (ContinuousClock.now - start) / .seconds(1), isUpload: isUpload)
   }
@@ -123,7 +144,9 @@ final class TransferRun: Sendable {
 
 extension DisplayItem {
   /// What the display shows of a transfer.
-  fileprivate init(id: Int, name: String, request: Request, _ progress: TransferProgress) {
+  fileprivate init(
+    id: Int, name: String, request: Request, isUpload: Bool, _ progress: TransferProgress
+  ) {
     let state: State =
       switch progress.state {
       case .queued: .queued
@@ -137,8 +160,9 @@ extension DisplayItem {
       }
     self.init(
       id: id, name: name, url: request.url.redacted, state: state,
-      transferredByteCount: progress.completedByteCount,
-      resumedByteCount: progress.resumedByteCount, totalByteCount: progress.expectedByteCount,
+      transferredByteCount: isUpload ? progress.sentByteCount : progress.receivedByteCount,
+      resumedByteCount: progress.resumedByteCount,
+      totalByteCount: isUpload ? progress.bodyByteCount : progress.totalByteCount,
       bytesPerSecond: progress.bytesPerSecond,
       timeLeft: progress.estimatedTimeLeft.map { $0 / .seconds(1) },
       elapsed: progress.elapsed / .seconds(1), connections: progress.connections)

@@ -1,0 +1,36 @@
+import Glibc
+
+/// Opens the standard descriptors that the process was started without, so that no other file takes
+/// their numbers: in the wrong direction, so that whoever uses them is told.
+func keepStandardDescriptorsTaken() {
+  for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+    _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+  }
+}
+
+/// `-x16` as `-x 16` for the commands whose users are used to that from curl and aria2.
+///
+/// ArgumentParser takes what follows a short option's letter for further letters.
+func separatingShortOptions(_ arguments: [String]) -> [String] {
+  guard let command = arguments.first, command == "get" || command == "put" else {
+    return arguments
+  }
+  let letters: Set<Character> = ["o", "i", "x", "j", "H"]
+  var separated: [String] = []
+  var isValue = false
+  var areOptionsOver = false
+  for argument in arguments {
+    if argument == "--" { areOptionsOver = true }
+    let second = argument.dropFirst().first
+    let isShortOption =
+      !isValue && !areOptionsOver && argument.hasPrefix("-") && second.map(letters.contains) == true
+    if isShortOption, argument.count > 2 {
+      separated += [String(argument.prefix(2)), String(argument.dropFirst(2))]
+      isValue = false
+    } else {
+      separated.append(argument)
+      isValue = isShortOption
+    }
+  }
+  return separated
+}
