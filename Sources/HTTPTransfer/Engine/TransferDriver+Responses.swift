@@ -271,7 +271,8 @@ extension TransferDriver {
 
   /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
   private static let phrases = [
-    400: "Bad Request", 401: "Unauthorized: credentials are missing or wrong", 403: "Forbidden",
+    400: "Bad Request", 401: "Unauthorized: credentials are missing, or not accepted",
+    403: "Forbidden",
     404: "Not Found", 405: "Method Not Allowed", 407: "Proxy Authentication Required",
     408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
     416: "Range Not Satisfiable", 423: "Locked", 429: "Too Many Requests",

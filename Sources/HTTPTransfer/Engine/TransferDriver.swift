@@ -34,6 +34,8 @@ final class TransferDriver: @unchecked Sendable {
   private var isHeld = false
   /// Whether the destination is complete.
   private var hasFinished = false
+  /// How often a body that cannot be gone on with was fetched, or sent, again.
+  private var repeatCount = 0
   /// How often an answer was asked for again because it looks like a stand-in for the file.
   var doubtCount = 0
   /// How often everything has begun anew.
@@ -407,7 +409,12 @@ final class TransferDriver: @unchecked Sendable {
       return
     }
     guard mayRepeat(after: error) else { return fail(error) }
-    let attempt = table.fail(id)
+    var attempt = table.fail(id)
+    if table[id]?.isWhole == true, !canSkip {
+      // What it has brought is lost, so bringing something is no reason to count anew.
+      repeatCount += 1
+      attempt = repeatCount
+    }
     // A host that was never reached is more likely mistyped than tired.
     let isUnknown =
       !isConfirmed && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
@@ -446,10 +453,6 @@ final class TransferDriver: @unchecked Sendable {
     // same.
     if !canSkip, table.presentByteCount > 0 {
       table.remove(segment.id)
-      restartCount += 1
-      guard restartCount <= max(Self.restartLimit, request.retryCount) else {
-        return fail(truncated)
-      }
       return launch()
     }
     send(segment)

@@ -150,8 +150,11 @@ struct GetCommand: ParsableCommand {
     } catch let error as RemoteURL.ParseError {
       throw CommandFailure("'\(showable(url))': malformed URL: \(error)")
     } catch let error as SourceListError {
-      let reason = error.diagnostics.first?.message ?? "no name"
-      throw CommandFailure("'\(showable(url))': \(reason)")
+      let reason = error.diagnostics.first?.message ?? ""
+      throw CommandFailure(
+        "'\(showable(url))': "
+          + (reason.hasPrefix("malformed URL")
+            ? reason : "it gives the file no usable name; name it with -o, or in a list with out="))
     } catch {
       throw CommandFailure("'\(showable(url))': \(error)")
     }

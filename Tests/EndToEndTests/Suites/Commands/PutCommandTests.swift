@@ -170,14 +170,18 @@ extension RealMounts {
     }
 
     @Test(arguments: [(301, "PUT"), (302, "POST"), (303, "PUT"), (307, "PUT")])
-    func `--redirect-as-get does as browsers do`(_ status: Int, _ method: String) throws {
+    func `--redirect-as-get does as browsers do, but is no success without the body`(
+      _ status: Int, _ method: String
+    ) throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let hash = try work.writeContent("a.bin", seed: 23, byteCount: 1000)
       let result = try work.put(
         "a.bin", "--redirect-as-get", "--method", method,
         url(origin, query: "redirect=/data/target.bin&redirect-status=\(status)"))
-      #expect(result.succeeded, "\(result.error)")
+      // The origin redirects before it has read the body, for which libcurl asks first.
+      #expect(result.succeeded == (status == 307), "\(result.error)")
+      if status != 307 { #expect(result.error.contains("before it had the whole body")) }
       let target = try #require(try origin.requests().of(path: "/data/target.bin").first)
       #expect(target.method == (status == 307 ? method : "GET"))
       #expect(target.requestBodyHash == (status == 307 ? hash : nil))

@@ -40,7 +40,7 @@ extension RealMounts {
     ])
     func `a bad URL is refused`(_ url: String) throws {
       let work = try TransferWorkspace()
-      expectRefusal(try work.get(url), work, mentions: "httpfs: URL")
+      expectRefusal(try work.get(url), work, mentions: "httpfs: '\(url)': ")
     }
 
     @Test func `one bad URL of several keeps all from being fetched, and each bad one is named`()
@@ -103,7 +103,7 @@ extension RealMounts {
         try work.get(url, "-o", "file/x"), work, mentions: "'file/x'", "Not a directory",
         leaving: ["file"])
       expectRefusal(
-        try work.get(url, "-o", "/dev/null"), work, mentions: "'/dev/null'", "regular file",
+        try work.get(url, "-o", "/dev/zero"), work, mentions: "'/dev/zero'", "regular file",
         leaving: ["file"])
       expectRefusal(
         try work.get(url, "-o", String(repeating: "n", count: 256)), work, mentions: "255 bytes",
