@@ -1,5 +1,5 @@
 internal import Dispatch
-public import ExtentRecord
+internal import ExtentRecord
 public import HTTPTransfer
 internal import HTTPTransferCore
 public import Logging

@@ -4,7 +4,7 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 internal import Logging
 internal import MountStatus
-public import RangeCache
+internal import RangeCache
 internal import Synchronization
 
 /// One file of the mount: a source, and the version of it that is current.

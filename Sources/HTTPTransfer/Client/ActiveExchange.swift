@@ -36,6 +36,8 @@ final class ActiveExchange {
   var onDiscard: (Int) -> Void = { _ in }
   /// The head of a 417, after which libcurl sends the body without asking first.
   private var refusedExpectation: HTTPResponse?
+  /// Whether the body has been asked for since then.
+  private var isResending = false
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
@@ -278,13 +280,14 @@ final class ActiveExchange {
   /// Whether what comes is read and dropped.
   var isDiscarding: Bool {
     guard case .discard = disposition else { return false }
-    return sawHead || redirect != nil
+    return !isResending || sawHead || redirect != nil
   }
 
   /// Fills the buffer with the next bytes of the request's body; what libcurl's read callback
   /// returns.
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard failure == nil, let body else { return abortSign }
+    isResending = refusedExpectation != nil
     switch body.read(into: buffer) {
     case .bytes(let count): return count
     case .pause: return pauseSign
@@ -308,7 +311,7 @@ final class ActiveExchange {
   func finishHop(_ code: CURLcode) -> Outcome {
     collectMetrics()
     hop += 1
-    if !sawHead, redirect == nil, code == CURLE_OK, let head = refusedExpectation {
+    if !sawHead, redirect == nil, !isCancelled, let head = refusedExpectation {
       disposition = receiver.receive(head: head, from: url, transfer: id)
       return .done(.finished)
     }

@@ -28,6 +28,8 @@ final class TransferDriver: @unchecked Sendable {
   var isSequential: Bool
   /// How often a range was answered with the whole, though ranges have worked.
   var ignoredRangeCount = 0
+  /// Whether the server has answered a range with the whole.
+  var haveRangesBeenRefused = false
   /// Whether a range has been answered with a part.
   var haveRangesWorked = false
   /// Whether a pause came before the first request was sent.
@@ -35,7 +37,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Whether the destination is complete.
   private var hasFinished = false
   /// How often a body that cannot be gone on with was fetched, or sent, again.
-  private var repeatCount = 0
+  var repeatCount = 0
   /// How often an answer was asked for again because it looks like a stand-in for the file.
   var doubtCount = 0
   /// How often everything has begun anew.
@@ -45,7 +47,7 @@ final class TransferDriver: @unchecked Sendable {
   /// The total as reported so far.
   var reportedTotal: Int64?
 
-  private var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
+  var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
   private var body: BodyReader?
   private var rawByteCount: Int64 = 0
   private var startedAt = ContinuousClock.now
@@ -345,6 +347,9 @@ final class TransferDriver: @unchecked Sendable {
     case .stopped where table[id].map({ $0.storedEnd < $0.end }) == true:
       // Nobody ends a body on purpose before the segment's end.
       retry(id, truncated, after: nil)
+    case .finished where receiver.position == nil && !table.isComplete:
+      // Neither a body nor a verdict on it: that must not be asked for without an end.
+      retry(id, truncated, after: nil)
     case .finished, .stopped:
       if let position = receiver.position {
         if let expected = receiver.expectedEnd, position < expected, position < segment.end {
@@ -372,7 +377,7 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  private var truncated: TransferError {
+  var truncated: TransferError {
     TransferError(
       .connectionLost, location ?? request.url, "response cut short", isTransient: true)
   }
@@ -395,157 +400,9 @@ final class TransferDriver: @unchecked Sendable {
     reportedTotal = total
   }
 
-  // MARK: Retrying
-
-  /// Tries a segment again later, or fails.
-  private func retry(_ id: Int, _ error: TransferError, after retryAfter: Duration?) {
-    guard error.isTransient else { return fail(error) }
-    let isRefusal = error.status != nil || error.code == .connectionRefused
-    if isRefusal { table.stepDown(now: .now) }
-    // One of many connections that a server will not serve says nothing about the others.
-    if isRefusal, isConfirmed, !isSequential, !exchanges.isEmpty {
-      table.remove(id)
-      monitor.emit(.retrying(error, attempt: 1, after: .zero))
-      return
-    }
-    guard mayRepeat(after: error) else { return fail(error) }
-    var attempt = table.fail(id)
-    if table[id]?.isWhole == true, !canSkip {
-      // What it has brought is lost, so bringing something is no reason to count anew.
-      repeatCount += 1
-      attempt = repeatCount
-    }
-    // A host that was never reached is more likely mistyped than tired.
-    let isUnknown =
-      !isConfirmed && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
-    guard attempt <= (isUnknown ? min(request.retryCount, 2) : request.retryCount) else {
-      if error.code == .changed { return beginAnew("the remote file has changed") }
-      return fail(error)
-    }
-    let delay = request.retryPolicy.delay(
-      failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
-    monitor.emit(.retrying(error, attempt: attempt, after: delay))
-    if phase == .paused { return table.remove(id) }
-    if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
-    client.schedule(after: delay) { [self] in
-      guard phase == .running, table[id]?.isWaiting == true else { return }
-      if let segment = table.retry(id) {
-        resendable(segment)
-      } else if table.isComplete {
-        finish()
-      } else {
-        plan()
-      }
-    }
-  }
-
-  /// Sends a segment again; a whole body of which a part is there goes on by ranges where it can.
-  private func resendable(_ segment: SegmentTable.Segment) {
-    guard segment.isWhole else { return send(segment) }
-    let canContinue = canSkip && ignoredRangeCount == 0 && !haveRangesBeenRefused
-    if canContinue, table.isLengthKnown, table.presentByteCount > 0 {
-      isSequential = false
-      table.remove(segment.id)
-      let hole = table.extents.firstHole(in: table.target) ?? table.target
-      return send(table.add(hole, isWhole: false))
-    }
-    // The same bytes again, of which those that are there are skipped where they are provably the
-    // same.
-    if !canSkip, table.presentByteCount > 0 {
-      table.remove(segment.id)
-      return launch()
-    }
-    send(segment)
-  }
-
-  /// Whether the server has answered a range with the whole.
-  var haveRangesBeenRefused = false
-
-  /// Whether another response can bring what this one lacks: its bytes are provably the same.
-  private var canSkip: Bool {
-    request.method == .get && !request.decodesContent && version?.isResumable == true
-  }
-
-  /// Whether the request can be sent again without doing something twice.
-  private func mayRepeat(after error: TransferError) -> Bool {
-    switch request.method {
-    case .get, .head, .put, .delete, .options, .trace: true
-    default:
-      // Not after a redirect, which the request itself has brought about.
-      error.url == request.url
-        && (error.code == .unresolvedHost || error.code == .connectionRefused)
-    }
-  }
-
-  // MARK: Beginning anew
-
-  /// Forgets everything that was fetched and starts at the first byte.
-  func beginAnew(_ reason: String) {
-    restartCount += 1
-    guard restartCount <= Self.restartLimit else {
-      return fail(
-        TransferError(
-          .changed, request.url, "the remote file keeps changing; try again when it is at rest"))
-    }
-    guard forget(reason) else { return }
-    launch()
-  }
-
-  /// Forgets everything that was fetched; false where it has been handed on already.
-  ///
-  /// - Parameters:
-  ///   - reason: why, for the user.
-  ///   - kept: an exchange that goes on.
-  /// - Returns: whether the transfer goes on.
-  func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
-    endExchanges(flushing: false, except: kept)
-    let progress = monitor.progress
-    guard sink.isRandomAccess || progress.receivedByteCount == 0 else {
-      fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
-      return false
-    }
-    monitor.emit(.restarted(reason: reason))
-    let received = progress.receivedByteCount - progress.resumedByteCount
-    if received != 0 { monitor.emit(.received(byteCount: -received)) }
-    if progress.resumedByteCount != 0 {
-      monitor.emit(.resumed(byteCount: -progress.resumedByteCount))
-    }
-    let total = request.method == .get ? request.range?.byteCount : nil
-    if total != reportedTotal {
-      monitor.emit(.totalChanged(by: (total ?? 0) - (reportedTotal ?? 0)))
-      monitor.update { $0.totalByteCount = total }
-      reportedTotal = total
-    }
-    table.reset(range: request.range)
-    version = nil
-    isConfirmed = false
-    haveRangesWorked = false
-    return true
-  }
-
-  /// Whether several exchanges are under way.
-  var isOneOfMany: Bool { exchanges.count > 1 }
-
-  /// Ends every exchange under way.
-  func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {
-    let running = exchanges
-    exchanges = exchanges.filter { $0.value.receiver === kept }
-    for (_, exchange) in running where exchange.receiver !== kept {
-      if flushing { _ = exchange.receiver.flush(now: .now) }
-      client.cancel(exchange.id)
-    }
-  }
-
-  /// The exchange goes on as that of another segment.
-  func move(_ receiver: SegmentExchange, to id: Int) {
-    guard let exchange = exchanges.removeValue(forKey: receiver.segmentID) else { return }
-    receiver.segmentID = id
-    exchanges[id] = exchange
-  }
-
   // MARK: The end
 
-  private func finish() {
+  func finish() {
     guard phase == .running, let response else { return }
     if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
       return fail(

@@ -1,0 +1,105 @@
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Testing
+
+extension TransferTests {
+  /// Bodies that nobody wants, of redirects, challenges and refusals: they are not waited for.
+  @Suite struct StalledPages {
+    private let client = HTTPClient()
+
+    /// About 0.5 s are given; the stall timeout, which would end the wait otherwise, is 30 s. The
+    /// limit lies between, because other tests share the processors.
+    private static let limit = Duration.seconds(20)
+
+    /// How the rest of a body stays away.
+    enum Stall: CaseIterable, Sendable {
+      /// No byte of it comes.
+      case silent
+      /// A part comes, then nothing.
+      case cut
+      /// A byte now and then, so that the exchange does not stall.
+      case trickling
+
+      var steps: [ScriptedServer.Step] {
+        switch self {
+        case .silent: [.hold]
+        case .cut: [.text("0123"), .hold]
+        case .trickling:
+          (0..<350).flatMap { _ in
+            [ScriptedServer.Step.text("."), .pause(milliseconds: 100)]
+          }
+        }
+      }
+    }
+
+    @Test("A redirect is followed though its page stalls", arguments: Stall.allCases)
+    func redirect(_ stall: Stall) async throws {
+      let server = try ScriptedServer { request in
+        request.target == "/b"
+          ? ScriptedServer.ok("end")
+          : [.head("HTTP/1.1 302 Found", "Location: /b", "Content-Length: 1000")] + stall.steps
+      }
+      defer { server.stop() }
+      let began = ContinuousClock.now
+      let run = await client.run(try .quick(server.url("/a")))
+      #expect(run.result?.body == Array("end".utf8))
+      #expect(run.log.retries.isEmpty)
+      #expect(ContinuousClock.now - began < Self.limit)
+    }
+
+    @Test("A challenge is answered though its page stalls", arguments: Stall.allCases)
+    func challenge(_ stall: Stall) async throws {
+      let server = try ScriptedServer { request in
+        request["authorization"] != []
+          ? ScriptedServer.ok("end")
+          : [
+            .head(
+              "HTTP/1.1 401 Unauthorized", "WWW-Authenticate: Basic realm=\"r\"",
+              "Content-Length: 1000")
+          ] + stall.steps
+      }
+      defer { server.stop() }
+      for method in [HTTPRequest.Method.get, .put] {
+        var request = try Request.quick(server.url("/", userInfo: "user:pw@"))
+        request.method = method
+        request.authenticatesOnChallenge = true
+        if method == .put { request.body = .bytes([1, 2, 3]) }
+        let began = ContinuousClock.now
+        let run = await client.run(request)
+        #expect(run.result?.body == Array("end".utf8))
+        #expect(run.log.retries.isEmpty)
+        #expect(ContinuousClock.now - began < Self.limit)
+      }
+    }
+
+    @Test("A refusal is told though its page stalls", arguments: Stall.allCases)
+    func refusal(_ stall: Stall) async throws {
+      let server = try ScriptedServer { _ in
+        [.head("HTTP/1.1 404 Not Found", "Content-Length: 1000")] + stall.steps
+      }
+      defer { server.stop() }
+      let began = ContinuousClock.now
+      let run = await client.run(try .quick(server.url("/")))
+      #expect(run.error?.status == 404)
+      #expect(server.requests.count == 1)
+      #expect(ContinuousClock.now - began < Self.limit)
+    }
+
+    @Test("A body behind a stalled redirect is not cut when the redirect's time is up")
+    func slowTarget() async throws {
+      let server = try ScriptedServer { request in
+        request.target == "/b"
+          ? [
+            .head("HTTP/1.1 200 OK", "Content-Length: 10"), .text("01234"),
+            .pause(milliseconds: 1500), .text("56789"),
+          ] : [.head("HTTP/1.1 302 Found", "Location: /b", "Content-Length: 0")]
+      }
+      defer { server.stop() }
+      let run = await client.run(try .quick(server.url("/a")))
+      #expect(run.result?.body == Array("0123456789".utf8))
+      #expect(server.requests.map(\.target) == ["/a", "/b"])
+      #expect(run.log.retries.isEmpty)
+    }
+  }
+}
