@@ -8,8 +8,10 @@ extension TransferTests {
   @Suite struct StalledPages {
     private let client = HTTPClient()
 
-    /// About 0.5 s are given; the stall timeout, which would end the wait otherwise, is 30 s. The
-    /// limit lies between, because other tests share the processors.
+    /// How long such a body may hold up what comes after it.
+    ///
+    /// It is given 0.5 s; without an end to the wait it would be the stall timeout of 30 s. The limit
+    /// lies between, because other tests share the processors.
     private static let limit = Duration.seconds(20)
 
     /// How the rest of a body stays away.
