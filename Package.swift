@@ -39,6 +39,8 @@ let package = Package(
     .library(name: "HTTPTransferFoundation", targets: ["HTTPTransferFoundation"]),
     .executable(name: "httpfs", targets: ["httpfs"]),
     .executable(name: "Origin", targets: ["Origin"]),
+    // For LD_PRELOAD, by the tests; nothing links it.
+    .library(name: "FailingCalls", type: .dynamic, targets: ["FailingCalls"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -100,6 +102,8 @@ let package = Package(
       name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
       linkerSettings: staticRuntime),
 
+    .target(
+      name: "FailingCalls", path: "Tests/FailingCalls", linkerSettings: [.linkedLibrary("dl")]),
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
     .testTarget(
       name: "HTTPTransferCoreTests", dependencies: ["SeededRandom", "HTTPTransferCore", httpTypes],
@@ -132,9 +136,17 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "FuzzTests",
+      dependencies: [
+        "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
+        "SourceList", "MountStatus", httpTypes,
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "SeededRandom", "CCrypto", "OriginContent", "HTTPTransfer", "HTTPTransferCore", httpTypes,
+        "SeededRandom", "CCrypto", "CXXHash", "OriginContent", "HTTPTransfer", "HTTPTransferCore",
+        httpTypes,
       ],
       swiftSettings: strict),
   ]

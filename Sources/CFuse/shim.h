@@ -17,13 +17,3 @@ static inline int httpfs_session_loop(struct fuse_session *session, unsigned max
   fuse_loop_cfg_destroy(config);
   return result;
 }
-
-/// `fuse_reply_data` of a range of an open file: spliced into the device where the kernel can.
-static inline int httpfs_reply_file_range(
-    fuse_req_t request, int descriptor, off_t offset, size_t byteCount) {
-  struct fuse_bufvec vector = FUSE_BUFVEC_INIT(byteCount);
-  vector.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-  vector.buf[0].fd = descriptor;
-  vector.buf[0].pos = offset;
-  return fuse_reply_data(request, &vector, FUSE_BUF_SPLICE_MOVE);
-}

@@ -1,5 +1,6 @@
 #pragma once
 // System calls that glibc declares for _GNU_SOURCE only, which Swift's Glibc module is built without.
+#include <linux/falloc.h>
 #include <linux/stat.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -19,4 +20,17 @@ static inline int64_t httpfs_birth_time(int descriptor) {
 /// (`sync_file_range(2)` with `SYNC_FILE_RANGE_WRITE`).
 static inline int httpfs_start_writeback(int descriptor, int64_t offset, int64_t byte_count) {
   return (int)syscall(SYS_sync_file_range, descriptor, offset, byte_count, 2);
+}
+
+/// Creates a file that lies in memory and has no name (`memfd_create(2)` with `MFD_CLOEXEC`); −1 on
+/// failure.
+static inline int httpfs_memory_file(const char *label) {
+  return (int)syscall(SYS_memfd_create, label, 1u);
+}
+
+/// Gives the blocks of a range back, so that it reads as zeros (`fallocate(2)` with
+/// `FALLOC_FL_PUNCH_HOLE`); −1 on failure.
+static inline int httpfs_punch_hole(int descriptor, int64_t offset, int64_t byte_count) {
+  return (int)syscall(
+      SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, byte_count);
 }

@@ -22,6 +22,7 @@ enum {
   open_out_flags = 8,
   open_out_backing_id = 12,
 };
+static const uint32_t flag_parallel_dirops = UINT32_C(1) << 18;
 static const uint32_t flag_init_ext = UINT32_C(1) << 30;
 static const uint32_t flag2_passthrough = UINT32_C(1) << 5;  // bit 37 of both words
 static const uint32_t open_keep_cache = UINT32_C(1) << 1;
@@ -37,9 +38,14 @@ struct backing_map {
 
 /// Whether the reply to INIT, the first of a session, is still to come. One session a process.
 static atomic_bool init_pending;
+static atomic_bool offers_passthrough;
 
 /// The backing id that belongs into the reply that this thread is sending; 0 for none.
 static _Thread_local int32_t reply_backing_id;
+
+/// Who is told before this thread sends an error in the place of a file's bytes.
+static _Thread_local void (*reply_error_handler)(void *context);
+static _Thread_local void *reply_error_context;
 
 static uint32_t get_word(const unsigned char *bytes, int offset) {
   uint32_t word;
@@ -53,14 +59,24 @@ static void put_word(unsigned char *bytes, int offset, uint32_t word) {
 
 static ssize_t write_reply(int device, struct iovec *parts, int count, void *context) {
   (void)context;
+  // Of the header that begins each reply: length, error, request.
+  if (reply_error_handler && parts[0].iov_len == out_header_size &&
+      get_word(parts[0].iov_base, 4) != 0) {
+    reply_error_handler(reply_error_context);
+  }
   if (count == 2 && parts[0].iov_len == out_header_size) {
     unsigned char body[init_out_size];
     struct iovec patched[2] = {parts[0], {body, parts[1].iov_len}};
     if (parts[1].iov_len == init_out_size && atomic_exchange(&init_pending, false)) {
       memcpy(body, parts[1].iov_base, init_out_size);
-      put_word(body, init_out_flags, get_word(body, init_out_flags) | flag_init_ext);
-      put_word(body, init_out_flags2, get_word(body, init_out_flags2) | flag2_passthrough);
-      put_word(body, init_out_max_stack_depth, 1);
+      // libfuse 3.14 forgets to pass this on: one lookup that waits would hold up the directory.
+      uint32_t flags = get_word(body, init_out_flags) | flag_parallel_dirops;
+      if (atomic_load(&offers_passthrough)) {
+        flags |= flag_init_ext;
+        put_word(body, init_out_flags2, get_word(body, init_out_flags2) | flag2_passthrough);
+        put_word(body, init_out_max_stack_depth, 1);
+      }
+      put_word(body, init_out_flags, flags);
       return writev(device, patched, 2);
     }
     if (reply_backing_id > 0 && parts[1].iov_len == open_out_size) {
@@ -86,13 +102,14 @@ static ssize_t splice_through(
   return splice(from, from_offset, to, to_offset, size, flags);
 }
 
-int httpfs_passthrough_install(struct fuse_session *session) {
+int httpfs_passthrough_install(struct fuse_session *session, bool offers) {
   const struct fuse_custom_io io = {
       .writev = write_reply,
       .read = read_request,
       .splice_receive = splice_through,
       .splice_send = splice_through,
   };
+  atomic_store(&offers_passthrough, offers);
   atomic_store(&init_pending, true);
   return fuse_session_custom_io(session, &io, fuse_session_fd(session));
 }
@@ -103,6 +120,20 @@ int httpfs_passthrough_reply_open(
   int result = fuse_reply_open(request, info);
   reply_backing_id = 0;
   return result;
+}
+
+void httpfs_reply_file_range(
+    fuse_req_t request, int descriptor, off_t offset, size_t byte_count,
+    void (*on_error)(void *context), void *context) {
+  struct fuse_bufvec vector = FUSE_BUFVEC_INIT(byte_count);
+  vector.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+  vector.buf[0].fd = descriptor;
+  vector.buf[0].pos = offset;
+  // libfuse answers with the error where the file cannot be read, and calls that a success.
+  reply_error_handler = on_error;
+  reply_error_context = context;
+  fuse_reply_data(request, &vector, FUSE_BUF_SPLICE_MOVE);
+  reply_error_handler = NULL;
 }
 
 int httpfs_passthrough_open_backing(struct fuse_session *session, int descriptor) {

@@ -99,23 +99,42 @@ package struct RecordHeader: Equatable {
   /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
   /// more); nil where that is no header of this format version.
   package static func byteCount(ofHeaderStartingWith prefix: UnsafeRawBufferPointer) -> Int? {
-    guard prefix.count >= prefixByteCount, prefix.starts(with: magic),
-      prefix.integer(at: 8, as: UInt32.self) == formatVersion
-    else { return nil }
+    guard prefix.count >= prefixByteCount, formatVersion(of: prefix) == formatVersion else {
+      return nil
+    }
+    return byteCount(ofAnyFormat: prefix)
+  }
+
+  /// The format version that a header of ``prefixByteCount`` bytes or more says it has.
+  static func formatVersion(of bytes: UnsafeRawBufferPointer) -> UInt32 {
+    bytes.integer(at: 8, as: UInt32.self)
+  }
+
+  /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
+  /// more), of this format version or another; nil where that is no header.
+  static func byteCount(ofAnyFormat prefix: UnsafeRawBufferPointer) -> Int? {
+    guard prefix.count >= prefixByteCount, prefix.starts(with: magic) else { return nil }
     let byteCount = Int(prefix.integer(at: 12, as: UInt32.self))
     return (minimumByteCount...maximumByteCount).contains(byteCount) ? byteCount : nil
   }
 
+  /// Whether the checksum at the end of a header is that of the rest.
+  static func isWhole(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count >= minimumByteCount else { return false }
+    let end = bytes.count - 8
+    return bytes.integer(at: end, as: UInt64.self)
+      == ContentHash.hash(
+        UnsafeRawBufferPointer(rebasing: bytes[..<end]),
+        seed: bytes.integer(at: 16, as: UInt64.self))
+  }
+
   /// Reads a whole header; nil unless every byte of it is as it was written.
   package init?(_ bytes: UnsafeRawBufferPointer) {
-    guard Self.byteCount(ofHeaderStartingWith: bytes) == bytes.count else { return nil }
-    let salt = bytes.integer(at: 16, as: UInt64.self)
+    guard Self.byteCount(ofHeaderStartingWith: bytes) == bytes.count, Self.isWhole(bytes) else {
+      return nil
+    }
     let end = bytes.count - 8
-    guard
-      bytes.integer(at: end, as: UInt64.self)
-        == ContentHash.hash(UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: salt)
-    else { return nil }
-    self.salt = salt
+    salt = bytes.integer(at: 16, as: UInt64.self)
     dataID = bytes.integer(at: 24, as: UInt64.self)
     key = CacheKey(digest: Array(bytes[32..<Self.prefixByteCount]))
     version = ContentVersion()

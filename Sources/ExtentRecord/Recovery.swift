@@ -16,6 +16,9 @@ package import HTTPTransferCore
 ///   a later COMMIT must not cover a claim that was refuted.
 package struct Recovery {
   package private(set) var extents = ExtentSet()
+
+  /// Those extents that are believed because a COMMIT covers them: their bytes were not looked at.
+  package private(set) var believed = ExtentSet()
   package private(set) var summary = LogSummary()
 
   /// The bytes of extents that count but that no COMMIT covers.
@@ -43,6 +46,24 @@ package struct Recovery {
       let header = bytes.withUnsafeBytes({ RecordHeader($0) })
     else { return nil }
     return (header, byteCount)
+  }
+
+  /// Whether a record file is whole, but of a format that a later version of this code writes.
+  ///
+  /// What every format keeps: magic, format version, byte count, salt, and a checksum at the end. A
+  /// header whose checksum is wrong is damaged, whatever its format version says.
+  package static func isOfLaterFormat(_ descriptor: Descriptor) throws(ErrorNumber) -> Bool {
+    var bytes = [UInt8](repeating: 0, count: RecordHeader.prefixByteCount)
+    guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == bytes.count,
+      let byteCount = bytes.withUnsafeBytes({ RecordHeader.byteCount(ofAnyFormat: $0) })
+    else { return false }
+    bytes = [UInt8](repeating: 0, count: byteCount)
+    guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == byteCount else {
+      return false
+    }
+    return bytes.withUnsafeBytes {
+      RecordHeader.formatVersion(of: $0) > RecordHeader.formatVersion && RecordHeader.isWhole($0)
+    }
   }
 
   /// Reads the log of a record file and checks it against the data file.
@@ -82,8 +103,9 @@ package struct Recovery {
         refuted.insert(sequence)
         return
       }
-      extents.insert(offset..<(offset + byteCount))
-      if !isCommitted { uncommittedByteCount += byteCount }
+      let range = offset..<(offset + byteCount)
+      extents.insert(range)
+      if isCommitted { believed.insert(range) } else { uncommittedByteCount += byteCount }
     }
     if !refuted.isEmpty { needsRewrite = true }
   }

@@ -134,13 +134,16 @@ package enum SystemCalls {
     _ = try checked { faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) }
   }
 
-  /// The bytes free for this user in the file system of a descriptor (`fstatvfs(3)`).
-  package static func availableByteCount(_ descriptor: CInt) -> Int64? {
+  /// The bytes of the file system of a descriptor, and those of them that are free for this user
+  /// (`fstatvfs(3)`).
+  package static func space(_ descriptor: CInt) -> (total: Int64, available: Int64)? {
     var status = statvfs()
     guard fstatvfs(descriptor, &status) == 0 else { return nil }
-    let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(
-      by: UInt64(status.f_frsize))
-    return overflow ? nil : Int64(clamping: bytes)
+    let unit = UInt64(status.f_frsize)
+    let total = UInt64(status.f_blocks).multipliedReportingOverflow(by: unit)
+    let available = UInt64(status.f_bavail).multipliedReportingOverflow(by: unit)
+    guard !total.overflow, !available.overflow else { return nil }
+    return (Int64(clamping: total.partialValue), Int64(clamping: available.partialValue))
   }
 
   /// `close(2)`.
@@ -148,6 +151,22 @@ package enum SystemCalls {
   /// Not repeated after a signal: Linux has released the descriptor by then.
   package static func close(_ descriptor: CInt) {
     _ = Glibc.close(descriptor)
+  }
+
+  /// How many descriptors this process may have (`getrlimit(2)`, `RLIMIT_NOFILE`).
+  package static var descriptorLimit: Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  /// Whether a descriptor of the number `least` or a higher one is free (`fcntl(2)`,
+  /// `F_DUPFD_CLOEXEC`).
+  package static func canDuplicate(_ descriptor: CInt, atLeast least: Int) -> Bool {
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, CInt(clamping: max(0, least)))
+    guard copy >= 0 else { return false }
+    close(copy)
+    return true
   }
 
   /// `flock(2)` with `LOCK_EX | LOCK_NB`; false where another descriptor holds the lock.
@@ -235,6 +254,18 @@ package enum SystemCalls {
   /// `fsync(2)`.
   package static func sync(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fsync(descriptor) }
+  }
+
+  /// Creates a file in memory (`memfd_create(2)`).
+  package static func createMemoryFile(label: String) throws(ErrorNumber) -> Descriptor {
+    Descriptor(try checked { httpfs_memory_file(label) })
+  }
+
+  /// Gives the blocks of a range back (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
+  package static func punchHole(
+    _ descriptor: CInt, _ offset: Int64, byteCount: Int64
+  ) throws(ErrorNumber) {
+    _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
   }
 
   // MARK: Metadata

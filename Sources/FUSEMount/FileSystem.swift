@@ -183,6 +183,8 @@ public final class FileSystem: Sendable {
         "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
       return reply.error(error.openErrno)
     }
+    // Before the lock over the decision: it reads the disk.
+    version.verifyIfSmall()
     guard let mode = inodes.beginOpen(number, decide: { readMode(of: version) }) else {
       version.releaseHandle()
       return reply.error(ESTALE)
@@ -206,7 +208,7 @@ public final class FileSystem: Sendable {
 
   /// How the handles of an inode that has none yet will read.
   private func readMode(of version: RemoteVersion) -> InodeTable.ReadMode {
-    guard version.isComplete, version.length != 0, let descriptor = version.dataDescriptor,
+    guard version.length != 0, let descriptor = version.backingDescriptor,
       let session = session.withLock({ $0 }), session.offersPassthrough
     else { return .cached }
     let id = httpfs_passthrough_open_backing(session.pointer, descriptor)
@@ -232,10 +234,9 @@ public final class FileSystem: Sendable {
     case .file(let version, let isDirect):
       guard offset >= 0 else { return reply.error(EINVAL) }
       let range = ByteRange(offset: offset, byteCount: Int64(byteCount))
-      let (attempt, descriptor) = version.attempt(range)
-      switch attempt {
-      case .present(let byteCount):
-        reply.fileRange(descriptor: descriptor, offset: offset, byteCount: byteCount)
+      switch version.attempt(range) {
+      case .present(let bytes):
+        reply.present(bytes)
       case .failed(let error):
         reply.error(error.readErrno)
       case .absent:
@@ -308,7 +309,7 @@ public final class FileSystem: Sendable {
     attributes(number, mode: S_IFDIR | 0o555, byteCount: 0, modified: mountTime)
   }
 
-  func statistics(_ reply: consuming Reply) {
+  func statistics(_ reply: consuming sending Reply) {
     let files = tree.withLock { $0 }.existingFiles
     let byteCount = files.reduce(Int64(0)) { $0 &+ ($1.knownLength ?? 0) }
     var values = statvfs()
@@ -317,7 +318,7 @@ public final class FileSystem: Sendable {
     values.f_blocks = fsblkcnt_t(max(0, byteCount) / 4096)
     values.f_namemax = 255
     values.f_flag = UInt(ST_RDONLY)
-    reply.statfs(values)
+    replyInTurn(values, reply)
   }
 
   // MARK: Status
@@ -342,7 +343,7 @@ public final class FileSystem: Sendable {
     }
     return StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
-      files: files)
+      files: files, cache: environment.cacheStatus, kernel: inodes.status)
   }
 }
 
@@ -363,9 +364,7 @@ private final class PendingRead: ReadReply {
 
   init(_ parked: ParkedReply) { self.parked = parked }
 
-  func succeed(descriptor: CInt, offset: Int64, byteCount: Int) {
-    parked.take()?.fileRange(descriptor: descriptor, offset: offset, byteCount: byteCount)
-  }
+  func succeed(_ bytes: PresentBytes) { parked.take()?.present(bytes) }
 
   func fail(_ error: FileError) {
     parked.take()?.error(error.readErrno)

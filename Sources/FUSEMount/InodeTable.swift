@@ -1,5 +1,6 @@
 internal import CPassthrough
 internal import Glibc
+internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
@@ -107,6 +108,15 @@ final class InodeTable: Sendable {
       node.mode = nil
       if case .passthrough(let id) = mode { return id }
       return nil
+    }
+  }
+
+  /// How much of the table the kernel makes use of now.
+  var status: KernelStatus {
+    state.withLock { state in
+      KernelStatus(
+        inodes: state.versions.count,
+        openHandles: state.versions.values.reduce(0) { $0 + $1.openCount })
     }
   }
 

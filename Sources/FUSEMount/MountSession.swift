@@ -64,7 +64,7 @@ public final class MountSession: Sendable {
           + "'httpfs doctor' checks the usual causes")
     }
     // Backing files need CAP_SYS_ADMIN; an ordinary user's daemon splices.
-    let offers = isRoot && httpfs_passthrough_install(pointer) == 0
+    let offers = httpfs_passthrough_install(pointer, isRoot) == 0 && isRoot
     session = SessionPointer(pointer: pointer, offersPassthrough: offers)
     let session = session
     fileSystem.session.withLock { $0 = session }

@@ -1,6 +1,7 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
+internal import RemoteFiles
 internal import Synchronization
 
 /// The answer that the kernel waits for: given exactly once, because each way to give it consumes
@@ -44,14 +45,43 @@ struct Reply: ~Copyable, @unchecked Sendable {
     return result == 0
   }
 
-  /// `byteCount` bytes of an open file from `offset` on, spliced where the kernel can.
-  consuming func fileRange(descriptor: CInt, offset: Int64, byteCount: Int) {
-    if byteCount <= 0 {
+  /// Bytes of a remote file, spliced where the kernel can; where several files hold them, copied
+  /// together.
+  consuming func present(_ bytes: PresentBytes) {
+    defer { withExtendedLifetime(bytes) {} }
+    guard let first = bytes.pieces.first, bytes.byteCount > 0 else {
       fuse_reply_buf(request, nil, 0)
-    } else {
-      _ = httpfs_reply_file_range(request, descriptor, off_t(offset), byteCount)
+      discard self
+      return
     }
-    discard self
+    if bytes.pieces.count == 1 {
+      let request = request
+      discard self
+      var bytes = bytes
+      withUnsafeMutablePointer(to: &bytes) { pointer in
+        httpfs_reply_file_range(
+          request, first.descriptor, off_t(pointer.pointee.offset), first.byteCount,
+          reportUnreadable,
+          pointer)
+      }
+      return
+    }
+    var buffer = [UInt8](repeating: 0, count: bytes.byteCount)
+    var done = 0
+    for piece in bytes.pieces {
+      let count = buffer.withUnsafeMutableBytes { buffer in
+        pread(
+          piece.descriptor, buffer.baseAddress?.advanced(by: done), piece.byteCount,
+          off_t(bytes.offset) + off_t(done))
+      }
+      guard count == piece.byteCount else {
+        // First: the kernel asks for each page again at once.
+        bytes.reportUnreadable()
+        return error(EIO)
+      }
+      done += count
+    }
+    self.bytes(buffer[...])
   }
 
   consuming func bytes(_ bytes: ArraySlice<some BitwiseCopyable>) {
@@ -68,6 +98,11 @@ struct Reply: ~Copyable, @unchecked Sendable {
     fuse_reply_statfs(request, &values)
     discard self
   }
+}
+
+/// Tells of `PresentBytes`, behind `context`, that cannot be read.
+private func reportUnreadable(context: UnsafeMutableRawPointer?) {
+  context?.assumingMemoryBound(to: PresentBytes.self).pointee.reportUnreadable()
 }
 
 /// A reply that waits in a closure or a list, which cannot hold a noncopyable value.

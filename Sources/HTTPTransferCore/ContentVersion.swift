@@ -9,6 +9,19 @@ public struct ContentVersion: Hashable, Sendable {
   /// The `Last-Modified` field as sent, nil where the server sends none.
   public var lastModified: String?
 
+  /// What ``lastModified`` proves.
+  public var dateStrength = DateStrength.undated
+
+  /// How far equal modification dates prove equal bytes (RFC 9110 §8.8.2.2).
+  public enum DateStrength: String, Sendable {
+    /// The response's `Date` is at least a second later: what changed afterwards has another date.
+    case strong
+    /// The response was made within that second: the file may have changed in the rest of it.
+    case weak
+    /// Nothing tells when the response was made.
+    case undated
+  }
+
   /// The complete length in bytes, nil while unknown.
   public var completeLength: Int64?
 
@@ -27,17 +40,18 @@ public struct ContentVersion: Hashable, Sendable {
 
   /// How far the version can be told from another.
   public enum Strength: String, Sendable {
-    /// A strong entity tag: equal tags promise equal bytes.
+    /// A strong entity tag, or a modification date that is strong: equal ones promise equal bytes.
     case strong
-    /// A weak entity tag or only a modification date.
+    /// A weak entity tag, or a modification date that may belong to other bytes too.
     case weak
     /// No validator at all: only a change of length can be noticed.
     case unverifiable
   }
 
   public var strength: Strength {
-    if let entityTag { return entityTag.isWeak ? .weak : .strong }
-    return lastModified == nil ? .unverifiable : .weak
+    if let entityTag, !entityTag.isWeak { return .strong }
+    if lastModified != nil, dateStrength == .strong { return .strong }
+    return entityTag == nil && lastModified == nil ? .unverifiable : .weak
   }
 
   /// The answer to "are these two the same bytes?".
@@ -52,7 +66,9 @@ public struct ContentVersion: Hashable, Sendable {
   ///
   /// Lengths and codings must agree where both are known. Then the entity tags decide where both
   /// have one, else the modification dates. A weak tag does not overrule the dates: both must
-  /// agree. A pinned version without validators is compared by length alone.
+  /// agree. Equal dates prove nothing where the pinned one is of the very second in which its response
+  /// was made. A pinned version without validators is compared by length alone, with a response
+  /// that has none either.
   public func compare(_ response: ContentVersion) -> Comparison {
     if contentCoding != response.contentCoding { return .different }
     if let mine = completeLength, let theirs = response.completeLength, mine != theirs {
@@ -69,9 +85,11 @@ public struct ContentVersion: Hashable, Sendable {
     if let mine = lastModified, let theirs = response.lastModified {
       guard mine == theirs else { return .different }
       // The tag is there on one side only: the dates alone do not prove the bytes equal.
-      return entityTag == nil ? .same : .unknown
+      return entityTag == nil && dateStrength != .weak ? .same : .unknown
     }
-    return entityTag == nil && lastModified == nil ? .same : .unknown
+    if entityTag != nil || lastModified != nil { return .unknown }
+    // What once had none, or none that proved anything, is not vouched for by one that comes later.
+    return response.entityTag == nil && response.lastModified == nil ? .same : .different
   }
 
   /// Whether a stored version is this one: all validators and the coding alike, and the lengths where
@@ -82,6 +100,20 @@ public struct ContentVersion: Hashable, Sendable {
     else { return false }
     guard let mine = completeLength, let theirs = other.completeLength else { return true }
     return mine == theirs
+  }
+
+  /// The version as a record may hold it that is believed later on: without a modification date that
+  /// is not strong.
+  package var provable: ContentVersion {
+    var version = self
+    if dateStrength != .strong { version.lastModified = nil }
+    return version
+  }
+
+  /// Whether a response made a second later could prove more than this one, which is of the second in
+  /// which the file changed.
+  public var isTooFresh: Bool {
+    entityTag == nil && lastModified != nil && dateStrength == .weak
   }
 
   /// The validator in a word or two, for status displays.

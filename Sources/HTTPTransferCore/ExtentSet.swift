@@ -112,6 +112,25 @@ public struct ExtentSet: Equatable, Sendable {
     return holes
   }
 
+  /// Every present run of bytes within `range`, ascending.
+  public func runs(in range: ByteRange) -> [ByteRange] {
+    guard !range.isEmpty else { return [] }
+    var runs: [ByteRange] = []
+    var index = firstIndex(endingAfter: range.lowerBound)
+    while index < extents.count, extents[index].lowerBound < range.upperBound {
+      runs.append(extents[index].clamped(to: range))
+      index += 1
+    }
+    return runs
+  }
+
+  /// Whether any byte of `range` is present.
+  public func overlaps(_ range: ByteRange) -> Bool {
+    guard !range.isEmpty else { return false }
+    let index = firstIndex(endingAfter: range.lowerBound)
+    return index < extents.count && extents[index].lowerBound < range.upperBound
+  }
+
   /// The end of the present run that starts at `offset`, or `offset` if that byte is absent.
   public func presentEnd(from offset: Int64) -> Int64 {
     let index = firstIndex(endingAfter: offset)

@@ -132,6 +132,31 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// Scheme and authority: what credentials and connections belong to.
   public var origin: String { "\(scheme)://\(authority)" }
 
+  /// The origin with its port only where that is not the scheme's own: equal for URLs that lead to the
+  /// same place.
+  package var normalizedOrigin: String {
+    let standardPort = scheme == "https" ? ":443" : ":80"
+    var text = origin
+    // An IPv6 address ends with its bracket, so its own colons are not taken for that of a port.
+    if text.hasSuffix(standardPort) {
+      text.removeLast(standardPort.count)
+    } else if text.hasSuffix(":") {
+      text.removeLast()
+    }
+    return text
+  }
+
+  /// The host without brackets, in lower case.
+  package var host: String {
+    var text = Substring(authority)
+    if let bracket = text.lastIndex(of: "]") {
+      text = text[..<bracket].dropFirst()
+    } else if let colon = text.lastIndex(of: ":") {
+      text = text[..<colon]
+    }
+    return String(text)
+  }
+
   /// The path, percent-encoded as given; empty where the URL ends with its authority.
   public var path: String { slice(authorityEnd..<pathEnd) }
 

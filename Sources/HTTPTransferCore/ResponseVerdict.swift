@@ -25,7 +25,13 @@ public enum ResponseVerdict: Equatable, Sendable {
   ///
   /// Rules of RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at
   /// or before the first byte asked for, and a `Content-Length`, where there is one, that fits it.
-  public init(_ response: HTTPResponse, asked: ByteRange?) {
+  ///
+  /// - Parameters:
+  ///   - response: the head of the final response.
+  ///   - asked: the range that was asked for.
+  ///   - now: our time in seconds since 1970, for a `Retry-After` that is a date in a response
+  ///     without a `Date` of its own; such a field is ignored unless given.
+  public init(_ response: HTTPResponse, asked: ByteRange?, now: Int64? = nil) {
     let fields = response.headerFields
     switch response.status.code {
     case 200: self = Self.judgeWhole(fields)
@@ -39,7 +45,7 @@ public enum ResponseVerdict: Equatable, Sendable {
     case 401, 403, 407: self = .denied(status: response.status.code)
     case 408, 425, 429, 500...599:
       self = .unavailable(
-        status: response.status.code, retryAfter: fields[.retryAfter].flatMap(Self.delay(field:)))
+        status: response.status.code, retryAfter: RetryAfter.delay(fields, now: now))
     default: self = .invalid(reason: "unexpected status \(response.status.code)")
     }
   }
@@ -112,12 +118,6 @@ public enum ResponseVerdict: Equatable, Sendable {
     else { return .malformed }
     return .bytes(length)
   }
-
-  /// The delay of a `Retry-After` in seconds; a date is left to the caller's own backoff, because
-  /// it would need the two clocks to agree.
-  private static func delay(field: String) -> Duration? {
-    Int64(digits: Substring(field).trimmed).map { .seconds(min($0, 86_400)) }
-  }
 }
 
 extension HTTPFields {
@@ -145,5 +145,14 @@ extension ContentVersion {
       lastModified: fields[.lastModified],
       completeLength: completeLength,
       contentCoding: coding == "identity" || coding == "" ? nil : coding)
+    dateStrength = Self.dateStrength(fields)
+  }
+
+  /// What the modification date proves, by the date of the response itself.
+  private static func dateStrength(_ fields: HTTPFields) -> DateStrength {
+    guard let modified = fields[.lastModified].flatMap(HTTPDate.secondsSince1970),
+      let made = fields[.date].flatMap(HTTPDate.secondsSince1970)
+    else { return .undated }
+    return made - modified >= 1 ? .strong : .weak
   }
 }

@@ -19,6 +19,9 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// How many body bytes came off the wire.
   public var fetchedBytes: Int64
 
+  /// How many bytes of the cache were found damaged, and are or were fetched again.
+  public var damagedBytes: Int64
+
   /// The present speed of what is fetched, in bytes per second.
   public var speedBytesPerSecond: Int64
 
@@ -49,7 +52,8 @@ public struct FileStatus: Sendable, Hashable, Decodable {
 
   public init(
     name: String, url: String, state: FileState, length: Int64? = nil, cachedBytes: Int64 = 0,
-    fetchedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0, etaSeconds: Double? = nil,
+    fetchedBytes: Int64 = 0, damagedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0,
+    etaSeconds: Double? = nil,
     connections: Int = 0, requests: Int = 0, retries: Int = 0, lastError: String? = nil,
     validator: String? = nil, waitingReads: [WaitingRead] = [], passthrough: Bool = false
   ) {
@@ -59,6 +63,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     self.length = length
     self.cachedBytes = cachedBytes
     self.fetchedBytes = fetchedBytes
+    self.damagedBytes = damagedBytes
     self.speedBytesPerSecond = speedBytesPerSecond
     self.etaSeconds = etaSeconds
     self.connections = connections
@@ -81,6 +86,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     case name, url, state, length
     case cachedBytes = "cached_bytes"
     case fetchedBytes = "fetched_bytes"
+    case damagedBytes = "damaged_bytes"
     case speedBytesPerSecond = "speed_bytes_per_second"
     case etaSeconds = "eta_seconds"
     case connections, requests, retries
@@ -98,6 +104,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.length, length)
       writer.member(CodingKeys.cachedBytes, cachedBytes)
       writer.member(CodingKeys.fetchedBytes, fetchedBytes)
+      writer.member(CodingKeys.damagedBytes, damagedBytes)
       writer.member(CodingKeys.speedBytesPerSecond, speedBytesPerSecond)
       writer.member(CodingKeys.etaSeconds, etaSeconds)
       writer.member(CodingKeys.connections, connections)

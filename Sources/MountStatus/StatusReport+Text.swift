@@ -61,7 +61,7 @@ extension StatusReport {
     let uptime = humanDuration(seconds: uptimeSeconds.rounded(.down))
     // Files are fetched side by side: the last one to end decides.
     let eta = files.compactMap(\.etaSeconds).max()
-    return [
+    var lines = [
       "httpfs \(escapingControls(mountpoint))  up \(uptime)",
       [
         counted(totals.files, "file"), "\(totals.completeFiles) complete",
@@ -76,6 +76,13 @@ extension StatusReport {
         counted(totals.waitingReads, "waiting read"),
       ].joined(separator: ", "),
     ]
+    if totals.damagedBytes > 0 {
+      lines.append("\(humanBytes(totals.damagedBytes)) of the cache were damaged: fetched again")
+    }
+    if let error = cache.error {
+      lines.append("the cache fails, files are read without it: \(escapingControls(error))")
+    }
+    return lines
   }
 
   private static func nameWidth(of files: ArraySlice<FileStatus>) -> Int {

@@ -16,22 +16,31 @@ public struct StatusReport: Sendable, Hashable, Decodable {
 
   public var totals: StatusTotals
 
+  public var cache: CacheStatus
+
+  public var kernel: KernelStatus
+
   /// The files, in the order of the list.
   public var files: [FileStatus]
 
   /// The report of `files`, with their totals.
-  public init(mountpoint: String, uptimeSeconds: Double, files: [FileStatus]) {
+  public init(
+    mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
+    cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus()
+  ) {
     self.version = Self.currentVersion
     self.mountpoint = mountpoint
     self.uptimeSeconds = uptimeSeconds
     self.totals = StatusTotals(of: files)
     self.files = files
+    self.cache = cache
+    self.kernel = kernel
   }
 
   enum CodingKeys: String, CodingKey {
     case version, mountpoint
     case uptimeSeconds = "uptime_seconds"
-    case totals, files
+    case totals, cache, kernel, files
   }
 
   /// The report as one line of JSON, UTF-8, with a newline at its end.
@@ -46,6 +55,8 @@ public struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.mountpoint, mountpoint)
       writer.member(CodingKeys.uptimeSeconds, uptimeSeconds)
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
+      writer.member(CodingKeys.cache) { cache.write(to: &$0) }
+      writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }
       writer.member(CodingKeys.files) { writer in
         writer.array(files) { $0.write(to: &$1) }
       }

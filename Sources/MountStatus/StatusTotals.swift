@@ -11,6 +11,7 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
 
   public var cachedBytes: Int64 = 0
   public var fetchedBytes: Int64 = 0
+  public var damagedBytes: Int64 = 0
   public var speedBytesPerSecond: Int64 = 0
   public var connections = 0
   public var requests = 0
@@ -29,6 +30,7 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
       length = length.saturatingAdd(file.length ?? 0)
       cachedBytes = cachedBytes.saturatingAdd(file.cachedBytes)
       fetchedBytes = fetchedBytes.saturatingAdd(file.fetchedBytes)
+      damagedBytes = damagedBytes.saturatingAdd(file.damagedBytes)
       speedBytesPerSecond = speedBytesPerSecond.saturatingAdd(file.speedBytesPerSecond)
       connections += file.connections
       requests += file.requests
@@ -43,6 +45,7 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
     case length
     case cachedBytes = "cached_bytes"
     case fetchedBytes = "fetched_bytes"
+    case damagedBytes = "damaged_bytes"
     case speedBytesPerSecond = "speed_bytes_per_second"
     case connections, requests, retries
     case waitingReads = "waiting_reads"
@@ -55,6 +58,7 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.length, length)
       writer.member(CodingKeys.cachedBytes, cachedBytes)
       writer.member(CodingKeys.fetchedBytes, fetchedBytes)
+      writer.member(CodingKeys.damagedBytes, damagedBytes)
       writer.member(CodingKeys.speedBytesPerSecond, speedBytesPerSecond)
       writer.member(CodingKeys.connections, connections)
       writer.member(CodingKeys.requests, requests)

@@ -102,6 +102,7 @@ final class Connection {
         durationMilliseconds: Double((SystemCall.monotonicNanoseconds() - began) / 1000) / 1000,
         connection: connectionNumber, request: request, received: body.received,
         status: writer.sentStatus, bodyByteCount: writer.bodyByteCount, fault: plan.fault,
+        ruleName: plan.ruleName,
         isComplete: !isDisconnected && plan.isWhole))
     server.statistics.requestEnded()
     // After a reset the close must come at once and without the courtesies of an orderly end.

@@ -11,6 +11,7 @@ struct RequestRecord: Encodable {
   let status: Int?
   let bodyByteCount: Int64
   let fault: Fault?
+  let ruleName: String?
   let isComplete: Bool
 
   private enum CodingKeys: String, CodingKey {
@@ -28,6 +29,7 @@ struct RequestRecord: Encodable {
     case requestBodyHash = "request_body_hash"
     case headers
     case fault
+    case ruleName = "rule"
     case isComplete = "complete"
   }
 
@@ -49,6 +51,7 @@ struct RequestRecord: Encodable {
     try container.encode(hash, forKey: .requestBodyHash)
     try container.encode(request.fields, forKey: .headers)
     try container.encode(fault?.rawValue, forKey: .fault)
+    try container.encode(ruleName, forKey: .ruleName)
     try container.encode(isComplete, forKey: .isComplete)
   }
 }

@@ -12,6 +12,9 @@ final class ResponseWriter {
   private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private var bucket: TokenBucket?
 
+  /// The rate of all bytes that a script asks for; nil for none.
+  private var pace: TokenBucket?
+
   /// The coded body that is being sent; its parts may be separate steps.
   private var coded: CodedStream?
 
@@ -39,6 +42,7 @@ final class ResponseWriter {
     sentStatus = nil
     bodyByteCount = 0
     coded = nil
+    pace = nil
     if plan.limitsReceiveBuffer { socket.limitReceiveBuffer() }
     do {
       try run(plan.steps, plan: plan, source: source, body: body)
@@ -116,7 +120,17 @@ final class ResponseWriter {
         position += piece.count
       }
     case .lastChunk: try send(Array("0\r\n\r\n".utf8))
-    case .raw(let bytes): try send(bytes)
+    case .raw(let bytes):
+      sentStatus = sentStatus ?? ResponseHead.status(ofBytes: bytes)
+      try send(bytes)
+    case .rawContent(let range, let version):
+      var unframed = plan
+      unframed.isChunked = false
+      try sendPieces(range, plan: unframed) { piece, offset in
+        source.read(into: piece, version: version, offset: offset)
+      }
+    case .pace(let bytesPerSecond):
+      pace = bytesPerSecond.map { TokenBucket(bytesPerSecond: $0) }
     case .close: break  // The connection ends, since the plan is not whole.
     case .reset: socket.prepareReset()
     }
@@ -147,7 +161,7 @@ final class ResponseWriter {
     if plan.isChunked {
       try send(Array("\(String(byteCount, radix: 16))\r\n".utf8), isMoreComing: true)
     }
-    try socket.send(
+    try transmit(
       UnsafeRawBufferPointer(rebasing: buffer[..<byteCount]), isMoreComing: plan.isChunked
     ) { sent in
       count(Int64(sent), plan)
@@ -191,10 +205,29 @@ final class ResponseWriter {
   private func send(_ bytes: [UInt8], isMoreComing: Bool = false) throws(Socket.Disconnected) {
     let result = bytes.withUnsafeBytes { buffer in
       Result { () throws(Socket.Disconnected) in
-        try socket.send(buffer, isMoreComing: isMoreComing)
+        try transmit(buffer, isMoreComing: isMoreComing)
       }
     }
     try result.get()
+  }
+
+  /// Sends bytes of any kind, at the pace that a script asks for.
+  private func transmit(
+    _ bytes: UnsafeRawBufferPointer, isMoreComing: Bool, sent: (Int) -> Void = { _ in }
+  ) throws(Socket.Disconnected) {
+    guard var bucket = pace else {
+      return try socket.send(bytes, isMoreComing: isMoreComing, sent: sent)
+    }
+    defer { pace = bucket }
+    var position = 0
+    while position < bytes.count {
+      let end = min(position + bucket.pieceByteCount, bytes.count)
+      let now = SystemCall.monotonicNanoseconds()
+      let start = bucket.reserve(end - position, now: now)
+      if start > now { try socket.wait(until: start) }
+      try socket.send(UnsafeRawBufferPointer(rebasing: bytes[position..<end]), sent: sent)
+      position = end
+    }
   }
 
   private func count(_ byteCount: Int64, _ plan: ResponsePlan) {

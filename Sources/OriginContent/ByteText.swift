@@ -22,6 +22,30 @@ enum ByteText {
     return Int64(text)
   }
 
+  /// A range of bytes written `FIRST-LAST`, both included, with the suffixes of a count of bytes.
+  static func range(_ text: some StringProtocol) -> Range<Int64>? {
+    let ends = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = byteCount(ends[0]), let last = byteCount(ends[1]),
+      first <= last, last < Int64.max
+    else { return nil }
+    return first..<(last + 1)
+  }
+
+  /// Decodes pairs of hexadecimal digits, with blanks and line breaks between them; nil for
+  /// anything else.
+  static func hexDecoded(_ text: some StringProtocol) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == 0x20 || byte == 0x0A { continue }
+      guard let high = hexDigit(byte), let low = rest.popFirst().flatMap(hexDigit) else {
+        return nil
+      }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+
   /// Decodes `%XX`; nil where a percent sign is not followed by two hexadecimal digits.
   ///
   /// A plus sign stays one.

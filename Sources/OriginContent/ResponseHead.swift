@@ -8,6 +8,12 @@ public struct ResponseHead: Equatable, Sendable {
   public var status: Int
   public private(set) var fields: [Field] = []
 
+  /// The reason phrase; nil for the usual one of the status.
+  var reason: String?
+
+  /// Lines after the fields, sent as they are.
+  var rawLines: [String] = []
+
   public init(status: Int) {
     self.status = status
   }
@@ -26,12 +32,32 @@ public struct ResponseHead: Equatable, Sendable {
     add(name, value)
   }
 
+  /// Gives the first field of this name, in any case, another value and removes the others of it;
+  /// nil removes all.
+  mutating func replace(_ name: String, _ value: String?) {
+    let lowercased = name.lowercased()
+    let index = fields.firstIndex { $0.name.lowercased() == lowercased } ?? fields.endIndex
+    fields.removeAll { $0.name.lowercased() == lowercased }
+    if let value { fields.insert(Field(name: name, value: value), at: index) }
+  }
+
   /// The head as it goes over the wire, with the empty line that ends it.
   public var bytes: [UInt8] {
-    var text = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
+    var text = "HTTP/1.1 \(status) \(reason ?? Self.reason(status))\r\n"
     for field in fields { text += "\(field.name): \(field.value)\r\n" }
+    for line in rawLines { text += line + "\r\n" }
     text += "\r\n"
     return Array(text.utf8)
+  }
+
+  /// The status of a final response that begins with these bytes; nil where none does.
+  public static func status(ofBytes bytes: [UInt8]) -> Int? {
+    // `HTTP/1.1 200`
+    guard bytes.count >= 12, bytes.starts(with: Array("HTTP/".utf8)), bytes[8] == 0x20 else {
+      return nil
+    }
+    let status = Int(String(decoding: bytes[9..<12], as: UTF8.self))
+    return status.flatMap { $0 >= 200 ? $0 : nil }
   }
 
   static func reason(_ status: Int) -> String {

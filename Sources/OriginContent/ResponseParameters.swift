@@ -243,13 +243,7 @@ public struct ResponseParameters: Equatable, Sendable {
     }
 
     func range(_ name: String) throws(ValueError) -> Range<Int64>? {
-      try value(name, expected: "FIRST-LAST") { text in
-        let ends = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = ByteText.byteCount(ends[0]),
-          let last = ByteText.byteCount(ends[1]), first <= last, last < Int64.max
-        else { return nil }
-        return first..<(last + 1)
-      }
+      try value(name, expected: "FIRST-LAST") { ByteText.range($0) }
     }
 
     /// A pair as in a `Cookie` field; attributes are not part of it.

@@ -24,6 +24,10 @@ public struct ResponsePlan: Equatable, Sendable {
     case lastChunk
     /// These bytes, outside any framing.
     case raw([UInt8])
+    /// These bytes of a version of the resource, outside any framing.
+    case rawContent(Range<Int64>, version: UInt64)
+    /// Send all that follows at so many bytes per second, heads and framing too; nil for no limit.
+    case pace(bytesPerSecond: Int64?)
     /// Close the connection, in the middle of a response.
     case close
     /// Abort the connection with a TCP RST, once the client has what was sent so far.
@@ -32,7 +36,7 @@ public struct ResponsePlan: Equatable, Sendable {
     /// The number of body bytes that the step sends.
     public var bodyByteCount: Int64 {
       switch self {
-      case .content(let range, _), .coded(_, _, _, let range):
+      case .content(let range, _), .coded(_, _, _, let range), .rawContent(let range, _):
         range.upperBound - range.lowerBound
       case .text(let bytes): Int64(bytes.count)
       default: 0
@@ -66,6 +70,9 @@ public struct ResponsePlan: Equatable, Sendable {
 
   /// The fault that the response has, nil for none.
   public var fault: Fault?
+
+  /// The rule of a script that made the response, nil for none.
+  public var ruleName: String?
 
   /// The cap of body bytes per second on the connection.
   public var rate: Int64?

@@ -11,6 +11,16 @@ extension CacheDirectory {
     return count().reduce(0) { $0 + $1.allocatedByteCount }
   }
 
+  /// How many bytes are missing from what must stay free on the disk, for whatever else uses it: 1 GiB,
+  /// or a twentieth of a small disk; nil where that cannot be told (`fstatvfs(3)`).
+  public var shortageByteCount: Int64? {
+    SystemCalls.space(files.rawValue).map { space in
+      min(Self.reservedByteCount, space.total / 20) - space.available
+    }
+  }
+
+  private static let reservedByteCount: Int64 = 1 << 30
+
   /// Removes whole entries, those first that were used least recently, until all entries together
   /// occupy at most `limit` bytes.
   ///

@@ -86,8 +86,12 @@ public final class CacheDirectory: Sendable {
   ) throws(ErrorNumber) -> CacheEntry? {
     let directory = try openDirectory(of: key)
     let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
-    guard try isOwn(record), let found = try Recovery.header(of: record), found.header.key == key
-    else { return nil }
+    guard try isOwn(record) else { return nil }
+    guard let found = try Recovery.header(of: record), found.header.key == key else {
+      // What a later version has written is left to it.
+      if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
+      return nil
+    }
     var header = found.header
     let data = try SystemCalls.openFile(header.dataName, in: directory.rawValue)
     guard try isOwn(data) else { return nil }
@@ -120,7 +124,7 @@ public final class CacheDirectory: Sendable {
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
     let entry = CacheEntry(
-      directory: self, header: header, extents: recovery.extents,
+      directory: self, header: header, extents: recovery.extents, believed: recovery.believed,
       fetchedByteCount: recovery.summary.fetchedByteCount,
       uncommittedByteCount: recovery.uncommittedByteCount, data: data, record: nil,
       position: position, sequence: sequence)
@@ -159,7 +163,8 @@ public final class CacheDirectory: Sendable {
         let file = try RecordFile.replace(
           header: encoded, salt: header.salt, in: directory, isDurable: false)
         entry = CacheEntry(
-          directory: self, header: header, extents: ExtentSet(), fetchedByteCount: 0,
+          directory: self, header: header, extents: ExtentSet(), believed: ExtentSet(),
+          fetchedByteCount: 0,
           uncommittedByteCount: 0, data: data, record: file.descriptor,
           position: file.position, sequence: file.sequence)
       } catch {
@@ -185,6 +190,14 @@ public final class CacheDirectory: Sendable {
   public func touch(_ key: CacheKey) {
     guard let directory = try? openDirectory(of: key) else { return }
     try? SystemCalls.touch(directory.rawValue)
+  }
+
+  /// Whether this process can open `count` more files.
+  ///
+  /// Descriptors are given out from the lowest on: whether the highest `count` of them are taken shows
+  /// it, without counting.
+  public func hasSpareDescriptors(_ count: Int) -> Bool {
+    SystemCalls.canDuplicate(files.rawValue, atLeast: SystemCalls.descriptorLimit - count)
   }
 
   // MARK: Recordings
@@ -233,8 +246,20 @@ public final class CacheDirectory: Sendable {
   }
 
   func openDirectory(of key: CacheKey) throws(ErrorNumber) -> Descriptor {
-    let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
-    return try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+    let prefix = try openPrivate(key.prefixName, in: files)
+    return try openPrivate(key.restName, in: prefix)
+  }
+
+  /// Opens a directory of the cache; tightens its mode to 0700.
+  private func openPrivate(
+    _ name: String, in parent: Descriptor
+  ) throws(ErrorNumber) -> Descriptor {
+    let directory = try SystemCalls.openDirectory(name, in: parent.rawValue)
+    if try SystemCalls.status(directory.rawValue).permissions & 0o077 != 0 {
+      // On a read-only file system they stay as they are, behind the root of the cache.
+      try? SystemCalls.setPermissions(directory.rawValue, to: 0o700)
+    }
+    return directory
   }
 
   /// Waits until the names that lead to the entry of `key` are on the disk.
@@ -257,7 +282,11 @@ public final class CacheDirectory: Sendable {
     let status = try SystemCalls.status(file.rawValue)
     guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID else { return false }
     if status.permissions & 0o077 != 0 {
-      try SystemCalls.setPermissions(file.rawValue, to: 0o600)
+      do throws(ErrorNumber) {
+        try SystemCalls.setPermissions(file.rawValue, to: 0o600)
+      } catch {
+        guard error.rawValue == EROFS else { throw error }
+      }
     }
     return true
   }

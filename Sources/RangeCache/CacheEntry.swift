@@ -31,18 +31,26 @@ public final class CacheEntry: Sendable {
   /// The extents that were present when the entry was opened.
   public let recoveredExtents: ExtentSet
 
+  /// Those of ``recoveredExtents`` whose bytes nobody has looked at since they were committed: to be
+  /// verified before their first use, see ``verify(_:)``.
+  public let believedExtents: ExtentSet
+
   /// The number of body bytes fetched for this entry before it was opened: the last commit's
   /// figure and the bytes stored since.
   public let recoveredFetchedByteCount: Int64
 
-  private let directory: CacheDirectory
+  let directory: CacheDirectory
   private let recording: Recording
-  private let data: Descriptor
-  private let salt: UInt64
-  private let state: Mutex<State>
+  let data: Descriptor
+  let salt: UInt64
+  /// Where the log starts in the record file.
+  let logStart: Int64
+  /// The number of the last record when the entry was opened.
+  let recoveredSequence: UInt64
+  let state: Mutex<State>
 
   /// Where the writer stands.
-  private struct State {
+  struct State {
     /// The record file, while it is open.
     var record: Descriptor?
     /// Where the next record goes.
@@ -57,6 +65,8 @@ public final class CacheEntry: Sendable {
     var committedByteCount: Int64 = 0
     /// The `errno` of the first `fdatasync` of the data file that failed.
     var failedSync: ErrorNumber?
+    /// The claims to verify by; nil until the first of them is needed.
+    var claims: ClaimIndex?
   }
 
   /// Takes over the files of an entry.
@@ -64,7 +74,7 @@ public final class CacheEntry: Sendable {
   /// `record` is the record file, if it is open already; `position`, where its next record goes;
   /// `sequence`, the number of its last record.
   init(
-    directory: CacheDirectory, header: RecordHeader, extents: ExtentSet,
+    directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
     fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, record: Descriptor?,
     position: Int64, sequence: UInt64
   ) {
@@ -75,7 +85,10 @@ public final class CacheEntry: Sendable {
     salt = header.salt
     recoveredVersion = header.version
     recoveredExtents = extents
+    believedExtents = believed
     recoveredFetchedByteCount = fetchedByteCount
+    logStart = position - Int64(sequence) * Int64(LogRecord.byteCount)
+    recoveredSequence = sequence
     state = Mutex(
       State(
         record: record, position: position, sequence: sequence,
@@ -86,6 +99,16 @@ public final class CacheEntry: Sendable {
   ///
   /// Valid while the object lives; closed by its `deinit`.
   public var dataDescriptor: CInt { data.rawValue }
+
+  /// The size of the data file: bytes beyond it are lost, whatever the record says (`fstat(2)`); nil
+  /// where that cannot be told.
+  public var dataByteCount: Int64? { try? SystemCalls.status(data.rawValue).byteCount }
+
+  /// Whether the data file can be read at all: not, where its file system has been shut down.
+  public var isReadable: Bool {
+    var byte: [UInt8] = [0]
+    return (try? SystemCalls.read(data.rawValue, into: &byte, at: 0)) != nil
+  }
 
   /// The bytes stored that no commit covers yet: what a power loss would put at risk.
   ///
@@ -214,7 +237,7 @@ public final class CacheEntry: Sendable {
 
   // MARK: The record
 
-  private var path: String { directory.path(of: key) }
+  var path: String { directory.path(of: key) }
 
   private func checkSync() throws(CacheError) {
     guard let failure = state.withLock({ $0.failedSync }) else { return }

@@ -18,6 +18,9 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case permissionDenied
     /// The process or the system has no descriptor left (`EMFILE`, `ENFILE`).
     case descriptorLimit
+    /// A later version of httpfs has written the entry, in a format that this one does not know
+    /// (`EPROTONOSUPPORT`): it is left untouched.
+    case laterFormat
     /// An argument out of bounds: a negative offset or length, or a version too long to record.
     case invalidArgument
     /// An earlier `fdatasync` of this entry failed: what was not committed may be lost. Open the
@@ -58,6 +61,7 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
       case EROFS: .readOnly
       case EACCES, EPERM: .permissionDenied
       case EMFILE, ENFILE: .descriptorLimit
+      case EPROTONOSUPPORT: .laterFormat
       default: .io
       }
     self.init(code: code, path: path, errno: number.rawValue)
@@ -90,6 +94,8 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
       "no permission (\(systemText)); choose a cache directory that you can write"
     case .descriptorLimit:
       "too many open files (\(systemText)); raise the limit with ulimit -n"
+    case .laterFormat:
+      "written by a later version of httpfs; use that one, or another cache directory"
     case .invalidArgument:
       "a length or an offset is out of bounds; report this as a bug"
     case .syncFailed:

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
@@ -17,7 +18,12 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private var version: RemoteVersion?
   private var failure: FileError?
   private var retryAfter: Duration?
+  /// Whether to ask for the whole, because a range brought no length.
   private var asksAgain = false
+  /// Whether to put the same question once more.
+  private var asksSame = false
+  /// Whether to put it once more in a second.
+  private var asksLater = false
   private var isReported = false
   private var fetchedByteCount = 0
 
@@ -31,7 +37,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let verdict = ResponseVerdict(head, asked: asked)
+    let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
       head.headerFields.isDoubtful(forPath: file.source.url.path),
@@ -47,11 +53,22 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
         asksAgain = true
         return .discard
       }
+      if file.wantsSecondOpinion(id, on: content) { return hearAgain() }
+      if waitsForDate(content) { return .stop }
       return receivePart(content, range: range, length: length, from: url, transfer: transfer)
     case .whole(let content):
+      if file.wantsSecondOpinion(id, on: content) { return hearAgain() }
+      if waitsForDate(content) { return .stop }
       return receiveWhole(content, from: url, transfer: transfer)
     case .notModified:
       guard let known else { break }
+      // It may name the validators that it is about (RFC 9110 §15.4.5).
+      var named = content
+      named.contentCoding = known.content.contentCoding
+      if known.content.compare(named) == .different {
+        report(FileError(.invalidResponse, "HTTP 304 about another version"))
+        return .discard
+      }
       file.confirm(known)
       return answer(known, from: url)
     case .unsatisfiable(let length?) where asked?.lowerBound == 0 && length == 0:
@@ -70,7 +87,28 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     // A refusal's body may be long in coming; what it says is said.
     if !asksAgain { report(FileError(verdict)) }
+    // What follows a head that cannot be right cannot be trusted either, nor the connection.
+    if case .invalid = verdict { return .stop }
     return .discard
+  }
+
+  private func hearAgain() -> ExchangeDisposition {
+    asksSame = true
+    return .stop
+  }
+
+  /// Whether the answer is of the second in which the file was modified, and is to be heard again a
+  /// second later, when the date proves something.
+  private func waitsForDate(_ content: ContentVersion) -> Bool {
+    guard content.isTooFresh, known?.content.compare(content) != .same else { return false }
+    asksLater = file.mayAskLater(id, after: .seconds(1))
+    return asksLater
+  }
+
+  func requestSent() { file.contactSent(id) }
+
+  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+    if let moment { file.contactHeld(id, until: moment, transfer: transfer) }
   }
 
   private func receivePart(
@@ -142,7 +180,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       writer.finish(completion, failure: nil)
     }
     if let version { return file.endContact(id, .success(version)) }
-    if asksAgain { return file.sendContact(id, whole: true) }
+    if asksLater { return file.askLater(id, after: .seconds(1)) }
+    if asksAgain || asksSame { return file.sendContact(id, whole: asksAgain) }
     if isReported { return }
     switch completion {
     case .failed(let error): report(FileError(error))

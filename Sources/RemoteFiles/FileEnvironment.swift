@@ -3,6 +3,7 @@ internal import ExtentRecord
 public import HTTPTransfer
 internal import HTTPTransferCore
 public import Logging
+public import MountStatus
 public import RangeCache
 internal import Synchronization
 
@@ -17,9 +18,15 @@ public final class FileEnvironment: Sendable {
   public let cacheByteLimit: Int64?
   let retryPolicy = RetryPolicy()
   let buffers = BufferPool()
+  let health = CacheHealth()
+  let spills = SpillMemory()
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
+
+  /// Between two looks at the deadlines as much time passes only while the process is suspended
+  /// (`SIGSTOP`, a sleeping machine).
+  private static let suspension = Duration.seconds(4)
 
   /// How old what is not yet safe from a power cut becomes before it is made so.
   private static let checkpointInterval = Duration.seconds(2)
@@ -34,6 +41,8 @@ public final class FileEnvironment: Sendable {
     /// Files with a question to the server.
     var files: [ObjectIdentifier: RemoteFile] = [:]
     var isTicking = false
+    /// When deadlines were looked at last, while there are any.
+    var lastTick = ContinuousClock.now
     var lastVersion: UInt64 = 0
     var usages: [CacheKey: Usage] = [:]
   }
@@ -92,6 +101,7 @@ public final class FileEnvironment: Sendable {
       enter(&watch)
       let mustStart = !watch.isTicking
       watch.isTicking = true
+      if mustStart { watch.lastTick = .now }
       return mustStart
     }
     if mustStart { scheduleTick() }
@@ -104,9 +114,19 @@ public final class FileEnvironment: Sendable {
   private func runTick() {
     let now = ContinuousClock.now
     // Taken out first: a question that is asked meanwhile enters itself again.
-    let (watched, files) = watch.withLock { watch in
-      defer { watch.files = [:] }
-      return (Array(watch.versions.values), Array(watch.files.values))
+    let (watched, files, pause) = watch.withLock { watch in
+      defer {
+        watch.files = [:]
+        watch.lastTick = now
+      }
+      return (
+        Array(watch.versions.values), Array(watch.files.values), now - watch.lastTick - Self.tick
+      )
+    }
+    if pause > Self.suspension {
+      logger.notice("suspended; deadlines begin anew", metadata: ["for": "\(pause)"])
+      for item in watched { item.version.postpone(by: pause) }
+      for file in files { file.postpone(by: pause) }
     }
     for file in files where file.expireContact(now: now) { watch(file) }
     var idle: [Watched] = []
@@ -152,6 +172,12 @@ public final class FileEnvironment: Sendable {
 
   // MARK: Durability
 
+  /// How the cache is, for `.status`.
+  public var cacheStatus: CacheStatus {
+    let report = health.report
+    return CacheStatus(error: report.error, failures: report.failureCount)
+  }
+
   /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted.
   ///
   /// For the
@@ -195,11 +221,31 @@ public final class FileEnvironment: Sendable {
     watch.withLock { $0.usages[key]?.openCount -= 1 }
   }
 
+  /// How much is made free when the disk under the cache is full.
+  private static let roomByteCount: Int64 = 64 << 20
+
+  /// Keeps the cache within its limit, and the disk under it from running full.
   private func enforceCacheLimit() {
-    guard let limit = cacheByteLimit, cache.allocatedByteCount > limit else { return }
-    let inUse = watch.withLock { watch in
-      Set(watch.usages.compactMap { $0.value.openCount > 0 ? $0.key : nil })
+    let shortage = max(0, cache.shortageByteCount ?? 0)
+    guard cacheByteLimit != nil || shortage > 0 else { return }
+    let allocated = cache.allocatedByteCount
+    let limit = min(cacheByteLimit ?? .max, max(0, allocated - shortage))
+    if allocated > limit { evict(downTo: limit) }
+  }
+
+  /// The disk is full: evicts what nobody uses.
+  ///
+  /// - Returns: whether anything could be evicted.
+  func makeRoom() -> Bool {
+    evict(downTo: max(0, cache.allocatedByteCount - Self.roomByteCount)) > 0
+  }
+
+  @discardableResult
+  private func evict(downTo limit: Int64) -> Int64 {
+    let versions = watch.withLock { watch in
+      watch.usages.compactMap { key, usage in usage.version.map { (key, $0) } }
     }
+    let inUse = Set(versions.filter { $0.1.isInUse }.map(\.0))
     let freed = cache.evict(downTo: limit, keeping: inUse) { key in
       let version = watch.withLock { watch in
         let usage = watch.usages[key]
@@ -208,7 +254,8 @@ public final class FileEnvironment: Sendable {
       }
       version?.evicted()
     }
-    logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"])
+    if freed > 0 { logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"]) }
+    return freed
   }
 
   /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.

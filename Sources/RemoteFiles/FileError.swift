@@ -14,6 +14,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case stale
     /// The server cannot be reached.
     case unreachable
+    /// No route leads to the server: a network is down, perhaps for a moment.
+    case disconnected
     /// No answer, or not enough of it, before the deadline.
     case timedOut
     /// The server keeps answering with what no correct answer can be.
@@ -22,8 +24,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case unavailable
     /// TLS, redirect and other failures that trying again does not mend.
     case refused
-    /// The cache's file system is full.
-    case cacheFull
+    /// The process or the system has no descriptor left.
+    case tooManyFiles
     /// The cache cannot be read or written.
     case cacheFailed
     /// The mount is being taken down.
@@ -46,6 +48,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     let code: Code =
       switch error.code {
       case .unresolvedHost, .connectionRefused: .unreachable
+      case .noRoute: .disconnected
       case .connectionTimedOut, .timedOut: .timedOut
       case .connectionLost, .truncated, .outOfResources, .other: .unavailable
       case .malformedResponse: .invalidResponse
@@ -71,7 +74,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
 
   init(_ error: CacheError) {
     self.init(
-      error.code == .noSpace ? .cacheFull : .cacheFailed, "\(error)")
+      error.code == .descriptorLimit ? .tooManyFiles : .cacheFailed, "\(error)")
   }
 
   /// What an application sees when an operation on the name (lookup, open) fails.
@@ -81,8 +84,10 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case .denied: EACCES
     case .stale: ESTALE
     case .timedOut: ETIMEDOUT
-    case .cacheFull: ENOSPC
-    case .unreachable, .invalidResponse, .unavailable, .refused, .cacheFailed, .unmounted: EIO
+    case .tooManyFiles: EMFILE
+    case .unreachable, .disconnected, .invalidResponse, .unavailable, .refused, .cacheFailed,
+      .unmounted:
+      EIO
     }
   }
 
@@ -90,7 +95,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
   /// answer to a read.
   public var readErrno: CInt {
     switch code {
-    case .missing, .cacheFull: EIO
+    case .missing, .tooManyFiles: EIO
     default: openErrno
     }
   }

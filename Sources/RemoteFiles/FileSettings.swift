@@ -19,6 +19,15 @@ public struct FileSettings: Sendable {
     self.stallTimeout = stallTimeout
   }
 
+  /// How long a response may bring nothing, head or body, before its range is asked for again: so
+  /// that several servers of a host, or several routes to it, are tried before the deadline.
+  var responsePatience: Duration {
+    min(stallTimeout, max(Self.leastResponsePatience, readTimeout / 4))
+  }
+
+  /// Slow servers take that long without being stalled.
+  private static let leastResponsePatience = Duration.seconds(1)
+
   /// The most connections that read-ahead of a file grows to by itself.
   static let adaptiveConnectionLimit = 16
 
@@ -48,14 +57,23 @@ public struct FileSettings: Sendable {
   /// How long such a stream goes on in any case: a look-up that it answers may lead to an open.
   static let unreadStreamPatience = Duration.seconds(3)
 
-  /// How long a response may take to begin.
-  static let headTimeout = Duration.seconds(30)
-
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthPatience = Duration.seconds(1)
 
   /// How long a server that cannot be reached is tried before reads fail.
   static let unreachablePatience = Duration.seconds(2)
+
+  /// How long after its last bytes a server that no route leads to any more is taken to come back.
+  static let disconnectionMemory = Duration.seconds(60)
+
+  /// How often it is looked whether a network is back.
+  static let disconnectionInterval = Duration.milliseconds(500)
+
+  /// Up to how many bytes of a complete file are verified by its first open; some 10 ms.
+  static let verifiedAtOpenByteCount: Int64 = 64 << 20
+
+  /// How many descriptors an open leaves to those who read: for connections and records.
+  static let reservedDescriptorCount = 24
 
   /// How long a failure answers further requests for the same thing: the kernel repeats a failed
   /// read-ahead as single pages, and tools repeat a failed lookup.

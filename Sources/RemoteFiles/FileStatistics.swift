@@ -6,6 +6,8 @@ struct FileStatistics: Sendable {
   var fetchedByteCount: Int64 = 0
   var requestCount = 0
   var retryCount = 0
+  /// Bytes that the cache held and that were found damaged.
+  var damagedByteCount: Int64 = 0
   var lastError: String?
   /// Whether the server could not be asked when it last should have been.
   var isOffline = false

@@ -5,7 +5,7 @@ struct ParkedRead: Sendable {
   let range: ByteRange
   let reply: any ReadReply
   let since: ContinuousClock.Instant
-  let deadline: ContinuousClock.Instant
+  var deadline: ContinuousClock.Instant
 }
 
 /// The reads of one version that wait, ascending by offset.
@@ -41,6 +41,11 @@ struct ParkedReads: Sendable {
     let removed = reads.filter(predicate)
     if !removed.isEmpty { reads.removeAll(where: predicate) }
     return removed
+  }
+
+  /// Moves all deadlines by `delay`.
+  mutating func postpone(by delay: Duration) {
+    for index in reads.indices { reads[index].deadline += delay }
   }
 
   /// The lowest position after `position` at which bytes that arrive in order wake a read: the

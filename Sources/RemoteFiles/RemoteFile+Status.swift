@@ -14,6 +14,7 @@ extension RemoteFile {
     let facts = statusFacts
     var status = FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
     status.fetchedBytes = facts.statistics.fetchedByteCount
+    status.damagedBytes = facts.statistics.damagedByteCount
     status.requests = facts.statistics.requestCount
     status.retries = facts.statistics.retryCount
     status.lastError = facts.statistics.lastError
@@ -83,6 +84,10 @@ extension VersionState {
         $0.position <= hole.lowerBound && hole.lowerBound < $0.end
       })
     else { return "waiting for a free connection" }
+    if let moment = segment.heldUntil {
+      let seconds = Int(((moment - now) / .seconds(1)).rounded(.up))
+      return "the server has asked for no request for \(max(0, seconds)) s"
+    }
     let silent = Int((now - segment.lastProgressAt) / .seconds(1))
     guard segment.firstByteAt != nil else {
       return silent < 1 ? "request sent" : "request sent, no response for \(silent) s"

@@ -51,12 +51,20 @@ public final class RemoteFile: Sendable {
     var waiters: [Waiter]
     /// How much of the file's start the answer may bring.
     let byteCount: Int64
-    let deadline: ContinuousClock.Instant
+    var deadline: ContinuousClock.Instant
+    /// When the request was sent; it is given up and sent again where it brings no answer.
+    var sentAt: ContinuousClock.Instant?
+    /// Whether there is time for that.
+    let mayRepeat: Bool
+    /// A version that differs from the current one, as an answer said that is to be confirmed.
+    var contradiction: ContentVersion?
     /// What is answered at a moment before the deadline, if nothing better is known by then.
     var provisional: (version: RemoteVersion, at: ContinuousClock.Instant)?
     var transfer: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
+    /// How often an answer was too fresh to prove anything.
+    var freshCount = 0
   }
 
   public init(source: FileSource, cacheKey: CacheKey, environment: FileEnvironment) {
@@ -180,7 +188,8 @@ public final class RemoteFile: Sendable {
       let contact = Contact(
         id: ContactID(rawValue: state.lastContact), waiters: [waiter], byteCount: byteCount,
         deadline: now
-          + (hasCached ? min(patience, FileSettings.confirmationPatience) : patience))
+          + (hasCached ? min(patience, FileSettings.confirmationPatience) : patience),
+        mayRepeat: !hasCached)
       state.contact = contact
       return contact.id
     }
@@ -198,13 +207,12 @@ public final class RemoteFile: Sendable {
     guard let byteCount else { return }
     let first = 0..<byteCount
     let wanted = known == nil ? first : known?.firstHole(in: first)
-    // Where nothing is wanted but the confirmation, 304 costs no body.
+    // Where nothing is wanted but the confirmation, 304 costs no body. Not by the date: a server also
+    // answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
     var request = request(range: whole ? nil : wanted ?? 0..<1, isContact: true)
-    if wanted == nil, let content = known?.content {
-      request.fields[.ifNoneMatch] = content.entityTag?.field
-      request.fields[.ifModifiedSince] = content.lastModified
-    }
+    if wanted == nil { request.fields[.ifNoneMatch] = known?.content.entityTag?.field }
     let receiver = ContactReceiver(id: id, file: self, known: known, asked: request.range)
+    state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = nil } }
     let transfer = environment.client.start(request, receiver: receiver)
     state.withLock { if $0.contact?.id == id { $0.contact?.transfer = transfer } }
   }
@@ -267,8 +275,35 @@ public final class RemoteFile: Sendable {
       environment.noteSilence(of: source.url.origin)
       endContact(contact.id, .failure(FileError(.timedOut, "no answer from the server")))
       if let transfer = contact.transfer { environment.client.cancel(transfer) }
+    } else if contact.mayRepeat, contact.provisional == nil, let transfer = contact.transfer,
+      let sentAt = contact.sentAt, now - sentAt >= environment.settings.responsePatience
+    {
+      // Its receiver hears of that, and asks again.
+      state.withLock { if $0.contact?.id == contact.id { $0.contact?.transfer = nil } }
+      environment.client.cancel(transfer)
     }
     return state.withLock { $0.contact != nil }
+  }
+
+  /// The process was suspended for `delay`, during which no server could answer.
+  func postpone(by delay: Duration) {
+    state.withLock {
+      $0.contact?.deadline += delay
+      if let sentAt = $0.contact?.sentAt { $0.contact?.sentAt = sentAt + delay }
+    }
+  }
+
+  /// Whether the answer `content` to the question `id` is to be heard a second time: it contradicts
+  /// the current version, and several servers of a host may disagree about the same bytes.
+  func wantsSecondOpinion(_ id: ContactID, on content: ContentVersion) -> Bool {
+    state.withLock { state in
+      guard state.contact?.id == id, state.contact?.contradiction == nil,
+        let current = state.current, current.hasCachedBytes,
+        current.content.compare(content) != .same
+      else { return false }
+      state.contact?.contradiction = content
+      return true
+    }
   }
 
   /// Answers everyone who waits for the server's word on the question `id`; nothing happens if they
@@ -300,17 +335,18 @@ public final class RemoteFile: Sendable {
     let delay = state.withLock { state -> Duration? in
       guard var contact = state.contact, contact.id == id else { return nil }
       contact.failureCount += 1
-      if error.code == .unreachable, contact.unreachableSince == nil {
+      let isUnreachable = error.code == .unreachable || error.code == .disconnected
+      if isUnreachable, contact.unreachableSince == nil {
         contact.unreachableSince = now
       }
       defer { state.contact = contact }
       switch error.code {
-      case .unreachable:
+      case .unreachable, .disconnected:
         guard let since = contact.unreachableSince,
           now - since < FileSettings.unreachablePatience
         else { return nil }
       case .timedOut, .invalidResponse, .unavailable: break
-      case .missing, .denied, .stale, .refused, .cacheFull, .cacheFailed, .unmounted: return nil
+      case .missing, .denied, .stale, .refused, .tooManyFiles, .cacheFailed, .unmounted: return nil
       }
       // What is cached need not wait for a server that is in trouble.
       if state.current?.hasCachedBytes == true, !state.isDoubted { return nil }
@@ -320,6 +356,50 @@ public final class RemoteFile: Sendable {
     }
     guard let delay else { return endContact(id, .failure(error)) }
     noteFailure(error, isRetried: true)
+    environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
+  }
+
+  /// The request of question `id` is being sent.
+  func contactSent(_ id: ContactID) {
+    state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = .now } }
+  }
+
+  /// The request of question `id` is held back until `moment`, as the server has asked.
+  ///
+  /// What is cached need not wait for that, nor a question whose time is up before.
+  func contactHeld(
+    _ id: ContactID, until moment: ContinuousClock.Instant, transfer: ExchangeID
+  ) {
+    let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
+    let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
+    let isHopeless = state.withLock { state -> Bool in
+      guard let contact = state.contact, contact.id == id else { return true }
+      let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
+      return hasCached || contact.deadline <= moment
+    }
+    statistics.withLock { $0.lastError = error.reason }
+    guard isHopeless else { return }
+    environment.client.cancel(transfer)
+    endContact(id, .failure(error))
+  }
+
+  /// How often an answer that proves nothing yet is asked for again: once more for a clock that lags.
+  private static let freshAnswerLimit = 2
+
+  /// Whether the question `id` may be put once more after `delay`, because its answer was of the second
+  /// in which the file was modified.
+  func mayAskLater(_ id: ContactID, after delay: Duration) -> Bool {
+    state.withLock { state in
+      guard let contact = state.contact, contact.id == id,
+        contact.freshCount < Self.freshAnswerLimit, .now + delay < contact.deadline
+      else { return false }
+      state.contact?.freshCount += 1
+      state.contact?.transfer = nil
+      return true
+    }
+  }
+
+  func askLater(_ id: ContactID, after delay: Duration) {
     environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
   }
 
@@ -360,12 +440,20 @@ public final class RemoteFile: Sendable {
     state.withLock { $0.location = location }
   }
 
-  /// A location that was remembered refuses; true if it was one, so that the source is asked next.
-  func forgetLocation(_ url: RemoteURL) -> Bool {
-    state.withLock { state in
-      guard let location = state.location, location == url else { return false }
-      state.location = nil
-      return true
+  /// A location that was remembered refuses: the source is asked next.
+  func forgetLocation(_ location: RemoteURL) {
+    state.withLock { if $0.location == location { $0.location = nil } }
+  }
+
+  /// Asks the source where its bytes are now, unless that has been learned meanwhile; `done` gets the
+  /// failure, if there is one.
+  func renewLocation(_ done: @escaping @Sendable (FileError?) -> Void) {
+    if state.withLock({ $0.location != nil }) { return done(nil) }
+    contact { result in
+      switch result {
+      case .success: done(nil)
+      case .failure(let error): done(error)
+      }
     }
   }
 
@@ -386,6 +474,11 @@ public final class RemoteFile: Sendable {
       $0.fetchedByteCount += Int64(byteCount)
       $0.speed.note(byteCount: byteCount, now: .now)
     }
+  }
+
+  /// Cached bytes have been found damaged.
+  func noteDamage(_ byteCount: Int64) {
+    statistics.withLock { $0.damagedByteCount += byteCount }
   }
 
   func noteRequests(_ metrics: ExchangeMetrics) {

@@ -17,16 +17,23 @@ public final class RemoteVersion: Sendable {
   /// later, see ``length``.
   public let content: ContentVersion
 
-  private let state: Mutex<Guarded>
-  private var environment: FileEnvironment { file.environment }
+  let state: Mutex<Guarded>
+  var environment: FileEnvironment { file.environment }
 
-  private struct Guarded {
+  struct Guarded {
     var version: VersionState
     /// The cache entry: there while a handle is open, a request is in flight or bytes are not
     /// committed, so that idle files hold no descriptors.
     var entry: CacheEntry?
     /// Whether the record under the entry's name is of this version.
     var hasRecord: Bool
+    /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
+    /// is used.
+    var unverified: ExtentSet
+    /// What lies in memory because the cache could not take it.
+    var spill: Spill?
+    /// Whether the entry is not ours to write.
+    var isUncacheable = false
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
     var openCount = 0
@@ -38,13 +45,60 @@ public final class RemoteVersion: Sendable {
 
     /// Bytes that cannot be read are absent.
     mutating func forgetExtentsWithoutEntry() {
-      if entry == nil, !version.extents.isEmpty { version.extents = ExtentSet() }
+      if entry == nil, !version.extents.isEmpty { setCached(ExtentSet(), believed: ExtentSet()) }
     }
+
+    /// Whether bytes of `range` are there of which nobody has looked at yet.
+    func mustVerify(_ range: ByteRange) -> Bool { entry != nil && unverified.overlaps(range) }
+
+    /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
+    /// bytes.
+    mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
+      version.extents = cached
+      unverified = believed
+      for extent in spill?.extents.extents ?? [] {
+        version.extents.insert(extent)
+        unverified.remove(extent)
+      }
+    }
+
+    /// The bytes of `range`, which are present; those that are spilled are kept until the lease of
+    /// that number ends.
+    mutating func locate(
+      _ range: ByteRange
+    ) -> (pieces: [PresentBytes.Piece], lease: Int?) {
+      let cached = entry?.dataDescriptor ?? -1
+      guard let spill, spill.extents.overlaps(range) else {
+        return ([.init(descriptor: cached, byteCount: Int(range.byteCount))], nil)
+      }
+      var pieces: [PresentBytes.Piece] = []
+      var position = range.lowerBound
+      for run in spill.extents.runs(in: range) {
+        if position < run.lowerBound {
+          pieces.append(.init(descriptor: cached, byteCount: Int(run.lowerBound - position)))
+        }
+        pieces.append(
+          .init(descriptor: spill.file.rawValue, byteCount: Int(run.byteCount)))
+        position = run.upperBound
+      }
+      if position < range.upperBound {
+        pieces.append(.init(descriptor: cached, byteCount: Int(range.upperBound - position)))
+      }
+      return (pieces, self.spill?.beginLease(of: range))
+    }
+
+    /// Whether no handle is open, and nothing is in flight or being synced.
+    var isUnused: Bool { openCount == 0 && version.segments.isEmpty && !isCheckpointing }
 
     /// Hands the entry out to be closed, if nobody needs it any more.
     mutating func takeIdleEntry() -> CacheEntry? {
-      guard openCount == 0, version.segments.isEmpty, !isCheckpointing else { return nil }
+      guard isUnused else { return nil }
       retired = []
+      if let spill {
+        // Memory is for readers only.
+        for extent in spill.extents.extents { version.extents.remove(extent) }
+        self.spill = nil
+      }
       guard let idle = entry, idle.uncommittedByteCount == 0 else { return nil }
       entry = nil
       return idle
@@ -66,6 +120,7 @@ public final class RemoteVersion: Sendable {
           length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
           connections: file.environment.settings.connections),
         hasRecord: record != nil || mayHaveRecord,
+        unverified: record?.believedExtents ?? ExtentSet(),
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
   }
 
@@ -121,15 +176,22 @@ public final class RemoteVersion: Sendable {
 
   /// A handle has been opened: the cache entry is at hand until the last one is closed.
   ///
-  /// - Throws: `cacheFailed` where the cache cannot be opened.
+  /// Where the cache cannot be opened the file is read without it.
+  ///
+  /// - Throws: `tooManyFiles` where the process has no descriptor left.
   public func retainHandle() throws(FileError) {
+    guard environment.cache.hasSpareDescriptors(FileSettings.reservedDescriptorCount) else {
+      throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
+    }
     // Counted first: from then on nobody lets go of an entry that is at hand.
     state.withLock { $0.openCount += 1 }
-    do throws(FileError) {
-      try file.loading.withLock { (_) throws(FileError) in try loadEntry(create: false) }
+    do throws(CacheError) {
+      try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
     } catch {
+      noteCacheFailure(error)
+      guard error.code == .descriptorLimit else { return }
       releaseHandle()
-      throw error
+      throw FileError(error)
     }
   }
 
@@ -151,273 +213,191 @@ public final class RemoteVersion: Sendable {
   /// Opens or creates the entry if it is not at hand.
   ///
   /// Call under the file's `loading`.
-  private func loadEntry(create: Bool) throws(FileError) {
+  func loadEntry(create: Bool) throws(CacheError) {
     let (isAtHand, isSuperseded, hasRecord) = state.withLock {
       ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
     }
     // The entry's name belongs to the newer version when there is one. Before the first byte of a
     // version is stored it belongs to an older one, whatever that one looks like.
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
-    do throws(CacheError) {
-      let key = file.cacheKey
-      var entry = hasRecord ? try environment.cache.openEntry(key) : nil
-      if let found = entry, !content.hasSameIdentity(as: found.recoveredVersion) { entry = nil }
-      if entry == nil, create {
-        entry = try environment.cache.createEntry(
-          key, version: content, source: file.source.url.redacted)
-      }
-      let found = entry
-      let isTaken = state.withLock { guarded in
-        guard !guarded.version.isSuperseded else { return false }
-        guarded.entry = found
-        guarded.hasRecord = found != nil
-        // The record is right, whatever was known before: the entry may have been evicted.
-        guarded.version.extents = found?.recoveredExtents ?? ExtentSet()
-        guarded.version.length = guarded.version.length ?? found?.recoveredVersion.completeLength
-        return found != nil
-      }
-      guard isTaken else { return }
-      environment.retain(key, by: self)
-      // What a crash has left uncommitted is committed in the course of things.
-      if (found?.uncommittedByteCount ?? 0) > 0 { environment.watch(self) }
-    } catch {
-      throw FileError(error)
+    let key = file.cacheKey
+    var found = hasRecord ? try environment.cache.openEntry(key) : nil
+    if let other = found, !content.hasSameIdentity(as: other.recoveredVersion) { found = nil }
+    if found == nil, create {
+      found = try environment.cache.createEntry(
+        key, version: content, source: file.source.url.redacted)
     }
+    let entry = found
+    let isTaken = state.withLock { guarded in
+      guard !guarded.version.isSuperseded else { return false }
+      guarded.entry = entry
+      guarded.hasRecord = entry != nil
+      // What this mount has stored or verified need not be looked at again.
+      var believed = entry?.believedExtents ?? ExtentSet()
+      for extent in guarded.version.extents.extents {
+        for known in guarded.unverified.holes(in: extent) { believed.remove(known) }
+      }
+      // The record is right, whatever was known before: the entry may have been evicted.
+      guarded.setCached(entry?.recoveredExtents ?? ExtentSet(), believed: believed)
+      guarded.version.length = guarded.version.length ?? entry?.recoveredVersion.completeLength
+      return entry != nil
+    }
+    guard isTaken else { return }
+    environment.retain(key, by: self)
+    // What a crash has left uncommitted is committed in the course of things.
+    if (entry?.uncommittedByteCount ?? 0) > 0 { environment.watch(self) }
   }
 
-  /// The entry to write to; created with the first bytes of a version.
-  func writableEntry() throws(FileError) -> CacheEntry {
+  /// The entry to write to, created with the first bytes of a version; nil where the file has a
+  /// newer version.
+  func writableEntry() throws(CacheError) -> CacheEntry? {
     if let entry = state.withLock({ $0.entry }) { return entry }
-    try file.loading.withLock { (_) throws(FileError) in try loadEntry(create: true) }
-    guard let entry = state.withLock({ $0.entry }) else {
-      throw FileError(.stale, "the remote file has changed")
-    }
-    return entry
+    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: true) }
+    return state.withLock { $0.entry }
   }
 
-  /// The cache has removed the entry while it was not open.
+  /// Whether somebody reads or fetches it: not to be evicted then.
+  var isInUse: Bool { state.withLock { !$0.isUnused } }
+
+  /// The cache has removed the entry, of which nobody made use.
   func evicted() {
-    state.withLock { guarded in
-      if guarded.entry == nil { guarded.version.extents = ExtentSet() }
+    let dropped = state.withLock { guarded -> CacheEntry? in
+      guarded.hasRecord = false
+      // Opened just now: what its descriptor still holds can be read, and no more is recorded.
+      guard guarded.isUnused else { return nil }
+      defer { guarded.entry = nil }
+      guarded.setCached(ExtentSet(), believed: ExtentSet())
+      return guarded.entry
     }
+    drop(dropped)
   }
 
-  private func drop(_ entry: CacheEntry?) {
+  func drop(_ entry: CacheEntry?) {
     guard entry != nil else { return }
     environment.release(file.cacheKey)
   }
 
   // MARK: Reads
 
-  /// The descriptor of the cache file while a handle is open, for passthrough.
-  public var dataDescriptor: CInt? { state.withLock { $0.entry?.dataDescriptor } }
+  /// The descriptor of the cache file, for the kernel to read by itself; nil unless every byte of
+  /// the version is in it, and verified.
+  ///
+  /// Valid while a handle is open.
+  public var backingDescriptor: CInt? {
+    let entry = state.withLock { guarded in
+      guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
+        && !guarded.isUncacheable ? guarded.entry : nil
+    }
+    guard let entry, let length, let size = entry.dataByteCount, size >= length, entry.isReadable
+    else { return nil }
+    return entry.dataDescriptor
+  }
+
+  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
+  /// have a ``backingDescriptor``; of a larger one, each read verifies what it reads.
+  ///
+  /// Reads the disk.
+  public func verifyIfSmall() {
+    let range = state.withLock { guarded -> ByteRange? in
+      guard guarded.version.isComplete, !guarded.unverified.isEmpty,
+        guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
+      else { return nil }
+      return 0..<(guarded.version.length ?? 0)
+    }
+    if let range { verify(range) }
+  }
 
   /// Says what can be answered at once; on a libfuse thread, with a handle open.
   ///
-  /// Bytes that are present are to be read from the descriptor, which stays valid while the handle
-  /// is open.
-  public func attempt(_ range: ByteRange) -> (attempt: ReadAttempt, descriptor: CInt) {
+  /// Reads the disk where bytes are used that an earlier mount has stored.
+  public func attempt(_ range: ByteRange) -> ReadOutcome {
     var actions = VersionActions()
-    let result = state.withLock { guarded in
-      let now = ContinuousClock.now
+    defer { perform(actions) }
+    return decide(range) { guarded, attempt, now in
       guarded.version.note(range, now: now)
-      guarded.forgetExtentsWithoutEntry()
-      let attempt = guarded.version.attempt(range, now: now)
       if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
-      return (attempt, guarded.entry?.dataDescriptor ?? -1)
     }
-    perform(actions)
-    return result
   }
 
   /// Parks a read whose bytes are absent until they are there or its deadline has passed.
   public func wait(for range: ByteRange, reply: any ReadReply) {
     var actions = VersionActions()
-    let now = ContinuousClock.now
-    let attempt = state.withLock { guarded -> (ReadAttempt, CInt) in
-      guarded.forgetExtentsWithoutEntry()
-      // They may have arrived since the attempt.
-      let attempt = guarded.version.attempt(range, now: now)
-      if case .absent = attempt {
-        guarded.version.park(
-          ParkedRead(
-            range: guarded.version.clamped(range), reply: reply, since: now,
-            deadline: now + environment.settings.readTimeout),
-          into: &actions)
-        guarded.version.plan(now: now, into: &actions)
-        actions.needsWatch = true
-      }
-      return (attempt, guarded.entry?.dataDescriptor ?? -1)
+    // They may have arrived since the attempt.
+    let outcome = decide(range) { guarded, attempt, now in
+      guard case .absent = attempt else { return }
+      guarded.version.park(
+        ParkedRead(
+          range: guarded.version.clamped(range), reply: reply, since: now,
+          deadline: now + environment.settings.readTimeout),
+        into: &actions)
+      guarded.version.plan(now: now, into: &actions)
+      actions.needsWatch = true
     }
-    switch attempt.0 {
-    case .present(let byteCount):
-      reply.succeed(descriptor: attempt.1, offset: range.lowerBound, byteCount: byteCount)
+    switch outcome {
+    case .present(let bytes): reply.succeed(bytes)
     case .failed(let error): reply.fail(error)
     case .absent: break
     }
     perform(actions)
   }
 
-  // MARK: Segments
-
-  /// Enters a request that a contact with the server has brought: the first bytes of the file, or
-  /// the whole of it.
-  func adoptSegment(range: ByteRange, isWhole: Bool, transfer: ExchangeID) -> SegmentID {
-    let segment = state.withLock { guarded in
-      if isWhole { guarded.version.isSequential = true }
-      let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
-      guarded.version.setTransfer(transfer, of: segment.id)
-      return segment
-    }
-    environment.watch(self)
-    return segment.id
-  }
-
-  /// Makes the writer of a segment known to those who will wait for its bytes.
-  func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
-    state.withLock { $0.version.setWriter(writer, of: id) }
-  }
-
-  /// The parts of `range` that are absent: what a writer stores of what it has.
-  func holes(in range: ByteRange) -> [ByteRange] {
-    state.withLock { $0.version.extents.holes(in: range) }
-  }
-
-  func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
-    state.withLock { guarded in
-      let advice = guarded.version.advance(id, to: position, now: .now)
-      // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, guarded.version.parked.isEmpty,
-        position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
-        ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
-      {
-        return nil
+  /// Looks at the state of `range`; `then` acts on it under the same lock.
+  private func decide(
+    _ range: ByteRange,
+    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant) -> Void
+  ) -> ReadOutcome {
+    // What is found damaged is absent the next time; each round leaves less that could be.
+    for _ in 0..<Self.decisionLimit {
+      let decision = state.withLock { guarded -> Decision in
+        let now = ContinuousClock.now
+        guarded.forgetExtentsWithoutEntry()
+        if guarded.mustVerify(range) { return .verify }
+        let attempt = guarded.version.attempt(range, now: now)
+        then(&guarded, attempt, now)
+        switch attempt {
+        case .absent: return .absent
+        case .failed(let error): return .failed(error)
+        case .present(let byteCount):
+          let present = ByteRange(offset: range.lowerBound, byteCount: Int64(byteCount))
+          let (pieces, lease) = guarded.locate(present)
+          return .present(pieces, lease: lease, guarded.entry)
+        }
       }
-      return advice
-    }
-  }
-
-  func stored(_ id: SegmentID, _ range: ByteRange) {
-    let idle = environment.client.idleSeconds
-    change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
-    environment.checkpointIfDue(self, now: .now)
-  }
-
-  /// The server has answered a range with the whole representation.
-  ///
-  /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
-  ///   because ranges have worked before and this may be one server's fault of many.
-  func rangeIgnored(_ id: SegmentID) -> Bool {
-    var actions = VersionActions()
-    let takesWhole = state.withLock { guarded in
-      guarded.version.ignoredRangeCount += 1
-      let rangesWorked = !guarded.version.extents.isEmpty
-      guard !rangesWorked || guarded.version.ignoredRangeCount > 2 else { return false }
-      guard !guarded.version.isSequential else { return false }
-      guarded.version.isSequential = true
-      // One stream brings all; the others would bring the same.
-      actions.cancels = guarded.version.segments.filter { $0.id != id }.compactMap(\.transfer)
-      guarded.version.removeSegment(id)
-      return true
-    }
-    perform(actions)
-    return takesWhole
-  }
-
-  /// The body has ended and with it the file, whose length was unknown.
-  func ended(at length: Int64) {
-    if let entry = state.withLock({ $0.entry }) {
-      do throws(CacheError) {
-        try entry.recordCompleteLength(length)
-      } catch {
-        environment.logger.warning(
-          "cannot record the length",
-          metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+      switch decision {
+      case .verify: verify(range)
+      case .absent: return .absent
+      case .failed(let error): return .failed(error)
+      case .present(let pieces, let lease, let entry):
+        let bytes = PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease)
+        guard let entry, bytes.byteCount > 0 else { return .present(bytes) }
+        guard let size = entry.dataByteCount, size < bytes.offset + Int64(bytes.byteCount),
+          forget(from: size, of: entry)
+        else { return .present(bytes) }
       }
     }
-    change { $0.setLength(length, into: &$1) }
+    return .failed(FileError(.cacheFailed, "the cache changes while it is read"))
   }
 
-  /// A request brought all that it was to bring.
-  func finished(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    change {
-      $0.removeSegment(id)
-      $0.ignoredRangeCount = 0
-      $0.plan(now: .now, into: &$1)
-    }
+  /// What the state of a range asks for.
+  private enum Decision {
+    case present([PresentBytes.Piece], lease: Int?, CacheEntry?)
+    case failed(FileError)
+    case absent
+    /// A look at the bytes first.
+    case verify
   }
 
-  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
-  private func releaseRecordIfUnread() {
-    let entry = state.withLock { guarded in
-      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
-    }
-    entry?.releaseRecord()
-  }
-
-  /// A request ended early; `error` nil when it was ended on purpose.
-  func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard let error else { return finished(id) }
-    switch error.code {
-    case .stale:
-      change { version, _ in version.removeSegment(id) }
-      file.versionContradicted(self)
-    case .unreachable, .timedOut, .invalidResponse, .unavailable:
-      file.noteFailure(error, isRetried: true)
-      change { [policy = environment.retryPolicy] in
-        $0.removeSegment(id)
-        $0.retryLater(
-          after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
-          now: .now, into: &$1)
-      }
-    case .missing, .denied, .refused, .cacheFull, .cacheFailed, .unmounted:
-      file.noteFailure(error, isRetried: false)
-      change {
-        $0.removeSegment(id)
-        $0.failParked(error, now: .now, into: &$1)
-      }
-    }
-  }
-
-  func supersede() { change { $0.supersede(into: &$1) } }
-
-  /// The server has confirmed this version after all (a host of several that disagree).
-  func reinstate() { state.withLock { $0.version.isSuperseded = false } }
-
-  func noteRoundTrip(_ duration: Duration) {
-    let seconds = duration / .seconds(1)
-    state.withLock { $0.version.roundTrip = $0.version.roundTrip * 0.7 + seconds * 0.3 }
-  }
-
-  /// Fails whatever waits: the mount ends.
-  func abandon() {
-    let error = FileError(.unmounted, "the mount is being taken down")
-    change {
-      $0.permanentFailure = error
-      $0.failParked(error, now: .now, into: &$1)
-    }
-  }
-
-  func expire(now: ContinuousClock.Instant) {
-    let settings = environment.settings
-    var failure: FileError?
-    change {
-      $0.expire(now: now, settings: settings, into: &$1)
-      failure = $1.failures.first?.error
-    }
-    if let failure { file.noteFailure(failure, isRetried: false) }
-  }
+  private static let decisionLimit = 8
 
   // MARK: Actions
 
-  private func change(_ body: (inout VersionState, inout VersionActions) -> Void) {
+  func change(_ body: (inout VersionState, inout VersionActions) -> Void) {
     var actions = VersionActions()
     state.withLock { body(&$0.version, &actions) }
     perform(actions)
   }
 
-  private func perform(_ actions: VersionActions) {
+  func perform(_ actions: VersionActions) {
     if !actions.wakes.isEmpty { wake(actions.wakes) }
     for (read, error) in actions.failures { read.reply.fail(error) }
     for writer in actions.flushes {
@@ -425,10 +405,9 @@ public final class RemoteVersion: Sendable {
     }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
     for segment in actions.starts {
-      let receiver = SegmentReceiver(version: self, segment: segment)
-      let transfer = environment.client.start(
-        file.request(range: segment.isWhole ? nil : segment.start..<segment.end),
-        receiver: receiver)
+      let request = file.request(range: segment.isWhole ? nil : segment.start..<segment.end)
+      let receiver = SegmentReceiver(version: self, segment: segment, asked: request.url)
+      let transfer = environment.client.start(request, receiver: receiver)
       state.withLock { $0.version.setTransfer(transfer, of: segment.id) }
     }
     if let delay = actions.retryAfter {
@@ -440,134 +419,24 @@ public final class RemoteVersion: Sendable {
   }
 
   private func wake(_ reads: [ParkedRead]) {
-    let (entry, length, extents) = state.withLock {
-      ($0.entry, $0.version.length, $0.version.length == nil ? $0.version.extents : nil)
-    }
     for read in reads {
       let range = read.range
-      let end =
-        length.map { min($0, range.upperBound) }
-        ?? min(extents?.presentEnd(from: range.lowerBound) ?? 0, range.upperBound)
-      read.reply.succeed(
-        descriptor: entry?.dataDescriptor ?? -1, offset: range.lowerBound,
-        byteCount: Int(max(0, end - range.lowerBound)))
-    }
-  }
-
-  // MARK: Durability
-
-  /// A checkpoint that has begun: what it is of.
-  struct CheckpointTicket: Sendable {
-    let entry: CacheEntry
-    let fetchedByteCount: Int64
-  }
-
-  /// Whether nothing waits, is in flight or is uncommitted; drops the entry if so.
-  var isIdle: Bool {
-    let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
-      guard !guarded.version.needsWatch, !guarded.isCheckpointing,
-        (guarded.entry?.uncommittedByteCount ?? 0) == 0
-      else { return (false, nil) }
-      return (true, guarded.takeIdleEntry())
-    }
-    drop(entry)
-    return idle
-  }
-
-  func beginCheckpoint(
-    now: ContinuousClock.Instant, byteCount: Int64, interval: Duration
-  ) -> CheckpointTicket? {
-    state.withLock { guarded in
-      guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
-      let uncommitted = entry.uncommittedByteCount
-      guard
-        uncommitted >= byteCount
-          || uncommitted > 0 && now - guarded.lastCheckpoint >= interval
-      else { return nil }
-      guarded.isCheckpointing = true
-      guarded.lastCheckpoint = now
-      return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
-    }
-  }
-
-  /// The first step, on the disk queue; nil where it failed.
-  func syncData(_ ticket: CheckpointTicket) -> Checkpoint? {
-    do throws(CacheError) {
-      return try ticket.entry.syncData()
-    } catch {
-      checkpointFailed(error, of: ticket.entry)
-      return nil
-    }
-  }
-
-  /// The second step, on the network thread, which alone appends to the record.
-  func commit(_ ticket: CheckpointTicket, _ checkpoint: Checkpoint) {
-    do throws(CacheError) {
-      try ticket.entry.appendCommit(checkpoint, fetchedByteCount: ticket.fetchedByteCount)
-    } catch {
-      checkpointFailed(error, of: ticket.entry)
-    }
-  }
-
-  /// The last step, on the disk queue.
-  func finishCheckpoint(_ ticket: CheckpointTicket) {
-    do throws(CacheError) {
-      try ticket.entry.syncRecord()
-    } catch {
-      checkpointFailed(error, of: ticket.entry)
-    }
-    endCheckpoint()
-  }
-
-  func endCheckpoint() { state.withLock { $0.isCheckpointing = false } }
-
-  /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
-  ///
-  /// On the network thread, where nothing is stored meanwhile.
-  private func discardUncommitted(of failed: CacheEntry) {
-    file.loading.withLock { _ in
-      let isCurrent = state.withLock { guarded in
-        guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
-        // Like a handle, so that nobody lets go of the entry meanwhile.
-        guarded.openCount += 1
-        return true
+      let located = state.withLock { guarded -> ([PresentBytes.Piece], Int?)? in
+        let end =
+          guarded.version.length.map { min($0, range.upperBound) }
+          ?? min(guarded.version.extents.presentEnd(from: range.lowerBound), range.upperBound)
+        let present = range.lowerBound..<max(range.lowerBound, end)
+        guard guarded.version.extents.contains(present), !guarded.mustVerify(present) else {
+          return nil
+        }
+        return guarded.locate(present)
       }
-      guard isCurrent else { return }
-      var fresh: CacheEntry?
-      var isReadable = true
-      do throws(CacheError) {
-        fresh = try environment.cache.openEntry(file.cacheKey, uncommitted: .discard)
-      } catch {
-        isReadable = false
+      guard let (pieces, lease) = located else {
+        // The cache has failed just now: as if it came anew.
+        wait(for: range, reply: read.reply)
+        continue
       }
-      state.withLock { guarded in
-        guarded.openCount -= 1
-        guarded.retired.append(failed)
-        guarded.entry = fresh
-        guarded.hasRecord = fresh != nil || !isReadable
-        guarded.version.extents = fresh?.recoveredExtents ?? ExtentSet()
-      }
-      if fresh == nil { environment.release(file.cacheKey) }
+      read.reply.succeed(PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease))
     }
-  }
-
-  private func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
-    if error.code == .syncFailed {
-      environment.client.perform { [self] in discardUncommitted(of: entry) }
-    }
-    file.noteFailure(FileError(error), isRetried: false)
-    environment.logger.error(
-      "cannot commit to the cache", metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-  }
-
-  func commitFinally() {
-    guard let ticket = beginCheckpoint(now: .now, byteCount: 1, interval: .zero) else { return }
-    guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
-    commit(ticket, checkpoint)
-    finishCheckpoint(ticket)
-  }
-
-  func noteFetched(_ byteCount: Int) {
-    state.withLock { $0.fetchedByteCount += Int64(byteCount) }
   }
 }

@@ -24,8 +24,25 @@ struct Segment: Sendable {
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: ExchangeID?
+  /// Until when the request is held back, because the server has asked for that.
+  var heldUntil: ContinuousClock.Instant?
+  /// Whether the request is with the server: before, it may wait for a connection.
+  var isSent = false
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
+
+  /// Where the position was when there was progress last.
+  var progressPosition: Int64?
+  /// Fewer bytes are no progress, but at the end: else a trickle would never be given up.
+  private static let leastProgress: Int64 = 1024
+
+  /// The position has moved.
+  mutating func noteProgress(now: ContinuousClock.Instant) {
+    let moved = position - (progressPosition ?? start)
+    guard progressPosition == nil || moved >= Self.leastProgress || position >= end else { return }
+    progressPosition = position
+    lastProgressAt = now
+  }
 
   /// Bytes per second since the first byte, nil until it means something.
   func rate(now: ContinuousClock.Instant) -> Double? {

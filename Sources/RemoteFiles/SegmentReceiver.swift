@@ -1,3 +1,4 @@
+internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
@@ -15,16 +16,22 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private var retryAfter: Duration?
   private var fetchedByteCount = 0
 
-  init(version: RemoteVersion, segment: Segment) {
+  /// The URL that was asked: where the source's redirects once led, or the source itself.
+  private let asked: RemoteURL
+  /// Whether what was asked refuses, and the source is to be asked for another one.
+  private var hasExpired = false
+
+  init(version: RemoteVersion, segment: Segment, asked: RemoteURL) {
     self.version = version
     self.segment = segment
+    self.asked = asked
   }
 
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let asked = segment.isWhole ? nil : segment.start..<segment.end
-    let verdict = ResponseVerdict(head, asked: asked)
+    let range = segment.isWhole ? nil : segment.start..<segment.end
+    let verdict = ResponseVerdict(head, asked: range, now: Int64(time(nil)))
     switch verdict {
     case .part(let content, let range):
       guard accept(content, head.headerFields) else { return .stop }
@@ -37,15 +44,24 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       // The file does not reach as far any more.
       failure = FileError(.stale, "the range is beyond the end of the remote file")
     case .missing, .denied:
-      // From where a redirect once led, a refusal means that its target has expired.
-      failure =
-        version.file.forgetLocation(url)
-        ? FileError(.unavailable, "the redirect's target has expired") : FileError(verdict)
+      if asked != version.file.source.url {
+        // The target of a redirect has expired: a refusal by the source would be one.
+        hasExpired = true
+      } else if case .denied(403) = verdict, version.isServed(besides: segment.id) {
+        // A server that serves others at the same time finds them too many.
+        failure = FileError(.unavailable, "HTTP 403 to one of several requests")
+      } else {
+        failure = FileError(verdict)
+      }
     case .unavailable(_, let delay):
       retryAfter = delay
       failure = FileError(verdict)
-    case .notModified, .invalid:
+    case .notModified:
       failure = FileError(verdict)
+    case .invalid:
+      failure = FileError(verdict)
+      // What follows such a head cannot be trusted either, nor the connection.
+      return .stop
     }
     return .discard
   }
@@ -57,6 +73,9 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
       failure = FileError(.invalidResponse, "the answer looks like another document")
     case .different: failure = FileError(.stale, "the remote file has changed")
+    case .unknown where version.content.isTooFresh:
+      // No answer can ever confirm a version that was pinned in the second of its modification.
+      failure = FileError(.stale, "the remote file was being modified when it was opened")
     case .unknown: failure = FileError(.invalidResponse, "the response has no validator to compare")
     }
     return false
@@ -84,6 +103,12 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     return .proceed
   }
 
+  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+    version.held(segment.id, until: moment)
+  }
+
+  func requestSent() { version.sent(segment.id) }
+
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     fetchedByteCount += body.count
     version.file.noteFetched(body.count)
@@ -94,6 +119,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.noteRequests(metrics)
     version.noteFetched(fetchedByteCount)
     if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }
+    if hasExpired { return version.locationExpired(segment.id, asked) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:

@@ -1,6 +1,5 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
-internal import RangeCache
 
 /// Puts the body of one response into the cache: gathers libcurl's pieces, writes them in large
 /// runs, or at once when a read waits for them, and marks them present.
@@ -73,7 +72,7 @@ final class SegmentWriter: @unchecked Sendable {
     return .proceed
   }
 
-  /// Writes out what is gathered; false where the cache fails, see ``error``.
+  /// Writes out what is gathered; false where that fails, see ``error``.
   private func flush() -> Bool {
     guard bufferedByteCount > 0, let buffer else { return true }
     let range = ByteRange(offset: bufferStart, byteCount: Int64(bufferedByteCount))
@@ -82,15 +81,10 @@ final class SegmentWriter: @unchecked Sendable {
       bufferedByteCount = 0
     }
     do throws(FileError) {
-      let entry = try version.writableEntry()
       for hole in version.holes(in: range) {
         let slice = buffer.bytes[
           Int(hole.lowerBound - bufferStart)..<Int(hole.upperBound - bufferStart)]
-        do throws(CacheError) {
-          try entry.store(UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound)
-        } catch {
-          throw FileError(error)
-        }
+        try version.store(UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound)
       }
     } catch {
       self.error = error

@@ -31,14 +31,20 @@ struct VersionState: Sendable {
   var isSequential = false
   /// How often in a row a range was answered with the whole, though ranges have worked.
   var ignoredRangeCount = 0
+  /// Whether the source is being asked where to go: no request is sent meanwhile.
+  var isAwaitingLocation = false
   /// Whether another version is known to have taken this one's place.
   var isSuperseded = false
+  /// How far may be read ahead, where memory must hold it; nil for as far as is worth it.
+  var readAheadLimit: Int64?
   /// What every further read of absent bytes gets at once.
   var permanentFailure: FileError?
 
   var failureCount = 0
   var retryAt: ContinuousClock.Instant?
   var unreachableSince: ContinuousClock.Instant?
+  /// When the server last brought bytes.
+  private var lastStoredAt: ContinuousClock.Instant?
   var lastFailure: FileError?
   private var recentFailures: [RecentFailure] = []
   private var lastSegment = 0
@@ -135,7 +141,7 @@ struct VersionState: Sendable {
 
   /// Starts what is wanted now and is neither present nor in flight.
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
-    guard !isComplete, !isSuperseded, permanentFailure == nil else { return }
+    guard !isComplete, !isSuperseded, permanentFailure == nil, !isAwaitingLocation else { return }
     if let retryAt, now < retryAt { return }
     if isSequential || length == nil {
       planSequential(now: now, into: &actions)
@@ -150,7 +156,7 @@ struct VersionState: Sendable {
     let plan = FetchPlanner().plan(
       length: length, extents: extents, flights: flights,
       demands: parked.reads.map { clamped($0.range) },
-      streams: hasReader(now: now) ? streams.readers : [],
+      streams: hasReader(now: now) ? readers : [],
       limits: FetchPlanner.Limits(
         connections: parallelism.target, demandConnections: requestLimit,
         roundTrip: roundTrip, connectionRate: connectionRate))
@@ -160,6 +166,13 @@ struct VersionState: Sendable {
     }
     for range in plan.starts {
       actions.starts.append(addSegment(range: range, isWhole: false, now: now))
+    }
+  }
+
+  private var readers: [FetchPlanner.Reader] {
+    guard let readAheadLimit else { return streams.readers }
+    return streams.readers.map {
+      FetchPlanner.Reader(cursor: $0.cursor, window: min($0.window, readAheadLimit))
     }
   }
 
@@ -225,7 +238,7 @@ struct VersionState: Sendable {
     guard let index = index(of: id), !isSuperseded else { return nil }
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     segments[index].position = position
-    segments[index].lastProgressAt = now
+    segments[index].noteProgress(now: now)
     let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
     return Advice(mustFlush: mustFlush, end: segments[index].end)
   }
@@ -239,6 +252,7 @@ struct VersionState: Sendable {
     failureCount = 0
     retryAt = nil
     unreachableSince = nil
+    lastStoredAt = now
     let isWaited = !parked.isEmpty
     actions.wakes += parked.remove(overlapping: range, where: canAnswer)
     if let index = index(of: id) {
@@ -275,17 +289,48 @@ struct VersionState: Sendable {
     // Requests that fail together are one failure.
     if let retryAt, now < retryAt { return }
     failureCount += 1
-    if error.code == .unreachable {
+    if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
       let since = unreachableSince ?? now
       unreachableSince = since
       if now - since >= FileSettings.unreachablePatience {
-        failParked(error, now: now, into: &actions)
+        return failParked(error, now: now, into: &actions)
       }
     }
     if error.code == .unavailable { parallelism.stepDown(now: clock.seconds(at: now)) }
-    let delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
+    var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
+    switch error.code {
+    // To look whether the network is back costs nothing: no packet leaves the machine.
+    case .disconnected: delay = min(delay, FileSettings.disconnectionInterval)
+    // A request that was timed out has waited already.
+    case .timedOut: delay = policy.delay(failures: 1, retryAfter: nil, random: random)
+    default: break
+    }
     retryAt = now + delay
     actions.retryAfter = delay
+  }
+
+  /// Whether the server has brought bytes a short while ago: a network that is down then may come back
+  /// before the reads' deadline.
+  private func wasServed(by now: ContinuousClock.Instant) -> Bool {
+    lastStoredAt.map { now - $0 < FileSettings.disconnectionMemory } ?? false
+  }
+
+  /// The request of a segment is being sent.
+  mutating func sent(_ id: SegmentID, now: ContinuousClock.Instant) {
+    guard let index = index(of: id) else { return }
+    segments[index].isSent = true
+    segments[index].lastProgressAt = now
+  }
+
+  /// The request is held back until `moment`, as the server has asked; nil when it is being sent.
+  mutating func hold(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
+    guard let index = index(of: id) else { return }
+    segments[index].heldUntil = moment
+    // Until then it is not the server that is slow.
+    segments[index].lastProgressAt = moment ?? .now
+    if moment != nil {
+      lastFailure = FileError(.unavailable, "the server has asked for no request for a while")
+    }
   }
 
   // MARK: Failure
@@ -298,6 +343,13 @@ struct VersionState: Sendable {
     let reads = parked.removeAll { _ in true }
     remember(reads.map(\.range), error, now: now)
     actions.failures += reads.map { ($0, error) }
+    forgetBackoff()
+  }
+
+  /// Nobody waits any more for what was to be tried again: who comes next does not wait for it either.
+  private mutating func forgetBackoff() {
+    failureCount = 0
+    retryAt = nil
   }
 
   /// Takes out every read that waits: those who asked have gone.
@@ -314,6 +366,13 @@ struct VersionState: Sendable {
     actions.cancels += segments.compactMap(\.transfer)
   }
 
+  /// The process was suspended for `delay`: time during which no server could answer does not count.
+  mutating func postpone(by delay: Duration) {
+    parked.postpone(by: delay)
+    for index in segments.indices { segments[index].lastProgressAt += delay }
+    unreachableSince = unreachableSince.map { $0 + delay }
+  }
+
   /// Fails the reads whose time is up, and gives up requests that bring nothing.
   mutating func expire(
     now: ContinuousClock.Instant, settings: FileSettings, into actions: inout VersionActions
@@ -326,10 +385,11 @@ struct VersionState: Sendable {
         "no bytes within \(settings.readTimeout): \(reason)")
       remember(late.map(\.range), error, now: now)
       actions.failures += late.map { ($0, error) }
+      if parked.isEmpty { forgetBackoff() }
     }
     for segment in segments {
-      let limit = segment.firstByteAt == nil ? FileSettings.headTimeout : settings.stallTimeout
-      let patience = min(limit, settings.readTimeout)
+      let patience = settings.responsePatience
+      guard segment.isSent || segment.firstByteAt != nil else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
       lastFailure = FileError(.timedOut, "the server stopped sending for \(patience)")

@@ -72,7 +72,7 @@ private func environmentInCLocale() -> [String] {
 }
 
 /// Calls `body` with a NULL-terminated array of C strings, which live as long as the call.
-private func withCStrings<Result>(
+func withCStrings<Result>(
   _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
 ) -> Result {
   let copies = strings.map { strdup($0) }

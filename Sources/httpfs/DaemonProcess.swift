@@ -8,7 +8,7 @@ import Glibc
 /// to the same standard error until it is mounted.
 enum DaemonProcess {
   /// `POSIX_SPAWN_SETSID` of glibc's spawn.h, which Swift does not see (it is a GNU extension).
-  private static let newSession: Int16 = 0x80
+  static let newSession: Int16 = 0x80
 
   private static let variable = "HTTPFS_DAEMON"
 
@@ -36,7 +36,7 @@ enum DaemonProcess {
     setenv(variable, "1", 1)
     var child: pid_t = 0
     let code = posix_spawn(
-      &child, "/proc/self/exe", &actions, &attributes, CommandLine.unsafeArgv, environ)
+      &child, "/proc/self/exe", &actions, &attributes, Secrecy.originalArguments, environ)
     close(ends[1])
     guard code == 0 else {
       throw CommandFailure("cannot start the background process", SystemError(code: code))

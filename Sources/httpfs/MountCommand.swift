@@ -5,6 +5,7 @@ import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
 import Logging
+import MountStatus
 import RangeCache
 import RemoteFiles
 import SourceList
@@ -111,6 +112,7 @@ struct MountCommand: ParsableCommand {
     } catch {
       throw CommandFailure("\(error)")
     }
+    let watchdog = startWatchdog(of: directory, logger: logger)
     let reload = ListReload(source: source, tree: tree)
     if DaemonProcess.isDaemon { chdir("/") }
     let delivery = signals.deliver(
@@ -123,6 +125,36 @@ struct MountCommand: ParsableCommand {
       if DaemonProcess.isDaemon { DaemonProcess.detach() }
     }
     withExtendedLifetime(delivery) {}
+    watchdog?.dismiss()
+  }
+
+  /// The least time without an answer after which a daemon is taken to hang: a busy machine may keep
+  /// it from answering for seconds.
+  private static let minimumPatience = Duration.seconds(10)
+
+  /// Starts what ends the mount where this process no longer can; nil, with a warning, where that
+  /// fails: the mount works without.
+  private func startWatchdog(of mountpoint: String, logger: Logger) -> Watchdog? {
+    do throws(SystemError) {
+      guard let mount = MountTable.current()?.mount(at: mountpoint) else {
+        throw SystemError(code: ENOENT)
+      }
+      // Readers are promised an end by the read timeout, whoever must see to it.
+      return try Watchdog(
+        of: mount, patience: max(Self.minimumPatience, .seconds(readTimeout)),
+        logFile: logFile.map(absolutePath))
+    } catch {
+      logger.warning(
+        "no watchdog: a hung mount must be unmounted by hand", metadata: ["error": "\(error)"])
+      return nil
+    }
+  }
+
+  /// The path of a file that exists, without links.
+  private func absolutePath(_ path: String) -> String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
   }
 
   private func openCache() throws(CommandFailure) -> CacheDirectory {

@@ -19,9 +19,7 @@ enum MountPoint {
         "this user may not open /dev/fuse; let root run 'chmod 666 /dev/fuse', which is what udev "
           + "does", .last)
     }
-    if lostDaemon(at: path) {
-      try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
-    }
+    try clearAwayDeadMount(at: path)
     guard let resolved = realpath(path, nil) else {
       guard errno == ENOENT else { throw CommandFailure("cannot use mount point '\(path)'", .last) }
       throw CommandFailure("mount point '\(path)' does not exist; create it with mkdir")
@@ -45,9 +43,14 @@ enum MountPoint {
     return absolute
   }
 
-  /// Whether `path` is a FUSE mount whose daemon has died.
-  private static func lostDaemon(at path: String) -> Bool {
-    var attributes = stat()
-    return stat(path, &attributes) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
+  /// Detaches a mount whose daemon has died, which its watchdog may be doing at the same time.
+  private static func clearAwayDeadMount(at path: String) throws(CommandFailure) {
+    guard isFUSEMountDead(at: path) else { return }
+    do {
+      try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
+    } catch {
+      guard isFUSEMountDead(at: path) else { return }
+      throw error
+    }
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
 
 keepStandardDescriptorsTaken()
-HTTPFS.main(separatingShortOptions(Array(CommandLine.arguments.dropFirst())))
+Secrecy.leaveMemoryOutOfCoreDumps()
+HTTPFS.main(separatingShortOptions(Secrecy.hideSecretsOfCommandLine()))

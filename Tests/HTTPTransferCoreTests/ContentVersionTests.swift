@@ -64,9 +64,10 @@ import Testing
       Comparison(version(date: "d"), version("a"), .unknown),
       // Nothing is pinned but the length.
       Comparison(version(), version(), .same),
-      Comparison(version(), version("a"), .same),
-      Comparison(version(), version(date: "d"), .same),
-      Comparison(version(length: 5), version("a", length: 5), .same),
+      Comparison(version(), version("a"), .different),
+      Comparison(version(), version(date: "d"), .different),
+      Comparison(version(length: 5), version(length: 5), .same),
+      Comparison(version(length: 5), version("a", length: 5), .different),
       Comparison(version(length: 5), version("a", length: 6), .different),
       // Lengths, where both are known, overrule equal validators.
       Comparison(version("a", length: 5), version("a", length: 5), .same),
@@ -113,8 +114,10 @@ import Testing
     let weak = Self.version("W/a")
     #expect(weak.strength == .weak)
     #expect(weak.validatorDescription == "ETag W/\"a\"")
-    let dated = Self.version(date: "Sun, 06 Nov 1994 08:49:37 GMT")
+    var dated = Self.version(date: "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(dated.strength == .weak)
+    dated.dateStrength = .strong
+    #expect(dated.strength == .strong)
     #expect(dated.validatorDescription == "Last-Modified Sun, 06 Nov 1994 08:49:37 GMT")
     let none = Self.version(length: 5)
     #expect(none.strength == .unverifiable)
@@ -131,6 +134,39 @@ import Testing
     var fields = HTTPFields()
     fields[.contentEncoding] = field
     #expect(ContentVersion(fields, completeLength: nil).contentCoding == expected)
+  }
+
+  @Test(
+    "A modification date is strong where the response is at least a second younger",
+    arguments: [
+      ("Sun, 06 Nov 1994 08:49:37 GMT", .weak), ("Sun, 06 Nov 1994 08:49:38 GMT", .strong),
+      ("Sun, 06 Nov 1994 08:49:36 GMT", .weak), ("Mon, 07 Nov 1994 08:49:37 GMT", .strong),
+      ("yesterday", .undated), (nil, .undated),
+    ] as [(String?, ContentVersion.DateStrength)])
+  func dateStrength(made: String?, expected: ContentVersion.DateStrength) {
+    var fields: HTTPFields = [.lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"]
+    fields[.date] = made
+    let version = ContentVersion(fields, completeLength: 1)
+    #expect(version.dateStrength == expected)
+    #expect(version.strength == (expected == .strong ? .strong : .weak))
+    // What is not proven is not kept for later.
+    #expect((version.provable.lastModified != nil) == (expected == .strong))
+    #expect(version.isTooFresh == (expected == .weak))
+    fields[.eTag] = "\"a\""
+    let tagged = ContentVersion(fields, completeLength: 1)
+    #expect(tagged.strength == .strong)
+    #expect(!tagged.isTooFresh)
+  }
+
+  @Test("Equal dates confirm nothing where the pinned one is of its response's second")
+  func freshDates() {
+    var pinned = Self.version(date: "d")
+    #expect(pinned.compare(Self.version(date: "d")) == .same)
+    pinned.dateStrength = .weak
+    #expect(pinned.compare(Self.version(date: "d")) == .unknown)
+    #expect(pinned.compare(Self.version(date: "e")) == .different)
+    pinned.dateStrength = .strong
+    #expect(pinned.compare(Self.version(date: "d")) == .same)
   }
 
   @Test("A response's fields make its version")

@@ -98,6 +98,9 @@ import Testing
       try #require(set.holes(in: asked) == holes, "step \(step), \(asked)")
       try #require(set.firstHole(in: asked) == holes.first)
       try #require(set.contains(asked) == holes.isEmpty)
+      let runs = bitmap.runs(of: true, in: asked)
+      try #require(set.runs(in: asked) == runs, "step \(step), \(asked)")
+      try #require(set.overlaps(asked) == !runs.isEmpty)
       try #require(
         set.presentEnd(from: asked.lowerBound) == bitmap.end(from: asked.lowerBound))
     }

@@ -51,4 +51,21 @@ import Testing
   func whatIsNoURLOfHTTPIsRefused(text: String, error: RemoteURL.ParseError) {
     #expect(throws: error) { try RemoteURL(text) }
   }
+
+  @Test(
+    "An origin without its scheme's own port is the same origin",
+    arguments: [
+      ("http://H.org:80/a", "http://h.org", "h.org"), ("http://h.org/", "http://h.org", "h.org"),
+      ("https://h.org:443", "https://h.org", "h.org"),
+      ("https://h.org:80/", "https://h.org:80", "h.org"),
+      ("http://h.org:8080?x", "http://h.org:8080", "h.org"),
+      ("http://u:p@[2001:DB8::80]/a", "http://[2001:db8::80]", "2001:db8::80"),
+      ("http://[::80]:80/a", "http://[::80]", "::80"),
+      ("http://h.org:/a", "http://h.org", "h.org"),
+    ])
+  func normalizedOrigin(text: String, origin: String, host: String) throws {
+    let url = try RemoteURL(text)
+    #expect(url.normalizedOrigin == origin)
+    #expect(url.host == host)
+  }
 }

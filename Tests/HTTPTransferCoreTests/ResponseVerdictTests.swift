@@ -191,10 +191,11 @@ import Testing
   }
 
   @Test(
-    "Retry-After is understood in seconds, up to a day",
+    "Retry-After is understood in seconds, up to a day, and without a clock as nothing else",
     arguments: [
       ("0", .zero), ("120", .seconds(120)), (" 5 ", .seconds(5)), ("86401", .seconds(86_400)),
-      ("9223372036854775807", .seconds(86_400)), ("9223372036854775808", nil), ("-1", nil),
+      ("9223372036854775807", .seconds(86_400)), ("9223372036854775808", .seconds(86_400)),
+      ("-1", nil),
       ("1.5", nil), ("", nil), ("soon", nil), ("Sun, 06 Nov 1994 08:49:37 GMT", nil),
     ] as [(String, Duration?)])
   func retryAfter(field: String, expected: Duration?) {

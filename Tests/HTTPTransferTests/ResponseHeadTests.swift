@@ -81,6 +81,49 @@ extension TransferTests {
       #expect(record.heads.isEmpty)
     }
 
+    @Test("Trailers without an end fail like a head without an end")
+    func trailerBomb() async throws {
+      let record = try await exchange([
+        .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .text("3\r\nabc\r\n0\r\n"),
+        .text(String(repeating: "X-T: " + String(repeating: "x", count: 995) + "\r\n", count: 300)),
+        .hold,
+      ])
+      #expect(record.error?.code == .headTooLarge)
+      #expect(record.text == "abc")
+    }
+
+    @Test("A head that drips in is given up at its deadline, however slowly it comes")
+    func slowHead() async throws {
+      let steps = "HTTP/1.1 200 OK\r\nX-Slow: ".flatMap {
+        [ScriptedServer.Step.text(String($0)), .pause(milliseconds: 100)]
+      }
+      let server = try ScriptedServer { _ in steps + [.hold] }
+      defer { server.stop() }
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/")))
+      request.headTimeout = .seconds(1)
+      let start = ContinuousClock.now
+      let record = await HTTPClient().record(request)
+      let duration = ContinuousClock.now - start
+      #expect(record.error?.code == .timedOut)
+      #expect((.milliseconds(950) ... .seconds(15)).contains(duration), "\(duration)")
+    }
+
+    @Test("The deadline of a head is none of the body")
+    func slowBody() async throws {
+      let server = try ScriptedServer { _ in
+        [
+          .head("HTTP/1.1 200 OK", "Content-Length: 2"), .text("a"), .pause(milliseconds: 1500),
+          .text("b"),
+        ]
+      }
+      defer { server.stop() }
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/")))
+      request.headTimeout = .seconds(1)
+      let record = await HTTPClient().record(request)
+      #expect(record.outcome == "finished")
+      #expect(record.text == "ab")
+    }
+
     @Test("Trailers are not taken for fields or for another head")
     func trailers() async throws {
       let record = try await exchange([
@@ -113,12 +156,13 @@ extension TransferTests {
 
     @Test(
       "A head of more than 256 KiB fails, however it is spread",
-      arguments: ["many lines", "short lines", "interim responses"])
+      arguments: ["many lines", "short lines", "folded lines", "interim responses"])
     func headBomb(kind: String) async throws {
       let line = String(repeating: "x", count: 8000)
       let bomb =
         switch kind {
         case "many lines": (0..<40).map { "X-\($0): \(line)\r\n" }.joined()
+        case "folded lines": "X-Folded: a\r\n" + String(repeating: " \(line)\r\n", count: 40)
         case "short lines": String(repeating: "A: b\r\n", count: 60_000)
         default: String(repeating: "HTTP/1.1 103 Hints\r\nLink: \(line)\r\n\r\n", count: 40)
         }

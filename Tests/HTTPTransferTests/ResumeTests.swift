@@ -140,12 +140,13 @@ extension TransferTests {
       #expect(directory.contents("a")?.fingerprint == file.bytes[(2 << 20)...].fingerprint)
     }
 
-    @Test("A modification date is validator enough")
+    @Test("A modification date a second before the response is validator enough")
     func modificationDate() async throws {
       let server = try SwitchedServer()
       var file = ServedFile(byteCount: Self.byteCount)
       file.entityTag = nil
       file.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
+      file.date = "Sun, 06 Nov 1994 08:49:38 GMT"
       let present = try await interrupt(file, at: server)
       server.answer(file.answer)
       let run = await client.run(try request(server))
@@ -172,12 +173,32 @@ extension TransferTests {
       #expect(directory.names == ["a.iso", "a.zip"])
     }
 
+    @Test("A file that was modified this very second is asked for again, then gone on with")
+    func freshDate() async throws {
+      let server = try SwitchedServer()
+      var file = ServedFile(byteCount: Self.byteCount)
+      file.entityTag = nil
+      file.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
+      file.date = file.lastModified
+      var later = file
+      later.date = "Sun, 06 Nov 1994 08:49:38 GMT"
+      let answers = (file, later)
+      let count = Counter()
+      server.answer { count.next() == 1 ? answers.0.answer($0) : answers.1.answer($0) }
+      let start = ContinuousClock.now
+      let run = await client.run(try request(server))
+      #expect(.now - start >= .milliseconds(900))
+      #expect(run.log.retries.count == 1)
+      #expect(run.log.restarts.isEmpty)
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+    }
+
     // MARK: From the start
 
     /// Why a partial file cannot be gone on with.
     enum Obstacle: String, CaseIterable, Sendable {
-      case changedTag, changedLength, weakTag, noValidator, otherURL, otherRange, damagedRecord,
-        shortRecord, noRecord, emptyRecord
+      case changedTag, changedLength, weakTag, undated, noValidator, otherURL, otherRange,
+        damagedRecord, shortRecord, noRecord, emptyRecord
     }
 
     @Test("What proves nothing is not gone on with, and that is said", arguments: Obstacle.allCases)
@@ -187,6 +208,10 @@ extension TransferTests {
       switch obstacle {
       case .weakTag: file.entityTag = "W/\"v1\""
       case .noValidator: file.entityTag = nil
+      case .undated:
+        // Nothing tells whether it was modified in the second of the response.
+        file.entityTag = nil
+        file.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
       default: break
       }
       _ = try await interrupt(file, at: server)
@@ -196,7 +221,8 @@ extension TransferTests {
         file = ServedFile(byteCount: Self.byteCount, seed: 2)
         file.entityTag = "\"v2\""
       case .changedLength: file = ServedFile(byteCount: Self.byteCount + 1, seed: 2)
-      case .weakTag, .noValidator: file.bytes = ServedFile.randomBytes(Self.byteCount, seed: 2)
+      case .weakTag, .undated, .noValidator:
+        file.bytes = ServedFile.randomBytes(Self.byteCount, seed: 2)
       case .otherURL, .otherRange: break
       case .damagedRecord: try Self.flip(record, at: 40)
       case .shortRecord: try Self.truncate(record, to: 20)

@@ -19,27 +19,34 @@ let sample = StatusReport(
       name: "b", url: "http://h/b", state: .complete, length: 10, cachedBytes: 10, requests: 1,
       validator: "unverifiable", passthrough: true),
     FileStatus(name: "c\u{1B}[2J", url: "http://h/c", state: .unknown),
-  ])
+  ], cache: CacheStatus(error: "no \u{7} space", failures: 3),
+  kernel: KernelStatus(inodes: 5, openHandles: 2))
 
 @Suite struct StatusReportJSONTests {
   @Test func theDocumentIsExactlyTheSchema() {
     let expected = """
       {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,\
       "totals":{"files":3,"complete_files":1,"length":104857610,"cached_bytes":52428810,\
-      "fetched_bytes":50331648,"speed_bytes_per_second":5452595,"connections":4,"requests":18,\
+      "fetched_bytes":50331648,"damaged_bytes":0,\
+      "speed_bytes_per_second":5452595,"connections":4,"requests":18,\
       "retries":2,"waiting_reads":1},\
+      "cache":{"error":"no \\u0007 space","failures":3},\
+      "kernel":{"inodes":5,"open_handles":2},\
       "files":[{"name":"d/a \\"b\\".iso","url":"https://example.org/d/a.iso?…",\
       "state":"downloading","length":104857600,"cached_bytes":52428800,\
-      "fetched_bytes":50331648,"speed_bytes_per_second":5452595,"eta_seconds":9.615,\
+      "fetched_bytes":50331648,"damaged_bytes":0,\
+      "speed_bytes_per_second":5452595,"eta_seconds":9.615,\
       "connections":4,"requests":17,"retries":2,"last_error":"HTTP 503\\u000aretry",\
       "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
       "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false},\
       {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
-      "fetched_bytes":0,"speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
+      "fetched_bytes":0,"damaged_bytes":0,\
+      "speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
       "requests":1,"retries":0,"last_error":null,"validator":"unverifiable",\
       "waiting_reads":[],"passthrough":true},\
       {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
-      "cached_bytes":0,"fetched_bytes":0,"speed_bytes_per_second":0,"eta_seconds":null,\
+      "cached_bytes":0,"fetched_bytes":0,"damaged_bytes":0,\
+      "speed_bytes_per_second":0,"eta_seconds":null,\
       "connections":0,"requests":0,"retries":0,"last_error":null,"validator":null,\
       "waiting_reads":[],"passthrough":false}]}
 
@@ -50,11 +57,15 @@ let sample = StatusReport(
   @Test func anotherParserReadsTheSameKeysAndExplicitNulls() throws {
     let object = try #require(
       JSONSerialization.jsonObject(with: Data(sample.json())) as? [String: Any])
-    #expect(Set(object.keys) == ["version", "mountpoint", "uptime_seconds", "totals", "files"])
+    #expect(
+      Set(object.keys) == [
+        "version", "mountpoint", "uptime_seconds", "totals", "cache", "kernel", "files",
+      ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(
       Set(totals.keys) == [
         "files", "complete_files", "length", "cached_bytes", "fetched_bytes",
+        "damaged_bytes",
         "speed_bytes_per_second", "connections", "requests", "retries", "waiting_reads",
       ])
     let files = try #require(object["files"] as? [[String: Any]])
@@ -62,7 +73,8 @@ let sample = StatusReport(
       #expect(
         Set(file.keys) == [
           "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
-          "speed_bytes_per_second", "eta_seconds", "connections", "requests", "retries",
+          "damaged_bytes", "speed_bytes_per_second", "eta_seconds", "connections", "requests",
+          "retries",
           "last_error", "validator", "waiting_reads", "passthrough",
         ])
     }

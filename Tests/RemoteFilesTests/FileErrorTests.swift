@@ -10,8 +10,9 @@ import Testing
 @Suite struct FileErrorTests {
   private static let table: [(FileError.Code, open: CInt, read: CInt)] = [
     (.missing, ENOENT, EIO), (.denied, EACCES, EACCES), (.stale, ESTALE, ESTALE),
-    (.unreachable, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT), (.invalidResponse, EIO, EIO),
-    (.unavailable, EIO, EIO), (.refused, EIO, EIO), (.cacheFull, ENOSPC, EIO),
+    (.unreachable, EIO, EIO), (.disconnected, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT),
+    (.invalidResponse, EIO, EIO),
+    (.unavailable, EIO, EIO), (.refused, EIO, EIO), (.tooManyFiles, EMFILE, EIO),
     (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
   ]
 
@@ -30,7 +31,7 @@ import Testing
     "Every failure of a transfer has its code",
     arguments: [
       (.unresolvedHost, .unreachable), (.connectionRefused, .unreachable),
-      (.connectionTimedOut, .timedOut), (.connectionLost, .unavailable),
+      (.noRoute, .disconnected), (.connectionTimedOut, .timedOut), (.connectionLost, .unavailable),
       (.truncated, .unavailable), (.timedOut, .timedOut), (.tls, .refused),
       (.tooManyRedirects, .refused), (.forbiddenRedirect, .refused),
       (.malformedResponse, .invalidResponse), (.headTooLarge, .refused),

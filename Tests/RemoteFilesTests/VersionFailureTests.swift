@@ -219,7 +219,7 @@ import Testing
     let settings = FileSettings(stallTimeout: .seconds(15))
     _ = state.advance(silent.id, to: 1, now: start)
     _ = state.advance(busy.id, to: Self.mebibyte + 1, now: start)
-    _ = state.advance(busy.id, to: Self.mebibyte + 2, now: start + .seconds(10))
+    _ = state.advance(busy.id, to: Self.mebibyte + 1025, now: start + .seconds(10))
     var actions = VersionActions()
     state.expire(now: start + .seconds(14.9), settings: settings, into: &actions)
     #expect(actions.cancels.isEmpty)
@@ -228,14 +228,69 @@ import Testing
     #expect(state.lastFailure?.code == .timedOut)
   }
 
-  @Test(
-    "A response has longer to begin, but not longer than a read waits",
-    arguments: [(60, 30), (5, 5)])
-  func slowHead(readTimeout: Int, limit: Int) throws {
+  @Test("A trickle is given up like silence, unless it is the end that it brings")
+  func trickle() throws {
+    let ids = try transferIDs(2)
+    var state = state()
+    let slow = try #require(park(0..<4096, in: &state).starts.first)
+    let ending = try #require(park(Self.mebibyte..<(Self.mebibyte + 4096), in: &state).starts.first)
+    state.setTransfer(ids[0], of: slow.id)
+    state.setTransfer(ids[1], of: ending.id)
+    _ = state.advance(slow.id, to: 1, now: start)
+    _ = state.advance(ending.id, to: ending.end - 10, now: start)
+    for second in 1...14 {
+      _ = state.advance(slow.id, to: 1 + Int64(second), now: start + .seconds(second))
+    }
+    _ = state.advance(ending.id, to: ending.end, now: start + .seconds(14))
+    var actions = VersionActions()
+    state.expire(now: start + .seconds(15), settings: FileSettings(), into: &actions)
+    #expect(actions.cancels == [ids[0]])
+  }
+
+  @Test("While the process was suspended no deadline ran")
+  func suspension() throws {
     let ids = try transferIDs(1)
     var state = state()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     state.setTransfer(ids[0], of: segment.id)
+    state.sent(segment.id, now: start)
+    state.postpone(by: .seconds(600))
+    var actions = VersionActions()
+    state.expire(now: start + .seconds(600 + 14.9), settings: FileSettings(), into: &actions)
+    #expect(actions.cancels.isEmpty && actions.failures.isEmpty)
+    state.expire(now: start + .seconds(600 + 15), settings: FileSettings(), into: &actions)
+    #expect(actions.cancels == ids)
+  }
+
+  @Test("Who comes after everybody has given up does not wait for their backoff")
+  func forgottenBackoff() throws {
+    var state = state()
+    for _ in 0..<6 {
+      let segment = try #require(park(0..<4096, in: &state).starts.first)
+      state.removeSegment(segment.id)
+      var actions = VersionActions()
+      state.retryLater(
+        after: FileError(.unavailable, "test"), retryAfter: nil, policy: RetryPolicy(), random: 0,
+        now: start, into: &actions)
+      state.failParked(FileError(.unavailable, "test"), now: start, into: &actions)
+    }
+    let actions = park(8192..<12_288, in: &state)
+    #expect(actions.starts.count == 1)
+  }
+
+  @Test(
+    "A response that does not begin is given up in time for another one",
+    arguments: [(600, 15), (60, 15), (5, 1.25), (2, 1), (0.5, 1)])
+  func slowHead(readTimeout: Double, limit: Double) throws {
+    let ids = try transferIDs(1)
+    var state = state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    state.setTransfer(ids[0], of: segment.id)
+    // While it waits for a connection nothing is the server's fault.
+    var early = VersionActions()
+    state.expire(now: start + .seconds(limit), settings: FileSettings(), into: &early)
+    #expect(early.cancels.isEmpty)
+    state.sent(segment.id, now: start)
     let settings = FileSettings(readTimeout: .seconds(readTimeout), stallTimeout: .seconds(15))
     let due = start + .seconds(limit)
     var actions = VersionActions()

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
 
@@ -12,11 +13,13 @@ final class ActiveExchange {
   let id: ExchangeID
   let request: ExchangeRequest
   let receiver: any ExchangeReceiver
-  let easy: UnsafeMutableRawPointer
+  /// One for each hop: libcurl 7.88 keeps a pointer into the head of a response that it has freed
+  /// (`prevhead`), and follows it where the next head on the same handle begins with a folded line.
+  private(set) var easy: UnsafeMutableRawPointer
   private(set) var url: RemoteURL
   /// The method and body of the current hop: a redirect may turn them into a `GET`.
   private var method: HTTPRequest.Method
-  private var body: (any ExchangeBody)?
+  private(set) var body: (any ExchangeBody)?
   /// Whether a 401 has been answered with credentials.
   private var isChallenged = false
   private(set) var metrics = ExchangeMetrics()
@@ -24,16 +27,36 @@ final class ActiveExchange {
   private var parser = HeadParser()
   private var disposition = ExchangeDisposition.proceed
   private var discardedByteCount = 0
-  private var redirect: RemoteURL?
-  private var failure: ExchangeError?
-  private var sawHead = false
+  private(set) var redirect: RemoteURL?
+  /// Whether no socket could be had.
+  var lacksDescriptors = false
+  var failure: ExchangeError?
+  private(set) var sawHead = false
   private var redirectCount = 0
   let errorText: UnsafeMutablePointer<CChar>
   var isCancelled = false
+  /// The sockets of this hop's connection attempts.
+  var openedSockets: [CInt] = []
+  /// Whether the connection that was to be used again brings bytes that nobody has asked for.
+  var hasStrayBytes = false
+  /// Whether no connection is to be used again, because one was not clean.
+  private var wantsFreshConnection = false
+  /// The sockets of the client's connections, by their local ports.
+  let sockets: ConnectionSockets
   /// How many redirects (and repetitions with credentials) came before.
   private(set) var hop = 0
   /// Called when a body begins that nobody wants, with the hop.
   var onDiscard: (Int) -> Void = { _ in }
+  /// Whether the request waits for its origin's gate, and is not with libcurl.
+  var isHeld = false
+  /// Called when an origin asks for no request for a while.
+  var onRetryAfter: (_ origin: String, _ delay: Duration) -> Void = { _, _ in }
+  /// Called when a request is about to go to a public address.
+  var onPublicAddress: (_ origin: String) -> Void = { _ in }
+  /// When the head of the present hop must be complete.
+  var headDeadline: ContinuousClock.Instant?
+  var addressGuard: AddressGuard
+  private var stallTimeout: Duration?
   /// The head of a 417, after which libcurl sends the body without asking first.
   private var refusedExpectation: HTTPResponse?
   /// Whether the body has been asked for since then.
@@ -41,8 +64,9 @@ final class ActiveExchange {
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
-    easy: UnsafeMutableRawPointer
+    easy: UnsafeMutableRawPointer, addressGuard: AddressGuard, sockets: ConnectionSockets
   ) {
+    self.sockets = sockets
     self.id = id
     self.request = request
     self.receiver = receiver
@@ -50,6 +74,8 @@ final class ActiveExchange {
     self.url = request.url
     method = request.method
     body = request.body
+    stallTimeout = request.stallTimeout
+    self.addressGuard = addressGuard
     errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
@@ -59,18 +85,34 @@ final class ActiveExchange {
     errorText.deallocate()
   }
 
-  /// Sets the easy handle up for the current URL; call it before each hop.
+  /// Takes a new handle for the next hop; false where there is none.
+  func renewHandle() -> Bool {
+    guard let fresh = curl_easy_init() else { return false }
+    closeHandle()
+    easy = fresh
+    return true
+  }
+
+  /// Gives the handle back, which is in no multi handle any more; no other call may follow but
+  /// ``renewHandle()``'s.
+  func closeHandle() { curl_easy_cleanup(easy) }
+
+  /// Sets the easy handle, a new one, up for the current URL; call it before each hop.
   ///
   /// - Parameters:
   ///   - configuration: the client's.
-  ///   - cookies: the client's jar.
+  ///   - share: what the client's handles have in common.
   ///   - neighbourCount: how many exchanges are under way, this one included.
+  ///   - isProxied: whether the request goes through a proxy.
   func prepare(
-    configuration: HTTPClient.Configuration, cookies: UnsafeMutableRawPointer?, neighbourCount: Int
+    configuration: HTTPClient.Configuration, share: UnsafeMutableRawPointer?,
+    neighbourCount: Int, isProxied: Bool
   ) {
-    curl_easy_reset(easy)
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
+    _ = httpfs_easy_set_connection_callbacks(easy, openConnection, beginRequest, context)
+    addressGuard.begin(hop: hop, isProxied: isProxied)
+    headDeadline = nil
     set(CURLOPT_ERRORBUFFER, pointer: errorText)
     set(CURLOPT_URL, url.withoutUserInfo)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
@@ -87,17 +129,21 @@ final class ActiveExchange {
     // A cancelled transfer must not wait for the resolver's thread, and everybody with it.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)
+    if noticesDeadPath {
+      set(CURLOPT_TCP_KEEPIDLE, Self.keepAliveIdleSeconds)
+      set(CURLOPT_TCP_KEEPINTVL, Self.keepAliveIntervalSeconds)
+    }
     // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call. Where many
     // exchanges share the line, each has less to read at a time, and they share the memory, too.
     set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
     if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
-    setStallTimeout(request.stallTimeout)
-    if let cookies {
-      set(CURLOPT_SHARE, pointer: cookies)
-      // Switches the cookie engine on without reading a file.
-      set(CURLOPT_COOKIEFILE, "")
-    }
+    setStallTimeout(stallTimeout)
+    if let share { set(CURLOPT_SHARE, pointer: share) }
+    // Switches the cookie engine on without reading a file.
+    if configuration.keepsCookies { set(CURLOPT_COOKIEFILE, "") }
+    if wantsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+    openedSockets = []
     if method == .head { set(CURLOPT_NOBODY, 1) }
     setBody(context)
     if method != .get && method != .head {
@@ -115,6 +161,7 @@ final class ActiveExchange {
     errorText[0] = 0
     parser = HeadParser()
     redirect = nil
+    lacksDescriptors = false
     disposition = .proceed
     discardedByteCount = 0
     if let body, !body.rewind() {
@@ -122,9 +169,13 @@ final class ActiveExchange {
     }
   }
 
-  /// Sets how long no byte may move; nil for as long as it takes.
+  /// Bytes per second: what is slower brings nothing to speak of, but would never time out.
+  private static let leastSpeed = 64
+
+  /// Sets how long next to nothing may move; nil for as long as it takes.
   func setStallTimeout(_ timeout: Duration?) {
-    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : 1)
+    stallTimeout = timeout
+    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : Self.leastSpeed)
     set(CURLOPT_LOW_SPEED_TIME, timeout.map { Self.number($0 / .seconds(1)) } ?? 0)
   }
 
@@ -179,6 +230,7 @@ final class ActiveExchange {
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head):
+      noteRetryAfter(head)
       let goesOn = take(head)
       if goesOn, isDiscarding { onDiscard(hop) }
       return goesOn
@@ -208,6 +260,14 @@ final class ActiveExchange {
     sawHead = true
     disposition = receiver.receive(head: head, from: url, transfer: id)
     return disposition != .stop
+  }
+
+  /// A server that names a time does so for all of its resources.
+  private func noteRetryAfter(_ head: HTTPResponse) {
+    guard head.status.code == 429 || head.status.code == 503,
+      let delay = RetryAfter.delay(head.headerFields, now: Int64(time(nil)))
+    else { return }
+    onRetryAfter(url.normalizedOrigin, min(delay, request.retryAfterCeiling))
   }
 
   private static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
@@ -262,6 +322,12 @@ final class ActiveExchange {
   /// - Returns: what libcurl's write callback returns: the count, the sign for a pause, or 0, which
   ///   ends the transfer.
   func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    if !sawHead, case .proceed = disposition {
+      // libcurl has seen the end of a head where there is none.
+      failure = ExchangeError(
+        code: .malformedResponse, url: url, detail: "a body without a response head")
+      return 0
+    }
     switch disposition {
     case .proceed, .pause:
       disposition = receiver.receive(body: bytes)
@@ -316,6 +382,11 @@ final class ActiveExchange {
       return .done(.finished)
     }
     if isCancelled { return .done(.cancelled) }
+    if hasStrayBytes {
+      hasStrayBytes = false
+      wantsFreshConnection = true
+      return .follow
+    }
     if let failure { return .done(.failed(failure)) }
     if let target = redirect {
       // A long body of a redirect was cut on purpose; its connection is gone, which is all.
@@ -342,6 +413,18 @@ final class ActiveExchange {
   private func error(for code: CURLcode) -> ExchangeError {
     var detail = String(cString: errorText)
     if detail.isEmpty { detail = String(cString: curl_easy_strerror(code)) }
+    if code == CURLE_COULDNT_CONNECT, let refusedAddress { return refusedAddress }
+    if code == CURLE_COULDNT_CONNECT {
+      var number = 0
+      _ = httpfs_easy_get_long(easy, CURLINFO_OS_ERRNO, &number)
+      if [ENETUNREACH, EHOSTUNREACH, ENETDOWN].contains(CInt(truncatingIfNeeded: number)) {
+        return ExchangeError(code: .noRoute, url: url, detail: detail)
+      }
+      if lacksDescriptors {
+        return ExchangeError(
+          code: .outOfResources, url: url, detail: "no descriptor is left for a connection")
+      }
+    }
     if code == CURLE_OUT_OF_MEMORY, parser.isWithinHead {
       // So libcurl calls a line that outgrows its buffer (CURL_MAX_HTTP_HEADER).
       return ExchangeError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
@@ -383,48 +466,4 @@ final class ActiveExchange {
   private func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
     _ = httpfs_easy_set_pointer(easy, option, pointer)
   }
-}
-
-/// `CURL_WRITEFUNC_PAUSE` and `CURL_READFUNC_PAUSE`.
-private let pauseSign = 0x1000_0001
-/// `CURL_READFUNC_ABORT`.
-private let abortSign = 0x1000_0000
-/// `CURL_SEEKFUNC_FAIL`.
-private let seekFailed: CInt = 1
-/// `CURLAUTH_BASIC`, a macro with a cast that Swift cannot import.
-private let basicAuthentication = 1
-
-// libcurl calls these on the network thread; file-scope functions, so that they inherit no actor.
-
-private func receiveHeaderLine(
-  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
-) -> Int {
-  guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer.takeHeaderLine(line) ? size * count : 0
-}
-
-private func receiveBodyPiece(
-  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
-) -> Int {
-  guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer.takeBody(piece)
-}
-
-private func sendBodyPiece(
-  bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
-) -> Int {
-  guard let bytes, let context else { return abortSign }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  return transfer.readBody(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
-}
-
-private func rewindBody(context: UnsafeMutableRawPointer?, offset: curl_off_t, origin: CInt) -> CInt
-{
-  guard let context, offset == 0, origin == SEEK_SET else { return seekFailed }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  return transfer.rewindRequestBody() ? 0 : seekFailed
 }

@@ -8,8 +8,10 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   package enum Code: String, Sendable {
     /// The host's name has no address.
     case unresolvedHost = "host name does not resolve"
-    /// Nothing listens there, or no route leads there.
+    /// Nothing listens there.
     case connectionRefused = "connection refused"
+    /// No route leads there: a network is down, or the host is not on it.
+    case noRoute = "no route to the server"
     case connectionTimedOut = "timed out while connecting"
     /// Connected before, then cut: reset, closed early, aborted by the network.
     case connectionLost = "connection lost"
@@ -19,7 +21,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     /// The certificate or the handshake was not acceptable.
     case tls = "TLS failure"
     case tooManyRedirects = "too many redirects"
-    /// A redirect from https to http, or to another scheme.
+    /// A redirect from https to http, to another scheme, or from a public address to a private one.
     case forbiddenRedirect = "redirect refused"
     /// Not HTTP, or an inconsistent message.
     case malformedResponse = "malformed response"
@@ -50,7 +52,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch code {
     case .connectionLost, .truncated, .timedOut, .connectionTimedOut, .malformedResponse,
-      .outOfResources, .other, .connectionRefused, .unresolvedHost:
+      .outOfResources, .other, .connectionRefused, .noRoute, .unresolvedHost:
       true
     case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: false
     }
@@ -59,7 +61,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   /// Whether the server could not be reached at all.
   package var isUnreachable: Bool {
     switch code {
-    case .unresolvedHost, .connectionRefused, .connectionTimedOut: true
+    case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut: true
     default: false
     }
   }

@@ -27,12 +27,27 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   ///   - status: its status code.
   func redirected(to url: RemoteURL, status: Int)
 
+  /// The request is held back because its origin has asked for no request before a moment; does
+  /// nothing unless implemented.
+  ///
+  /// - Parameters:
+  ///   - moment: when it will be sent; nil when it is being sent.
+  ///   - transfer: the transfer's name, to cancel it by.
+  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID)
+
+  /// The request is being sent, over a connection that is there; does nothing unless implemented.
+  ///
+  /// Until then it may have waited for a connection to be made, or to be free.
+  func requestSent()
+
   /// The end; called exactly once for each started transfer, and last.
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics)
 }
 
 extension ExchangeReceiver {
   package func redirected(to url: RemoteURL, status: Int) {}
+  package func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {}
+  package func requestSent() {}
 }
 
 /// What is to become of the rest of a response.

@@ -54,6 +54,16 @@ package struct ExchangeRequest: Sendable {
   /// nil for as long as it takes.
   package var stallTimeout: Duration?
 
+  /// How long the response's head may take from the moment that the request is sent, however slowly
+  /// bytes drip in; nil for as long as it takes.
+  ///
+  /// For requests without a body: an upload's head comes after it.
+  package var headTimeout: Duration?
+
+  /// The most that a `Retry-After` of the response (429, 503) closes its origin for every exchange
+  /// of the client.
+  package var retryAfterCeiling = RetryPolicy().retryAfterCeiling
+
   /// A request for `range` of `url`.
   package init(
     method: HTTPRequest.Method = .get, url: RemoteURL, range: ByteRange? = nil,

@@ -40,6 +40,9 @@ public final class HTTPClient: Sendable {
   private let idleNanoseconds = Atomic<Int64>(0)
   private let transferCount = Atomic<Int>(0)
 
+  /// What the network thread has learned of origins; it outlives that thread, hence the lock, a leaf.
+  let origins = Mutex(OriginTable())
+
   /// Buffers for whoever gathers the bodies of this client's exchanges.
   package let buffers = BufferPool()
 
@@ -49,6 +52,7 @@ public final class HTTPClient: Sendable {
     case unpause(ExchangeID)
     case setStallTimeout(ExchangeID, Duration?)
     case endDiscarding(ExchangeID, hop: Int)
+    case openGate(ExchangeID)
     case perform(@Sendable () -> Void)
     case schedule(at: ContinuousClock.Instant, @Sendable () -> Void)
     case cancelAll
@@ -100,6 +104,13 @@ public final class HTTPClient: Sendable {
   func endDiscardingSoon(_ id: ExchangeID, hop: Int) {
     schedule(after: Self.discardPatience) { [weak self] in
       self?.post { _ in (.endDiscarding(id, hop: hop), ()) }
+    }
+  }
+
+  /// Sends after `delay` what is held back until then.
+  func openGate(for id: ExchangeID, after delay: Duration) {
+    schedule(after: delay) { [weak self] in
+      self?.post { _ in (.openGate(id), ()) }
     }
   }
 

@@ -1,15 +1,16 @@
-internal import HTTPTypes
+package import HTTPTypes
 
 /// Collects the lines of a response's head, as libcurl hands them over, into an `HTTPResponse`.
 ///
 /// A status line starts the head anew, so that interim (1xx) responses and the head of an
 /// authentication round vanish. After the final head is complete, further lines (trailers) are
 /// ignored.
-struct HeadParser {
-  /// The most bytes of header fields that a response may have, over all its interim heads.
-  static let byteLimit = 256 * 1024
+package struct HeadParser {
+  /// The most bytes of header fields that a response may have, over all its interim heads and its
+  /// trailers.
+  package static let byteLimit = 256 * 1024
 
-  enum Event {
+  package enum Event {
     case more
     /// The blank line after the fields of a final response.
     case head(HTTPResponse)
@@ -23,14 +24,16 @@ struct HeadParser {
   private var byteCount = 0
   private var isComplete = false
 
+  package init() {}
+
   /// Whether a head has begun whose end has yet to come.
-  var isWithinHead: Bool { status != nil && !isComplete }
+  package var isWithinHead: Bool { status != nil && !isComplete }
 
   /// Takes one line, its line ending included.
-  mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
-    guard !isComplete else { return .more }
+  package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     byteCount += line.count
     guard byteCount <= Self.byteLimit else { return .tooLarge }
+    guard !isComplete else { return .more }
     var bytes = line[...]
     while let last = bytes.last, last == 0x0A || last == 0x0D { bytes = bytes.dropLast() }
     if bytes.starts(with: "HTTP/".utf8) {
@@ -42,7 +45,8 @@ struct HeadParser {
     guard let status else { return .malformed }
     if bytes.isEmpty {
       flush()
-      // 101 is final, but is never asked for.
+      // What follows a switch of protocols, which is never asked for, is no HTTP.
+      if status == 101 { return .malformed }
       if (100..<200).contains(status) { return .more }
       isComplete = true
       return .head(HTTPResponse(status: .init(code: status), headerFields: fields))

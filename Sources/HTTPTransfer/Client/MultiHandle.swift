@@ -1,4 +1,5 @@
 internal import CCurl
+internal import ExtentRecord
 
 /// A curl multi handle, which outlives the threads that drive it, one at a time.
 ///
@@ -6,31 +7,42 @@ internal import CCurl
 /// documented as safe for that; everything else happens on the network thread.
 final class MultiHandle: @unchecked Sendable {
   let pointer: UnsafeMutableRawPointer?
-  /// The client's cookie jar (a `CURLSH`); nil where none is kept.
+  /// What outlives an easy handle (a `CURLSH`): TLS sessions, and the client's cookie jar.
   ///
   /// Without lock functions, because every handle that shares it belongs to one thread at a time.
-  let cookies: UnsafeMutableRawPointer?
+  let share: UnsafeMutableRawPointer?
 
   init(configuration: HTTPClient.Configuration) {
     // Once per process, before any other thread of ours can use libcurl.
     _ = Self.globalInitialization
     pointer = curl_multi_init()
-    if configuration.keepsCookies, let share = curl_share_init() {
-      _ = httpfs_share_cookies(share)
-      cookies = share
-    } else {
-      cookies = nil
+    share = curl_share_init()
+    if let share {
+      _ = httpfs_share_sessions(share)
+      if configuration.keepsCookies { _ = httpfs_share_cookies(share) }
     }
+    let connectionLimit = Self.connectionLimit(configuration)
     set(CURLMOPT_PIPELINING, configuration.usesHTTP2 ? multiplex : 0)
     set(CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
-    set(CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
+    set(CURLMOPT_MAX_TOTAL_CONNECTIONS, connectionLimit)
     // Without this, libcurl closes idle connections beyond four for each transfer in progress.
-    set(CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
+    set(CURLMOPT_MAXCONNECTS, connectionLimit)
   }
+
+  /// As many connections as the configuration and this process's descriptors allow: half of them are
+  /// for files.
+  private static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
+    let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 2)
+    return configuration.maximumConnections > 0
+      ? min(configuration.maximumConnections, descriptorCount) : descriptorCount
+  }
+
+  /// What a process has open beside connections and files.
+  private static let reservedDescriptorCount = 32
 
   deinit {
     if let pointer { curl_multi_cleanup(pointer) }
-    if let cookies { curl_share_cleanup(cookies) }
+    if let share { curl_share_cleanup(share) }
   }
 
   private static let globalInitialization = curl_global_init(Int(globalDefault))

@@ -1,13 +1,12 @@
 internal import CCurl
+internal import HTTPTransferCore
+internal import Synchronization
 
 /// The network thread's own state and loop; nothing of it is seen by another thread.
 final class NetworkLoop {
   /// How long the thread stays after the last transfer: longer than the pauses of a program that
   /// reads one file after another, short enough to be gone when nothing happens.
   private static let idleTime = Duration.seconds(10)
-
-  /// How many idle easy handles are kept for the next transfers.
-  private static let idleHandleLimit = 32
 
   private struct Timer {
     let due: ContinuousClock.Instant
@@ -17,19 +16,16 @@ final class NetworkLoop {
   private let client: HTTPClient
   private let multi: MultiHandle
   private var transfers: [ExchangeID: ActiveExchange] = [:]
-  private var idleHandles: [UnsafeMutableRawPointer] = []
   /// Descending by due time, so that the next one is taken off the end.
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
+  private let sockets = ConnectionSockets()
+  private var lastHeadCheck = ContinuousClock.now
+  private let proxies = ProxyEnvironment.current
 
   init(client: HTTPClient, multi: MultiHandle) {
     self.client = client
     self.multi = multi
-  }
-
-  private func cleanUpHandles() {
-    for handle in idleHandles { curl_easy_cleanup(handle) }
-    idleHandles = []
   }
 
   func run() {
@@ -41,14 +37,11 @@ final class NetworkLoop {
       collect(pointer)
       let now = ContinuousClock.now
       runTimers(until: now)
+      endSlowHeads(now: now, multi: pointer)
       if transfers.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
         idleSince = since
-        if now - since >= Self.idleTime {
-          // Before another thread can take over: the handles share the cookie jar with its.
-          cleanUpHandles()
-          if client.endThreadIfIdle() { return }
-        }
+        if now - since >= Self.idleTime, client.endThreadIfIdle() { return }
       } else {
         idleSince = nil
       }
@@ -73,8 +66,12 @@ final class NetworkLoop {
     case .cancel(let id):
       if let transfer = transfers[id] { cancel(transfer, multi: multi) }
     case .unpause(let id):
-      if let transfer = transfers[id] { curl_easy_pause(transfer.easy, CURLPAUSE_CONT) }
+      if let transfer = transfers[id], !transfer.isHeld {
+        curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
+      }
     case .setStallTimeout(let id, let timeout): transfers[id]?.setStallTimeout(timeout)
+    case .openGate(let id):
+      if let transfer = transfers[id], transfer.isHeld { begin(transfer, multi: multi) }
     case .endDiscarding(let id, let hop):
       if let transfer = transfers[id], transfer.hop == hop, transfer.isDiscarding {
         curl_multi_remove_handle(multi, transfer.easy)
@@ -94,23 +91,51 @@ final class NetworkLoop {
     _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
     multi: UnsafeMutableRawPointer
   ) {
-    guard let easy = idleHandles.popLast() ?? curl_easy_init() else {
+    guard let easy = curl_easy_init() else {
       client.exchangeEnded()
       receiver.finish(
         .failed(ExchangeError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
         metrics: ExchangeMetrics())
       return
     }
-    let transfer = ActiveExchange(id: id, request: request, receiver: receiver, easy: easy)
+    let transfer = ActiveExchange(
+      id: id, request: request, receiver: receiver, easy: easy,
+      addressGuard: client.origins.withLock { $0.addressGuard(for: request) }, sockets: sockets)
+    transfer.onRetryAfter = { [client] origin, delay in
+      let now = ContinuousClock.now
+      client.origins.withLock { $0.gate.close(origin, until: now + delay, now: now) }
+    }
+    transfer.onPublicAddress = { [client] origin in
+      client.origins.withLock { $0.notePublicAddress(of: origin) }
+    }
     transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
     transfers[id] = transfer
     begin(transfer, multi: multi)
   }
 
+  /// Sends the request of the present hop, or holds it back until its origin may be asked.
   private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
+    let now = ContinuousClock.now
+    let origin = transfer.url.normalizedOrigin
+    if let moment = client.origins.withLock({ $0.gate.opening(of: origin, now: now) }) {
+      transfer.isHeld = true
+      client.openGate(for: transfer.id, after: moment - now)
+      return transfer.receiver.held(until: moment, transfer: transfer.id)
+    }
+    if transfer.isHeld {
+      transfer.isHeld = false
+      transfer.receiver.held(until: nil, transfer: transfer.id)
+    }
+    guard transfer.hop == 0 || transfer.renewHandle() else {
+      end(
+        transfer,
+        .failed(
+          ExchangeError(code: .outOfResources, url: transfer.url, detail: "curl_easy_init")))
+      return
+    }
     transfer.prepare(
-      configuration: client.configuration, cookies: self.multi.cookies,
-      neighbourCount: transfers.count)
+      configuration: client.configuration, share: self.multi.share,
+      neighbourCount: transfers.count, isProxied: proxies.isProxied(transfer.url))
     let code = curl_multi_add_handle(multi, transfer.easy)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))
@@ -121,10 +146,28 @@ final class NetworkLoop {
     }
   }
 
+  /// How often deadlines of heads are looked at: not by timers, of which every request would leave one
+  /// behind.
+  private static let headInterval = Duration.milliseconds(500)
+
+  /// Ends the exchanges whose heads have not come in time.
+  private func endSlowHeads(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
+    guard now - lastHeadCheck >= Self.headInterval else { return }
+    lastHeadCheck = now
+    let late = transfers.values.filter { $0.isHeadLate(now: now) }
+    for transfer in late {
+      curl_multi_remove_handle(multi, transfer.easy)
+      transfer.failSlowHead()
+      proceed(transfer, after: CURLE_OK, multi: multi)
+    }
+  }
+
   private func cancel(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
     transfer.isCancelled = true
-    transfer.collectMetrics()
-    curl_multi_remove_handle(multi, transfer.easy)
+    if !transfer.isHeld {
+      transfer.collectMetrics()
+      curl_multi_remove_handle(multi, transfer.easy)
+    }
     end(transfer, .cancelled)
   }
 
@@ -157,13 +200,7 @@ final class NetworkLoop {
 
   private func end(_ transfer: ActiveExchange, _ completion: ExchangeCompletion) {
     transfers[transfer.id] = nil
-    if idleHandles.count < Self.idleHandleLimit {
-      // Drops what the handle points to: the transfer's callbacks, header list and error text.
-      curl_easy_reset(transfer.easy)
-      idleHandles.append(transfer.easy)
-    } else {
-      curl_easy_cleanup(transfer.easy)
-    }
+    transfer.closeHandle()
     client.exchangeEnded()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
   }
@@ -187,7 +224,7 @@ final class NetworkLoop {
               ExchangeError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
             metrics: ExchangeMetrics())
         case .perform(let work), .schedule(_, let work): work()
-        case .cancel, .unpause, .setStallTimeout, .endDiscarding, .cancelAll: break
+        case .cancel, .unpause, .setStallTimeout, .endDiscarding, .openGate, .cancelAll: break
         }
       }
     } while !client.endThreadIfIdle()

@@ -58,6 +58,10 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   func redirected(to url: RemoteURL, status: Int) { driver.redirected(to: url, status: status) }
 
+  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+    driver.held(until: moment)
+  }
+
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {

@@ -209,10 +209,14 @@ package struct SegmentTable: Sendable {
 
   /// The segment has failed and waits; what it has stored need not be fetched again.
   ///
+  /// - Parameters:
+  ///   - id: the segment.
+  ///   - isCounted: whether the failure is one of the server's.
   /// - Returns: how often in a row it has failed now.
-  package mutating func fail(_ id: Int) -> Int {
+  @discardableResult
+  package mutating func fail(_ id: Int, isCounted: Bool = true) -> Int {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return 0 }
-    segments[index].failureCount += 1
+    if isCounted { segments[index].failureCount += 1 }
     segments[index].isWaiting = true
     segments[index].position = segments[index].storedEnd
     segments[index].firstByteAt = nil

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
 
@@ -15,10 +16,15 @@ extension TransferDriver {
     }
     guard request.method == .get else { return receiveReply(head, from: url, by: exchange) }
     if head.status.code == 204 || head.status.code == 205 {
+      if case .file = request.destination {
+        // No content is not an empty file.
+        exchange.verdict = .fail(statusError(head, url))
+        return .stop
+      }
       return receiveNothing(head, from: url, by: exchange)
     }
     let asked = segment.isWhole ? nil : segment.start..<segment.end
-    switch ResponseVerdict(head.asTransmitted, asked: asked) {
+    switch ResponseVerdict(head.asTransmitted, asked: asked, now: Self.secondsSince1970) {
     case .part(let content, let range):
       return receivePart(content, range, head, from: url, by: exchange)
     case .whole(let content):
@@ -46,9 +52,14 @@ extension TransferDriver {
       } else {
         exchange.verdict = .fail(statusError(head, url))
       }
+      // What follows such a head cannot be trusted either, nor the connection.
+      return .stop
     }
     return .discard
   }
+
+  /// Our time, for fields that hold a date.
+  private static var secondsSince1970: Int64 { Int64(time(nil)) }
 
   // MARK: GET
 
@@ -176,7 +187,9 @@ extension TransferDriver {
       return .proceed
     case 408, 425, 429, 500...599:
       var delay: Duration?
-      if case .unavailable(_, let retryAfter) = ResponseVerdict(head, asked: nil) {
+      if case .unavailable(_, let retryAfter) = ResponseVerdict(
+        head, asked: nil, now: Self.secondsSince1970)
+      {
         delay = retryAfter
       }
       exchange.verdict = .retry(statusError(head, url, isTransient: true), after: delay)
@@ -207,7 +220,7 @@ extension TransferDriver {
       case .same:
         if isConfirmed { return true }
         return confirmFirst(head, from: url, begins: false, content, exchange)
-      case .unknown where isConfirmed:
+      case .unknown where isConfirmed && !pinned.isTooFresh:
         exchange.verdict = .retry(
           TransferError(
             .invalidResponse, url, "the response has no validator to compare", response: head,
@@ -231,8 +244,21 @@ extension TransferDriver {
         isSequential = true
       }
     }
+    if !isSequential, content.isTooFresh, freshCount < Self.freshLimit {
+      // A second later the same date proves the bytes equal, or there is another one.
+      freshCount += 1
+      exchange.verdict = .retry(
+        TransferError(
+          .invalidResponse, url, "the remote file was modified this very second", response: head,
+          isTransient: true), after: .seconds(1))
+      return false
+    }
     return confirmFirst(head, from: url, begins: true, content, exchange)
   }
+
+  /// How often an answer whose modification date proves nothing yet is asked for again: once more
+  /// for a clock that lags; a file that is always just modified has no better date.
+  private static let freshLimit = 2
 
   /// The first good head of this run.
   private func confirmFirst(
@@ -248,7 +274,7 @@ extension TransferDriver {
       let wanted = content.completeLength.map { length in
         max(0, min(table.target.upperBound, length) - min(table.target.lowerBound, length))
       }
-      try sink.begin(version: content, wantedByteCount: wanted)
+      try sink.begin(version: content.provable, wantedByteCount: wanted)
       return true
     } catch {
       exchange.verdict = .fail(transferError(error))

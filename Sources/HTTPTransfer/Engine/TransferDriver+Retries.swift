@@ -17,6 +17,7 @@ extension TransferDriver {
       return
     }
     guard mayRepeat(after: error) else { return fail(error) }
+    if error.hasNoRoute, isConfirmed, waitForRoute(id, error) { return }
     var attempt = table.fail(id)
     if table[id]?.isWhole == true, !canSkip {
       // What it has brought is lost, so bringing something is no reason to count anew.
@@ -26,13 +27,38 @@ extension TransferDriver {
     // A host that was never reached is more likely mistyped than tired.
     let isUnknown =
       !isConfirmed && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
-    guard attempt <= (isUnknown ? min(request.retryCount, 2) : request.retryCount) else {
+    // Servers of one name may disagree once or twice; what they agree on is a change.
+    let limit = isUnknown ? 2 : error.code == .changed ? 3 : request.retryCount
+    guard attempt <= min(request.retryCount, limit) else {
       if error.code == .changed { return beginAnew("the remote file has changed") }
       return fail(error)
     }
     let delay = request.retryPolicy.delay(
       failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
     monitor.emit(.retrying(error, attempt: attempt, after: delay))
+    sendAgain(id, after: delay)
+  }
+
+  /// How long a network may be down under a transfer, and how often it is looked whether it still is,
+  /// which costs nothing: no packet leaves the machine.
+  private static let disconnectionPatience = Duration.seconds(60)
+  private static let disconnectionInterval = Duration.milliseconds(500)
+
+  /// Waits for the network to come back without counting a failure of the server's.
+  ///
+  /// - Returns: false where that has taken too long.
+  private func waitForRoute(_ id: Int, _ error: TransferError) -> Bool {
+    let now = ContinuousClock.now
+    let since = disconnectedSince ?? now
+    disconnectedSince = since
+    guard now - since < Self.disconnectionPatience else { return false }
+    table.fail(id, isCounted: false)
+    monitor.emit(.retrying(error, attempt: 1, after: Self.disconnectionInterval))
+    sendAgain(id, after: Self.disconnectionInterval)
+    return true
+  }
+
+  private func sendAgain(_ id: Int, after delay: Duration) {
     if phase == .paused { return table.remove(id) }
     if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
     client.schedule(after: delay) { [self] in

@@ -40,6 +40,10 @@ final class TransferDriver: @unchecked Sendable {
   var repeatCount = 0
   /// How often an answer was asked for again because it looks like a stand-in for the file.
   var doubtCount = 0
+  /// How often the first answer was asked for again because its modification date was too fresh.
+  var freshCount = 0
+  /// Since when no route has led to the server.
+  var disconnectedSince: ContinuousClock.Instant?
   /// How often everything has begun anew.
   var restartCount = 0
   /// Where redirects have led; asked directly while it answers.
@@ -185,7 +189,7 @@ final class TransferDriver: @unchecked Sendable {
     var refusal = sink.refusal
     var recovered: PartialFile.Remains?
     if let remains, !remains.extents.isEmpty {
-      if remains.version.isResumable {
+      if remains.version.isResumable || remains.version.lastModified != nil {
         recovered = remains
       } else {
         refusal = "the server gave no validator that would prove the partial file's bytes"
@@ -199,6 +203,8 @@ final class TransferDriver: @unchecked Sendable {
         ExtentSet(
           recovered.extents.extents.map { $0.lowerBound + offset..<$0.upperBound + offset }))
       version = recovered.version
+      // A record holds no other modification date than a strong one.
+      version?.dateStrength = .strong
       if let length = recovered.version.completeLength { table.setLength(length) }
     }
     let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
@@ -249,6 +255,8 @@ final class TransferDriver: @unchecked Sendable {
     exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
     exchange.decodesContent = request.decodesContent
     exchange.stallTimeout = request.stallTimeout
+    exchange.headTimeout = request.stallTimeout
+    exchange.retryAfterCeiling = request.retryPolicy.retryAfterCeiling
     exchange.body = body
     if let type = body?.contentType, exchange.fields[.contentType] == nil {
       exchange.fields[.contentType] = type
@@ -298,12 +306,29 @@ final class TransferDriver: @unchecked Sendable {
     }
     let added = table.stored(
       id, range.clamped(to: table.target), idle: client.idleSeconds, now: now)
+    disconnectedSince = nil
     if added > 0 { monitor.emit(.received(byteCount: added)) }
     plan()
     return nil
   }
 
   // MARK: The end of an exchange
+
+  /// A request is held back, or is being sent now: the server has asked to wait.
+  func held(until moment: ContinuousClock.Instant?) {
+    guard phase == .running else { return }
+    monitor.update { progress in
+      // The answer ends the wait that is shown.
+      guard let moment else {
+        progress.reason = nil
+        return
+      }
+      // Others that were sent before may still bring bytes.
+      if exchanges.count <= 1 { progress.state = .waiting }
+      let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
+      progress.reason = "the server has asked for no request for \(seconds) s"
+    }
+  }
 
   func redirected(to url: RemoteURL, status: Int) {
     if !isConfirmed || location == nil { monitor.emit(.redirected(to: url, status: status)) }
@@ -479,6 +504,7 @@ final class TransferDriver: @unchecked Sendable {
 extension ContentVersion {
   /// Whether equal validators prove that bytes from another time belong to the same file.
   ///
-  /// A weak entity tag alone does not: it promises equivalent bytes, not equal ones.
-  var isResumable: Bool { strength == .strong || lastModified != nil }
+  /// A weak entity tag does not: it promises equivalent bytes, not equal ones. Neither does a
+  /// modification date of the second in which the response was made.
+  var isResumable: Bool { strength == .strong }
 }

@@ -126,7 +126,7 @@ struct FileLocation: Sendable {
   }
 
   /// The bytes that can be written there; nil where the file system does not tell.
-  var availableByteCount: Int64? { SystemCalls.availableByteCount(directory.rawValue) }
+  var availableByteCount: Int64? { SystemCalls.space(directory.rawValue)?.available }
 
   var inUse: FileFailure {
     FileFailure(

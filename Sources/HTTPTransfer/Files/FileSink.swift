@@ -140,6 +140,7 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func release(_ error: TransferError?) {
+    if hasSyncFailed.load(ordering: .relaxed) { file?.hasSyncFailed = true }
     file?.release()
     letGo()
   }

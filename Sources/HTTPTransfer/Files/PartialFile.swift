@@ -30,6 +30,9 @@ final class PartialFile: @unchecked Sendable {
   private var salt: UInt64 = 0
   private var position: Int64 = 0
   private var sequence: UInt64 = 0
+  /// Whether the disk has failed to store something: the kernel may show right bytes from memory that
+  /// never reached it, and what is not committed must not be gone on with.
+  var hasSyncFailed = false
 
   /// A partial file for `location`.
   ///
@@ -48,7 +51,8 @@ final class PartialFile: @unchecked Sendable {
   /// Takes over what an earlier run has left; nil where there is nothing, or nothing of use, of
   /// which ``refusal`` then tells.
   ///
-  /// Reads and hashes what no COMMIT covers, so it may take a while.
+  /// Reads and hashes all that is there, so it may take a while: some 0.2 s per GiB in memory, else as long
+  /// as the disk needs.
   func recover() throws(FileFailure) -> Remains? {
     do throws(ErrorNumber) {
       let data = try SystemCalls.openFile(location.partName, in: location.directory.rawValue)
@@ -65,6 +69,11 @@ final class PartialFile: @unchecked Sendable {
       case EINVAL, EISDIR, ELOOP, ENXIO:
         refusal = "there is no usable record of the partial file"
         return nil
+      case EPROTONOSUPPORT:
+        throw FileFailure(
+          code: .destination,
+          reason: "'\(location.partPath)' was begun by a later version of httpfs: go on with that"
+            + " one, or remove the file to begin anew", errno: error.rawValue)
       default: throw location.failure("cannot open '\(location.partPath)'", error)
       }
     }
@@ -80,6 +89,7 @@ final class PartialFile: @unchecked Sendable {
       throw error
     }
     guard let found = try Recovery.header(of: record) else {
+      if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
       refusal = "the record of the partial file is damaged"
       return nil
     }
@@ -88,10 +98,10 @@ final class PartialFile: @unchecked Sendable {
       return nil
     }
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
-    // What was committed is believed of the very file that it was written to, not of a copy.
+    // Everything is verified, since the whole file is about to be vouched for.
     let isSameFile = found.header.dataID == (try SystemCalls.identity(data.rawValue))
     let recovery = try Recovery(
-      log: log, header: found.header, data: data, uncommitted: .verify, trustsCommits: isSameFile)
+      log: log, header: found.header, data: data, uncommitted: .verify, trustsCommits: false)
     salt = found.header.salt
     position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
     sequence = recovery.recordCount
@@ -242,7 +252,12 @@ final class PartialFile: @unchecked Sendable {
       if let permissions = try location.permissionsOfExistingFile() {
         try SystemCalls.setPermissions(data.rawValue, to: permissions)
       }
-      try SystemCalls.sync(data.rawValue)
+      do throws(ErrorNumber) {
+        try SystemCalls.sync(data.rawValue)
+      } catch {
+        hasSyncFailed = true
+        throw error
+      }
       let directory = location.directory.rawValue
       try SystemCalls.rename(location.partName, to: location.name, in: directory)
       try? SystemCalls.unlink(location.recordName, in: directory)
@@ -255,10 +270,31 @@ final class PartialFile: @unchecked Sendable {
 
   /// Closes the files; what is there can be gone on with.
   func release() {
+    if hasSyncFailed { discardUncommitted() }
     // A sync under way may hold the descriptor a little longer, but not the lock.
     if let data { SystemCalls.unlock(data.rawValue) }
     record = nil
     data = nil
+  }
+
+  /// Leaves a record of what was committed alone, or none.
+  private func discardUncommitted() {
+    hasSyncFailed = false
+    guard let data, let record else { return }
+    do throws(ErrorNumber) {
+      guard let found = try Recovery.header(of: record) else { return remove() }
+      let log = LogReader(
+        descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
+      let recovery = try Recovery(
+        log: log, header: found.header, data: data, uncommitted: .discard)
+      guard !recovery.extents.isEmpty else { return remove() }
+      let rewritten = try recovery.rewrite(
+        log: log, header: found.header, salt: .random(in: .min ... .max),
+        name: location.recordName, in: location.directory)
+      if rewritten == nil { remove() }
+    } catch {
+      remove()
+    }
   }
 
   /// Removes the bytes and the record, unless somebody else writes them.

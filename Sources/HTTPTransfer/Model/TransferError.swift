@@ -9,6 +9,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     case cancelled
     /// The host's name has no address.
     case unresolvedHost
+    /// Nothing listens there, or no route leads there.
     case connectionRefused
     /// Connected before, then cut; also a body that is shorter than announced.
     case connectionLost
@@ -16,7 +17,8 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     case timedOut
     /// The certificate or the handshake was not acceptable.
     case tls
-    /// Too many redirects, or one that may not be followed.
+    /// Too many redirects, or one that may not be followed: out of HTTP, from https to http, from a
+    /// public address to a private one.
     case redirect
     /// The server answered with a status that is no success: see ``TransferError/status``.
     case status
@@ -57,13 +59,16 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
   /// Whether the same request may succeed when sent again soon.
   public let isTransient: Bool
 
+  /// Whether no route leads to the server, as while a network is down.
+  let hasNoRoute: Bool
+
   /// The status of ``response``.
   public var status: Int? { response?.status.code }
 
   /// A failure with its reason.
   init(
     _ code: Code, _ url: RemoteURL, _ reason: String, response: HTTPResponse? = nil,
-    errno: CInt = 0, isTransient: Bool = false
+    errno: CInt = 0, isTransient: Bool = false, hasNoRoute: Bool = false
   ) {
     self.code = code
     self.url = url
@@ -71,6 +76,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     self.response = response
     self.errno = errno
     self.isTransient = isTransient
+    self.hasNoRoute = hasNoRoute
   }
 
   /// A failed exchange.
@@ -78,7 +84,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     let code: Code =
       switch error.code {
       case .unresolvedHost: .unresolvedHost
-      case .connectionRefused: .connectionRefused
+      case .connectionRefused, .noRoute: .connectionRefused
       case .connectionTimedOut, .timedOut: .timedOut
       case .connectionLost, .truncated: .connectionLost
       case .tls: .tls
@@ -88,7 +94,9 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
       case .outOfResources: .outOfResources
       case .other: .other
       }
-    self.init(code, error.url, error.description, isTransient: error.isTransient)
+    self.init(
+      code, error.url, error.description, isTransient: error.isTransient,
+      hasNoRoute: error.code == .noRoute)
   }
 
   /// The reason, in one line.

@@ -1,4 +1,5 @@
 import ExtentRecord
+import Glibc
 
 /// The lock on a cache directory: one process at a time (`flock(2)`).
 ///
@@ -18,11 +19,14 @@ struct DirectoryLock: ~Copyable {
   init(in directory: Descriptor, path: String) throws(CacheError) {
     let heldBy: Int32?
     do throws(ErrorNumber) {
-      let file = try SystemCalls.openOrCreateFile(Self.name, in: directory.rawValue)
+      let (file, isWritable) = try Self.open(in: directory)
       if try SystemCalls.lockExclusively(file.rawValue) {
-        try SystemCalls.truncate(file.rawValue, to: 0)
-        try SystemCalls.write(
-          file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
+        if isWritable {
+          try SystemCalls.setPermissions(file.rawValue, to: 0o600)
+          try SystemCalls.truncate(file.rawValue, to: 0)
+          try SystemCalls.write(
+            file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
+        }
         self.file = file
         return
       }
@@ -37,6 +41,19 @@ struct DirectoryLock: ~Copyable {
     // So that whoever meets the lock between its taking and the writing of the process identifier
     // reads none rather than ours.
     try? SystemCalls.truncate(file.rawValue, to: 0)
+  }
+
+  /// Opens the file to lock; of a cache on a read-only file system, which may be read, the one that is
+  /// there.
+  private static func open(
+    in directory: Descriptor
+  ) throws(ErrorNumber) -> (file: Descriptor, isWritable: Bool) {
+    do throws(ErrorNumber) {
+      return (try SystemCalls.openOrCreateFile(name, in: directory.rawValue), true)
+    } catch {
+      guard error.rawValue == EROFS else { throw error }
+      return (try SystemCalls.openFile(name, in: directory.rawValue), false)
+    }
   }
 
   private static func processID(in file: Descriptor) -> Int32? {

@@ -59,11 +59,13 @@ enum TestContent {
   }
 
   /// Writes a file of such bytes.
-  static func write(to path: String, seed: UInt64, byteCount: Int64) throws {
+  static func write(
+    to path: String, seed: UInt64, version: UInt64 = 1, byteCount: Int64
+  ) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }
     defer { close(descriptor) }
-    try forEachPiece(seed: seed, byteCount: byteCount) { piece in
+    try forEachPiece(seed: seed, version: version, byteCount: byteCount) { piece in
       var done = 0
       while done < piece.count {
         let count = Glibc.write(

@@ -19,6 +19,10 @@ struct LoggedRequest {
   var requestBodyHash: String?
   /// The request's header fields by lower-case name, where the server says so.
   var fields: [String: String] = [:]
+  /// The fault that the response had, where there was one and the server says so.
+  var fault: String?
+  /// The rule of a script that answered, where there was one and the server says so.
+  var rule: String?
 }
 
 extension [LoggedRequest] {

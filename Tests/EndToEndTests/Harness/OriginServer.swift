@@ -74,7 +74,7 @@ final class OriginServer {
         bodyByteCount: entry.body_bytes, connection: entry.connection, start: entry.time_ms / 1000,
         end: (entry.time_ms + entry.duration_ms) / 1000,
         requestBodyByteCount: entry.request_body_bytes, requestBodyHash: entry.request_body_hash,
-        fields: entry.headers)
+        fields: entry.headers, fault: entry.fault, rule: entry.rule)
     }.filter { $0.path.hasPrefix("/data/") || $0.path.hasPrefix("/files/") }
   }
 
@@ -82,6 +82,9 @@ final class OriginServer {
   func clearLog() throws {
     try output(of: curl + ["-X", "POST", "http://127.0.0.1:\(port)/log/clear"])
   }
+
+  /// Sends a signal to the server, such as SIGSTOP.
+  func signal(_ number: CInt) { process.signal(number) }
 
   /// Ends the server; connections to it are refused from then on.
   func stop() {
@@ -95,8 +98,9 @@ final class OriginServer {
     try output(of: curl + ["http://127.0.0.1:\(port)\(path)"])
   }
 
-  private func post(_ rule: [String: Any]) throws {
-    let body = String(decoding: try JSONSerialization.data(withJSONObject: rule), as: UTF8.self)
+  /// Sends a message to `/control`; docs/ORIGIN.md says what it may hold.
+  func post(_ message: [String: Any]) throws {
+    let body = String(decoding: try JSONSerialization.data(withJSONObject: message), as: UTF8.self)
     try output(of: curl + ["--data-binary", body, "http://127.0.0.1:\(port)/control"])
   }
 
@@ -120,5 +124,7 @@ final class OriginServer {
     /// Null where no body was read.
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let request_body_hash: String?
+    let fault: String?
+    let rule: String?
   }
 }

@@ -50,7 +50,10 @@ extension RealMounts {
       let text = try output(of: ["cat", mount.path(".status.json")])
       let object = try #require(
         try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
-      #expect(Set(object.keys) == ["version", "mountpoint", "uptime_seconds", "totals", "files"])
+      #expect(
+        Set(object.keys) == [
+          "version", "mountpoint", "uptime_seconds", "totals", "cache", "kernel", "files",
+        ])
       let files = try #require(object["files"] as? [[String: Any]])
       let file = try #require(files.first)
       let keys: Set = [

@@ -6,6 +6,8 @@ struct ServedFile: Sendable {
   /// The `ETag` field; nil for none.
   var entityTag: String? = "\"v1\""
   var lastModified: String?
+  /// The `Date` field of responses; nil for none.
+  var date: String?
   /// Whether a range is answered with 206; else the whole comes with 200.
   var servesRanges = true
   /// Where the first request's body stops, and the connection is held until the client goes away.
@@ -34,6 +36,7 @@ struct ServedFile: Sendable {
   func answer(_ request: ReceivedRequest) -> [ScriptedServer.Step] {
     var lines: [String] = []
     if let entityTag { lines.append("ETag: \(entityTag)") }
+    if let date { lines.append("Date: \(date)") }
     if let lastModified { lines.append("Last-Modified: \(lastModified)") }
     var body = bytes[...]
     var status = "200 OK"

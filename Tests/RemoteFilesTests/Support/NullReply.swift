@@ -2,6 +2,6 @@ import RemoteFiles
 
 /// A reply of which only the identity counts: the one who decides does not answer.
 final class NullReply: ReadReply {
-  func succeed(descriptor: CInt, offset: Int64, byteCount: Int) {}
+  func succeed(_ bytes: PresentBytes) {}
   func fail(_ error: FileError) {}
 }

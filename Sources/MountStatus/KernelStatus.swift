@@ -1,0 +1,26 @@
+/// What the kernel holds of a mount.
+public struct KernelStatus: Sendable, Hashable, Decodable {
+  /// How many versions of files it knows by inode number: those that are open, and those that it
+  /// keeps in memory.
+  public var inodes: Int
+
+  /// How many file handles are open, those of control files and directories not counted.
+  public var openHandles: Int
+
+  public init(inodes: Int = 0, openHandles: Int = 0) {
+    self.inodes = inodes
+    self.openHandles = openHandles
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case inodes
+    case openHandles = "open_handles"
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member(CodingKeys.inodes, inodes)
+      writer.member(CodingKeys.openHandles, openHandles)
+    }
+  }
+}

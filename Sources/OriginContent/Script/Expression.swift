@@ -1,0 +1,86 @@
+/// A number that a script computes when a request comes: 64-bit integers, `+ - * / %`, parentheses,
+/// variables, and a few functions.
+indirect enum Expression: Equatable, Sendable {
+  case number(Int64)
+  case variable(Variable)
+  case operation(Operator, Expression, Expression)
+
+  /// What a request has; all in bytes, unless said.
+  enum Variable: String, CaseIterable, Sendable {
+    /// The first byte asked for; 0 without a range.
+    case first
+    /// The last byte asked for, as in a `Range` field; that of the file without a range.
+    case last
+    /// The number of bytes asked for.
+    case asked
+    /// The complete length of the resource.
+    case length
+    /// The body bytes of the planned response.
+    case size
+    /// The version of the resource.
+    case version
+    /// The number of the request among those of the resource that fit the rule, from 1.
+    case request
+    /// The number of the round in the innermost `repeat`, from 0.
+    case index
+    /// Seconds since 1970.
+    case now
+    /// The TCP port that the client addressed, as its `Host` field says.
+    case port
+  }
+
+  enum Operator: String, Sendable {
+    case add = "+"
+    case subtract = "-"
+    case multiply = "*"
+    case divide = "/"
+    case remainder = "%"
+    /// The smaller one.
+    case minimum = "min"
+    /// The larger one.
+    case maximum = "max"
+    /// A random number between two, both included; the first where the second is below it.
+    case random
+
+    /// The functions that are written with parentheses.
+    static let functions: [Operator] = [.minimum, .maximum, .random]
+  }
+
+  /// Reads an expression, such as `min(first + 4k, last)`.
+  init(parsing text: some StringProtocol) throws(ScriptError) {
+    var parser = ExpressionParser(text)
+    self = try parser.whole()
+  }
+
+  /// The number for a request; random numbers are drawn from the context.
+  func value(in context: inout ScriptContext) throws(ScriptError) -> Int64 {
+    switch self {
+    case .number(let number): return number
+    case .variable(let variable): return context.value(of: variable)
+    case .operation(let operation, let left, let right):
+      let left = try left.value(in: &context)
+      let right = try right.value(in: &context)
+      let (result, isUnusable) = Self.apply(operation, left, right, random: &context.random)
+      guard !isUnusable else {
+        throw ScriptError(
+          description: "\(left) \(operation.rawValue) \(right) cannot be computed")
+      }
+      return result
+    }
+  }
+
+  private static func apply(
+    _ operation: Operator, _ left: Int64, _ right: Int64, random: inout ScriptRandom
+  ) -> (partialValue: Int64, overflow: Bool) {
+    switch operation {
+    case .add: left.addingReportingOverflow(right)
+    case .subtract: left.subtractingReportingOverflow(right)
+    case .multiply: left.multipliedReportingOverflow(by: right)
+    case .divide: left.dividedReportingOverflow(by: right)
+    case .remainder: left.remainderReportingOverflow(dividingBy: right)
+    case .minimum: (min(left, right), false)
+    case .maximum: (max(left, right), false)
+    case .random: (random.number(in: left...max(left, right)), false)
+    }
+  }
+}

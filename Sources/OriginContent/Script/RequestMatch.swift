@@ -1,0 +1,60 @@
+/// Which requests a rule of a script is for.
+struct RequestMatch: Equatable, Sendable {
+  /// How a request's `Range` field is to be.
+  enum RangeCondition: Equatable, Sendable {
+    case present
+    case absent
+    /// One of these bytes is asked for; the whole asks for all.
+    case touches(Range<Int64>)
+  }
+
+  var path = GlobPattern("*")
+  /// Upper-case; nil for any.
+  var methods: [String]?
+  var range: RangeCondition?
+  /// What fields must look like, by lower-case name; nil for one that must not be there.
+  var fields: [String: GlobPattern?] = [:]
+  /// Whether the connection must have carried a request before.
+  var isReused: Bool?
+
+  // Of the requests of a resource that are all this:
+  /// The number of the first that is meant, from 1.
+  var from: Int64 = 1
+  /// The number of the last that is meant.
+  var to = Int64.max
+  /// Every how many of them are meant.
+  var every: Int64 = 1
+  /// How many are meant at most.
+  var times = Int64.max
+  var probability = 1.0
+
+  /// Whether a request is what the conditions on the request itself say.
+  ///
+  /// - Parameters:
+  ///   - request: the request.
+  ///   - completeLength: of the resource, in bytes.
+  ///   - isReused: whether its connection has carried a request before.
+  /// - Returns: whether all of these conditions hold.
+  func fits(_ request: RequestHead, completeLength: Int64, isReused: Bool) -> Bool {
+    guard path.matches(request.path), methods?.contains(request.method) ?? true,
+      self.isReused ?? isReused == isReused
+    else { return false }
+    for (name, pattern) in fields {
+      let value = request.fields[name]
+      guard pattern.map({ pattern in value.map { pattern.matches($0) } ?? false }) ?? (value == nil)
+      else { return false }
+    }
+    switch range {
+    case nil: return true
+    case .present: return request.fields["range"] != nil
+    case .absent: return request.fields["range"] == nil
+    case .touches(let bytes):
+      return ScriptContext.askedRange(of: request, completeLength: completeLength).overlaps(bytes)
+    }
+  }
+
+  /// Whether the request of this number among those that fit is meant.
+  func means(requestNumber: Int64) -> Bool {
+    (from...to).contains(requestNumber) && (requestNumber - from).isMultiple(of: every)
+  }
+}

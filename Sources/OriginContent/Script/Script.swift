@@ -1,0 +1,91 @@
+/// The rules that say what is done, byte for byte, and what they have been used for.
+///
+/// A value: the same requests in the same order make the same choices.
+public struct Script: Equatable, Sendable {
+  /// A rule that answers a request.
+  public struct Choice: Equatable, Sendable {
+    public let rule: ScriptRule
+    /// The name of the rule.
+    public let name: String
+    /// The number of the request among those of its resource that fit the rule, from 1.
+    public let requestNumber: Int64
+    let random: ScriptRandom
+  }
+
+  /// What a rule has seen of a resource.
+  private struct Counts: Equatable, Sendable {
+    var fitting: Int64 = 0
+    var used: Int64 = 0
+  }
+
+  /// A rule and a resource, which is a path with its query.
+  private struct Use: Hashable, Sendable {
+    let rule: String
+    let target: String
+  }
+
+  /// What all random choices depend on.
+  public var seed: UInt64 = 0
+
+  /// The rules, oldest first; no two have the same name.
+  public private(set) var rules: [ScriptRule] = []
+  private var counts: [Use: Counts] = [:]
+  /// How many rules have been added without a name.
+  private var unnamedCount = 0
+
+  public init() {}
+
+  /// Adds a rule, in the place of one of the same name; it is the newest, and its counts begin
+  /// again.
+  ///
+  /// A rule without a name is called by its number among such rules: `rule 1`.
+  public mutating func add(_ rule: ScriptRule) {
+    var rule = rule
+    if let name = rule.name {
+      remove(name)
+    } else {
+      unnamedCount += 1
+      rule.name = "rule \(unnamedCount)"
+    }
+    rules.append(rule)
+  }
+
+  /// Removes the rule of this name, if there is one.
+  public mutating func remove(_ name: String) {
+    rules.removeAll { $0.name == name }
+    counts = counts.filter { $0.key.rule != name }
+  }
+
+  /// Counts a request for the rules that it fits, and finds the newest one that means it; nil where
+  /// none does.
+  ///
+  /// - Parameters:
+  ///   - request: the request.
+  ///   - completeLength: of the resource, in bytes.
+  ///   - isReused: whether its connection has carried a request before.
+  /// - Returns: the rule with what its plan depends on.
+  public mutating func choose(
+    _ request: RequestHead, completeLength: Int64, isReused: Bool
+  ) -> Choice? {
+    var choice: Choice?
+    // Newest first; the others count the request, too.
+    for rule in rules.reversed()
+    where rule.match.fits(request, completeLength: completeLength, isReused: isReused) {
+      let name = rule.name ?? ""
+      let use = Use(rule: name, target: request.target)
+      var count = counts[use] ?? Counts()
+      count.fitting += 1
+      defer { counts[use] = count }
+      guard choice == nil, rule.match.means(requestNumber: count.fitting),
+        count.used < rule.match.times
+      else { continue }
+      var random = ScriptRandom(
+        seed: seed, rule: name, target: request.target, requestNumber: count.fitting)
+      guard random.happens(withProbability: rule.match.probability) else { continue }
+      count.used += 1
+      choice = Choice(
+        rule: rule, name: name, requestNumber: count.fitting, random: random)
+    }
+    return choice
+  }
+}

@@ -1,0 +1,45 @@
+/// The bytes of a read that are present, and the files that hold them.
+///
+/// Byte *n* of each file is byte *n* of the remote file. The descriptors are valid as long as the
+/// value is kept and, for the cache's file, a handle is open.
+public struct PresentBytes: Sendable {
+  /// A run of them in one file.
+  public struct Piece: Sendable {
+    public let descriptor: CInt
+    public let byteCount: Int
+  }
+
+  private let version: RemoteVersion
+  /// Where the first of them is, in bytes from the start of the remote file.
+  public let offset: Int64
+  /// One after the other: one piece, but while the cache fails.
+  public let pieces: [Piece]
+  /// Keeps what memory holds from being given up.
+  private let lease: SpillLease?
+
+  /// `pieces` of `version` from `offset` on; `lease` is the number of the claim on what is spilled, which
+  /// ends with this value.
+  init(of version: RemoteVersion, at offset: Int64, _ pieces: [Piece], lease: Int?) {
+    self.version = version
+    self.offset = offset
+    self.pieces = pieces
+    self.lease = lease.map { SpillLease(version: version, number: $0) }
+  }
+
+  public var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }
+
+  /// The cache's file could not be read, though the bytes should be there: they are fetched again by
+  /// whoever reads them next.
+  public func reportUnreadable() {
+    version.noteUnreadable(offset..<(offset + Int64(byteCount)))
+  }
+}
+
+/// What can be said about a read at once, and where its bytes are.
+public enum ReadOutcome: Sendable {
+  /// They are present, from the offset asked for on; fewer than asked for at the end of the file.
+  case present(PresentBytes)
+  case failed(FileError)
+  /// They must be waited for.
+  case absent
+}

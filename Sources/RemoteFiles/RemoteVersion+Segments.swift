@@ -1,0 +1,191 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// What becomes of the requests for bytes of a version; on the network thread.
+extension RemoteVersion {
+  /// Enters a request that a contact with the server has brought: the first bytes of the file, or
+  /// the whole of it.
+  func adoptSegment(range: ByteRange, isWhole: Bool, transfer: ExchangeID) -> SegmentID {
+    let segment = state.withLock { guarded in
+      if isWhole { guarded.version.isSequential = true }
+      let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
+      guarded.version.setTransfer(transfer, of: segment.id)
+      return segment
+    }
+    environment.watch(self)
+    return segment.id
+  }
+
+  /// Makes the writer of a segment known to those who will wait for its bytes.
+  func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
+    state.withLock { $0.version.setWriter(writer, of: id) }
+  }
+
+  /// The parts of `range` that are absent: what a writer stores of what it has.
+  func holes(in range: ByteRange) -> [ByteRange] {
+    state.withLock { $0.version.extents.holes(in: range) }
+  }
+
+  func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
+    state.withLock { guarded in
+      let advice = guarded.version.advance(id, to: position, now: .now)
+      // A stream that nobody reads goes on for a while only: it may have no end.
+      if guarded.openCount == 0, guarded.version.parked.isEmpty,
+        position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
+        ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
+      {
+        return nil
+      }
+      return advice
+    }
+  }
+
+  func stored(_ id: SegmentID, _ range: ByteRange) {
+    let idle = environment.client.idleSeconds
+    change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
+    environment.checkpointIfDue(self, now: .now)
+  }
+
+  /// The server has answered a range with the whole representation.
+  ///
+  /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
+  ///   because ranges have worked before and this may be one server's fault of many.
+  func rangeIgnored(_ id: SegmentID) -> Bool {
+    var actions = VersionActions()
+    let takesWhole = state.withLock { guarded in
+      guarded.version.ignoredRangeCount += 1
+      let rangesWorked = !guarded.version.extents.isEmpty
+      guard !rangesWorked || guarded.version.ignoredRangeCount > 2 else { return false }
+      guard !guarded.version.isSequential else { return false }
+      guarded.version.isSequential = true
+      // One stream brings all; the others would bring the same.
+      actions.cancels = guarded.version.segments.filter { $0.id != id }.compactMap(\.transfer)
+      guarded.version.removeSegment(id)
+      return true
+    }
+    perform(actions)
+    return takesWhole
+  }
+
+  /// The body has ended and with it the file, whose length was unknown.
+  func ended(at length: Int64) {
+    if let entry = state.withLock({ $0.entry }) {
+      do throws(CacheError) {
+        try entry.recordCompleteLength(length)
+      } catch {
+        environment.logger.warning(
+          "cannot record the length",
+          metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+      }
+    }
+    change { $0.setLength(length, into: &$1) }
+  }
+
+  /// A request brought all that it was to bring.
+  func finished(_ id: SegmentID) {
+    releaseRecordIfUnread()
+    change {
+      $0.removeSegment(id)
+      $0.ignoredRangeCount = 0
+      $0.plan(now: .now, into: &$1)
+    }
+  }
+
+  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
+  private func releaseRecordIfUnread() {
+    let entry = state.withLock { guarded in
+      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
+    }
+    entry?.releaseRecord()
+  }
+
+  /// A request ended early; `error` nil when it was ended on purpose.
+  func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
+    guard let error else { return finished(id) }
+    switch error.code {
+    case .stale:
+      change { version, _ in version.removeSegment(id) }
+      file.versionContradicted(self)
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable:
+      file.noteFailure(error, isRetried: true)
+      change { [policy = environment.retryPolicy] in
+        $0.removeSegment(id)
+        $0.retryLater(
+          after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
+          now: .now, into: &$1)
+      }
+    case .missing, .denied, .refused, .tooManyFiles, .cacheFailed, .unmounted:
+      file.noteFailure(error, isRetried: false)
+      change {
+        $0.removeSegment(id)
+        $0.failParked(error, now: .now, into: &$1)
+      }
+    }
+  }
+
+  /// Where the source's redirects once led refuses: the source is asked where to go now, once for all
+  /// requests that meet this, and what they were to bring is planned again then.
+  func locationExpired(_ id: SegmentID, _ location: RemoteURL) {
+    file.forgetLocation(location)
+    state.withLock {
+      $0.version.removeSegment(id)
+      $0.version.isAwaitingLocation = true
+    }
+    file.renewLocation { [weak self] error in
+      self?.change {
+        $0.isAwaitingLocation = false
+        // Other failures are met again by the requests to the source, and retried.
+        if let error, [.missing, .denied, .refused].contains(error.code) {
+          $0.failParked(error, now: .now, into: &$1)
+        }
+        $0.plan(now: .now, into: &$1)
+      }
+    }
+  }
+
+  func sent(_ id: SegmentID) { state.withLock { $0.version.sent(id, now: .now) } }
+
+  func supersede() { change { $0.supersede(into: &$1) } }
+
+  /// The server has confirmed this version after all (a host of several that disagree).
+  func reinstate() { state.withLock { $0.version.isSuperseded = false } }
+
+  /// Whether the server is bringing bytes by another request than `id`.
+  func isServed(besides id: SegmentID) -> Bool {
+    state.withLock { $0.version.segments.contains { $0.id != id && $0.firstByteAt != nil } }
+  }
+
+  /// A request is held back until `moment`, as the server has asked; nil when it is being sent.
+  func held(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
+    state.withLock { $0.version.hold(id, until: moment) }
+  }
+
+  func noteRoundTrip(_ duration: Duration) {
+    let seconds = duration / .seconds(1)
+    state.withLock { $0.version.roundTrip = $0.version.roundTrip * 0.7 + seconds * 0.3 }
+  }
+
+  /// Fails whatever waits: the mount ends.
+  func abandon() {
+    let error = FileError(.unmounted, "the mount is being taken down")
+    change {
+      $0.permanentFailure = error
+      $0.failParked(error, now: .now, into: &$1)
+    }
+  }
+
+  func postpone(by delay: Duration) { state.withLock { $0.version.postpone(by: delay) } }
+
+  func expire(now: ContinuousClock.Instant) {
+    let settings = environment.settings
+    var failure: FileError?
+    change {
+      $0.expire(now: now, settings: settings, into: &$1)
+      failure = $1.failures.first?.error
+    }
+    if let failure { file.noteFailure(failure, isRetried: false) }
+  }
+}

@@ -1,0 +1,210 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// Storing bytes, and looking at those that are stored: what may fail with the disk under the cache.
+extension RemoteVersion {
+  // MARK: Verification
+
+  /// Verifies those bytes of `range` that an earlier mount has stored; what is damaged is absent from
+  /// then on, and fetched again by whoever reads it.
+  ///
+  /// Reads the disk, where anything is to be verified.
+  func verify(_ range: ByteRange) {
+    // Each round settles all that it looked at; another one is needed where the entry was exchanged
+    // meanwhile.
+    for _ in 0..<Self.verificationLimit {
+      let work = state.withLock { guarded -> (entry: CacheEntry, runs: [ByteRange])? in
+        guard let entry = guarded.entry, guarded.unverified.overlaps(range) else { return nil }
+        return (entry, guarded.unverified.runs(in: range))
+      }
+      guard let work else { return }
+      for run in work.runs { verify(run, of: work.entry) }
+    }
+  }
+
+  private static let verificationLimit = 4
+
+  private func verify(_ run: ByteRange, of entry: CacheEntry) {
+    let verification: CacheEntry.Verification
+    do throws(CacheError) {
+      verification = try entry.verify(run)
+    } catch {
+      // Nothing says that these bytes are right, nor that they are damaged: they are fetched, and the
+      // record stays as it is.
+      _ = drop(ExtentSet([run]), of: entry)
+      return noteCacheFailure(error)
+    }
+    state.withLock { guarded in
+      guard guarded.entry === entry else { return }
+      for range in verification.intact.extents { guarded.unverified.remove(range) }
+    }
+    let damagedByteCount = drop(verification.damaged, of: entry)
+    if damagedByteCount > 0 {
+      noteDamage(damagedByteCount, "cached bytes are not what was stored")
+    }
+  }
+
+  /// Takes those bytes of `extents` for absent that are still unverified; returns how many they are.
+  private func drop(_ extents: ExtentSet, of entry: CacheEntry) -> Int64 {
+    state.withLock { guarded -> Int64 in
+      guard guarded.entry === entry else { return 0 }
+      var byteCount: Int64 = 0
+      for range in extents.extents {
+        for run in guarded.unverified.runs(in: range) {
+          guarded.version.extents.remove(run)
+          byteCount += run.byteCount
+        }
+        guarded.unverified.remove(range)
+      }
+      return byteCount
+    }
+  }
+
+  /// The disk does not give back what the cache holds of `range`: from then on this version is kept in
+  /// memory, because the disk would not give back what is stored anew either.
+  func noteUnreadable(_ range: ByteRange) {
+    let lost = state.withLock { guarded -> Int64 in
+      guard guarded.entry != nil else { return 0 }
+      guarded.isUncacheable = true
+      var cached = guarded.version.extents
+      for extent in guarded.spill?.extents.extents ?? [] { cached.remove(extent) }
+      for run in cached.runs(in: range) {
+        guarded.version.extents.remove(run)
+        guarded.unverified.remove(run)
+      }
+      return cached.runs(in: range).reduce(0) { $0 + $1.byteCount }
+    }
+    guard lost > 0 else { return }
+    noteDamage(lost, "the cache file cannot be read")
+    environment.health.noteFailure("the cache file of '\(file.source.path)' cannot be read")
+  }
+
+  /// The data file of `entry` has become shorter than `end`: what it held beyond is absent.
+  ///
+  /// - Returns: whether anything was there.
+  func forget(from end: Int64, of entry: CacheEntry) -> Bool {
+    let lost = state.withLock { guarded -> Int64 in
+      guard guarded.entry === entry else { return 0 }
+      var cached = guarded.version.extents
+      for extent in guarded.spill?.extents.extents ?? [] { cached.remove(extent) }
+      var byteCount: Int64 = 0
+      for run in cached.runs(in: end..<Int64.max) {
+        byteCount += guarded.version.extents.remove(run)
+        guarded.unverified.remove(run)
+      }
+      return byteCount
+    }
+    if lost > 0 { noteDamage(lost, "the cache file was cut") }
+    return lost > 0
+  }
+
+  private func noteDamage(_ byteCount: Int64, _ reason: String) {
+    file.noteDamage(byteCount)
+    environment.logger.error(
+      "cache damaged, fetching again",
+      metadata: [
+        "file": "\(file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)",
+      ])
+  }
+
+  // MARK: Storing
+
+  /// Stores bytes that have arrived: in the cache, or where that fails in memory; on the network
+  /// thread.
+  ///
+  /// - Throws: `stale` where the file has a newer version, `unavailable` where there is not even
+  ///   memory for them.
+  func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
+    if environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
+      var isStale = false
+      do throws(CacheError) {
+        try makingRoom { () throws(CacheError) in
+          guard let entry = try writableEntry() else {
+            isStale = true
+            return
+          }
+          try entry.store(bytes, at: offset)
+        }
+        if !isStale { return environment.health.noteSuccess() }
+      } catch {
+        noteCacheFailure(error)
+      }
+      if isStale { throw FileError(.stale, "the remote file has changed") }
+    }
+    do throws(ErrorNumber) {
+      try spill(bytes, at: offset)
+    } catch {
+      throw FileError(
+        .unavailable,
+        "no memory for what the cache cannot take: "
+          + SystemCalls.text(of: error.rawValue))
+    }
+  }
+
+  /// Does `work`; where the disk is full and something can be evicted, a second time.
+  private func makingRoom(_ work: () throws(CacheError) -> Void) throws(CacheError) {
+    do throws(CacheError) {
+      try work()
+    } catch {
+      // A limit of the size of one file is not helped by others being gone.
+      guard error.code == .noSpace, error.errno != EFBIG, environment.makeRoom() else {
+        throw error
+      }
+      try work()
+    }
+  }
+
+  func noteCacheFailure(_ error: CacheError) {
+    if error.code == .laterFormat {
+      // The cache is well, but for this file.
+      state.withLock { $0.isUncacheable = true }
+      file.noteFailure(FileError(error), isRetried: false)
+      return
+    }
+    environment.health.noteFailure("\(error)")
+    environment.logger.error(
+      "the cache fails; reading without it",
+      metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+  }
+
+  private func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ErrorNumber) {
+    let known = state.withLock { $0.spill?.file }
+    // Only this thread makes one.
+    let file: Descriptor
+    if let known { file = known } else { file = try SystemCalls.createMemoryFile(label: "httpfs") }
+    try SystemCalls.write(file.rawValue, bytes, at: offset)
+    let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
+    state.withLock { guarded in
+      guarded.forgetExtentsWithoutEntry()
+      guarded.spill = guarded.spill ?? Spill(file: file)
+      guarded.spill?.insert(range)
+      guarded.version.readAheadLimit = SpillMemory.readAheadByteCount
+    }
+    environment.spills.note(range, of: self)
+  }
+
+  /// Gives up spilled bytes, unless somebody reads or waits for some of them; on the network thread.
+  ///
+  /// - Returns: whether they are gone.
+  func giveUpSpilled(_ range: ByteRange) -> Bool {
+    let (file, isGone) = state.withLock { guarded -> (Descriptor?, Bool) in
+      guard guarded.spill != nil else { return (nil, true) }
+      guard !guarded.version.parked.reads.contains(where: { $0.range.overlaps(range) }),
+        guarded.spill?.remove(range) == true
+      else { return (nil, false) }
+      guarded.version.extents.remove(range)
+      return (guarded.spill?.file, true)
+    }
+    if let file {
+      // Where it fails the memory is freed with the file.
+      try? SystemCalls.punchHole(file.rawValue, range.lowerBound, byteCount: range.byteCount)
+    }
+    return isGone
+  }
+
+  func endLease(_ number: Int) { state.withLock { $0.spill?.endLease(number) } }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Glibc
+
+/// What `httpfs mount` starts beside itself: it ends the mount where the daemon no longer can.
+///
+/// Not for users, hence hidden. See docs/SEMANTICS.md, "The end", for what it promises.
+struct WatchdogCommand: ParsableCommand {
+  static let name = "watchdog"
+
+  static let configuration = CommandConfiguration(
+    commandName: name, abstract: "Watch over a mount; 'httpfs mount' starts this by itself.",
+    shouldDisplay: false)
+
+  @Option(help: "The process that serves the mount.")
+  var daemon: Int32
+
+  @Option(help: "The mount's device, MAJOR:MINOR as in /proc/self/mountinfo.")
+  var device: String
+
+  @Option(help: "How many seconds the daemon may leave a question without an answer.")
+  var patience: Int
+
+  @Option(help: "A file to which the log is appended.")
+  var logFile: String?
+
+  @Argument(help: "Where the mount is.")
+  var mountpoint: String
+
+  func run() throws {
+    // Whatever the daemon was started with, a directory or a pipe of the user's among it, must not
+    // be held by this process.
+    closefrom(STDERR_FILENO + 1)
+    chdir("/")
+    let mount = WatchedMount(mountpoint: mountpoint, device: device)
+    let log = WatchdogLog(file: logFile)
+    let watch = MountWatch(
+      mount: mount, daemon: DaemonState(processID: daemon), patience: .seconds(patience))
+    switch watch.waitForEnd() {
+    case .ended:
+      return
+    case .daemonDied:
+      guard mount.isDead else { return }
+      mount.detach()
+      log.write("the daemon of \(mountpoint) has died; the mount was detached")
+    case .daemonHangs:
+      log.write(
+        "the daemon of \(mountpoint) (process \(daemon)) has not answered for \(patience) s;"
+          + " the mount is aborted")
+      end(mount)
+    }
+  }
+
+  /// Frees the readers of a mount whose daemon hangs, then ends the daemon.
+  private func end(_ mount: WatchedMount) {
+    mount.abort()
+    mount.detach()
+    // An aborted connection ends a daemon that is well but for its requests. The others keep the
+    // cache locked and, where the connection could not be aborted, the readers: both end with them.
+    let lifeline = Lifeline()
+    if lifeline.wait(for: .seconds(5)) == nil { kill(daemon, SIGKILL) }
+  }
+}

@@ -1,0 +1,25 @@
+import Glibc
+import Logging
+import MountStatus
+
+/// Where a watchdog says what it has done: the system's log, and the mount's log file where it has
+/// one; the daemon's standard error is the user's and not kept open.
+struct WatchdogLog {
+  /// The log file, an absolute path.
+  let file: String?
+
+  func write(_ message: String) {
+    let message = escapingControls(message)
+    "httpfs: \(message)".withCString { text in
+      withVaList([text]) { vsyslog(LOG_DAEMON | LOG_ERR, "%s", $0) }
+    }
+    guard let file else { return }
+    let descriptor = open(file, O_WRONLY | O_APPEND | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let logger = Logger(label: "httpfs") { _ in
+      LineLogHandler(descriptor: descriptor, logLevel: .error)
+    }
+    logger.error("\(message)")
+  }
+}

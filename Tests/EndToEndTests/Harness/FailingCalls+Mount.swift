@@ -1,0 +1,33 @@
+import Foundation
+import Glibc
+
+extension Sandbox {
+  /// Mounts a list of `urls` by a daemon whose calls on its cache fail as `failing` says.
+  ///
+  /// - Parameters:
+  ///   - urls: the lines of the list.
+  ///   - options: further options of `httpfs mount`.
+  ///   - failing: the calls on the cache directory, which is the one that it was made for.
+  /// - Returns: the mount.
+  /// - Throws: `HarnessError` where httpfs refuses.
+  func mount(urls: [String], options: [String] = [], failing: FailingCalls) throws -> Mount {
+    let name = "failing-\(UUID().uuidString)"
+    let list = try write(urls.joined(separator: "\n") + "\n", to: "\(name).txt")
+    return adopt(
+      try Mount(
+        source: list, mountpoint: try makeDirectory(name), cacheDirectory: failing.directory,
+        options: options, launcher: try failing.launcher))
+  }
+}
+
+extension Mount {
+  /// What `.status.json` says is wrong with the cache as a whole; nil where nothing is.
+  func cacheFailure() throws -> String? {
+    let text = try output(of: enter + ["cat", path(".status.json")], within: .seconds(5))
+    let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+    guard let report, let cache = report["cache"] as? [String: Any] else {
+      throw HarnessError(".status.json does not say how the cache is: \(text)")
+    }
+    return cache["error"] as? String
+  }
+}

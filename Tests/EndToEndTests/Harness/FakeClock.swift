@@ -1,0 +1,49 @@
+import Foundation
+import Glibc
+
+/// A wall clock that a test sets while programs run with it (libfaketime); the monotonic clocks go on
+/// as they are, as they do when a user sets the time.
+struct FakeClock {
+  private let library: String
+  private let file: String
+
+  /// Makes a clock that is right at first.
+  ///
+  /// - Throws: `HarnessError` where libfaketime is not installed.
+  init(_ sandbox: Sandbox) throws {
+    // Debian has the library in the directory of the machine's architecture.
+    let triplets = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? []
+    let candidates = triplets.map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
+    guard let library = candidates.first(where: { access($0, R_OK) == 0 }) else {
+      throw HarnessError("no libfaketimeMT.so.1 below /usr/lib: install the package libfaketime")
+    }
+    self.library = library
+    file = sandbox.path("clock-\(UInt32.random(in: 0 ... .max))")
+    try set(days: 0)
+  }
+
+  /// What starts a command with this clock.
+  var launcher: [String] {
+    [
+      "env", "LD_PRELOAD=\(library)", "FAKETIME_TIMESTAMP_FILE=\(file)", "FAKETIME_NO_CACHE=1",
+      "FAKETIME_DONT_FAKE_MONOTONIC=1",
+      // A second time: the library changes the environment of the first program that loads it, and
+      // Swift's runtime finds the command line by where the environment is.
+      "env",
+    ]
+  }
+
+  /// Sets the clock to so many days from now, or before now.
+  func set(days: Int) throws {
+    let text = days < 0 ? "\(days)d\n" : "+\(days)d\n"
+    // By rename: a reader must not find it empty.
+    try text.write(toFile: file, atomically: true, encoding: .utf8)
+  }
+
+  /// The year that a program with this clock sees.
+  func year() throws -> Int {
+    let text = try output(of: launcher + ["date", "+%Y"])
+    guard let year = Int(text.dropLast()) else { throw HarnessError("no year: \(text)") }
+    return year
+  }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+
+/// A disk of one test with a file system of its own: a file behind a loop device.
+///
+/// Its power can be cut: what was synced survives, what was not is gone, as the file system's
+/// journal promises.
+final class LoopDisk {
+  /// The file system on it.
+  enum Format: String, Sendable {
+    case ext4
+    case xfs
+  }
+
+  /// Where it is mounted.
+  let path: String
+  private let image: String
+  private var isMounted = false
+
+  /// `FS_IOC_SHUTDOWN` of the kernel's fs.h: `_IOR('X', 125, __u32)`.
+  private static let shutdownRequest: UInt = 0x8004_587D
+  /// Of the same header: without a flush of the journal, as when the power goes.
+  private static let withoutLogFlush: UInt32 = 2
+
+  /// Makes the file system and mounts it; only root may.
+  ///
+  /// - Parameters:
+  ///   - path: an existing directory.
+  ///   - image: the file to make; it is sparse and removed at the end.
+  ///   - byteCount: the capacity.
+  ///   - format: the file system.
+  /// - Throws: `HarnessError` where root, loop devices or the file system's tools are missing.
+  init(at path: String, image: String, byteCount: Int64, format: Format = .ext4) throws {
+    guard Host.isRoot else {
+      throw HarnessError("a disk on a loop device is a mount of its own: it needs root")
+    }
+    self.path = path
+    self.image = image
+    try output(of: ["truncate", "-s", "\(byteCount)", image])
+    let options = format == .ext4 ? ["-q", "-F", "-m", "0"] : ["-q", "-f"]
+    try output(
+      of: ["mkfs.\(format.rawValue)"] + options + [image],
+      environment: ["PATH": Host.administratorPath])
+    try mount()
+  }
+
+  deinit {
+    unmount()
+    unlink(image)
+  }
+
+  /// Lets everything vanish that has not been synced; the file system then answers every call with
+  /// an error, until ``reboot()``.
+  func cutPower() throws {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }
+    defer { close(descriptor) }
+    var flags = Self.withoutLogFlush
+    guard ioctl(descriptor, Self.shutdownRequest, &flags) == 0 else {
+      throw HarnessError.systemCall("FS_IOC_SHUTDOWN of \(path)")
+    }
+  }
+
+  /// Mounts the file system anew, as after a start of the machine: from the disk alone.
+  ///
+  /// - Throws: `HarnessError` where some process still has a file of it open.
+  func reboot() throws {
+    // A file that the kernel has just let go of may hold it a moment longer.
+    var failure: CInt = 0
+    let isGone = Deadline(after: .seconds(10)).wait(every: .milliseconds(10)) {
+      if umount2(path, 0) == 0 { return true }
+      failure = errno
+      return false
+    }
+    guard isGone else { throw HarnessError.systemCall("unmount of \(path)", failure) }
+    isMounted = false
+    // The file system ends with its last mount, of which a namespace made meanwhile has a copy:
+    // mounted before, it would still be the one without power.
+    let isReleased = try Deadline(after: .seconds(10)).wait(every: .milliseconds(20)) {
+      try output(
+        of: ["losetup", "--associated", image], environment: ["PATH": Host.administratorPath]
+      ).isEmpty
+    }
+    guard isReleased else {
+      throw HarnessError("the file system of \(image) is still mounted in another namespace")
+    }
+    try mount()
+  }
+
+  /// Turns the file system read-only, which it must allow: no file may be open for writing.
+  func remountReadOnly() throws {
+    try output(of: ["mount", "-o", "remount,ro", path])
+  }
+
+  /// Makes ext4 think that it is damaged: it turns read-only at once, whoever writes.
+  func abort() throws {
+    try output(of: ["mount", "-o", "remount,abort", path])
+  }
+
+  /// Takes it away, even where files of it are open.
+  func unmount() {
+    guard isMounted else { return }
+    isMounted = false
+    _ = umount2(path, CInt(MNT_DETACH))
+  }
+
+  private func mount() throws {
+    // mount(8) finds a free loop device, which goes with the mount.
+    try output(
+      of: ["mount", "-o", "loop,noatime", image, path],
+      environment: ["PATH": Host.administratorPath])
+    isMounted = true
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Glibc
+
+/// Mounts in a mount namespace of their own, where some of the host's files are others.
+enum MountNamespace {
+  /// What starts a command that sees `files`, from their paths to what is there instead.
+  static func launcher(_ files: [String: String]) -> [String] {
+    let binds = files.sorted { $0.key < $1.key }.map {
+      "mount --bind \(quoted($0.value)) \(quoted($0.key)) && "
+    }
+    return [
+      "unshare", "--mount", "--propagation", "private", "sh", "-c",
+      binds.joined() + "exec \"$@\"", "sh",
+    ]
+  }
+
+  /// What starts a command that trusts the authority, and nobody else, without an option.
+  static func launcher(trusting authority: CertificateAuthority) throws -> [String] {
+    let bundle = "/etc/ssl/certs/ca-certificates.crt"
+    guard Host.isRoot, access(bundle, F_OK) == 0 else {
+      throw HarnessError("needs root, and Debian's package ca-certificates")
+    }
+    return launcher([bundle: authority.certificatePath])
+  }
+
+  /// Mounts `urls`, which may have option lines after them, by a launcher of this type.
+  static func mount(
+    _ sandbox: Sandbox, urls: [String], options: [String] = [], cache: String = "cache",
+    launcher: [String]
+  ) throws -> Mount {
+    let name = "isolated-\(UInt32.random(in: 0 ... .max))"
+    let list = try sandbox.write(urls.joined(separator: "\n") + "\n", to: "\(name).txt")
+    return sandbox.adopt(
+      try Mount(
+        source: list, mountpoint: try sandbox.makeDirectory(name),
+        cacheDirectory: sandbox.path(cache), options: options, launcher: launcher,
+        enter: { ["nsenter", "--target", String($0), "--mount", "--"] }))
+  }
+}

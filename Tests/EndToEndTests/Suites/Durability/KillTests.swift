@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+
+/// Issue 4, point 2: what `kill -9` at any moment costs.
+extension RealMounts {
+  @Suite struct Kills {
+    private static let greatestMedian: Int64 = 4 << 20
+    private static let greatestLoss: Int64 = 16 << 20
+
+    @Test(.timeLimit(.minutes(60)))
+    func `a mount that is killed at any moment goes on with what it had`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      var losses: [Int64] = []
+      var readCount = 0
+      var cachedByteCount: Int64 = 0
+      for index in 0..<DurabilityScale.killCount {
+        let seed = DurabilityScale.seed &* 100_000 &+ UInt64(index)
+        let round = try KillRound(seed: seed, in: sandbox, origin)
+        for violation in round.violations { Issue.record(Comment(rawValue: violation)) }
+        losses.append(round.repeatedByteCount)
+        readCount += round.readCount
+        cachedByteCount += round.cachedByteCount
+      }
+      losses.sort()
+      let median = losses[losses.count / 2]
+      let greatest = losses[losses.count - 1]
+      print(
+        """
+        kill-test: \(losses.count) kills, \(readCount) reads verified before them, \
+        \(mebibytes(cachedByteCount)) MiB in the cache at the kills; \
+        fetched again: median \(mebibytes(median)) MiB, at most \(mebibytes(greatest)) MiB
+        """)
+      #expect(median <= Self.greatestMedian)
+      #expect(greatest <= Self.greatestLoss)
+      // Else the kills came before there was anything to lose.
+      #expect(cachedByteCount > Int64(losses.count) << 20)
+    }
+  }
+}
+
+/// A number of bytes in MiB with two digits, for people.
+func mebibytes(_ byteCount: Int64) -> String {
+  String(format: "%.2f", Double(byteCount) / 1_048_576)
+}

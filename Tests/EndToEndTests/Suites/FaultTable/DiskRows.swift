@@ -1,0 +1,413 @@
+import Foundation
+import Glibc
+import SeededRandom
+import Testing
+
+/// Rows 45 to 48: the disk of the cache is full, broken, or read-only.
+extension RealMounts {
+  @Suite struct DiskRows {
+    /// Of every read here, in seconds; a reader has 5 s more.
+    static let readTimeout = 10
+    static let options = ["--read-timeout", "\(readTimeout)"]
+    static let readLimit = Duration.seconds(readTimeout + 5)
+    /// What may be fetched although it was there: a first range, the last block.
+    static let slack: Int64 = 64 << 10
+
+    // MARK: 45
+
+    @Test(
+      "45 no space in the cache: what nobody reads is evicted, and the rest cached",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func noSpaceEvicts(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 45)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try sandbox.tinyDisk(byteCount: 20 << 20)
+      let files = RemoteTestFile.random(
+        4, lengths: (6 << 20)...(8 << 20), using: &random)
+      let mount = try Self.mount(files, origin, sandbox, cache: "\(disk.path)/cache")
+      for file in files { try Self.expectRight(file, on: mount) }
+      let last = files[files.count - 1]
+      let cached = try mount.status().files.map(\.cachedByteCount)
+      #expect(cached.last == last.byteCount, "\(files.map(\.byteCount)) of which \(cached)")
+      #expect(cached.contains(0), "\(cached)")
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(
+      "45 no space in the cache: a file larger than the disk is read without caching",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func noSpaceServes(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 45)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try sandbox.tinyDisk(byteCount: 8 << 20)
+      let small = RemoteTestFile(
+        name: "small.bin", seed: seed, byteCount: Int64.random(in: 1...(1 << 20), using: &random))
+      let large = RemoteTestFile(
+        name: "large.bin", seed: seed + 1,
+        byteCount: Int64.random(in: (16 << 20)...(24 << 20), using: &random))
+      let mount = try Self.mount([small, large], origin, sandbox, cache: "\(disk.path)/cache")
+      try Self.expectRight(small, on: mount)
+      // Open, so that it may not be evicted.
+      let held = try HeldFile(mount.path(small.name))
+      try Self.expectRight(large, on: mount)
+      // Once more: what does not fit is fetched again, which must be right, too.
+      try Self.expectRight(large, on: mount)
+      #expect(try mount.cacheFailure()?.isEmpty == false)
+      #expect(try mount.status(of: small.name).cachedByteCount == small.byteCount)
+      let reading = try held.read(at: 0, Int(small.byteCount), within: Self.readLimit)
+      #expect(reading == .bytes(count: Int(small.byteCount), sha256: small.digest))
+      #expect(try origin.bodyByteCount(of: small) == small.byteCount)
+      held.close()
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(
+      "45 no space in the cache: a download ends in words, and goes on when there is space",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func noSpaceForDownload(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 45)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try sandbox.tinyDisk(byteCount: 16 << 20)
+      let file = RemoteTestFile.random(1, lengths: (11 << 20)...(12 << 20), using: &random)[0]
+      let path = "\(disk.path)/\(file.name)"
+      let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+      try origin.control("*", ["total-rate": "12m"])
+      let first = try sandbox.start(command)
+      let part = path + ".httpfs-part"
+      let begun = Deadline(after: .seconds(10)).wait { FileStatus.byteCount(of: part) ?? 0 > 0 }
+      #expect(begun)
+      // Somebody else takes the space that was there at the beginning.
+      let filler = "\(disk.path)/filler"
+      _ = try run(["head", "-c", "20M", "/dev/zero"].filling(filler))
+      #expect(first.wait(within: .seconds(20)) == .exited(1))
+      #expect(first.standardError.contains("No space left on device"), "\(first.standardError)")
+      #expect(FileStatus.byteCount(of: path) == nil)
+      let kept = (try? CacheRecord(path: part + ".record"))?.byteCount ?? 0
+      unlink(filler)
+      try origin.clearControl()
+      try origin.clearLog()
+      let second = try run(command, within: .seconds(20))
+      #expect(second.succeeded, "\(second.error)")
+      #expect(try Self.digest(ofFile: path) == file.digest)
+      #expect(try origin.requests().bodyByteCount <= file.byteCount - kept + Self.slack)
+    }
+
+    // MARK: 46
+
+    @Test(
+      "46 quota or file size exceeded: the mount reads on without caching, and says so",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func quota(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 46)
+      for number in [EDQUOT, EFBIG] {
+        let sandbox = try Sandbox()
+        let origin = try OriginServer()
+        let files = RemoteTestFile.random(2, lengths: (2 << 20)...(5 << 20), using: &random)
+        let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+        let mount = try sandbox.mount(
+          urls: files.map { $0.url(origin) }, options: Self.options, failing: failing)
+        try Self.expectRight(files[0], on: mount)
+        #expect(try mount.cacheFailure() == nil)
+        // Open, so that it may not be evicted.
+        let held = try HeldFile(mount.path(files[0].name))
+        try failing.fail(
+          FailingCalls.Plan(
+            calls: "pwrite", filePrefix: "data-", first: Int.random(in: 1...4, using: &random),
+            count: nil, errno: number))
+        try Self.expectRight(files[1], on: mount)
+        #expect(try mount.cacheFailure()?.isEmpty == false)
+        #expect(try mount.status(of: files[0].name).cachedByteCount == files[0].byteCount)
+        held.close()
+        #expect(try mount.unmount() == .exited(0))
+        try origin.clearLog()
+        let second = try Self.mount(files, origin, sandbox, cache: failing.directory)
+        for file in files { try Self.expectRight(file, on: second) }
+        #expect(try second.cacheFailure() == nil)
+        #expect(try origin.bodyByteCount(of: files[0]) <= Self.slack)
+        #expect(try second.status(of: files[1].name).cachedByteCount == files[1].byteCount)
+        #expect(try second.unmount() == .exited(0))
+      }
+    }
+
+    @Test(
+      "46 quota or file size exceeded: a download ends in words, and goes on later",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func quotaOfDownload(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 46)
+      for number in [EDQUOT, EFBIG] {
+        try Self.interruptDownload(
+          .init(
+            calls: "pwrite", first: Int.random(in: 3...8, using: &random), count: nil,
+            errno: number), seed: seed)
+      }
+    }
+
+    /// Lets `get` fail by `plan`, then go on where nothing fails.
+    private static func interruptDownload(_ plan: FailingCalls.Plan, seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let file = RemoteTestFile.random(1, lengths: (6 << 20)...(9 << 20), using: &random)[0]
+      let directory = try sandbox.makeDirectory("get")
+      let path = "\(directory)/\(file.name)"
+      let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+      let failing = try FailingCalls(below: directory, in: sandbox)
+      try failing.fail(plan)
+      let first = try run(try failing.launcher + command, within: .seconds(20))
+      #expect(first.ending == .exited(1))
+      #expect(first.error.contains(String(cString: strerror(plan.errno))), "\(first.error)")
+      #expect(FileStatus.byteCount(of: path) == nil)
+      let kept = (try? CacheRecord(path: path + ".httpfs-part.record"))?.byteCount ?? 0
+      try origin.clearLog()
+      let second = try run(command, within: .seconds(20))
+      #expect(second.succeeded, "\(second.error)")
+      #expect(try digest(ofFile: path) == file.digest)
+      #expect(try origin.requests().bodyByteCount <= file.byteCount - kept + slack)
+    }
+
+    // MARK: 47
+
+    @Test(
+      "47 cache read-only from the start: cached bytes are read, others without caching",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func readOnly(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 47)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try Self.loopDisk(sandbox)
+      defer { disk.unmount() }
+      let files = RemoteTestFile.random(2, lengths: 1...(4 << 20), using: &random)
+      let cache = "\(disk.path)/cache"
+      let first = try Self.mount(files, origin, sandbox, cache: cache)
+      try Self.expectRight(files[0], on: first)
+      #expect(try first.unmount() == .exited(0))
+      try disk.remountReadOnly()
+      try origin.clearLog()
+      let second = try Self.mount(files, origin, sandbox, cache: cache)
+      for file in files { try Self.expectRight(file, on: second) }
+      #expect(try second.cacheFailure()?.isEmpty == false)
+      #expect(try origin.bodyByteCount(of: files[0]) <= Self.slack)
+      #expect(try second.unmount() == .exited(0))
+    }
+
+    /// What may happen to a disk in use.
+    enum Break: String, CaseIterable {
+      /// ext4 finds itself damaged: writes fail with `EROFS`, reads do not.
+      case turnsReadOnly
+      /// The disk is gone: everything fails with `EIO`.
+      case breaks
+    }
+
+    @Test(
+      "47 cache turns read-only or breaks in use: every byte can be read, and the status says so",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func breaksInUse(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 47)
+      for way in Break.allCases {
+        let sandbox = try Sandbox()
+        let origin = try OriginServer()
+        let disk = try Self.loopDisk(sandbox)
+        defer { disk.unmount() }
+        let files = RemoteTestFile.random(3, lengths: (1 << 20)...(5 << 20), using: &random)
+        let mount = try Self.mount(files, origin, sandbox, cache: "\(disk.path)/cache")
+        try Self.expectRight(files[0], on: mount)
+        let held = try HeldFile(mount.path(files[1].name))
+        _ = try held.read(at: 0, Int.random(in: 1...500_000, using: &random))
+        switch way {
+        case .turnsReadOnly: try disk.abort()
+        case .breaks: try disk.cutPower()
+        }
+        for file in files { try Self.expectRight(file, on: mount, "\(way)") }
+        #expect(try mount.cacheFailure()?.isEmpty == false, "\(way)")
+        held.close()
+        #expect(try mount.unmount() == .exited(0), "\(way)")
+        try disk.reboot()
+        let again = try Self.mount(files, origin, sandbox, cache: "\(disk.path)/cache")
+        for file in files { try Self.expectRight(file, on: again, "\(way), later") }
+        #expect(try again.cacheFailure() == nil)
+        #expect(try again.unmount() == .exited(0))
+      }
+    }
+
+    @Test(
+      "47 cache cannot be read: cached bytes are fetched again, and the status says so",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func unreadable(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 47)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let files = RemoteTestFile.random(2, lengths: (1 << 20)...(5 << 20), using: &random)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let first = try Self.mount(files, origin, sandbox, cache: failing.directory)
+      for file in files { try Self.expectRight(file, on: first) }
+      try first.unmount()
+      try failing.fail(
+        FailingCalls.Plan(
+          calls: "pread,splice", filePrefix: "data-", first: Int.random(in: 1...3, using: &random),
+          count: nil, errno: EIO))
+      let second = try sandbox.mount(
+        urls: files.map { $0.url(origin) }, options: Self.options, failing: failing)
+      for file in files { try Self.expectRight(file, on: second) }
+      #expect(try second.cacheFailure()?.isEmpty == false)
+      #expect(try second.unmount() == .exited(0))
+      failing.pass()
+      let third = try Self.mount(files, origin, sandbox, cache: failing.directory)
+      for file in files { try Self.expectRight(file, on: third) }
+      try third.unmount()
+    }
+
+    @Test(
+      "47 destination read-only: a download is refused before anything is fetched",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func readOnlyDestination(seed: UInt64) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try Self.loopDisk(sandbox)
+      defer { disk.unmount() }
+      try disk.remountReadOnly()
+      let result = try run(
+        [
+          try Products.httpfs, "get", origin.url("a.bin", length: 1 << 20, seed: seed), "-o",
+          "\(disk.path)/a.bin",
+        ], within: .seconds(10))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("Read-only file system"), "\(result.error)")
+      #expect(try origin.requests().isEmpty)
+    }
+
+    // MARK: 48
+
+    @Test(
+      "48 fsync fails: what was uncommitted is dropped, and the same file never synced again",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func failedSync(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 48)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      // A checkpoint is due after 64 MiB, which take less than the 2 s.
+      let file = RemoteTestFile.random(1, lengths: (70 << 20)...(90 << 20), using: &random)[0]
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let first = try Self.mount([file], origin, sandbox, cache: failing.directory)
+      let held = try HeldFile(first.path(file.name))
+      _ = try held.read(at: 0, Int.random(in: (1 << 20)...(4 << 20), using: &random))
+      held.close()
+      try first.unmount()
+      let committed = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
+      #expect(committed > 0)
+
+      try failing.fail(
+        FailingCalls.Plan(calls: "fsync,fdatasync", filePrefix: "data-", errno: EIO, effect: .torn))
+      let second = try sandbox.mount(
+        urls: [file.url(origin)], options: Self.options, failing: failing)
+      try Self.expectRight(file, on: second)
+      #expect(try second.unmount() == .exited(0))
+      let calls = try failing.calls()
+      let failed = try #require(
+        calls.firstIndex { $0.name == "fdatasync" && $0.outcome == .failed(EIO) })
+      #expect(
+        !calls[(failed + 1)...].contains {
+          $0.name.hasSuffix("sync") && $0.path == calls[failed].path
+        })
+      let kept = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
+      // Not all of what is there may be claimed without a COMMIT by a record of the failed file.
+      let failedName = calls[failed].fileName
+      for path in FileStatus.files(named: "record", below: failing.directory) {
+        let directory = (path as NSString).deletingLastPathComponent
+        guard FileStatus.byteCount(of: "\(directory)/\(failedName)") != nil else { continue }
+        let record = try CacheRecord(path: path)
+        #expect(record.byteCount == record.committedByteCount, "uncommitted extents are claimed")
+      }
+
+      try origin.clearLog()
+      let third = try Self.mount([file], origin, sandbox, cache: failing.directory)
+      try Self.expectRight(file, on: third)
+      #expect(try third.unmount() == .exited(0))
+      #expect(kept >= committed)
+      #expect(try origin.requests().bodyByteCount <= file.byteCount - kept + Self.slack)
+    }
+
+    @Test(
+      "48 fsync fails: a download says so and does not believe what was not committed",
+      .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    func failedSyncOfDownload(seed: UInt64) throws {
+      var random = SeededGenerator(seed: seed &* 100 &+ 48)
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      // A COMMIT is due after 16 MiB.
+      let file = RemoteTestFile.random(1, lengths: (40 << 20)...(60 << 20), using: &random)[0]
+      let directory = try sandbox.makeDirectory("get")
+      let path = "\(directory)/\(file.name)"
+      let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+      let failing = try FailingCalls(below: directory, in: sandbox)
+      try failing.fail(
+        FailingCalls.Plan(
+          calls: "fsync,fdatasync", first: Int.random(in: 1...2, using: &random), errno: EIO,
+          effect: .torn))
+      let first = try run(try failing.launcher + command, within: .seconds(20))
+      #expect(first.ending == .exited(1))
+      #expect(first.error.contains("Input/output error"), "\(first.error)")
+      #expect(FileStatus.byteCount(of: path) == nil)
+      let record = try? CacheRecord(path: path + ".httpfs-part.record")
+      #expect(
+        record?.byteCount ?? 0 == record?.committedByteCount ?? 0,
+        "the next run would believe bytes that may never have reached the disk")
+      let second = try run(command, within: .seconds(20))
+      #expect(second.succeeded, "\(second.error)")
+      #expect(try Self.digest(ofFile: path) == file.digest)
+    }
+
+    // MARK: What the rows share
+
+    static func mount(
+      _ files: [RemoteTestFile], _ origin: OriginServer, _ sandbox: Sandbox, cache: String,
+      options: [String] = options
+    ) throws -> Mount {
+      let name = "mnt-\(UUID().uuidString)"
+      let lines = files.map { $0.url(origin) }.joined(separator: "\n")
+      let list = try sandbox.write(lines + "\n", to: "\(name).txt")
+      return sandbox.adopt(
+        try Mount(
+          source: list, mountpoint: try sandbox.makeDirectory(name), cacheDirectory: cache,
+          options: options))
+    }
+
+    /// Reads a whole file: it must be right, in time, and the daemon live.
+    static func expectRight(
+      _ file: RemoteTestFile, on mount: Mount, _ comment: String = "",
+      sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+      let result = try run(mount.enter + ["sha256sum", mount.path(file.name)], within: readLimit)
+      let comment = Comment(rawValue: "\(file.name) \(comment): \(result.error)")
+      #expect(result.succeeded, comment, sourceLocation: sourceLocation)
+      if result.succeeded {
+        #expect(result.output.prefix(64) == file.digest, comment, sourceLocation: sourceLocation)
+      }
+      try #require(mount.process.isRunning, "httpfs has died", sourceLocation: sourceLocation)
+    }
+
+    static func records(_ cache: String) throws -> [CacheRecord] {
+      try FileStatus.files(named: "record", below: cache).map { try CacheRecord(path: $0) }
+    }
+
+    static func digest(ofFile path: String) throws -> String {
+      try String(output(of: ["sha256sum", path]).prefix(64))
+    }
+
+    static func loopDisk(_ sandbox: Sandbox) throws -> LoopDisk {
+      let name = "disk-\(UUID().uuidString)"
+      return try LoopDisk(
+        at: try sandbox.makeDirectory(name), image: sandbox.path("\(name).img"),
+        byteCount: 256 << 20)
+    }
+  }
+}
+
+extension [String] {
+  /// The command with its output to a file, whatever becomes of it.
+  fileprivate func filling(_ path: String) -> [String] {
+    ["bash", "-c", "\(map(quoted).joined(separator: " ")) > \(quoted(path)); true"]
+  }
+}

@@ -1,0 +1,18 @@
+import Foundation
+
+/// The seeds that every row of the fault table is run with.
+///
+/// `HTTPFS_FAULT_SEEDS` says how many (1 by default), `HTTPFS_FIRST_FAULT_SEED` which is the first
+/// (1 by default); `scripts/faults` sets them.
+enum FaultSeeds {
+  static let all: [UInt64] = {
+    let first = number("HTTPFS_FIRST_FAULT_SEED")
+    // More than anybody waits for, so that a slip of the keyboard does not fill the memory.
+    let count = min(max(number("HTTPFS_FAULT_SEEDS"), 1), 100_000)
+    return (0..<count).map { first &+ $0 }
+  }()
+
+  private static func number(_ name: String) -> UInt64 {
+    ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } ?? 1
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import SeededRandom
+import Testing
+
+/// A download that was interrupted, with commits and with extents that no COMMIT covers, for the
+/// tests that damage what it left.
+struct PartialDownload {
+  let file: RemoteTestFile
+  /// Where the whole file is to be.
+  let path: String
+  /// The command that goes on with it.
+  let command: [String]
+  private let origin: OriginServer
+
+  var part: String { path + ".httpfs-part" }
+  var record: String { part + ".record" }
+
+  /// Downloads most of a file, from an origin that cuts it off; its log is empty then.
+  ///
+  /// - Throws: `HarnessError` where there is nothing to go on with.
+  init(_ origin: OriginServer, _ sandbox: Sandbox, using random: inout SeededGenerator) throws {
+    self.origin = origin
+    // More than the 16 MiB after which a COMMIT is due.
+    file = RemoteTestFile.random(1, lengths: (36 << 20)...(48 << 20), using: &random)[0]
+    path = "\(try sandbox.makeDirectory("partial"))/\(file.name)"
+    command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+    // At this speed a COMMIT comes before the end.
+    let rate = ["total-rate": "96m", "fault": "truncate", "fault-at": "\(32 << 20)"]
+    try origin.control("*/\(file.name)", rate)
+    let first = try run(command + ["-x", "1", "--retries", "0"], within: .seconds(20))
+    guard first.ending == .exited(1), FileStatus.byteCount(of: part) ?? 0 > 0 else {
+      throw HarnessError("the download was to be cut: \(first.ending) \(first.error)")
+    }
+    guard try CacheRecord(path: record).committedByteCount > 0 else {
+      throw HarnessError("the partial file has no COMMIT")
+    }
+    try origin.clearControl()
+    try origin.clearLog()
+  }
+
+  /// Goes on: the file must be right in the end, and what is said to be kept not be fetched again.
+  func expectCompletion(
+    keeping kept: Int64, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try run(command, within: .seconds(20))
+    #expect(result.succeeded, "\(result.error)", sourceLocation: sourceLocation)
+    #expect(
+      try RealMounts.DiskRows.digest(ofFile: path) == file.digest, sourceLocation: sourceLocation)
+    #expect(
+      try origin.requests().bodyByteCount
+        <= file.byteCount - kept + RealMounts.DiskRows.slack, sourceLocation: sourceLocation)
+  }
+}

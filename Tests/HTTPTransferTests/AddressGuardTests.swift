@@ -1,0 +1,105 @@
+import HTTPTransfer
+import HTTPTransferCore
+import Testing
+
+extension TransferTests {
+  /// Where redirects may lead.
+  @Suite struct AddressGuards {
+    private static func address(_ text: String) throws -> IPAddress {
+      try #require(AddressGuard.address(text), "\(text)")
+    }
+
+    /// Whether a request that goes from one address to the next is let through everywhere.
+    private func isPermitted(_ addresses: String..., isProxied: Bool = false) throws -> Bool {
+      var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
+      for (hop, text) in addresses.enumerated() {
+        let address = try Self.address(text)
+        guardian.begin(hop: hop, isProxied: isProxied)
+        guard guardian.permits(address) else { return false }
+        _ = guardian.noteRequest(to: address)
+      }
+      return true
+    }
+
+    @Test("A redirect from a public address leads to no private one, however many lie between")
+    func redirects() throws {
+      #expect(try !isPermitted("203.0.113.1", "10.0.0.1"))
+      #expect(try !isPermitted("203.0.113.1", "127.0.0.1"))
+      #expect(try !isPermitted("2001:db8::1", "::1"))
+      #expect(try !isPermitted("203.0.113.1", "198.51.100.1", "192.168.1.1"))
+      #expect(try !isPermitted("10.0.0.1", "203.0.113.1", "10.0.0.1"))
+      #expect(try !isPermitted("203.0.113.1", "fe80::1%eth0"))
+    }
+
+    @Test("All others are followed, and what the user names is asked")
+    func permitted() throws {
+      #expect(try isPermitted("127.0.0.1"))
+      #expect(try isPermitted("127.0.0.1", "10.0.0.1", "::1"))
+      #expect(try isPermitted("10.0.0.1", "203.0.113.1", "2001:db8::1"))
+      #expect(try isPermitted("203.0.113.1", "198.51.100.1"))
+    }
+
+    @Test("A proxy's address says nothing of the server's")
+    func proxies() throws {
+      #expect(try isPermitted("203.0.113.1", "10.0.0.1", isProxied: true))
+    }
+
+    @Test("What an earlier redirect has named is refused like the redirect itself")
+    func remembered() throws {
+      let target = try Self.address("10.0.0.1")
+      for (isRedirected, isFromPublic, expected) in [
+        (true, true, false), (true, false, true), (false, true, true),
+      ] {
+        var guardian = AddressGuard(
+          isRedirected: isRedirected, cameFromPublicAddress: isFromPublic)
+        guardian.begin(hop: 0, isProxied: false)
+        #expect(guardian.permits(target) == expected)
+        #expect(guardian.refused == (expected ? nil : "10.0.0.1"))
+      }
+    }
+
+    // MARK: Proxies
+
+    /// Variables, and whether they send a request through a proxy.
+    struct ProxyCase: Sendable {
+      let url: String
+      let variables: [String: String]
+      let isProxied: Bool
+
+      init(_ url: String, _ isProxied: Bool, _ variables: [String: String]) {
+        self.url = url
+        self.variables = variables
+        self.isProxied = isProxied
+      }
+    }
+
+    @Test(
+      "The environment is read as libcurl reads it",
+      arguments: [
+        ProxyCase("http://h/", false, [:]),
+        ProxyCase("http://h/", true, ["http_proxy": "p"]),
+        ProxyCase("http://h/", false, ["http_proxy": ""]),
+        ProxyCase("http://h/", false, ["HTTP_PROXY": "p", "https_proxy": "p"]),
+        ProxyCase("https://h/", true, ["HTTPS_PROXY": "p"]),
+        ProxyCase("https://h/", false, ["http_proxy": "p"]),
+        ProxyCase("https://h/", true, ["all_proxy": "p"]),
+        ProxyCase("http://h/", true, ["ALL_PROXY": "p"]),
+        ProxyCase("http://h/", false, ["ALL_PROXY": "p", "no_proxy": "*"]),
+        ProxyCase("http://a.h.org:8080/", false, ["http_proxy": "p", "no_proxy": "x, h.org"]),
+        ProxyCase("http://a.h.org/", false, ["http_proxy": "p", "NO_PROXY": ".H.org"]),
+        ProxyCase("http://ah.org/", true, ["http_proxy": "p", "no_proxy": "h.org"]),
+        ProxyCase("http://h.org./", false, ["http_proxy": "p", "no_proxy": "h.org"]),
+        ProxyCase("http://10.1.2.3/", false, ["http_proxy": "p", "no_proxy": "10.0.0.0/8"]),
+        ProxyCase("http://11.1.2.3/", true, ["http_proxy": "p", "no_proxy": "10.0.0.0/8"]),
+        ProxyCase("http://10.1.2.3/", false, ["http_proxy": "p", "no_proxy": "10.1.2.3"]),
+        ProxyCase("http://10.1.2.3/", true, ["http_proxy": "p", "no_proxy": "2.3,10.0.0.0/x"]),
+        ProxyCase("http://[fd00::1]:81/", false, ["http_proxy": "p", "no_proxy": "fd00::/8"]),
+      ])
+    func environment(row: ProxyCase) throws {
+      let url = try RemoteURL(row.url)
+      #expect(
+        ProxyEnvironment(row.variables).isProxied(url) == row.isProxied,
+        "\(row.url) \(row.variables)")
+    }
+  }
+}

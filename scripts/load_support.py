@@ -1,0 +1,223 @@
+"""What scripts/readers and scripts/soak share: the origin, a mount, and what they are looked at by."""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MIB = 1 << 20
+
+# What runs here talks to the loopback only, whatever proxy the environment names.
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def wait_until(condition, seconds, what):
+    """Waits for a condition to hold and gives its value; ends the script where it does not in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    sys.exit(f"no {what} within {seconds} s")
+
+
+def end(process, seconds=10):
+    """Ends a child process, whatever state it is in."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def raise_descriptor_limit(count):
+    """Lets this process and its children have `count` descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
+    except (ValueError, PermissionError):
+        sys.exit(f"this needs {count} open files, and the limit here is {hard}: run "
+                 f"'ulimit -n {count}' as root first")
+
+
+class Origin:
+    """Our Origin as a child process."""
+
+    def __init__(self, binaries, work):
+        output = open(f"{work}/origin.out", "w+")
+        self.process = subprocess.Popen(
+            [f"{binaries}/Origin", "--port", "0"], stdout=output, stdin=subprocess.DEVNULL)
+
+        def address():
+            if self.process.poll() is not None:
+                sys.exit("Origin ended at once")
+            with open(output.name) as text:
+                return text.read().strip().rpartition(" ")[2]
+
+        self.base = "http://" + wait_until(address, 10, "Origin")
+
+    def url(self, name, length, seed, **parameters):
+        query = "".join(f"&{key.replace('_', '-')}={value}" for key, value in parameters.items())
+        return f"{self.base}/data/{name}?length={length}&seed={seed}{query}"
+
+    def get(self, path):
+        with direct.open(self.base + path, timeout=20) as response:
+            return response.read()
+
+    def post(self, path, message=None):
+        body = b"" if message is None else json.dumps(message).encode()
+        with direct.open(self.base + path, data=body, timeout=20) as response:
+            response.read()
+
+    def control(self, pattern, **parameters):
+        parameters = {key.replace("_", "-"): value for key, value in parameters.items()}
+        self.post("/control", {"match": pattern, "parameters": parameters})
+
+    def content(self, name, length, seed, version=1):
+        """The bytes of a version of a resource, fetched without httpfs."""
+        return self.get(f"/data/{name}?length={length}&seed={seed}&version={version}")
+
+    def requests(self):
+        """What was asked for so far: the log's objects."""
+        return [json.loads(line) for line in self.get("/log").splitlines()]
+
+    def clear_log(self):
+        self.post("/log/clear")
+
+
+class Mount:
+    """An httpfs mount in the foreground, as a child process."""
+
+    def __init__(self, binaries, work, urls, options=()):
+        self.mountpoint = f"{work}/mnt"
+        self.list = f"{work}/urls.txt"
+        self.cache = f"{work}/cache"
+        self.errors = f"{work}/mount.err"
+        os.makedirs(self.mountpoint, exist_ok=True)
+        self.write_list(urls)
+        output = open(f"{work}/mount.out", "w+")
+        self.process = subprocess.Popen(
+            [f"{binaries}/httpfs", "mount", *options, "--cache-dir", self.cache, self.list,
+             self.mountpoint], stdin=subprocess.DEVNULL, stdout=output,
+            stderr=open(self.errors, "w"))
+
+        def ready():
+            if self.process.poll() is not None:
+                sys.exit(f"httpfs ended at once: {open(self.errors).read()}")
+            with open(output.name) as text:
+                return text.read().startswith("mounted ")
+
+        wait_until(ready, 20, "mount")
+        self.device = next(
+            line.split()[2] for line in open("/proc/self/mountinfo")
+            if line.split()[4] == self.mountpoint)
+
+    def write_list(self, urls):
+        # By rename: a reload must not read half of it.
+        with open(f"{self.list}.new", "w") as text:
+            text.write("\n".join(urls) + "\n")
+        os.replace(f"{self.list}.new", self.list)
+
+    def status(self):
+        with open(f"{self.mountpoint}/.status.json") as text:
+            return json.load(text)
+
+    def memory(self, field="VmRSS"):
+        """The daemon's memory in bytes: VmRSS now, VmHWM at its peak."""
+        with open(f"/proc/{self.process.pid}/status") as text:
+            for line in text:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1]) << 10
+        sys.exit(f"no {field} of httpfs")
+
+    def descriptors(self):
+        """How many descriptors the daemon has, by what they lead to."""
+        directory = f"/proc/{self.process.pid}/fd"
+        counts = {"sockets": 0, "pipes": 0, "cache files": 0, "other descriptors": 0}
+        for name in os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):
+                target = os.readlink(f"{directory}/{name}")
+                if target.startswith("socket:"):
+                    counts["sockets"] += 1
+                elif target.startswith("pipe:"):
+                    counts["pipes"] += 1
+                elif f"{self.cache}/v" in target and "/files/" in target:
+                    counts["cache files"] += 1
+                else:
+                    counts["other descriptors"] += 1
+        return counts
+
+    def unmount(self):
+        """Ends the mount; gives the daemon's exit code."""
+        subprocess.run(["fusermount3", "-u", self.mountpoint], check=True, timeout=10)
+        return self.process.wait(15)
+
+    def tear_down(self):
+        if self.process.poll() is None:
+            end(self.process)
+        with open("/proc/self/mountinfo") as table:
+            if any(f" {self.mountpoint} " in line for line in table):
+                subprocess.run(["fusermount3", "-u", "-z", self.mountpoint], timeout=10)
+
+
+class Connections:
+    """The kernel's directory of FUSE connections, mounted for this run where it is not; root only."""
+
+    def __init__(self, work):
+        self.path = "/sys/fs/fuse/connections"
+        self.is_own = not os.listdir(self.path)
+        if self.is_own:
+            self.path = f"{work}/fusectl"
+            os.makedirs(self.path)
+            subprocess.run(["mount", "-t", "fusectl", "none", self.path], check=True)
+
+    def waiting(self, mount):
+        """How many requests of the mount the kernel waits for."""
+        with open(f"{self.path}/{mount.device.partition(':')[2]}/waiting") as text:
+            return int(text.read())
+
+    def tear_down(self):
+        if self.is_own:
+            subprocess.run(["umount", self.path], timeout=10)
+
+
+@contextlib.contextmanager
+def workplace(name):
+    """A directory of this run, gone at its end unless something is still mounted there."""
+    # SIGTERM unwinds like Ctrl-C, so that every mount is taken down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    work = os.path.realpath(tempfile.mkdtemp(prefix=f"httpfs-{name}-"))
+    try:
+        yield work
+    finally:
+        with open("/proc/self/mountinfo") as table:
+            if not any(f" {work}/" in line for line in table):
+                shutil.rmtree(work, ignore_errors=True)
+
+
+class Verdict:
+    """The figures of a run against their bounds, printed line by line."""
+
+    def __init__(self):
+        self.failures = 0
+
+    def check(self, what, value, is_good, unit=""):
+        if not is_good:
+            self.failures += 1
+        print(f"{'ok  ' if is_good else 'FAIL'} {what}: {value}{unit}", flush=True)
+
+    def exit(self):
+        sys.exit(1 if self.failures else 0)
