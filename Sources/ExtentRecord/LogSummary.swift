@@ -9,6 +9,8 @@ package struct LogSummary {
   /// The number of bytes fetched: the last COMMIT's figure and the extents stored since.
   package private(set) var fetchedByteCount: Int64 = 0
 
+  package init() {}
+
   /// Takes the next record of the log.
   package mutating func add(_ record: LogRecord) {
     switch record {

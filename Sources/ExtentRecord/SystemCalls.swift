@@ -160,13 +160,13 @@ package enum SystemCalls {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Whether a descriptor of the number `least` or a higher one is free (`fcntl(2)`,
-  /// `F_DUPFD_CLOEXEC`).
-  package static func canDuplicate(_ descriptor: CInt, atLeast least: Int) -> Bool {
-    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, CInt(clamping: max(0, least)))
-    guard copy >= 0 else { return false }
+  /// The lowest number that a new descriptor would get, as far as one can be had (`fcntl(2)`,
+  /// `F_DUPFD_CLOEXEC`): descriptors are given out from the lowest on, so about so many are in use.
+  package static func lowestFreeDescriptor(_ descriptor: CInt) -> Int? {
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { return nil }
     close(copy)
-    return true
+    return Int(copy)
   }
 
   /// `flock(2)` with `LOCK_EX | LOCK_NB`; false where another descriptor holds the lock.

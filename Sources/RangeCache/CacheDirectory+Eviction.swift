@@ -34,7 +34,7 @@ extension CacheDirectory {
   public func evict(
     downTo limit: Int64, keeping: Set<CacheKey>, onRemoval: (CacheKey) -> Void = { _ in }
   ) -> Int64 {
-    let entries = count().sorted { $0.used < $1.used }
+    let entries = count().sorted { $0.lastUse < $1.lastUse }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
     for entry in entries where !keeping.contains(entry.key) {
@@ -66,56 +66,12 @@ extension CacheDirectory {
 
   // MARK: Files
 
-  /// An entry as eviction sees it.
-  private struct Usage {
-    let key: CacheKey
-    let allocatedByteCount: Int64
-    /// When it was used last: the modification time of its directory.
-    let used: Time
-
-    struct Time: Comparable {
-      let seconds: Int
-      let nanoseconds: Int
-
-      static func < (left: Self, right: Self) -> Bool {
-        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
-      }
-    }
-  }
-
   /// Looks at every entry, and keeps the sum.
-  ///
-  /// Names that the cache does not write are ignored.
-  private func count() -> [Usage] {
-    var usages: [Usage] = []
-    for prefixName in (try? SystemCalls.names(in: files.rawValue)) ?? [] {
-      guard
-        let prefix = try? SystemCalls.openDirectory(prefixName, in: files.rawValue),
-        let names = try? SystemCalls.names(in: prefix.rawValue)
-      else { continue }
-      for name in names {
-        guard let key = CacheKey(prefix: prefixName, rest: name),
-          let directory = try? SystemCalls.openDirectory(name, in: prefix.rawValue),
-          let status = try? SystemCalls.status(directory.rawValue)
-        else { continue }
-        usages.append(
-          Usage(
-            key: key, allocatedByteCount: allocatedByteCount(of: directory),
-            used: Usage.Time(
-              seconds: status.modified.seconds, nanoseconds: status.modified.nanoseconds)))
-      }
-    }
-    let sum = usages.reduce(0) { $0 + $1.allocatedByteCount }
+  private func count() -> [StoredEntry] {
+    let entries = (try? StoredEntry.all(in: files)) ?? []
+    let sum = entries.reduce(0) { $0 + $1.allocatedByteCount }
     state.withLock { $0.allocatedByteCount = sum }
-    return usages
-  }
-
-  private func allocatedByteCount(of directory: Descriptor) -> Int64 {
-    let names = (try? SystemCalls.names(in: directory.rawValue)) ?? []
-    return names.reduce(0) { sum, name in
-      let status = try? SystemCalls.status(name, in: directory.rawValue)
-      return sum + (status?.allocatedByteCount ?? 0)
-    }
+    return entries
   }
 
   /// Deletes an entry; returns the number of bytes that its files occupied.
@@ -126,10 +82,10 @@ extension CacheDirectory {
     guard let prefix = try? SystemCalls.openDirectory(key.prefixName, in: files.rawValue),
       let directory = try? SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
     else { return 0 }
-    let before = allocatedByteCount(of: directory)
+    let before = StoredEntry.allocatedByteCount(in: directory)
     try? SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
     removeFiles(in: directory, keeping: nil)
-    let after = allocatedByteCount(of: directory)
+    let after = StoredEntry.allocatedByteCount(in: directory)
     // Fails, rightly, where the directory holds files that the cache did not write.
     try? SystemCalls.removeDirectory(key.restName, in: prefix.rawValue)
     return max(0, before - after)

@@ -7,6 +7,8 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   public enum Code: Hashable, Sendable {
     /// Another mount holds the cache directory; its process identifier where it could be read.
     case inUse(pid: Int32?)
+    /// There is no directory, or one that holds no cache of this format version.
+    case notACache
     /// The directory cannot be trusted with private data.
     case unsafeDirectory(UnsafeDirectoryReason)
     /// The disk or the user's quota is full (`ENOSPC`, `EDQUOT`), or a limit of the size of a file
@@ -77,6 +79,8 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case .inUse(let pid):
       "the cache is in use by " + (pid.map { "process \($0)" } ?? "another process")
         + "; unmount it or choose another cache directory"
+    case .notACache:
+      "no cache is here; name the directory that a mount uses with --cache-dir"
     case .unsafeDirectory(.symbolicLink):
       "the cache directory is a symbolic link; name the directory that it points to"
     case .unsafeDirectory(.notADirectory):

@@ -20,6 +20,7 @@ public final class FileEnvironment: Sendable {
   let buffers = BufferPool()
   let health = CacheHealth()
   let spills = SpillMemory()
+  let openVersions = OpenVersions()
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)

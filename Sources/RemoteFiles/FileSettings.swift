@@ -72,9 +72,6 @@ public struct FileSettings: Sendable {
   /// Up to how many bytes of a complete file are verified by its first open; some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20
 
-  /// How many descriptors an open leaves to those who read: for connections and records.
-  static let reservedDescriptorCount = 24
-
   /// How long a failure answers further requests for the same thing: the kernel repeats a failed
   /// read-ahead as single pages, and tools repeat a failed lookup.
   static let failureMemory = Duration.seconds(1)

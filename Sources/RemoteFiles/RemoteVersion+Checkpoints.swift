@@ -80,7 +80,7 @@ extension RemoteVersion {
       let isCurrent = state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
         // Like a handle, so that nobody lets go of the entry meanwhile.
-        guarded.openCount += 1
+        guarded.holdCount += 1
         return true
       }
       guard isCurrent else { return }
@@ -92,7 +92,7 @@ extension RemoteVersion {
         isReadable = false
       }
       state.withLock { guarded in
-        guarded.openCount -= 1
+        guarded.holdCount -= 1
         guarded.retired.append(failed)
         guarded.entry = fresh
         guarded.hasRecord = fresh != nil || !isReadable

@@ -116,9 +116,14 @@ extension RemoteVersion {
   /// Stores bytes that have arrived: in the cache, or where that fails in memory; on the network
   /// thread.
   ///
-  /// - Throws: `stale` where the file has a newer version, `unavailable` where there is not even
-  ///   memory for them.
+  /// - Throws: `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
+  ///   are descriptors for readers only, `unavailable` where there is not even memory for them.
   func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
+    // What nobody has opened yet must not take the descriptors of those who read.
+    let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
+    if isExtra, !environment.cache.hasSpareDescriptors {
+      throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
+    }
     if environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
       var isStale = false
       do throws(CacheError) {

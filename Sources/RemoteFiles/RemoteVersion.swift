@@ -37,6 +37,8 @@ public final class RemoteVersion: Sendable {
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
     var openCount = 0
+    /// How many others need the entry to stay at hand.
+    var holdCount = 0
     /// Since when no handle has been open.
     var unreadSince = ContinuousClock.now
     var isCheckpointing = false
@@ -88,7 +90,9 @@ public final class RemoteVersion: Sendable {
     }
 
     /// Whether no handle is open, and nothing is in flight or being synced.
-    var isUnused: Bool { openCount == 0 && version.segments.isEmpty && !isCheckpointing }
+    var isUnused: Bool {
+      openCount == 0 && holdCount == 0 && version.segments.isEmpty && !isCheckpointing
+    }
 
     /// Hands the entry out to be closed, if nobody needs it any more.
     mutating func takeIdleEntry() -> CacheEntry? {
@@ -180,11 +184,15 @@ public final class RemoteVersion: Sendable {
   ///
   /// - Throws: `tooManyFiles` where the process has no descriptor left.
   public func retainHandle() throws(FileError) {
-    guard environment.cache.hasSpareDescriptors(FileSettings.reservedDescriptorCount) else {
+    // Counted first: from then on nobody lets go of an entry that is at hand.
+    let isFirst = state.withLock { guarded in
+      guarded.openCount += 1
+      return guarded.openCount == 1
+    }
+    if isFirst, !environment.openVersions.begin() {
+      state.withLock { $0.openCount -= 1 }
       throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
     }
-    // Counted first: from then on nobody lets go of an entry that is at hand.
-    state.withLock { $0.openCount += 1 }
     do throws(CacheError) {
       try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
     } catch {
@@ -197,15 +205,16 @@ public final class RemoteVersion: Sendable {
 
   public func releaseHandle() {
     var actions = VersionActions()
-    let released = state.withLock { guarded in
+    let (released, wasLast) = state.withLock { guarded -> (CacheEntry?, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
-      return guarded.takeIdleEntry()
+      return (guarded.takeIdleEntry(), guarded.openCount == 0)
     }
+    if wasLast { environment.openVersions.end() }
     drop(released)
     perform(actions)
   }

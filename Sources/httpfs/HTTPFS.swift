@@ -10,6 +10,7 @@ struct HTTPFS: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
-      DoctorCommand.self, GetCommand.self, PutCommand.self, WatchdogCommand.self,
+      CacheCommand.self, DoctorCommand.self, GetCommand.self, PutCommand.self,
+      WatchdogCommand.self,
     ])
 }

@@ -29,10 +29,10 @@ final class MultiHandle: @unchecked Sendable {
     set(CURLMOPT_MAXCONNECTS, connectionLimit)
   }
 
-  /// As many connections as the configuration and this process's descriptors allow: half of them are
-  /// for files.
+  /// As many connections as the configuration allows, and a quarter of this process's descriptors: the
+  /// others are for files.
   private static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
-    let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 2)
+    let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 4)
     return configuration.maximumConnections > 0
       ? min(configuration.maximumConnections, descriptorCount) : descriptorCount
   }

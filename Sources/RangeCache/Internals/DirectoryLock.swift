@@ -56,10 +56,34 @@ struct DirectoryLock: ~Copyable {
     }
   }
 
-  private static func processID(in file: Descriptor) -> Int32? {
+  /// The process that the locked file names; nil where it names none.
+  static func processID(in file: Descriptor) -> Int32? {
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = (try? SystemCalls.read(file.rawValue, into: &bytes, at: 0)) ?? 0
     let digits = bytes.prefix(count).prefix { $0 != UInt8(ascii: "\n") }
     return Int32(String(decoding: digits, as: UTF8.self))
+  }
+
+  /// Whether the kernel counts a lock on `file` among those of a process (`/proc/locks`, proc(5)).
+  ///
+  /// By inode number: on some file systems the device there is not the one that `fstat(2)` tells.
+  static func isHeld(_ file: Descriptor, by processID: Int32) -> Bool {
+    guard let inode = try? SystemCalls.inodeNumber(file.rawValue),
+      let table = try? SystemCalls.openForReading(atPath: "/proc/locks")
+    else { return false }
+    var text: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 64 << 10)
+    while let count = try? SystemCalls.read(table.rawValue, into: &piece, at: Int64(text.count)),
+      count > 0
+    {
+      text += piece.prefix(count)
+    }
+    // 1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF
+    return text.split(separator: UInt8(ascii: "\n")).contains { line in
+      let words = line.split(separator: UInt8(ascii: " "))
+      return words.count > 5 && words[1].elementsEqual("FLOCK".utf8)
+        && words[4].elementsEqual("\(processID)".utf8)
+        && words[5].split(separator: UInt8(ascii: ":")).last?.elementsEqual("\(inode)".utf8) == true
+    }
   }
 }

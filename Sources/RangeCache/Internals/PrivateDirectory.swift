@@ -35,6 +35,27 @@ enum PrivateDirectory {
     return try open(name, in: parent.rawValue, path: path) { _ in true }
   }
 
+  /// Opens a directory that must exist, below `parent` unless its name is absolute; changes nothing.
+  ///
+  /// - Throws: ``CacheError/Code/notACache`` where it is missing.
+  static func openExisting(
+    _ name: String, in parent: CInt, path: String
+  ) throws(CacheError) -> Descriptor {
+    // A trailing slash would make the kernel follow a symbolic link in the last component.
+    var name = name[...]
+    while name.count > 1, name.last == "/" { name.removeLast() }
+    let owner: UInt32
+    do throws(ErrorNumber) {
+      let directory = try SystemCalls.openDirectory(String(name), in: parent)
+      owner = try SystemCalls.status(directory.rawValue).owner
+      if owner == SystemCalls.effectiveUserID { return directory }
+    } catch {
+      if error.rawValue == ENOENT { throw CacheError(code: .notACache, path: path, errno: ENOENT) }
+      throw refusal(error, String(name), in: parent, path: path)
+    }
+    throw CacheError(code: .unsafeDirectory(.foreignOwner(uid: owner)), path: path)
+  }
+
   /// Opens an existing directory after checking what it is and whose.
   private static func open(
     _ name: String, in parent: CInt, path: String,

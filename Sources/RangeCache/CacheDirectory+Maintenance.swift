@@ -1,0 +1,75 @@
+import ExtentRecord
+import Glibc
+
+/// What `httpfs cache` does with a directory that it alone holds.
+extension CacheDirectory {
+  /// Compares all bytes of an entry with their recorded hashes, those that a COMMIT covers too.
+  ///
+  /// Reads all that is cached of the file. Without `repairing` nothing changes, not even when the
+  /// entry was used last.
+  ///
+  /// - Parameters:
+  ///   - entry: what to look at.
+  ///   - repairing: whether the record is replaced by one without the claims that are false, so
+  ///     that the next mount fetches those bytes and no others. An entry whose header or data file
+  ///     is lost is removed. A repaired entry counts as used now.
+  /// - Returns: what was found; nil where there is no record, or one of a later version of httpfs.
+  /// - Throws: where a file cannot be opened, read or replaced.
+  public func check(_ entry: StoredEntry, repairing: Bool) throws(CacheError) -> EntryCheck? {
+    if repairing { endRecording(of: entry.key) }
+    let isUseless: Bool
+    let result: EntryCheck
+    do throws(ErrorNumber) {
+      switch try StoredFiles.open(entry.key, in: files) {
+      case .missing, .laterFormat: return nil
+      case .damaged:
+        result = EntryCheck(claimedByteCount: 0, damagedByteCount: 0, isRecordDamaged: true)
+        isUseless = true
+      case .found(let stored):
+        let data = try stored.openData()
+        let check = try ClaimCheck(stored, data: data)
+        result = check.result
+        if data == nil {
+          isUseless = true
+        } else if repairing, result.isDamaged {
+          isUseless = try !check.strikeDamage(in: stored)
+        } else {
+          isUseless = false
+        }
+      }
+    } catch {
+      throw CacheError(error, path: path(of: entry.key))
+    }
+    if repairing, isUseless, result.isDamaged { try remove(entry) }
+    return result
+  }
+
+  /// Removes an entry, and says so where that fails.
+  ///
+  /// Files that the cache did not write stay. Not while entries are being created: the directory
+  /// that groups them goes with the last of them.
+  ///
+  /// - Parameter entry: what to remove.
+  /// - Returns: the number of bytes that its files occupied.
+  /// - Throws: where its record cannot be removed; then the entry is as it was.
+  @discardableResult
+  public func remove(_ entry: StoredEntry) throws(CacheError) -> Int64 {
+    endRecording(of: entry.key)
+    var freed: Int64 = 0
+    do throws(ErrorNumber) {
+      let directory = try openDirectory(of: entry.key)
+      let record = try SystemCalls.status(RecordFile.name, in: directory.rawValue)
+      try SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
+      freed = record.allocatedByteCount
+    } catch {
+      // Without a record there may still be what a crash has left.
+      guard error.rawValue == ENOENT else { throw CacheError(error, path: path(of: entry.key)) }
+    }
+    noteFreed(freed)
+    let leftFreed = deleteFiles(of: entry.key)
+    noteFreed(leftFreed)
+    // Fails, rightly, while it holds other entries.
+    try? SystemCalls.removeDirectory(entry.key.prefixName, in: files.rawValue)
+    return freed + leftFreed
+  }
+}

@@ -1,0 +1,63 @@
+import ExtentRecord
+import Glibc
+
+/// An entry's directory and its record, opened for a look that changes nothing.
+struct StoredFiles {
+  let directory: Descriptor
+  let header: RecordHeader
+  let log: LogReader
+
+  /// What is found under a key.
+  enum Opening {
+    case found(StoredFiles)
+    /// As the cases of ``StoredHead``.
+    case damaged, laterFormat, missing
+  }
+
+  /// Opens what is filed under `key` below the directory `v1/files`.
+  static func open(_ key: CacheKey, in files: Descriptor) throws(ErrorNumber) -> Opening {
+    let directory: Descriptor
+    let record: Descriptor
+    do throws(ErrorNumber) {
+      let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
+      directory = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+      record = try openForReading(RecordFile.name, in: directory)
+    } catch {
+      if error.rawValue == ENOENT { return .missing }
+      // Something that is not the regular file or directory that it should be.
+      if [ELOOP, ENOTDIR, ENXIO].contains(error.rawValue) { return .damaged }
+      throw error
+    }
+    guard try isOwn(record) else { return .damaged }
+    guard let (header, byteCount) = try Recovery.header(of: record), header.key == key else {
+      return try Recovery.isOfLaterFormat(record) ? .laterFormat : .damaged
+    }
+    return .found(
+      StoredFiles(
+        directory: directory, header: header,
+        log: LogReader(descriptor: record, start: Int64(byteCount), salt: header.salt)))
+  }
+
+  /// The data file; nil where it is missing, or not one that the cache has written.
+  func openData() throws(ErrorNumber) -> Descriptor? {
+    do throws(ErrorNumber) {
+      let data = try Self.openForReading(header.dataName, in: directory)
+      return try Self.isOwn(data) ? data : nil
+    } catch {
+      if [ENOENT, ELOOP, ENXIO].contains(error.rawValue) { return nil }
+      throw error
+    }
+  }
+
+  /// Never waits, even where a FIFO lies in the file's place.
+  private static func openForReading(
+    _ name: String, in directory: Descriptor
+  ) throws(ErrorNumber) -> Descriptor {
+    try SystemCalls.open(name, in: directory.rawValue, flags: O_RDONLY | O_NONBLOCK)
+  }
+
+  private static func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
+    let status = try SystemCalls.status(file.rawValue)
+    return status.isRegularFile && status.owner == SystemCalls.effectiveUserID
+  }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import Glibc
+import MountStatus
+import RangeCache
+
+/// `httpfs cache clear`: removes everything that was cached.
+struct CacheClearCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "clear",
+    abstract: "Remove everything that was cached.",
+    discussion: "Leaves files alone that httpfs has not written.")
+
+  @OptionGroup var cache: CacheOptions
+
+  @Flag(help: "Do not ask.")
+  var yes = false
+
+  func run() throws {
+    try reportingFailure {
+      let (directory, inventory) = try cache.held()
+      let entries = try failing { () throws(CacheError) in try inventory.entries() }
+      if !yes, !entries.isEmpty { try ask(entries, in: inventory) }
+      try CacheRemoval(directory).remove(entries)
+    }
+  }
+
+  /// Asks the user; returns where the answer is yes.
+  private func ask(
+    _ entries: [StoredEntry], in inventory: CacheInventory
+  ) throws(CommandFailure) {
+    guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
+      throw CommandFailure("'\(inventory.path)' is not cleared: nobody can be asked; add --yes")
+    }
+    let byteCount = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    let files = "\(counted(entries.count, "file")), \(humanBytes(byteCount)),"
+    let question = Array("Remove \(files) from \(inventory.path)? [y/N] ".utf8)
+    // Without a newline: the cursor stays behind the question.
+    _ = question.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    let answer = readLine() ?? ""
+    guard ["y", "yes"].contains(answer.lowercased()) else {
+      throw CommandFailure("'\(inventory.path)' is not cleared")
+    }
+  }
+}

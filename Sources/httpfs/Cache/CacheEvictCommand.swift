@@ -1,0 +1,51 @@
+import ArgumentParser
+import MountStatus
+import RangeCache
+
+/// `httpfs cache evict`: makes room in a cache.
+struct CacheEvictCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "evict",
+    abstract: "Remove files from a cache: those that are named, or those used least recently.")
+
+  @OptionGroup var cache: CacheOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "Remove least recently used files until no more than this is left; K, M, G and T may follow.",
+      valueName: "bytes"))
+  var to: ByteSize?
+
+  @Argument(help: "Files to remove.")
+  var names: [String] = []
+
+  func validate() throws {
+    if (to == nil) == names.isEmpty {
+      throw ValidationError("Name either files or the bytes to leave, with --to.")
+    }
+  }
+
+  func run() throws {
+    try reportingFailure {
+      let (directory, inventory) = try cache.held()
+      if let to {
+        try evict(from: directory, downTo: to.byteCount)
+      } else {
+        let files = try CachedFile.selected(by: names, in: inventory)
+        try CacheRemoval(directory).remove(files.map(\.entry))
+      }
+    }
+  }
+
+  private func evict(from directory: CacheDirectory, downTo limit: Int64) throws {
+    var count = 0
+    let freed = directory.evict(downTo: limit, keeping: []) { _ in count += 1 }
+    let left = directory.allocatedByteCount
+    guard left <= limit else {
+      throw CommandFailure(
+        "\(directory.path): \(humanBytes(left)) cannot be removed; "
+          + "check who may write there, and for files that httpfs has not written")
+    }
+    try CacheRemoval.report(fileCount: count, byteCount: freed, from: directory)
+  }
+}

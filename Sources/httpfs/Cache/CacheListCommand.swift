@@ -1,0 +1,160 @@
+import ArgumentParser
+import FoundationEssentials
+import Glibc
+import HTTPTransferCore
+import MountStatus
+import RangeCache
+
+/// `httpfs cache ls`: what a cache directory holds, also while a mount uses it.
+struct CacheListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls",
+    abstract: "Show the files in a cache, those first that were used last.",
+    discussion: """
+      Prints a line for each file: the bytes that are present, its complete length, when it was \
+      used last, and its URL without credentials and query. Works while a mount uses the cache.
+      """)
+
+  @OptionGroup var cache: CacheOptions
+
+  @Flag(help: "Print JSON.")
+  var json = false
+
+  func run() throws {
+    try reportingFailure {
+      let inventory = try cache.inventory()
+      let files = try CachedFile.all(in: inventory)
+      var rows: [Row] = []
+      for file in files {
+        let presence = try failing { () throws(CacheError) in
+          try inventory.presence(of: file.entry)
+        }
+        rows.append(Row(file: file, presence: presence))
+      }
+      try printToStandardOutput(
+        json ? try jsonDocument(of: rows, inventory) : text(of: rows, inventory))
+    }
+  }
+
+  /// A file and how much of it is there.
+  private struct Row {
+    let file: CachedFile
+    let presence: CacheInventory.Presence?
+  }
+
+  // MARK: Text
+
+  private func text(of rows: [Row], _ inventory: CacheInventory) -> [UInt8] {
+    var text = ""
+    for row in rows {
+      let present = row.presence.map { humanBytes($0.byteCount) } ?? "-"
+      let length = row.presence?.completeLength.map(humanBytes) ?? "?"
+      text += "\(padded(present, 10)) / \(paddedAfter(length, 10))  "
+      text += "\(Self.localTime(row.file.entry.lastUse.seconds))  \(row.file.name)"
+      text += "\(Self.remark(row.file.head))\n"
+    }
+    let present = rows.reduce(0) { $0 + ($1.presence?.byteCount ?? 0) }
+    let allocated = rows.reduce(0) { $0 + $1.file.entry.allocatedByteCount }
+    text += "\(counted(rows.count, "file")), \(humanBytes(present)) present, "
+    text += "\(humanBytes(allocated)) on the disk in \(inventory.path)"
+    if let holder = inventory.holder { text += ", in use by process \(holder)" }
+    return Array((text + "\n").utf8)
+  }
+
+  private func padded(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
+
+  private func paddedAfter(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+
+  private static func remark(_ head: StoredHead) -> String {
+    switch head {
+    case .readable, .missing: ""
+    case .damaged: " (damaged record)"
+    case .laterFormat: " (of a later version of httpfs)"
+    }
+  }
+
+  /// A moment in the time zone of the user (`localtime_r(3)`): `2026-11-21 07:45`.
+  private static func localTime(_ seconds: Int) -> String {
+    var moment = time_t(seconds)
+    var fields = tm()
+    guard localtime_r(&moment, &fields) != nil else { return "\(seconds)" }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
+      guard let base = buffer.baseAddress,
+        strftime(base, buffer.count, "%Y-%m-%d %H:%M", &fields) > 0
+      else { return "\(seconds)" }
+      return String(cString: base)
+    }
+  }
+
+  // MARK: JSON
+
+  private func jsonDocument(
+    of rows: [Row], _ inventory: CacheInventory
+  ) throws(CommandFailure) -> [UInt8] {
+    let document = Document(
+      directory: inventory.path, inUseBy: inventory.holder,
+      files: rows.map { row in
+        var version: ContentVersion?
+        if case .readable(_, let found) = row.file.head { version = found }
+        return Document.File(
+          key: row.file.entry.name, source: row.file.source, state: Self.state(row.file.head),
+          length: row.presence?.completeLength, presentByteCount: row.presence?.byteCount,
+          allocatedByteCount: row.file.entry.allocatedByteCount,
+          lastUse: row.file.entry.lastUse.seconds, validator: version?.validatorDescription,
+          contentCoding: version?.contentCoding)
+      })
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return try Array(encoder.encode(document)) + [UInt8(ascii: "\n")]
+    } catch {
+      throw CommandFailure("cannot write the cache's files as JSON: \(error)")
+    }
+  }
+
+  private static func state(_ head: StoredHead) -> String {
+    switch head {
+    case .readable: "readable"
+    case .damaged: "damaged"
+    case .laterFormat: "later_format"
+    case .missing: "missing"
+    }
+  }
+
+  /// What `--json` prints; what is not known is left out.
+  private struct Document: Encodable {
+    struct File: Encodable {
+      let key: String
+      let source: String?
+      let state: String
+      let length: Int64?
+      let presentByteCount: Int64?
+      let allocatedByteCount: Int64
+      /// Seconds since the beginning of 1970 in UTC.
+      let lastUse: Int
+      let validator: String?
+      let contentCoding: String?
+
+      enum CodingKeys: String, CodingKey {
+        case key, source, state, length, validator
+        case presentByteCount = "present_bytes"
+        case allocatedByteCount = "allocated_bytes"
+        case lastUse = "last_use"
+        case contentCoding = "content_coding"
+      }
+    }
+
+    let directory: String
+    let inUseBy: Int32?
+    let files: [File]
+
+    enum CodingKeys: String, CodingKey {
+      case directory, files
+      case inUseBy = "in_use_by"
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import Glibc
+import HTTPTransferCore
+import RangeCache
+import SourceList
+
+/// What names files of a cache on the command line: a name, a URL, or a glob of either.
+struct CachePattern {
+  private let text: String
+  /// The URL that it is, if it is one: its query names one entry among those shown alike.
+  private let url: RemoteURL?
+
+  init(_ text: String) {
+    self.text = text
+    url = try? RemoteURL(text)
+  }
+
+  /// The pattern, for messages: a URL without its secrets.
+  var shown: String { url?.redacted ?? text }
+
+  /// Whether it names `file`.
+  func matches(_ file: CachedFile) -> Bool {
+    if text == file.entry.name { return true }
+    if let url, file.entry.isFiled(under: url.withoutUserInfo) { return true }
+    guard let source = file.source else { return false }
+    // The record keeps of a query that there was one.
+    let path = String(source.prefix { $0 != "?" })
+    // As a mount of the URL calls the file.
+    let name = try? SourceList.single(url: path, tree: false).entries.first?.path
+    return [source, path, name].contains { candidate in
+      guard let candidate else { return false }
+      return candidate == text || fnmatch(text, candidate, 0) == 0
+    }
+  }
+}

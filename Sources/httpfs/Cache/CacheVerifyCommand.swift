@@ -1,0 +1,75 @@
+import ArgumentParser
+import MountStatus
+import RangeCache
+
+/// `httpfs cache verify`: whether the cached bytes are still those that were stored.
+struct CacheVerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Compare cached bytes with the hashes that were recorded when they came.",
+    discussion: """
+      Ends with 0 if all is intact and with 1 if something is damaged. A mount verifies what it \
+      uses by itself and fetches it again where it is damaged; this looks at everything.
+      """)
+
+  @OptionGroup var cache: CacheOptions
+
+  @Flag(help: "Forget what is damaged, so that the next mount fetches it, and only it, again.")
+  var repair = false
+
+  @Argument(help: "Files to look at (default: all).")
+  var names: [String] = []
+
+  func run() throws {
+    try reportingFailure {
+      let (directory, inventory) = try cache.held()
+      var count = 0
+      var byteCount: Int64 = 0
+      var damagedCount = 0
+      var damagedByteCount: Int64 = 0
+      for file in try CachedFile.selected(by: names, in: inventory) {
+        let check = try failing { () throws(CacheError) in
+          try directory.check(file.entry, repairing: repair)
+        }
+        guard let check else {
+          printToStandardError(
+            "httpfs: warning: \(file.name): written by a later version of httpfs; not verified")
+          continue
+        }
+        count += 1
+        byteCount += check.claimedByteCount
+        guard check.isDamaged else { continue }
+        damagedCount += 1
+        damagedByteCount += check.damagedByteCount
+        // At once: what follows may take minutes.
+        try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
+      }
+      let all = "\(counted(count, "file")), \(humanBytes(byteCount))"
+      guard damagedCount > 0 else {
+        return try printToStandardOutput(Array("\(all): all intact\n".utf8))
+      }
+      let damage = "\(damagedCount) damaged, \(humanBytes(damagedByteCount))"
+      let advice =
+        repair
+        ? "the next mount fetches that again"
+        : "'httpfs cache verify --repair' removes it; a mount fetches it again in any case"
+      try printToStandardOutput(Array("\(all): \(damage); \(advice)\n".utf8))
+      throw ExitCode.failure
+    }
+  }
+
+  private func explanation(of check: EntryCheck) -> String {
+    var parts: [String] = []
+    if check.damagedByteCount > 0 {
+      parts.append("\(check.damagedByteCount) of \(check.claimedByteCount) bytes are damaged")
+    }
+    if check.isRecordDamaged {
+      let isUseless = check.claimedByteCount == 0
+      parts.append(
+        isUseless
+          ? "its record is damaged, so that none of its bytes can be used"
+          : "its record is damaged; what it says before the damage counts")
+    }
+    return parts.joined(separator: "; ") + (repair ? "; removed" : "")
+  }
+}

@@ -1,0 +1,51 @@
+import MountStatus
+import RangeCache
+
+/// An entry of the cache, as people know it.
+struct CachedFile {
+  let entry: StoredEntry
+  /// What its record's header says.
+  let head: StoredHead
+
+  /// The files in a cache, those first that were used last; reads headers only.
+  static func all(in inventory: CacheInventory) throws(CommandFailure) -> [CachedFile] {
+    try failing { () throws(CacheError) in
+      var files: [CachedFile] = []
+      for entry in try inventory.entries() {
+        let head = try inventory.head(of: entry)
+        if head != .missing { files.append(CachedFile(entry: entry, head: head)) }
+      }
+      return files
+    }
+  }
+
+  /// Those of the files that `patterns` name, in their order; all where there is no pattern.
+  ///
+  /// - Throws: ``CommandFailure`` for each pattern that names none.
+  static func selected(
+    by patterns: [String], in inventory: CacheInventory
+  ) throws(CommandFailure) -> [CachedFile] {
+    let files = try all(in: inventory)
+    if patterns.isEmpty { return files }
+    let patterns = patterns.map(CachePattern.init)
+    let idle = patterns.filter { pattern in !files.contains { pattern.matches($0) } }
+    guard idle.isEmpty else {
+      throw CommandFailure(
+        messages: idle.map {
+          "\(inventory.path): no cached file is called '\(escapingControls($0.shown))'; "
+            + "'httpfs cache ls' shows those that there are"
+        })
+    }
+    return files.filter { file in patterns.contains { $0.matches(file) } }
+  }
+
+  /// Where the bytes came from, a URL without credentials and query values; nil where the record
+  /// does not tell.
+  var source: String? {
+    guard case .readable(let source, _) = head, !source.isEmpty else { return nil }
+    return source
+  }
+
+  /// What a user is shown: the source, else the key.
+  var name: String { source.map(escapingControls) ?? "key \(entry.name)" }
+}
