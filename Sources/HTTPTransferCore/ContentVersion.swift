@@ -110,6 +110,14 @@ public struct ContentVersion: Hashable, Sendable {
     return version
   }
 
+  /// The version as a record of the cache may hold it: without a modification date that proves nothing,
+  /// because it is of the second in which its response was made.
+  package var recordable: ContentVersion {
+    var version = self
+    if dateStrength == .weak { version.lastModified = nil }
+    return version
+  }
+
   /// Whether a response made a second later could prove more than this one, which is of the second in
   /// which the file changed.
   public var isTooFresh: Bool {

@@ -231,10 +231,11 @@ public final class RemoteVersion: Sendable {
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = file.cacheKey
     var found = hasRecord ? try environment.cache.openEntry(key) : nil
-    if let other = found, !content.hasSameIdentity(as: other.recoveredVersion) { found = nil }
+    let recordable = content.recordable
+    if let other = found, !recordable.hasSameIdentity(as: other.recoveredVersion) { found = nil }
     if found == nil, create {
       found = try environment.cache.createEntry(
-        key, version: content, source: file.source.url.redacted)
+        key, version: recordable, source: file.source.url.redacted)
     }
     let entry = found
     let isTaken = state.withLock { guarded in
