@@ -102,6 +102,7 @@ public final class RemoteVersion: Sendable {
         // Memory is for readers only.
         for extent in spill.extents.extents { version.extents.remove(extent) }
         self.spill = nil
+        version.readAheadLimit = nil
       }
       guard let idle = entry, idle.uncommittedByteCount == 0 else { return nil }
       entry = nil
