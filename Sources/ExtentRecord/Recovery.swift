@@ -24,11 +24,17 @@ package struct Recovery {
   /// The bytes of extents that count but that no COMMIT covers.
   package private(set) var uncommittedByteCount: Int64 = 0
 
+  /// All extents of the log, those that do not count too.
+  package private(set) var claimed = ExtentSet()
+
   /// The number of valid records.
   package private(set) var recordCount: UInt64 = 0
 
+  /// Whether the record file ends right after its last valid record.
+  package private(set) var endsClean = true
+
   /// Whether the record file holds something that does not count.
-  package private(set) var needsRewrite = false
+  package var needsRewrite: Bool { !endsClean || !refuted.isEmpty }
 
   /// The sequence numbers of the extents that do not count.
   private var refuted: Set<UInt64> = []
@@ -71,12 +77,12 @@ package struct Recovery {
   /// - Parameters:
   ///   - log: the log, after its header.
   ///   - header: the record file's header.
-  ///   - data: the bytes.
+  ///   - data: the bytes; nil where there are none.
   ///   - uncommitted: what to do with extents that no COMMIT covers.
   ///   - trustsCommits: whether those that one covers are believed; else they are verified too.
   /// - Throws: where a file cannot be read.
   package init(
-    log: LogReader, header: RecordHeader, data: Descriptor, uncommitted: UncommittedExtents,
+    log: LogReader, header: RecordHeader, data: Descriptor?, uncommitted: UncommittedExtents,
     trustsCommits: Bool = true
   ) throws(ErrorNumber) {
     // The records are gone through twice, since what comes late (a COMMIT, a complete length)
@@ -85,29 +91,33 @@ package struct Recovery {
     let end = try log.read { (_, record) throws(ErrorNumber) in summary.add(record) }
     self.summary = summary
     recordCount = end.recordCount
-    needsRewrite = !end.endsClean
+    endsClean = end.endsClean
 
     let completeLength = summary.completeLength ?? header.version.completeLength
-    let dataByteCount = try SystemCalls.status(data.rawValue).byteCount
+    var dataByteCount: Int64 = 0
+    if let data { dataByteCount = try SystemCalls.status(data.rawValue).byteCount }
     let limit = min(dataByteCount, completeLength ?? .max)
-    var verifier = ExtentVerifier(data: data)
+    var verifier = data.map { ExtentVerifier(data: $0) }
     _ = try log.read { (sequence, record) throws(ErrorNumber) in
       guard case .extent(let offset, let byteCount, let contentHash) = record else { return }
-      let isCommitted = trustsCommits && sequence <= summary.coveredSequence
+      let range = offset..<(offset + byteCount)
+      claimed.insert(range)
+      let isCommitted = sequence <= summary.coveredSequence
+      let isBelieved = isCommitted && trustsCommits
       // The sum was checked when the record was read.
-      guard offset + byteCount <= limit,
-        isCommitted
-          || uncommitted == .verify
-            && verifier.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
+      guard range.upperBound <= limit,
+        isBelieved
+          || (isCommitted || uncommitted == .verify)
+            && verifier?.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
+              == true
       else {
         refuted.insert(sequence)
         return
       }
-      let range = offset..<(offset + byteCount)
       extents.insert(range)
-      if isCommitted { believed.insert(range) } else { uncommittedByteCount += byteCount }
+      if isBelieved { believed.insert(range) }
+      if !isCommitted { uncommittedByteCount += byteCount }
     }
-    if !refuted.isEmpty { needsRewrite = true }
   }
 
   /// Writes the claims that count into a new record file: the committed ones, their COMMIT, then

@@ -27,12 +27,17 @@ extension CacheDirectory {
         isUseless = true
       case .found(let stored):
         let data = try stored.openData()
-        let check = try ClaimCheck(stored, data: data)
-        result = check.result
+        let recovery = try Recovery(
+          log: stored.log, header: stored.header, data: data, uncommitted: .verify,
+          trustsCommits: false)
+        result = EntryCheck(recovery)
         if data == nil {
           isUseless = true
         } else if repairing, result.isDamaged {
-          isUseless = try !check.strikeDamage(in: stored)
+          isUseless =
+            try recovery.rewrite(
+              log: stored.log, header: stored.header, salt: .random(in: .min ... .max),
+              in: stored.directory) == nil
         } else {
           isUseless = false
         }

@@ -1,3 +1,6 @@
+internal import ExtentRecord
+internal import HTTPTransferCore
+
 /// What a comparison of an entry's bytes with their recorded hashes has shown.
 public struct EntryCheck: Sendable, Equatable {
   /// The bytes that the record claims, each counted once.
@@ -13,4 +16,15 @@ public struct EntryCheck: Sendable, Equatable {
 
   /// Whether anything is not as it was written.
   public var isDamaged: Bool { damagedByteCount > 0 || isRecordDamaged }
+}
+
+extension EntryCheck {
+  /// What a recovery that has verified every claim found; where claims overlap, a byte is right if
+  /// one of them is.
+  init(_ recovery: Recovery) {
+    self.init(
+      claimedByteCount: recovery.claimed.byteCount,
+      damagedByteCount: recovery.claimed.byteCount - recovery.extents.byteCount,
+      isRecordDamaged: !recovery.endsClean)
+  }
 }

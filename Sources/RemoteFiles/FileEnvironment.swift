@@ -131,10 +131,11 @@ public final class FileEnvironment: Sendable {
     }
     for file in files where file.expireContact(now: now) { watch(file) }
     var idle: [Watched] = []
+    let areDescriptorsShort = !cache.hasSpareDescriptors
     for item in watched {
       item.version.expire(now: now)
       checkpointIfDue(item.version, now: now)
-      if item.version.isIdle { idle.append(item) }
+      if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = watch.withLock { watch in
       for item in idle where watch.versions[item.version.id]?.requestCount == item.requestCount {

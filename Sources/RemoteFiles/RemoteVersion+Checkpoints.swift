@@ -14,12 +14,17 @@ extension RemoteVersion {
   }
 
   /// Whether nothing waits, is in flight or is uncommitted; drops the entry if so.
-  var isIdle: Bool {
+  ///
+  /// - Parameter areDescriptorsShort: whether the entry is dropped although it has bytes that are to
+  ///   be committed.
+  /// - Returns: whether it need not be watched any more.
+  func isIdle(areDescriptorsShort: Bool) -> Bool {
     let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
       guard !guarded.version.needsWatch, !guarded.isCheckpointing,
-        (guarded.entry?.uncommittedByteCount ?? 0) == 0
+        areDescriptorsShort || (guarded.entry?.uncommittedByteCount ?? 0) == 0
       else { return (false, nil) }
-      return (true, guarded.takeIdleEntry())
+      let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      return ((guarded.entry?.uncommittedByteCount ?? 0) == 0, entry)
     }
     drop(entry)
     return idle

@@ -94,8 +94,9 @@ public final class RemoteVersion: Sendable {
       openCount == 0 && holdCount == 0 && version.segments.isEmpty && !isCheckpointing
     }
 
-    /// Hands the entry out to be closed, if nobody needs it any more.
-    mutating func takeIdleEntry() -> CacheEntry? {
+    /// Hands the entry out to be closed, if nobody needs it any more; one with bytes that are to be
+    /// committed only where its descriptors are needed: whoever opens it next verifies those.
+    mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
       guard isUnused else { return nil }
       retired = []
       if let spill {
@@ -104,7 +105,9 @@ public final class RemoteVersion: Sendable {
         self.spill = nil
         version.readAheadLimit = nil
       }
-      guard let idle = entry, idle.uncommittedByteCount == 0 else { return nil }
+      guard let idle = entry, areDescriptorsShort || idle.uncommittedByteCount == 0 else {
+        return nil
+      }
       entry = nil
       return idle
     }
@@ -206,6 +209,7 @@ public final class RemoteVersion: Sendable {
 
   public func releaseHandle() {
     var actions = VersionActions()
+    let areDescriptorsShort = !environment.cache.hasSpareDescriptors
     let (released, wasLast) = state.withLock { guarded -> (CacheEntry?, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
@@ -213,7 +217,9 @@ public final class RemoteVersion: Sendable {
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
-      return (guarded.takeIdleEntry(), guarded.openCount == 0)
+      return (
+        guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort), guarded.openCount == 0
+      )
     }
     if wasLast { environment.openVersions.end() }
     drop(released)

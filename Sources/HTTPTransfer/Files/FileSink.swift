@@ -16,6 +16,8 @@ final class FileSink: BodySink, @unchecked Sendable {
   private var location: FileLocation?
   private var file: PartialFile?
   private var uncommittedByteCount: Int64 = 0
+  /// How much is yet to be written; nil where that is not known.
+  private var missingByteCount: Int64?
   private var lastSync = ContinuousClock.now
   private var isSyncing = false
   /// Whether the file is being finished, so that nothing more may be recorded.
@@ -27,8 +29,11 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   /// So many bytes, or so much time, may pass between two commits: what a loss of power may cost.
   ///
-  /// Small enough that the disk works while the network does, and little is left for the end.
+  /// Small enough that the disk works while the network does.
   private static let syncByteCount: Int64 = 16 << 20
+  /// Towards the end commits come closer, so that the last sync, for which the user waits, has little
+  /// left to do.
+  private static let leastSyncByteCount: Int64 = 1 << 20
   private static let syncInterval = Duration.seconds(2)
 
   init(path: String, request: Request, client: HTTPClient) {
@@ -57,6 +62,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     guard let location, let file else { return }
     // First, because what is thrown away makes room.
     try file.begin(version: version)
+    missingByteCount = wantedByteCount
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
     {
@@ -72,6 +78,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     if hasSyncFailed.load(ordering: .relaxed), let failure = failedSync() { throw failure }
     try file?.store(bytes, at: offset)
     uncommittedByteCount += Int64(bytes.count)
+    missingByteCount = missingByteCount.map { $0 - Int64(bytes.count) }
     commitIfDue()
   }
 
@@ -82,8 +89,11 @@ final class FileSink: BodySink, @unchecked Sendable {
   /// Lets a thread of its own sync what is there, then records that.
   private func commitIfDue() {
     let now = ContinuousClock.now
-    guard !isSyncing,
-      uncommittedByteCount >= Self.syncByteCount || now - lastSync >= Self.syncInterval,
+    let missing = missingByteCount ?? Self.syncByteCount
+    let enough = min(Self.syncByteCount, max(Self.leastSyncByteCount, missing))
+    // The last sync is that of the finished file.
+    guard !isSyncing, missing > 0,
+      uncommittedByteCount >= enough || now - lastSync >= Self.syncInterval,
       let sync = file?.makeDataSync()
     else { return }
     isSyncing = true
