@@ -223,6 +223,14 @@ public final class FileEnvironment: Sendable {
     watch.withLock { $0.usages[key]?.openCount -= 1 }
   }
 
+  /// Closes the entries of files that nobody reads, for their descriptors.
+  ///
+  /// - Returns: whether there were any.
+  func releaseIdleEntries() -> Bool {
+    let watched = watch.withLock { Array($0.versions.values) }
+    return watched.reduce(false) { $1.version.releaseIdleEntry() || $0 }
+  }
+
   /// How much is made free when the disk under the cache is full.
   private static let roomByteCount: Int64 = 64 << 20
 

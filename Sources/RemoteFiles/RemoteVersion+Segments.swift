@@ -92,6 +92,7 @@ extension RemoteVersion {
       $0.ignoredRangeCount = 0
       $0.plan(now: .now, into: &$1)
     }
+    if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 
   /// A file that was only looked at holds one descriptor until its bytes are committed, not two.

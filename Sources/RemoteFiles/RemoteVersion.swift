@@ -237,15 +237,15 @@ public final class RemoteVersion: Sendable {
     // version is stored it belongs to an older one, whatever that one looks like.
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = file.cacheKey
-    var found = hasRecord ? try environment.cache.openEntry(key) : nil
-    let recordable = content.recordable
-    if let other = found, !recordable.hasSameIdentity(as: other.recoveredVersion) { found = nil }
-    if found == nil, create {
-      found = try environment.cache.createEntry(
-        key, version: recordable, source: file.source.url.redacted)
+    var entry: CacheEntry?
+    do throws(CacheError) {
+      entry = try openEntry(hasRecord: hasRecord, create: create)
+    } catch {
+      // Files that nobody reads any more keep theirs until the next checkpoint.
+      guard error.code == .descriptorLimit, environment.releaseIdleEntries() else { throw error }
+      entry = try openEntry(hasRecord: hasRecord, create: create)
     }
-    let entry = found
-    let isTaken = state.withLock { guarded in
+    let isTaken = state.withLock { [entry] guarded in
       guard !guarded.version.isSuperseded else { return false }
       guarded.entry = entry
       guarded.hasRecord = entry != nil
@@ -263,6 +263,28 @@ public final class RemoteVersion: Sendable {
     environment.retain(key, by: self)
     // What a crash has left uncommitted is committed in the course of things.
     if (entry?.uncommittedByteCount ?? 0) > 0 { environment.watch(self) }
+  }
+
+  private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {
+    let key = file.cacheKey
+    let recordable = content.recordable
+    if hasRecord, let found = try environment.cache.openEntry(key),
+      recordable.hasSameIdentity(as: found.recoveredVersion)
+    {
+      return found
+    }
+    guard create else { return nil }
+    return try environment.cache.createEntry(
+      key, version: recordable, source: file.source.url.redacted)
+  }
+
+  /// Lets go of the entry, if nobody needs it any more, though it has bytes that are to be committed.
+  ///
+  /// - Returns: whether there was one.
+  func releaseIdleEntry() -> Bool {
+    let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
+    drop(entry)
+    return entry != nil
   }
 
   /// The entry to write to, created with the first bytes of a version; nil where the file has a

@@ -387,6 +387,7 @@ struct VersionState: Sendable {
       actions.failures += late.map { ($0, error) }
       if parked.isEmpty { forgetBackoff() }
     }
+    failReadsOutOfReach(now: now, into: &actions)
     for segment in segments {
       let patience = settings.responsePatience
       guard segment.isSent || segment.firstByteAt != nil else { continue }
@@ -396,6 +397,31 @@ struct VersionState: Sendable {
       actions.cancels.append(transfer)
     }
   }
+
+  /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
+  /// twice as fast: to wait would only take time.
+  private mutating func failReadsOutOfReach(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    guard length != nil, let stream = segments.first(where: \.isWhole),
+      let firstByteAt = stream.firstByteAt, now - firstByteAt >= Self.paceInterval,
+      let rate = stream.rate(now: now)
+    else { return }
+    let far = parked.removeAll { read in
+      let reach = 2 * rate * ((read.deadline - now) / .seconds(1))
+      return Double(read.range.lowerBound - stream.position) > reach
+    }
+    guard !far.isEmpty else { return }
+    let error = FileError(
+      .unavailable,
+      "the server gives no ranges, and what comes before would take longer than the read timeout")
+    lastFailure = error
+    remember(far.map(\.range), error, now: now)
+    actions.failures += far.map { ($0, error) }
+  }
+
+  /// How long a stream runs before its pace is believed.
+  private static let paceInterval = Duration.seconds(1)
 
   private mutating func remember(
     _ ranges: [ByteRange], _ error: FileError, now: ContinuousClock.Instant

@@ -346,6 +346,26 @@ import Testing
     #expect(plan(&state, at: .seconds(1)).isEmpty)
   }
 
+  @Test("Without ranges a read out of the stream's reach fails early, a nearer one waits")
+  func outOfReach() throws {
+    var state = state(length: 1 << 30)
+    state.isSequential = true
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    park(3_000_000..<3_004_096, in: &state)
+    park(1_000_000_000..<1_000_004_096, in: &state)
+    // 100 kB a second: 3 MB come within a minute, 1 GB does not.
+    _ = state.advance(segment.id, to: 1, now: start)
+    _ = state.advance(segment.id, to: 50_000, now: start + .milliseconds(500))
+    var actions = VersionActions()
+    state.expire(now: start + .milliseconds(500), settings: FileSettings(), into: &actions)
+    #expect(actions.failures.isEmpty)
+    _ = state.advance(segment.id, to: 100_000, now: start + .seconds(1))
+    state.expire(now: start + .seconds(1), settings: FileSettings(), into: &actions)
+    #expect(actions.failures.map(\.read.range) == [1_000_000_000..<1_000_004_096])
+    #expect(actions.failures.first?.error.code == .unavailable)
+    #expect(actions.cancels.isEmpty)
+  }
+
   @Test("A body of unknown length wakes a read with its first byte, and all reads at its end")
   func unknownLength() throws {
     var state = state(length: nil)
