@@ -101,6 +101,14 @@ let package = Package(
     .executableTarget(
       name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
       linkerSettings: staticRuntime),
+    // Not a product: scripts/bench-core counts its instructions.
+    .executableTarget(
+      name: "CoreBenchmarks",
+      dependencies: [
+        "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "SourceList",
+        "MountStatus", httpTypes,
+      ],
+      swiftSettings: strict, linkerSettings: staticRuntime),
 
     .target(
       name: "FailingCalls", path: "Tests/FailingCalls", linkerSettings: [.linkedLibrary("dl")]),
