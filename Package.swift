@@ -63,6 +63,7 @@ let package = Package(
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
     .target(name: "MountStatus", swiftSettings: strict),
+    .target(name: "AccessTrace", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
       name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
@@ -79,22 +80,23 @@ let package = Package(
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "MountStatus", httpTypes,
-        logging,
+        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "MountStatus",
+        "AccessTrace", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "ExtentRecord", "HTTPTransferCore",
-        logging,
+        "RemoteFiles", "MountStatus", "AccessTrace", "CFuse", "CPassthrough", "ExtentRecord",
+        "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "httpfs",
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
-        "SourceList", "MountStatus", "TransferDisplay", argumentParser, httpTypes, logging,
+        "SourceList", "MountStatus", "AccessTrace", "TransferDisplay", argumentParser, httpTypes,
+        logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -122,6 +124,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
+    .testTarget(
+      name: "AccessTraceTests", dependencies: ["SeededRandom", "AccessTrace"],
+      swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
       name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
@@ -140,8 +145,10 @@ let package = Package(
     .testTarget(
       name: "RemoteFilesTests",
       dependencies: [
-        "SeededRandom", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache", httpTypes,
+        "SeededRandom", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache",
+        "AccessTrace", httpTypes,
       ],
+      exclude: ["Traces"],
       swiftSettings: strict),
     .testTarget(
       name: "FuzzTests",

@@ -17,6 +17,7 @@ public final class FileSystem: Sendable {
   let inodes = InodeTable()
   let interrupts = InterruptTable()
   let prober: DirectoryProber
+  private let trace: TraceRecorder?
   private let tree: Mutex<FileTree>
   private let started = ContinuousClock.now
   private let owner: (uid: uid_t, gid: gid_t) = (getuid(), getgid())
@@ -32,7 +33,15 @@ public final class FileSystem: Sendable {
   /// How long the kernel may use names and attributes without asking: an `open` is always asked.
   static let attributeTimeout = 1.0
 
-  public init(mountpoint: String, tree: FileTree, environment: FileEnvironment) {
+  /// - Parameters:
+  ///   - mountpoint: the directory, as an absolute path.
+  ///   - tree: what it shows.
+  ///   - environment: what the files share.
+  ///   - trace: records the operations on files; the kernel then reads none by itself.
+  public init(
+    mountpoint: String, tree: FileTree, environment: FileEnvironment, trace: TraceRecorder? = nil
+  ) {
+    self.trace = trace
     self.mountpoint = mountpoint
     self.environment = environment
     self.tree = Mutex(tree)
@@ -166,15 +175,17 @@ public final class FileSystem: Sendable {
     guard let version = inodes.version(number) else { return reply.error(ESTALE) }
     raiseReadAheadOnce()
     let parked = park(reply)
+    let start = trace?.now ?? 0
     version.file.open(version) { [self] error in
       guard let reply = parked.take() else { return }
       if let error { return reply.error(error.openErrno) }
-      openFile(version, number, info, reply)
+      openFile(version, number, info, since: start, reply)
     }
   }
 
   private func openFile(
-    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, _ reply: consuming Reply
+    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, since start: Double,
+    _ reply: consuming Reply
   ) {
     do throws(FileError) {
       try version.retainHandle()
@@ -201,14 +212,16 @@ public final class FileSystem: Sendable {
       // The bytes behind an inode never change.
       info.keep_cache = 1
     }
-    let handle = OpenHandle(.file(version, isDirect: isDirect))
+    let handle = OpenHandle(
+      .file(version, isDirect: isDirect),
+      traceHandle: trace?.opened(version.file.source.path, length: version.length, since: start))
     info.fh = handle.retainedForKernel()
     if !reply.open(info, backingID: backingID) { release(number, &info) }
   }
 
   /// How the handles of an inode that has none yet will read.
   private func readMode(of version: RemoteVersion) -> InodeTable.ReadMode {
-    guard version.length != 0, let descriptor = version.backingDescriptor,
+    guard trace == nil, version.length != 0, let descriptor = version.backingDescriptor,
       let session = session.withLock({ $0 }), session.offersPassthrough
     else { return .cached }
     let id = httpfs_passthrough_open_backing(session.pointer, descriptor)
@@ -234,17 +247,26 @@ public final class FileSystem: Sendable {
     case .file(let version, let isDirect):
       guard offset >= 0 else { return reply.error(EINVAL) }
       let range = ByteRange(offset: offset, byteCount: Int64(byteCount))
+      let note = readNote(handle, offset: offset)
       switch version.attempt(range) {
       case .present(let bytes):
+        note?(bytes.byteCount)
         reply.present(bytes)
       case .failed(let error):
         reply.error(error.readErrno)
       case .absent:
         // Only direct reads are interrupted; a buffered reader is killed without our help.
         let parked = isDirect ? park(reply) : ParkedReply(reply)
-        version.wait(for: range, reply: PendingRead(parked))
+        version.wait(for: range, reply: PendingRead(parked, note: note))
       }
     }
+  }
+
+  /// Enters a read, once it is known of how many bytes, in the trace; nil where none is recorded.
+  private func readNote(_ handle: OpenHandle, offset: Int64) -> (@Sendable (Int) -> Void)? {
+    guard let trace, let name = handle.traceHandle else { return nil }
+    let start = trace.now
+    return { trace.read(name, offset: offset, byteCount: Int64($0), since: start) }
   }
 
   func release(_ number: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?) {
@@ -254,6 +276,7 @@ public final class FileSystem: Sendable {
     if let backingID = inodes.endOpen(number), let session = session.withLock({ $0 }) {
       httpfs_passthrough_close_backing(session.pointer, backingID)
     }
+    if let name = handle.traceHandle { trace?.closed(name) }
     version.releaseHandle()
   }
 
@@ -361,10 +384,18 @@ extension FileTree {
 /// A parked read of a file, as the layer below sees it.
 private final class PendingRead: ReadReply {
   private let parked: ParkedReply
+  /// Enters the read, of so many bytes, in the trace.
+  private let note: (@Sendable (Int) -> Void)?
 
-  init(_ parked: ParkedReply) { self.parked = parked }
+  init(_ parked: ParkedReply, note: (@Sendable (Int) -> Void)?) {
+    self.parked = parked
+    self.note = note
+  }
 
-  func succeed(_ bytes: PresentBytes) { parked.take()?.present(bytes) }
+  func succeed(_ bytes: PresentBytes) {
+    note?(bytes.byteCount)
+    parked.take()?.present(bytes)
+  }
 
   func fail(_ error: FileError) {
     parked.take()?.error(error.readErrno)

@@ -18,8 +18,13 @@ final class OpenHandle: Sendable {
   }
 
   let content: Content
+  /// What a trace calls it, where one is recorded.
+  let traceHandle: UInt64?
 
-  init(_ content: Content) { self.content = content }
+  init(_ content: Content, traceHandle: UInt64? = nil) {
+    self.content = content
+    self.traceHandle = traceHandle
+  }
 
   /// The handle as the kernel keeps it; one `release` balances it.
   func retainedForKernel() -> UInt64 {

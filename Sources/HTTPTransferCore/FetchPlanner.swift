@@ -113,11 +113,12 @@ public struct FetchPlanner: Sendable {
   ///   - flights: what is in flight, in any order.
   ///   - demands: the ranges of the parked reads, ascending by lower bound.
   ///   - streams: the readers' positions.
+  ///   - predictions: ranges that will probably be read next, the nearest first.
   ///   - limits: what bounds the plan.
   /// - Returns: what to send and what to cut short.
   public func plan(
     length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
-    streams: [Reader], limits: Limits
+    streams: [Reader], predictions: [ByteRange] = [], limits: Limits
   ) -> Plan {
     var plan = Plan()
     var flights = flights
@@ -129,6 +130,9 @@ public struct FetchPlanner: Sendable {
     planDemands(
       demands, streams: streams, length: length, extents: extents, flights: &flights,
       limits: limits, plan: &plan)
+    planPredictions(
+      predictions, length: length, extents: extents, flights: &flights, limits: limits,
+      plan: &plan)
     return plan
   }
 
@@ -202,6 +206,44 @@ public struct FetchPlanner: Sendable {
       let ending = flight.rate.map { Double(flight.missingByteCount) < $0 * limits.roundTrip * 2 }
       return count + (ending == true ? 0 : 1)
     }
+  }
+
+  // MARK: Predictions
+
+  /// Asks for what will probably be read, in requests of their own.
+  ///
+  /// They are small, and what they cost is the round trip. Half of the connections stay free for what is
+  /// read in fact.
+  private func planPredictions(
+    _ predictions: [ByteRange], length: Int64, extents: ExtentSet, flights: inout [Flight],
+    limits: Limits, plan: inout Plan
+  ) {
+    for range in Self.joined(predictions) {
+      let wanted = range.aligned(to: Self.page, limit: length)
+      // An edge of it is not worth a request: the next prediction may be a page off.
+      for absent in Self.subtract(flights, from: extents.holes(in: wanted))
+      where 2 * absent.byteCount > wanted.byteCount {
+        guard flights.count < limits.demandConnections / 2 else { return }
+        plan.starts.append(absent)
+        flights.append(Flight(planned: absent))
+      }
+    }
+  }
+
+  /// Neighbours as one range, up to a size that is worth a request.
+  private static func joined(_ ranges: [ByteRange]) -> [ByteRange] {
+    var joined: [ByteRange] = []
+    for range in ranges {
+      if let last = joined.last, last.byteCount + range.byteCount <= leastSegment,
+        last.lowerBound <= range.upperBound, range.lowerBound <= last.upperBound
+      {
+        joined[joined.count - 1] =
+          min(last.lowerBound, range.lowerBound)..<max(last.upperBound, range.upperBound)
+      } else {
+        joined.append(range)
+      }
+    }
+    return joined
   }
 
   // MARK: Demand

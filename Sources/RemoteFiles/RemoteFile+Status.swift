@@ -88,6 +88,9 @@ extension VersionState {
       let seconds = Int(((moment - now) / .seconds(1)).rounded(.up))
       return "the server has asked for no request for \(max(0, seconds)) s"
     }
+    guard segment.isSent || segment.firstByteAt != nil else {
+      return "waiting for a free connection"
+    }
     let silent = Int((now - segment.lastProgressAt) / .seconds(1))
     guard segment.firstByteAt != nil else {
       return silent < 1 ? "request sent" : "request sent, no response for \(silent) s"

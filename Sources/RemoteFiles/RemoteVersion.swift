@@ -443,8 +443,10 @@ public final class RemoteVersion: Sendable {
       environment.client.perform { writer.flushForReader() }
     }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
+    for transfer in actions.raises { environment.client.prioritize(transfer) }
     for segment in actions.starts {
-      let request = file.request(range: segment.isWhole ? nil : segment.start..<segment.end)
+      var request = file.request(range: segment.isWhole ? nil : segment.start..<segment.end)
+      request.priority = segment.isWaitedFor ? .demand : .readAhead
       let receiver = SegmentReceiver(version: self, segment: segment, asked: request.url)
       let transfer = environment.client.start(request, receiver: receiver)
       state.withLock { $0.version.setTransfer(transfer, of: segment.id) }

@@ -31,6 +31,9 @@ struct Segment: Sendable {
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
 
+  /// Whether a read waits for some of it.
+  var isWaitedFor: Bool { wakeAt != nil }
+
   /// Where the position was when there was progress last.
   var progressPosition: Int64?
   /// Fewer bytes are no progress, but at the end: else a trickle would never be given up.

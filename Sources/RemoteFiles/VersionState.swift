@@ -7,6 +7,8 @@ struct VersionActions {
   var failures: [(read: ParkedRead, error: FileError)] = []
   var starts: [Segment] = []
   var cancels: [ExchangeID] = []
+  /// Requests for which somebody waits from now on.
+  var raises: [ExchangeID] = []
   /// Writers that hold what a read waits for.
   var flushes: [SegmentWriter] = []
   /// Plan again after this delay.
@@ -25,6 +27,7 @@ struct VersionState: Sendable {
   var parked = ParkedReads()
   var segments: [Segment] = []
   var streams = StreamTable()
+  private var strides = StrideTable()
   var parallelism: ParallelismController
 
   /// Whether the server has ignored a range, so that only the whole can be asked for.
@@ -86,6 +89,7 @@ struct VersionState: Sendable {
   mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
     guard !isComplete else { return }
     streams.note(clamped(asked))
+    strides.note(clamped(asked))
     lastReadAt = now
   }
 
@@ -113,7 +117,13 @@ struct VersionState: Sendable {
   mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
     parked.insert(read)
     for index in segments.indices where segments[index].end > read.range.lowerBound {
+      let wasWaitedFor = segments[index].isWaitedFor
       updateWake(of: index)
+      if !wasWaitedFor, segments[index].isWaitedFor, !segments[index].isSent,
+        let transfer = segments[index].transfer
+      {
+        actions.raises.append(transfer)
+      }
       // What it waits for may have arrived, with nothing more to come that would write it out.
       let segment = segments[index]
       if let writer = segment.writer, segment.storedEnd < segment.position,
@@ -157,6 +167,8 @@ struct VersionState: Sendable {
       length: length, extents: extents, flights: flights,
       demands: parked.reads.map { clamped($0.range) },
       streams: hasReader(now: now) ? readers : [],
+      predictions: hasReader(now: now) && readAheadLimit == nil
+        ? strides.predictions(length: length) : [],
       limits: FetchPlanner.Limits(
         connections: parallelism.target, demandConnections: requestLimit,
         roundTrip: roundTrip, connectionRate: connectionRate))

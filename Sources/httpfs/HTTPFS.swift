@@ -11,6 +11,6 @@ struct HTTPFS: ParsableCommand {
     subcommands: [
       MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
       CacheCommand.self, DoctorCommand.self, GetCommand.self, PutCommand.self,
-      WatchdogCommand.self,
+      ReplayCommand.self, WatchdogCommand.self,
     ])
 }

@@ -66,6 +66,12 @@ struct MountCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Append the log to a file, not to standard error.", valueName: "file"))
   var logFile: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Record what is opened and read, for 'httpfs replay'; the kernel then reads no file itself.",
+      valueName: "file"))
+  var trace: String?
+
   func validate() throws {
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
@@ -103,9 +109,10 @@ struct MountCommand: ParsableCommand {
         revalidationInterval: .seconds(revalidate)),
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
+    let recorder = try makeTraceRecorder(logger: logger)
     let fileSystem = FileSystem(
       mountpoint: directory, tree: FileTree(sources: sources, environment: environment),
-      environment: environment)
+      environment: environment, trace: recorder)
     let session: MountSession
     do throws(MountError) {
       session = try MountSession(fileSystem, options: .init(allowOther: allowOther))
@@ -125,6 +132,7 @@ struct MountCommand: ParsableCommand {
       if DaemonProcess.isDaemon { DaemonProcess.detach() }
     }
     withExtendedLifetime(delivery) {}
+    recorder?.flush()
     watchdog?.dismiss()
   }
 
@@ -176,6 +184,13 @@ struct MountCommand: ParsableCommand {
     }
     let level = logLevel.level
     return Logger(label: "httpfs") { _ in LineLogHandler(descriptor: descriptor, logLevel: level) }
+  }
+
+  private func makeTraceRecorder(logger: Logger) throws(CommandFailure) -> TraceRecorder? {
+    guard let trace else { return nil }
+    let descriptor = open(trace, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw CommandFailure("cannot write trace '\(trace)'", .last) }
+    return TraceRecorder(descriptor: descriptor, logger: logger)
   }
 
   /// Each file may need a descriptor: as many as the system lets this process have.

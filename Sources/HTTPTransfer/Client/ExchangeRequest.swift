@@ -64,6 +64,9 @@ package struct ExchangeRequest: Sendable {
   /// of the client.
   package var retryAfterCeiling = RetryPolicy().retryAfterCeiling
 
+  /// Who comes first where more is asked of an origin than may be under way at once.
+  package var priority = ExchangePriority.demand
+
   /// A request for `range` of `url`.
   package init(
     method: HTTPRequest.Method = .get, url: RemoteURL, range: ByteRange? = nil,
@@ -83,7 +86,17 @@ package struct ExchangeRequest: Sendable {
   }
 }
 
+/// How urgent an exchange is; the most urgent first.
+package enum ExchangePriority: Sendable, CaseIterable {
+  /// Somebody waits for it.
+  case demand
+  /// Somebody will probably want it.
+  case readAhead
+}
+
 /// Names one transfer of one client.
 package struct ExchangeID: Hashable, Sendable {
-  let rawValue: UInt64
+  package let rawValue: UInt64
+
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

@@ -12,7 +12,7 @@ public final class HTTPClient: Sendable {
     public var userAgent: String
     /// A PEM file of certificate authorities to trust instead of the system's.
     public var certificateAuthorityFile: String?
-    /// How many connections to one host may be open; further transfers wait in libcurl.
+    /// How many connections to one host may be open; further transfers wait.
     public var maximumConnectionsPerHost: Int
     /// How many connections may be open in all.
     public var maximumConnections: Int
@@ -50,6 +50,7 @@ public final class HTTPClient: Sendable {
     case start(ExchangeID, ExchangeRequest, any ExchangeReceiver)
     case cancel(ExchangeID)
     case unpause(ExchangeID)
+    case prioritize(ExchangeID)
     case setStallTimeout(ExchangeID, Duration?)
     case endDiscarding(ExchangeID, hop: Int)
     case openGate(ExchangeID)
@@ -90,6 +91,11 @@ public final class HTTPClient: Sendable {
   /// Goes on with an exchange that has paused itself.
   package func unpause(_ id: ExchangeID) {
     post { _ in (.unpause(id), ()) }
+  }
+
+  /// Somebody waits for an exchange now that nobody waited for before.
+  package func prioritize(_ id: ExchangeID) {
+    post { _ in (.prioritize(id), ()) }
   }
 
   /// Changes how long an exchange under way may stand still; nil for as long as it takes.

@@ -16,6 +16,7 @@ final class NetworkLoop {
   private let client: HTTPClient
   private let multi: MultiHandle
   private var transfers: [ExchangeID: ActiveExchange] = [:]
+  private var queue: ExchangeQueue
   /// Descending by due time, so that the next one is taken off the end.
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
@@ -26,6 +27,7 @@ final class NetworkLoop {
   init(client: HTTPClient, multi: MultiHandle) {
     self.client = client
     self.multi = multi
+    queue = ExchangeQueue(placeCount: max(1, client.configuration.maximumConnectionsPerHost))
   }
 
   func run() {
@@ -38,6 +40,7 @@ final class NetworkLoop {
       let now = ContinuousClock.now
       runTimers(until: now)
       endSlowHeads(now: now, multi: pointer)
+      startQueued(multi: pointer)
       if transfers.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
         idleSince = since
@@ -62,14 +65,22 @@ final class NetworkLoop {
   private func execute(_ command: HTTPClient.Command, multi: UnsafeMutableRawPointer) {
     switch command {
     case .start(let id, let request, let receiver):
-      start(id, request, receiver, multi: multi)
+      queue.append(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))
+      startQueued(multi: multi)
     case .cancel(let id):
-      if let transfer = transfers[id] { cancel(transfer, multi: multi) }
+      if let transfer = transfers[id] {
+        cancel(transfer, multi: multi)
+      } else if let entry = queue.remove(id) {
+        cancel(entry)
+      }
+    case .prioritize(let id): queue.update(id) { $0.priority = .demand }
     case .unpause(let id):
       if let transfer = transfers[id], !transfer.isHeld {
         curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
       }
-    case .setStallTimeout(let id, let timeout): transfers[id]?.setStallTimeout(timeout)
+    case .setStallTimeout(let id, let timeout):
+      transfers[id]?.setStallTimeout(timeout)
+      queue.update(id) { $0.stallTimeout = timeout }
     case .openGate(let id):
       if let transfer = transfers[id], transfer.isHeld { begin(transfer, multi: multi) }
     case .endDiscarding(let id, let hop):
@@ -78,6 +89,7 @@ final class NetworkLoop {
         proceed(transfer, after: CURLE_OK, multi: multi)
       }
     case .cancelAll:
+      for entry in queue.removeAll() { cancel(entry) }
       for transfer in Array(transfers.values) { cancel(transfer, multi: multi) }
     case .perform(let work):
       work()
@@ -87,11 +99,19 @@ final class NetworkLoop {
     }
   }
 
+  /// Starts those for whom there is a place.
+  private func startQueued(multi: UnsafeMutableRawPointer) {
+    while let entry = queue.next() {
+      start(entry.id, entry.request, entry.receiver, multi: multi)
+    }
+  }
+
   private func start(
     _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
     multi: UnsafeMutableRawPointer
   ) {
     guard let easy = curl_easy_init() else {
+      queue.leave(request.url.normalizedOrigin)
       client.exchangeEnded()
       receiver.finish(
         .failed(ExchangeError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
@@ -171,6 +191,12 @@ final class NetworkLoop {
     end(transfer, .cancelled)
   }
 
+  /// Ends an exchange that has not begun.
+  private func cancel(_ entry: ExchangeQueue.Entry) {
+    client.exchangeEnded()
+    entry.receiver.finish(.cancelled, metrics: ExchangeMetrics())
+  }
+
   /// Takes up what libcurl has finished.
   private func collect(_ multi: UnsafeMutableRawPointer) {
     var remaining: Int32 = 0
@@ -200,6 +226,7 @@ final class NetworkLoop {
 
   private func end(_ transfer: ActiveExchange, _ completion: ExchangeCompletion) {
     transfers[transfer.id] = nil
+    queue.leave(transfer.request.url.normalizedOrigin)
     transfer.closeHandle()
     client.exchangeEnded()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
@@ -224,7 +251,9 @@ final class NetworkLoop {
               ExchangeError(code: .outOfResources, url: request.url, detail: "curl_multi_init")),
             metrics: ExchangeMetrics())
         case .perform(let work), .schedule(_, let work): work()
-        case .cancel, .unpause, .setStallTimeout, .endDiscarding, .openGate, .cancelAll: break
+        case .cancel, .unpause, .prioritize, .setStallTimeout, .endDiscarding, .openGate,
+          .cancelAll:
+          break
         }
       }
     } while !client.endThreadIfIdle()

@@ -16,6 +16,10 @@ enum DurabilityScale {
   /// What random moments and places are made from: `HTTPFS_DURABILITY_SEED`, 1 by default.
   static let seed = UInt64(number("HTTPFS_DURABILITY_SEED", default: 1))
 
+  /// How long a test may take: no test has a longer limit than its suite.
+  static let minutes =
+    killCount > 25 || powerCutCount > 3 || CallSweep.isExhaustive ? 60 : 5
+
   private static func number(_ name: String, default value: Int) -> Int {
     let given = ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     // More than anybody waits for, so that a slip of the keyboard does not fill the disk.

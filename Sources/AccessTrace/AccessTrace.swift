@@ -1,0 +1,86 @@
+/// The operations on the files of a mount, in the order of their ends.
+public struct AccessTrace: Sendable, Equatable {
+  public var records: [TraceRecord]
+
+  public init(records: [TraceRecord]) { self.records = records }
+
+  /// The first line of the text: what it is, and of which version.
+  public static let heading = "# httpfs access trace 1\n"
+
+  /// Why a text is no trace.
+  public struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// From 1.
+    public let line: Int
+    public let reason: String
+
+    public var description: String { "line \(line): \(reason)" }
+  }
+
+  /// Reads the text of a trace; lines that begin with `#` are comments.
+  public init(text: [UInt8]) throws(ParseError) {
+    var records: [TraceRecord] = []
+    var number = 0
+    guard text.starts(with: Self.heading.utf8) else {
+      throw ParseError(
+        line: 1,
+        reason: "no access trace, or one of a later version of httpfs: it must begin with"
+          + " '\(Self.heading.dropLast())'")
+    }
+    for line in text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      number += 1
+      if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
+      do throws(FieldError) {
+        records.append(try TraceRecord(line))
+      } catch {
+        throw ParseError(line: number, reason: error.reason)
+      }
+    }
+    self.records = records
+  }
+}
+
+/// What is wrong with a line.
+private struct FieldError: Error {
+  let reason: String
+}
+
+extension TraceRecord {
+  fileprivate init(_ line: ArraySlice<UInt8>) throws(FieldError) {
+    guard let text = String(validating: line, as: UTF8.self) else {
+      throw FieldError(reason: "bytes that are not UTF-8")
+    }
+    let fields = text.split(separator: "\t", omittingEmptySubsequences: false)
+    guard fields.count == 7 else {
+      throw FieldError(reason: "\(fields.count) fields, not 7 separated by tabs")
+    }
+    guard let start = Self.time(fields[0]), let end = Self.time(fields[1]), start <= end else {
+      throw FieldError(reason: "start and end are no seconds in order")
+    }
+    guard let handle = UInt64(fields[3]) else {
+      throw FieldError(reason: "the handle is no number")
+    }
+    let operation: Operation
+    switch fields[2] {
+    case "open":
+      guard !fields[6].isEmpty else { throw FieldError(reason: "an open without a name") }
+      let length = Int64(fields[5])
+      guard fields[5].isEmpty || (length ?? -1) >= 0 else {
+        throw FieldError(reason: "the length is no number of bytes")
+      }
+      operation = .open(name: String(fields[6]), length: length)
+    case "read":
+      guard let offset = Int64(fields[4]), offset >= 0, let byteCount = Int64(fields[5]),
+        byteCount >= 0, !offset.addingReportingOverflow(byteCount).overflow
+      else { throw FieldError(reason: "offset and byte count are no range") }
+      operation = .read(offset: offset, byteCount: byteCount)
+    case "close": operation = .close
+    default: throw FieldError(reason: "unknown operation '\(fields[2])'")
+    }
+    self.init(start: start, end: end, handle: handle, operation: operation)
+  }
+
+  private static func time(_ text: Substring) -> Double? {
+    guard let value = Double(text), value >= 0, value <= 1e9 else { return nil }
+    return value
+  }
+}

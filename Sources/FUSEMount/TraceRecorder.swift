@@ -1,0 +1,102 @@
+public import AccessTrace
+internal import Dispatch
+internal import ExtentRecord
+internal import Glibc
+public import Logging
+internal import Synchronization
+
+/// Writes what the kernel asks of a mount's files to a trace.
+///
+/// Requests are only noted; the disk is written to by a queue of its own.
+public final class TraceRecorder: Sendable {
+  private struct State {
+    var bytes: [UInt8] = []
+    var lastHandle: UInt64 = 0
+    var isWriting = false
+    var hasFailed = false
+  }
+
+  private let descriptor: Descriptor
+  private let logger: Logger
+  private let start = ContinuousClock.now
+  private let state = Mutex(State())
+  private let queue = DispatchQueue(label: "httpfs.trace")
+
+  /// How much is gathered before it is written.
+  private static let batchByteCount = 64 << 10
+
+  /// Records to an open file, which begins here.
+  public init(descriptor: CInt, logger: Logger) {
+    self.descriptor = Descriptor(descriptor)
+    self.logger = logger
+    state.withLock { $0.bytes = Array(AccessTrace.heading.utf8) }
+  }
+
+  /// Seconds since the beginning.
+  var now: Double { (ContinuousClock.now - start) / .seconds(1) }
+
+  /// A file has been opened.
+  ///
+  /// - Returns: the handle's name in the trace.
+  func opened(_ name: String, length: Int64?, since start: Double) -> UInt64 {
+    let handle = state.withLock { state in
+      state.lastHandle += 1
+      return state.lastHandle
+    }
+    note(
+      TraceRecord(
+        start: start, end: now, handle: handle, operation: .open(name: name, length: length)))
+    return handle
+  }
+
+  /// A read of so many bytes has been answered.
+  func read(_ handle: UInt64, offset: Int64, byteCount: Int64, since start: Double) {
+    note(
+      TraceRecord(
+        start: start, end: now, handle: handle,
+        operation: .read(offset: offset, byteCount: byteCount)))
+  }
+
+  func closed(_ handle: UInt64) {
+    let now = now
+    note(TraceRecord(start: now, end: now, handle: handle, operation: .close))
+  }
+
+  private func note(_ record: TraceRecord) {
+    let mustWrite = state.withLock { state in
+      guard !state.hasFailed else { return false }
+      state.bytes += Array(record.line.utf8)
+      guard state.bytes.count >= Self.batchByteCount, !state.isWriting else { return false }
+      state.isWriting = true
+      return true
+    }
+    if mustWrite { queue.async { self.write() } }
+  }
+
+  /// Writes what there is; for the end of the mount.
+  public func flush() { queue.sync { write() } }
+
+  private func write() {
+    let bytes = state.withLock { state in
+      defer {
+        state.bytes = []
+        state.isWriting = false
+      }
+      return state.bytes
+    }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
+        Glibc.write(descriptor.rawValue, $0.baseAddress, $0.count)
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        let reason = SystemCalls.text(of: errno)
+        state.withLock { $0.hasFailed = true }
+        return logger.error(
+          "the trace ends here: it cannot be written", metadata: ["error": "\(reason)"])
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+}

@@ -1,0 +1,273 @@
+public import AccessTrace
+internal import HTTPTransferCore
+
+/// Replays a trace against the planner that a mount uses, over a line that is only computed: what
+/// would be requested, and how long reads would wait.
+///
+/// Deterministic, and in no relation to real time. Of the line it knows round trips and rates; of the
+/// server that it serves ranges; nothing is cached at the beginning.
+public struct ReplaySimulation {
+  private let network: ReplayNetwork
+  private let settings: FileSettings
+  private let schedule: ReplaySchedule
+  /// The lengths of the files; of those that were unknown, what was read of them.
+  private let lengths: [String: Int64]
+  /// The files of the handles.
+  private let names: [UInt64: String]
+  private let origin = ContinuousClock.now
+  /// Seconds since the beginning.
+  private var now = 0.0
+  private var figures = ReplayFigures()
+  private var files: [String: SimulatedFile] = [:]
+  /// Steps that begin at a known time.
+  private var pending: [(step: Int, time: Double)] = []
+  private var flows: [Flow] = []
+  private var idleConnectionCount = 0
+  private var doneCount = 0
+
+  /// A file, from its first contact on.
+  private struct SimulatedFile {
+    var state: VersionState
+    var confirmedAt: Double
+    var wanted = ExtentSet()
+  }
+
+  /// A request whose answer is to come, or is coming.
+  private struct Flow {
+    enum Purpose {
+      /// An open waits for the head.
+      case contact(step: Int, since: Double)
+      /// The bytes of a segment up to here.
+      case segment(SegmentID, end: Int64)
+    }
+    let name: String
+    let purpose: Purpose
+    /// When the first byte arrives.
+    let firstByteAt: Double
+    /// The part of a byte that has come.
+    var fraction = 0.0
+  }
+
+  /// How finely time is cut while bytes flow, in seconds.
+  private static let quantum = 0.001
+
+  /// - Parameters:
+  ///   - trace: what is replayed.
+  ///   - network: the line.
+  ///   - connections: the connections for read-ahead of each file; nil for as many as prove best.
+  public init(_ trace: AccessTrace, over network: ReplayNetwork, connections: Int? = nil) {
+    self.network = network
+    settings = FileSettings(connections: connections)
+    schedule = ReplaySchedule(trace)
+    pending = schedule.initial.map { ($0.step, $0.pause) }
+    var names: [UInt64: String] = [:]
+    var lengths: [String: Int64] = [:]
+    for record in trace.records {
+      guard case .open(let name, let length) = record.operation else { continue }
+      names[record.handle] = name
+      if let length { lengths[name] = length }
+    }
+    let known = lengths
+    for record in trace.records {
+      guard case .read(let offset, let byteCount) = record.operation,
+        let name = names[record.handle], known[name] == nil
+      else { continue }
+      lengths[name] = max(lengths[name] ?? 0, offset + byteCount)
+    }
+    self.names = names
+    self.lengths = lengths
+  }
+
+  /// Replays all of it.
+  ///
+  /// - Returns: what that has cost.
+  public mutating func run() -> ReplayFigures {
+    while let time = nextTime {
+      flow(until: time)
+      begin()
+    }
+    figures.unansweredCount = schedule.steps.count - doneCount
+    figures.wantedByteCount = files.values.reduce(0) { $0 + $1.wanted.byteCount }
+    return figures
+  }
+
+  /// When something happens next; nil when nothing will, or when only read-ahead is left that nobody
+  /// will read.
+  private var nextTime: Double? {
+    guard doneCount < schedule.steps.count else { return nil }
+    let times = pending.map(\.time) + flows.map { max($0.firstByteAt, now + Self.quantum) }
+    return times.min().map { max($0, now) }
+  }
+
+  // MARK: Steps
+
+  /// Begins every step whose time has come.
+  private mutating func begin() {
+    while let index = pending.indices.filter({ pending[$0].time <= now }).min(by: {
+      (pending[$0].time, pending[$0].step) < (pending[$1].time, pending[$1].step)
+    }) {
+      begin(pending.remove(at: index).step)
+    }
+  }
+
+  private mutating func begin(_ step: Int) {
+    let record = schedule.steps[step].record
+    guard let name = names[record.handle] else { return end(step) }
+    switch record.operation {
+    case .close: end(step)
+    case .open: open(name, step)
+    case .read(let offset, let byteCount):
+      figures.readCount += 1
+      read(name, offset..<offset + byteCount, step)
+    }
+  }
+
+  private mutating func end(_ step: Int, after waited: Double = 0) {
+    doneCount += 1
+    figures.elapsedSeconds = now
+    if waited > 0 {
+      figures.waitCount += 1
+      figures.waitedSeconds += waited
+    }
+    for (follower, pause) in schedule.steps[step].followers {
+      pending.append((follower, now + pause))
+    }
+  }
+
+  private mutating func open(_ name: String, _ step: Int) {
+    let interval = settings.revalidationInterval / .seconds(1)
+    if let file = files[name], now - file.confirmedAt <= interval { return end(step) }
+    send(name, .contact(step: step, since: now))
+  }
+
+  private mutating func read(_ name: String, _ asked: ByteRange, _ step: Int) {
+    guard var file = files[name] else { return end(step) }
+    defer { files[name] = file }
+    let range = file.state.clamped(asked)
+    figures.readByteCount += range.byteCount
+    file.wanted.insert(range)
+    file.state.note(asked, now: instant)
+    var actions = VersionActions()
+    if case .absent = file.state.attempt(asked, now: instant) {
+      let read = ParkedRead(
+        range: range, reply: SimulatedReply(step: step, since: now), since: instant,
+        deadline: instant + settings.readTimeout)
+      file.state.park(read, into: &actions)
+    } else {
+      end(step)
+    }
+    file.state.plan(now: instant, into: &actions)
+    perform(actions, name)
+  }
+
+  private var instant: ContinuousClock.Instant { origin + .seconds(now) }
+
+  // MARK: The line
+
+  private mutating func send(_ name: String, _ purpose: Flow.Purpose) {
+    figures.requestCount += 1
+    var delay = network.roundTrip
+    if idleConnectionCount > 0 {
+      idleConnectionCount -= 1
+    } else {
+      figures.connectionCount += 1
+      delay += network.roundTrip
+    }
+    flows.append(Flow(name: name, purpose: purpose, firstByteAt: now + delay))
+  }
+
+  private mutating func perform(_ actions: VersionActions, _ name: String) {
+    for read in actions.wakes {
+      if let reply = read.reply as? SimulatedReply { end(reply.step, after: now - reply.since) }
+    }
+    for segment in actions.starts { send(name, .segment(segment.id, end: segment.end)) }
+  }
+
+  /// Lets bytes flow until `end`.
+  private mutating func flow(until end: Double) {
+    let seconds = end - now
+    now = end
+    let current = flows
+    let flowingCount = current.count { $0.firstByteAt <= end }
+    guard flowingCount > 0 else { return }
+    let rate = min(network.connectionRate, network.totalRate / Double(flowingCount))
+    flows = current.filter { $0.firstByteAt > end }
+    for var flow in current where flow.firstByteAt <= end {
+      let amount = flow.fraction + rate * min(seconds, end - flow.firstByteAt)
+      flow.fraction = amount - amount.rounded(.down)
+      if take(Int64(amount), &flow) { flows.append(flow) }
+    }
+  }
+
+  /// Takes so many bytes of an answer.
+  ///
+  /// - Returns: whether more will come.
+  private mutating func take(_ byteCount: Int64, _ flow: inout Flow) -> Bool {
+    switch flow.purpose {
+    case .contact(let step, let since):
+      answerContact(flow.name)
+      idleConnectionCount += 1
+      end(step, after: now - since)
+      return false
+    case .segment(let id, let requestedEnd):
+      return take(byteCount, of: flow.name, id, requestedEnd: requestedEnd)
+    }
+  }
+
+  /// The head of a first answer brings the length, and with it come the file's first bytes.
+  private mutating func answerContact(_ name: String) {
+    if files[name] != nil {
+      files[name]?.confirmedAt = now
+      return
+    }
+    let length = lengths[name] ?? 0
+    let first = 0..<min(length, FileSettings.firstContactByteCount)
+    var state = VersionState(
+      length: length, extents: ExtentSet([first]), connections: settings.connections)
+    state.roundTrip = network.roundTrip
+    figures.fetchedByteCount += first.byteCount
+    files[name] = SimulatedFile(state: state, confirmedAt: now)
+  }
+
+  private mutating func take(
+    _ byteCount: Int64, of name: String, _ id: SegmentID, requestedEnd: Int64
+  ) -> Bool {
+    guard var file = files[name], let segment = file.state.segments.first(where: { $0.id == id })
+    else { return false }
+    let arrived =
+      segment.position..<min(max(segment.position, segment.end), segment.position + byteCount)
+    figures.fetchedByteCount += arrived.byteCount
+    var actions = VersionActions()
+    let advice = file.state.advance(id, to: arrived.upperBound, now: instant)
+    if !arrived.isEmpty {
+      // The network thread has nothing else to do: it was idle all the time.
+      file.state.stored(id, arrived, idle: now, now: instant, into: &actions)
+    }
+    let end = advice?.end ?? arrived.upperBound
+    let isDone = arrived.upperBound >= end
+    if isDone {
+      file.state.removeSegment(id)
+      file.state.plan(now: instant, into: &actions)
+      // A connection on which more would come, which nobody wants from there, is closed.
+      if end >= requestedEnd { idleConnectionCount += 1 }
+    }
+    files[name] = file
+    perform(actions, name)
+    return !isDone
+  }
+}
+
+/// Tells which step waits.
+private final class SimulatedReply: ReadReply {
+  let step: Int
+  /// Since when, in seconds.
+  let since: Double
+
+  init(step: Int, since: Double) {
+    self.step = step
+    self.since = since
+  }
+
+  func succeed(_ bytes: PresentBytes) {}
+  func fail(_ error: FileError) {}
+}
