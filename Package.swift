@@ -55,6 +55,7 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CXML", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
@@ -62,6 +63,9 @@ let package = Package(
     .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
+    .target(
+      name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList", "CXML"],
+      swiftSettings: strict + testableRelease),
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
@@ -79,15 +83,15 @@ let package = Package(
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "MountStatus", httpTypes,
-        logging,
+        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "DirectoryListing",
+        "MountStatus", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "MountStatus", "CFuse", "CPassthrough", "ExtentRecord", "HTTPTransferCore",
-        logging,
+        "RemoteFiles", "DirectoryListing", "MountStatus", "CFuse", "CPassthrough", "ExtentRecord",
+        "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -121,6 +125,10 @@ let package = Package(
       dependencies: ["SeededRandom", "SourceList", "HTTPTransferCore", "CZlib"],
       swiftSettings: strict),
     .testTarget(
+      name: "DirectoryListingTests",
+      dependencies: ["SeededRandom", "DirectoryListing", "HTTPTransferCore"],
+      swiftSettings: strict),
+    .testTarget(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(
@@ -140,7 +148,8 @@ let package = Package(
     .testTarget(
       name: "RemoteFilesTests",
       dependencies: [
-        "SeededRandom", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache", httpTypes,
+        "SeededRandom", "RemoteFiles", "DirectoryListing", "HTTPTransferCore", "HTTPTransfer",
+        "RangeCache", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(
