@@ -138,14 +138,6 @@ public final class ListedDirectory: Sendable {
     return children.sorted { $0.0 < $1.0 }.flatMap(\.1)
   }
 
-  // MARK: Memory
-
-  /// When its names were last wanted.
-  var usedAt: ContinuousClock.Instant { state.withLock { $0.names.usedAt } }
-
-  /// Gives the names up until they are wanted again.
-  func forget() { state.withLock { $0.names.forget() } }
-
   // MARK: The question
 
   private func send(_ id: ListingQuestionID) {
@@ -265,6 +257,12 @@ public final class ListedDirectory: Sendable {
         "reason": "\(error.reason)",
       ])
   }
+}
+
+extension ListedDirectory: NameHolder {
+  var usedAt: ContinuousClock.Instant { state.withLock { $0.names.usedAt } }
+
+  func forget() { state.withLock { $0.names.forget() } }
 }
 
 extension ListedDirectory: Asker {
