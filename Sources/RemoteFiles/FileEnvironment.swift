@@ -210,6 +210,11 @@ public final class FileEnvironment: Sendable {
     }
   }
 
+  /// Returns when no listing is being read any more; for the end of a mount, when nobody waits for one.
+  ///
+  /// libxml2 lets its memory go when the process ends.
+  public func finishListings() { listingQueue.sync {} }
+
   /// Commits everything; returns when it is on disk.
   ///
   /// For the end of a mount, when no transfer runs.
