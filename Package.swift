@@ -156,7 +156,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "SourceList", "MountStatus", httpTypes,
+        "SourceList", "MountStatus", "DirectoryListing", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -186,6 +186,57 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
     }
 
+    @Test func `a listing with a tag is asked for by it, and 304 leaves all as it is`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let page = "<a href='a.bin'>a</a>"
+      try origin.post([
+        "match": ["path": "/data/list/"], "name": "first",
+        "actions": [
+          [
+            "text": "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"one\"\r\n"
+              + "Content-Length: \(page.utf8.count)\r\n\r\n\(page)"
+          ]
+        ],
+      ])
+      try origin.post([
+        "match": ["path": "/data/list/", "fields": ["If-None-Match": "\"one\""]], "name": "again",
+        "actions": [["text": "HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n"]],
+      ])
+      let mount = try sandbox.mount(
+        source: "http://127.0.0.1:\(origin.port)/data/list/", options: ["--listing-ttl", "1"])
+      let isAskedAgain = try Deadline(after: .seconds(20)).wait(every: .milliseconds(300)) {
+        #expect(try output(of: ["ls", mount.mountpoint]) == "a.bin\n")
+        return try origin.requests().map(\.rule).contains("again")
+      }
+      #expect(isAskedAgain)
+      #expect(try origin.requests().filter { $0.rule == "first" }.count == 1)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test func `a URL's credentials open its listing and all below it, and are not shown`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      var features = ServerFeatures()
+      features.credentials = .init(user: "jo", password: "canary")
+      let nginx = try sandbox.nginx(root: root, locations: "autoindex on;", features: features)
+      let directory = "\(nginx.writable.root)/private/deep"
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: true)
+      try Data("secret".utf8).write(to: URL(fileURLWithPath: directory + "/file.txt"))
+      let url = nginx.url("private/")
+      let mount = try sandbox.mount(
+        source: url.replacingOccurrences(of: "//", with: "//jo:canary@"),
+        options: ["--log-level", "trace"])
+      #expect(try output(of: ["cat", mount.path("deep/file.txt")]) == "secret")
+      let status = try output(of: ["cat", mount.path(".status"), mount.path(".status.json")])
+      #expect(!status.contains("canary") && !mount.process.standardError.contains("canary"))
+      #expect(try mount.unmount() == .exited(0))
+      let refused = try sandbox.mount(source: url, cache: "cache2")
+      #expect(try run(["ls", refused.mountpoint]).error.contains("Permission denied"))
+      #expect(try refused.unmount() == .exited(0))
+    }
+
     @Test func `a listing that does not come holds up nobody else, and ends with the mount`() throws
     {
       let sandbox = try Sandbox()
