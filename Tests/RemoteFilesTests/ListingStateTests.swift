@@ -105,9 +105,14 @@ import Testing
     let second = try #require(ask(at: 100))
     #expect(answer(second, nil, now: at(100)) != nil)
     #expect(isKnown(at: 159))
+    // Not while the server may say that they are as before.
+    let third = try #require(ask(at: 200))
+    state.forget()
+    #expect(answer(third, nil, now: at(200)) != nil)
+    #expect(isKnown(at: 201))
     state.forget()
     #expect(state.entityTag == nil)
-    #expect(ask(at: 159) != nil)
+    #expect(ask(at: 201) != nil)
   }
 
   // The macros cannot call what mutates.

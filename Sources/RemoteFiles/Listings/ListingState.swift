@@ -171,8 +171,10 @@ struct ListingState {
 
   var questionID: ListingQuestionID? { question?.id }
 
-  /// Gives the names up; they are asked for when they are wanted again.
+  /// Gives the names up, unless the server is being asked whether they are still right; they are asked
+  /// for when they are wanted again.
   mutating func forget() {
+    guard question == nil else { return }
     names = nil
     believedUntil = nil
   }
