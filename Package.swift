@@ -55,6 +55,7 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CXML", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
@@ -62,6 +63,9 @@ let package = Package(
     .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
+    .target(
+      name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList", "CXML"],
+      swiftSettings: strict + testableRelease),
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
@@ -80,15 +84,15 @@ let package = Package(
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "MountStatus",
-        "AccessTrace", httpTypes, logging,
+        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "DirectoryListing",
+        "MountStatus", "AccessTrace", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "MountStatus", "AccessTrace", "CFuse", "CPassthrough", "ExtentRecord",
-        "HTTPTransferCore", logging,
+        "RemoteFiles", "DirectoryListing", "MountStatus", "AccessTrace", "CFuse", "CPassthrough",
+        "ExtentRecord", "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -123,6 +127,10 @@ let package = Package(
       dependencies: ["SeededRandom", "SourceList", "HTTPTransferCore", "CZlib"],
       swiftSettings: strict),
     .testTarget(
+      name: "DirectoryListingTests",
+      dependencies: ["SeededRandom", "DirectoryListing", "HTTPTransferCore"],
+      swiftSettings: strict),
+    .testTarget(
       name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
     .testTarget(
       name: "AccessTraceTests", dependencies: ["SeededRandom", "AccessTrace"],
@@ -145,8 +153,8 @@ let package = Package(
     .testTarget(
       name: "RemoteFilesTests",
       dependencies: [
-        "SeededRandom", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache",
-        "AccessTrace", httpTypes,
+        "SeededRandom", "RemoteFiles", "DirectoryListing", "HTTPTransferCore", "HTTPTransfer",
+        "RangeCache", "AccessTrace", httpTypes,
       ],
       exclude: ["Traces"],
       swiftSettings: strict),
@@ -154,7 +162,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "SourceList", "MountStatus", httpTypes,
+        "SourceList", "MountStatus", "DirectoryListing", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(

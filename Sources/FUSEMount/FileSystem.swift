@@ -49,7 +49,7 @@ public final class FileSystem: Sendable {
   }
 
   /// Puts a new tree in the place of the present one; open handles go on.
-  public func replaceTree(sources: [FileSource]) {
+  public func replaceTree(sources: MountSources) {
     let old = tree.withLock { $0 }
     let new = FileTree(sources: sources, environment: environment, reusing: old)
     tree.withLock { $0 = new }
@@ -57,7 +57,7 @@ public final class FileSystem: Sendable {
 
   /// Fails whatever waits: the mount ends.
   public func abandon() {
-    for file in tree.withLock({ $0 }).existingFiles { file.abandon() }
+    tree.withLock { $0 }.abandon()
     environment.abandonReads()
   }
 
@@ -66,9 +66,14 @@ public final class FileSystem: Sendable {
   func lookup(_ parent: UInt64, _ name: String, _ reply: consuming sending Reply) {
     guard let path = inodes.directoryPath(parent) else { return reply.error(ENOTDIR) }
     let tree = tree.withLock { $0 }
-    guard let directory = tree.directory(path) else { return reply.error(ENOENT) }
+    guard let node = tree.node(path) else { return reply.error(ENOENT) }
     if path.isEmpty, let control = ControlFile(name: name) {
       return reply.entry(entry(control.inode, attributes(of: control)))
+    }
+    let directory: FileTree.Directory
+    switch node {
+    case .fixed(let fixed): directory = fixed
+    case .listed(let listed): return lookup(name, in: listed, reply)
     }
     switch directory.children[name] {
     case nil: reply.error(ENOENT)
@@ -80,17 +85,21 @@ public final class FileSystem: Sendable {
       if !file.isKnown {
         prober.noteLookup(in: path) { tree.unknownFiles(in: directory) }
       }
-      let parked = park(reply)
-      file.resolve { [self] result in
-        guard let reply = parked.take() else { return }
-        switch result {
-        case .success(let version):
-          let number = inodes.remember(version)
-          var entry = entry(number, attributes(of: version))
-          if version.length == nil { entry.attr_timeout = 0 }
-          reply.entry(entry)
-        case .failure(let error): reply.error(error.openErrno)
-        }
+      answer(park(reply), with: file)
+    }
+  }
+
+  /// Answers a lookup with the current version of `file`.
+  func answer(_ parked: ParkedReply, with file: RemoteFile) {
+    file.resolve { [self] result in
+      guard let reply = parked.take() else { return }
+      switch result {
+      case .success(let version):
+        let number = inodes.remember(version)
+        var entry = entry(number, attributes(of: version))
+        if version.length == nil { entry.attr_timeout = 0 }
+        reply.entry(entry)
+      case .failure(let error): reply.error(error.openErrno)
       }
     }
   }
@@ -111,15 +120,19 @@ public final class FileSystem: Sendable {
 
   // MARK: Directories
 
-  func openDirectory(_ number: UInt64, _ info: fuse_file_info, _ reply: consuming Reply) {
+  func openDirectory(
+    _ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply
+  ) {
     let tree = tree.withLock { $0 }
-    guard let path = inodes.directoryPath(number), let directory = tree.directory(path) else {
+    guard let path = inodes.directoryPath(number), let node = tree.node(path) else {
       return reply.error(ENOENT)
     }
-    var items = [
-      OpenHandle.Item(name: ".", inode: number, isDirectory: true),
-      OpenHandle.Item(name: "..", inode: Self.unknownInode, isDirectory: true),
-    ]
+    let directory: FileTree.Directory
+    switch node {
+    case .fixed(let fixed): directory = fixed
+    case .listed(let listed): return openDirectory(number, listed, info, reply)
+    }
+    var items = Self.dots(of: number)
     items.reserveCapacity(directory.names.count + 2)
     for name in directory.names {
       switch directory.children[name] {
@@ -134,8 +147,16 @@ public final class FileSystem: Sendable {
     open(OpenHandle(.directory(items)), info, reply)
   }
 
+  /// The entries that every directory has.
+  static func dots(of number: UInt64) -> [OpenHandle.Item] {
+    [
+      OpenHandle.Item(name: ".", inode: number, isDirectory: true),
+      OpenHandle.Item(name: "..", inode: unknownInode, isDirectory: true),
+    ]
+  }
+
   /// What `readdir` gives as the number of a file that has not been looked up (FUSE_UNKNOWN_INO).
-  private static let unknownInode: UInt64 = 0xFFFF_FFFF
+  static let unknownInode: UInt64 = 0xFFFF_FFFF
 
   func readDirectory(
     _ handle: OpenHandle, offset: Int64, byteCount: Int, _ reply: consuming Reply
@@ -229,7 +250,7 @@ public final class FileSystem: Sendable {
     return id > 0 ? .passthrough(backingID: id) : .cached
   }
 
-  private func open(_ handle: OpenHandle, _ info: fuse_file_info, _ reply: consuming Reply) {
+  func open(_ handle: OpenHandle, _ info: fuse_file_info, _ reply: consuming Reply) {
     var info = info
     info.fh = handle.retainedForKernel()
     if !reply.open(info, backingID: nil) { _ = OpenHandle.released(&info) }
@@ -280,7 +301,7 @@ public final class FileSystem: Sendable {
     version.releaseHandle()
   }
 
-  private func park(_ reply: consuming sending Reply) -> ParkedReply {
+  func park(_ reply: consuming sending Reply) -> ParkedReply {
     let request = reply.request
     let parked = ParkedReply(reply)
     interrupts.register(parked, request: request)
@@ -289,7 +310,7 @@ public final class FileSystem: Sendable {
 
   // MARK: Attributes
 
-  private func entry(_ number: InodeNumber, _ attributes: stat) -> fuse_entry_param {
+  func entry(_ number: InodeNumber, _ attributes: stat) -> fuse_entry_param {
     var entry = fuse_entry_param()
     entry.ino = number.rawValue
     entry.attr = attributes
@@ -328,7 +349,7 @@ public final class FileSystem: Sendable {
     attributes(control.inode, mode: S_IFREG | 0o444, byteCount: 0, modified: time(nil))
   }
 
-  private func directoryAttributes(_ number: InodeNumber) -> stat {
+  func directoryAttributes(_ number: InodeNumber) -> stat {
     attributes(number, mode: S_IFDIR | 0o555, byteCount: 0, modified: mountTime)
   }
 
@@ -364,9 +385,11 @@ public final class FileSystem: Sendable {
       }
       return file.status(passthrough: passthrough)
     }
+    // Of a listing only what has been looked at: it may name a hundred thousand.
+    let listed = tree.existingListedFiles.map { $0.status(passthrough: passthrough) }
     return StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
-      files: files, cache: environment.cacheStatus, kernel: inodes.status)
+      files: files + listed, cache: environment.cacheStatus, kernel: inodes.status)
   }
 }
 

@@ -4,13 +4,19 @@ public import RemoteFiles
 internal import Synchronization
 
 /// The directories and files that a list of sources makes; fixed but for the files' states, which
-/// come into being with the first look at each.
+/// come into being with the first look at each, and for what lies in directories with a listing.
 public final class FileTree: Sendable {
   enum Child: Sendable {
     /// The path of the directory.
     case directory(String)
     /// The index of the source.
     case file(Int)
+  }
+
+  /// What a directory's names come from.
+  enum Node: Sendable {
+    case fixed(Directory)
+    case listed(ListedDirectory)
   }
 
   struct Directory: Sendable {
@@ -27,20 +33,27 @@ public final class FileTree: Sendable {
   let sources: [FileSource]
   private let cacheKeys: [Int: CacheKey]
   private let directories: [String: Directory]
+  /// The directories with a listing that the list names, by their paths; nothing else lies below one.
+  private let listings: [String: ListedDirectory]
   private let environment: FileEnvironment
   private let files: Mutex<[Int: RemoteFile]>
 
-  /// Makes the tree of `sources`, files of distinct paths, none of which is a directory of another.
+  /// Makes the tree of `sources`, files and listings of distinct paths, none of which is a directory of
+  /// another.
   ///
-  /// Where the list was read again, `old` is the tree before: its files go on if their sources did
-  /// not change.
-  public init(sources: [FileSource], environment: FileEnvironment, reusing old: FileTree? = nil) {
+  /// Where the list was read again, `old` is the tree before: its files and listings go on if their
+  /// sources did not change.
+  public init(
+    sources all: MountSources, environment: FileEnvironment, reusing old: FileTree? = nil
+  ) {
+    let sources = all.files
     self.sources = sources
     self.environment = environment
     var directories: [String: Directory] = ["": Directory()]
-    for (index, source) in sources.enumerated() {
+
+    func add(_ path: String, _ child: Child) {
       var parent = ""
-      let parts = source.path.split(separator: "/")
+      let parts = path.split(separator: "/")
       for part in parts.dropLast() {
         let path = parent.isEmpty ? String(part) : parent + "/" + part
         directories[parent, default: Directory()].add(String(part), .directory(path))
@@ -48,15 +61,26 @@ public final class FileTree: Sendable {
         parent = path
       }
       if let name = parts.last {
-        directories[parent, default: Directory()].add(String(name), .file(index))
+        directories[parent, default: Directory()].add(String(name), child)
       }
     }
+
+    for (index, source) in sources.enumerated() { add(source.path, .file(index)) }
+    var listings: [String: ListedDirectory] = [:]
+    for source in all.listings {
+      add(source.path, .directory(source.path))
+      let known = old?.listings[source.path]
+      listings[source.path] =
+        known?.source == source ? known : ListedDirectory(source: source, environment: environment)
+    }
+    if !listings.isEmpty { environment.reserveCacheKeys(for: sources) }
+    self.listings = listings
     self.directories = directories
     cacheKeys = Self.repeatedKeys(of: sources)
     var files: [Int: RemoteFile] = [:]
     if let old {
       let known = Dictionary(
-        old.existingFiles.map { ($0.source.path, $0) }, uniquingKeysWith: { first, _ in first })
+        old.existingListFiles.map { ($0.source.path, $0) }, uniquingKeysWith: { first, _ in first })
       for (index, source) in sources.enumerated() {
         if let file = known[source.path], file.source == source { files[index] = file }
       }
@@ -80,7 +104,18 @@ public final class FileTree: Sendable {
     return keys
   }
 
-  func directory(_ path: String) -> Directory? { directories[path] }
+  /// The directory at a path: of the list, or one that has been looked at below a listing.
+  func node(_ path: String) -> Node? {
+    if listings.isEmpty { return directories[path].map { .fixed($0) } }
+    if let listed = listings[path] { return .listed(listed) }
+    if let directory = directories[path], listings[""] == nil { return .fixed(directory) }
+    let parts = path.split(separator: "/")
+    for count in parts.indices {
+      let listed = listings[parts[..<count].joined(separator: "/")]
+      if let listed { return listed.existingDirectory(parts[count...]).map { .listed($0) } }
+    }
+    return nil
+  }
 
   /// The file of a source, made at the first look.
   func file(_ index: Int) -> RemoteFile {
@@ -98,5 +133,20 @@ public final class FileTree: Sendable {
   /// The file of a source, if it has been looked at.
   func existingFile(_ index: Int) -> RemoteFile? { files.withLock { $0[index] } }
 
-  var existingFiles: [RemoteFile] { files.withLock { Array($0.values) } }
+  /// The list's own files that have been looked at.
+  private var existingListFiles: [RemoteFile] { files.withLock { Array($0.values) } }
+
+  /// The files below listings that have been looked at, ordered by their paths within each.
+  var existingListedFiles: [RemoteFile] {
+    listings.sorted { $0.key < $1.key }.flatMap { $0.value.existingFiles }
+  }
+
+  /// All files that have been looked at.
+  var existingFiles: [RemoteFile] { existingListFiles + existingListedFiles }
+
+  /// Fails whatever waits: the mount ends.
+  func abandon() {
+    for file in existingListFiles { file.abandon() }
+    for directory in listings.values { directory.abandon() }
+  }
 }

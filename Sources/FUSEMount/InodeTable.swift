@@ -26,29 +26,70 @@ final class InodeTable: Sendable {
     var mode: ReadMode?
   }
 
+  private struct DirectoryNode {
+    let path: String
+    /// How often the kernel has looked it up; nil for one that the list makes, which stays.
+    var lookupCount: UInt64?
+  }
+
   private struct State {
     var versions: [UInt64: VersionNode] = [:]
     var directoryNumbers: [String: UInt64] = ["": InodeNumber.root.rawValue]
-    var directoryPaths: [UInt64: String] = [InodeNumber.root.rawValue: ""]
+    var directories: [UInt64: DirectoryNode] = [
+      InodeNumber.root.rawValue: DirectoryNode(path: "", lookupCount: nil)
+    ]
+    var nextDirectory = InodeNumber.firstDirectory
+
+    mutating func makeNumber(ofDirectory path: String, lookupCount: UInt64?) -> InodeNumber {
+      let number = nextDirectory
+      nextDirectory += 1
+      directoryNumbers[path] = number
+      directories[number] = DirectoryNode(path: path, lookupCount: lookupCount)
+      return InodeNumber(rawValue: number)
+    }
+
+    mutating func forgetDirectory(_ number: UInt64, count: UInt64) {
+      guard let node = directories[number], let known = node.lookupCount else { return }
+      guard known <= count else {
+        directories[number]?.lookupCount = known - count
+        return
+      }
+      directories[number] = nil
+      directoryNumbers[node.path] = nil
+    }
   }
 
   private let state = Mutex(State())
 
   // MARK: Directories
 
-  /// The number of a directory, the same as long as the mount lives.
+  /// The number of a directory that the list makes, the same as long as the mount lives.
   func number(ofDirectory path: String) -> InodeNumber {
     state.withLock { state in
-      if let number = state.directoryNumbers[path] { return InodeNumber(rawValue: number) }
-      let number = InodeNumber.firstDirectory + UInt64(state.directoryNumbers.count)
-      state.directoryNumbers[path] = number
-      state.directoryPaths[number] = path
+      guard let number = state.directoryNumbers[path] else {
+        return state.makeNumber(ofDirectory: path, lookupCount: nil)
+      }
+      state.directories[number]?.lookupCount = nil
+      return InodeNumber(rawValue: number)
+    }
+  }
+
+  /// Counts a look-up of a directory below a listing by the kernel; ``forget(_:count:)`` takes it
+  /// back: there may be any number of them in the life of a mount.
+  func remember(directory path: String) -> InodeNumber {
+    state.withLock { state in
+      guard let number = state.directoryNumbers[path] else {
+        return state.makeNumber(ofDirectory: path, lookupCount: 1)
+      }
+      if let count = state.directories[number]?.lookupCount {
+        state.directories[number]?.lookupCount = count + 1
+      }
       return InodeNumber(rawValue: number)
     }
   }
 
   func directoryPath(_ number: UInt64) -> String? {
-    state.withLock { $0.directoryPaths[number] }
+    state.withLock { $0.directories[number]?.path }
   }
 
   // MARK: Versions
@@ -65,7 +106,10 @@ final class InodeTable: Sendable {
   func forget(_ number: UInt64, count: UInt64) {
     // Released after the lock: it may be the last reference.
     let released = state.withLock { state -> RemoteVersion? in
-      guard let node = state.versions[number] else { return nil }
+      guard let node = state.versions[number] else {
+        state.forgetDirectory(number, count: count)
+        return nil
+      }
       let left = node.lookupCount - min(count, node.lookupCount)
       state.versions[number]?.lookupCount = left
       guard left == 0, node.openCount == 0 else { return nil }

@@ -165,6 +165,15 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     pathEnd < text.utf8.count ? slice((pathEnd + 1)..<text.utf8.count) : nil
   }
 
+  /// The URL of another path on the same server, without query; nil where `path`, percent-encoded and
+  /// with its leading slash, cannot be one.
+  package func replacingPath(_ path: String) -> RemoteURL? {
+    guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(UInt8(ascii: "?")) else {
+      return nil
+    }
+    return try? RemoteURL(slice(0..<authorityEnd) + path)
+  }
+
   /// `user` or `user:password` before the host, percent-encoded as given; nil where there is none.
   public var userInfo: String? {
     hostStart > schemeLength + 3 ? slice((schemeLength + 3)..<(hostStart - 1)) : nil

@@ -21,6 +21,11 @@ public final class FileEnvironment: Sendable {
   let health = CacheHealth()
   let spills = SpillMemory()
   let openVersions = OpenVersions()
+  let listings = ListingRegistry()
+  let listingBudget = ListingBudget()
+  let keyOwners = CacheKeyOwners()
+  /// Reads listings and answers those who wait for them: one at a time, so that little memory is in use.
+  let listingQueue = DispatchQueue(label: "httpfs.listings")
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
@@ -39,8 +44,8 @@ public final class FileEnvironment: Sendable {
 
   private struct Watch {
     var versions: [VersionID: Watched] = [:]
-    /// Files with a question to the server.
-    var files: [ObjectIdentifier: RemoteFile] = [:]
+    /// Files and directories with a question to their server.
+    var askers: [ObjectIdentifier: any Asker] = [:]
     var isTicking = false
     /// When deadlines were looked at last, while there are any.
     var lastTick = ContinuousClock.now
@@ -85,6 +90,10 @@ public final class FileEnvironment: Sendable {
     }
   }
 
+  /// The files that a list names keep the cache entries of their URLs; called before the mount shows
+  /// them.
+  public func reserveCacheKeys(for sources: [FileSource]) { keyOwners.reserve(for: sources) }
+
   // MARK: Deadlines
 
   /// Looks after `version` until nothing waits in it and all of it is committed.
@@ -92,9 +101,9 @@ public final class FileEnvironment: Sendable {
     watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
   }
 
-  /// Looks after the deadline of `file`'s question to the server.
-  func watch(_ file: RemoteFile) {
-    watch { $0.files[ObjectIdentifier(file)] = file }
+  /// Looks after the deadline of `asker`'s question to the server.
+  func watch(_ asker: any Asker) {
+    watch { $0.askers[ObjectIdentifier(asker)] = asker }
   }
 
   private func watch(_ enter: (inout Watch) -> Void) {
@@ -115,21 +124,21 @@ public final class FileEnvironment: Sendable {
   private func runTick() {
     let now = ContinuousClock.now
     // Taken out first: a question that is asked meanwhile enters itself again.
-    let (watched, files, pause) = watch.withLock { watch in
+    let (watched, askers, pause) = watch.withLock { watch in
       defer {
-        watch.files = [:]
+        watch.askers = [:]
         watch.lastTick = now
       }
       return (
-        Array(watch.versions.values), Array(watch.files.values), now - watch.lastTick - Self.tick
+        Array(watch.versions.values), Array(watch.askers.values), now - watch.lastTick - Self.tick
       )
     }
     if pause > Self.suspension {
       logger.notice("suspended; deadlines begin anew", metadata: ["for": "\(pause)"])
       for item in watched { item.version.postpone(by: pause) }
-      for file in files { file.postpone(by: pause) }
+      for asker in askers { asker.postpone(by: pause) }
     }
-    for file in files where file.expireContact(now: now) { watch(file) }
+    for asker in askers where asker.expireContact(now: now) { watch(asker) }
     var idle: [Watched] = []
     let areDescriptorsShort = !cache.hasSpareDescriptors
     for item in watched {
@@ -141,7 +150,7 @@ public final class FileEnvironment: Sendable {
       for item in idle where watch.versions[item.version.id]?.requestCount == item.requestCount {
         watch.versions[item.version.id] = nil
       }
-      watch.isTicking = !watch.versions.isEmpty || !watch.files.isEmpty
+      watch.isTicking = !watch.versions.isEmpty || !watch.askers.isEmpty
       return watch.isTicking
     }
     if goesOn { scheduleTick() }
@@ -200,6 +209,11 @@ public final class FileEnvironment: Sendable {
       }
     }
   }
+
+  /// Returns when no listing is being read any more; for the end of a mount, when nobody waits for one.
+  ///
+  /// libxml2 lets its memory go when the process ends.
+  public func finishListings() { listingQueue.sync {} }
 
   /// Commits everything; returns when it is on disk.
   ///
@@ -273,6 +287,19 @@ public final class FileEnvironment: Sendable {
     diskQueue.async { [self] in enforceCacheLimit() }
   }
 }
+
+/// What has a question to its server, which has a deadline; called on the network thread.
+protocol Asker: AnyObject, Sendable {
+  /// Ends a question whose time is up.
+  ///
+  /// - Returns: whether there still is one.
+  func expireContact(now: ContinuousClock.Instant) -> Bool
+
+  /// The process was suspended for `delay`, during which no server could answer.
+  func postpone(by delay: Duration)
+}
+
+extension RemoteFile: Asker {}
 
 /// Names one version of one file within a mount; never used twice.
 public struct VersionID: Hashable, Sendable {

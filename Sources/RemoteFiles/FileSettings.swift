@@ -8,15 +8,19 @@ public struct FileSettings: Sendable {
   public var revalidationInterval: Duration
   /// How long a response may bring nothing before its range is asked for again elsewhere.
   public var stallTimeout: Duration
+  /// How long a directory listing is shown before the server is asked for it again.
+  public var listingTimeToLive: Duration
 
   public init(
     connections: Int? = nil, readTimeout: Duration = .seconds(60),
-    revalidationInterval: Duration = .seconds(1), stallTimeout: Duration = .seconds(15)
+    revalidationInterval: Duration = .seconds(1), stallTimeout: Duration = .seconds(15),
+    listingTimeToLive: Duration = .seconds(60)
   ) {
     self.connections = connections
     self.readTimeout = readTimeout
     self.revalidationInterval = revalidationInterval
     self.stallTimeout = stallTimeout
+    self.listingTimeToLive = listingTimeToLive
   }
 
   /// How long a response may bring nothing, head or body, before its range is asked for again: so

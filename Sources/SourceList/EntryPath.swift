@@ -37,8 +37,7 @@ enum EntryPath {
       case .reserved(let name):
         "the name '\(name)' is reserved for httpfs itself; choose another with out="
           + (suggestsTree ? " or use --tree" : "")
-      case .noNameInURL:
-        "a URL that ends in '/' needs out=; directory listings are not supported yet"
+      case .noNameInURL: "a URL that ends in '/' needs out=: it names no file"
       case .dotNameInURL: "the URL's path holds '.' or '..'; name the file with out="
       }
     }
@@ -67,20 +66,26 @@ enum EntryPath {
       encoded.lastIndex(of: UInt8(ascii: "/")).map { encoded.index(after: $0) }
       ?? encoded.endIndex
     guard nameStart < encoded.endIndex else { throw .noNameInURL }
-    var name: String
+    let name: String
     if tree {
-      // The port is kept: two ports of one host are two origins.
-      name = url.authority
-      for segment in encoded.split(separator: UInt8(ascii: "/")) {
-        name += "/"
-        name += try safeSegment(Substring(segment))
-      }
+      name = try treePath(of: url)
     } else {
       name = try safeSegment(Substring(encoded[nameStart...]))
     }
     let path = prefixed(name, directory: directory)
     try check(path)
     return path
+  }
+
+  /// The host and the whole path of a URL.
+  private static func treePath(of url: RemoteURL) throws(Problem) -> String {
+    // The port is kept: two ports of one host are two origins.
+    var name = url.authority
+    for segment in url.path.utf8.split(separator: UInt8(ascii: "/")) {
+      name += "/"
+      name += try safeSegment(Substring(segment))
+    }
+    return name
   }
 
   /// `directory/name`; one `/` at the directory's end is forgiven, for it is natural there.
@@ -142,8 +147,27 @@ enum EntryPath {
     byte < 0x20 || byte == 0x7F || (previous == 0xC2 && (0x80...0x9F).contains(byte))
   }
 
-  /// Checks a whole path: each segment and the length.
-  private static func check(_ path: String) throws(Problem) {
+  /// The path of the directory that shows a listing: `out=`, else like a file's the last segment of the
+  /// URL's path, or its host where it has none.
+  static func listing(
+    of url: RemoteURL, out: String?, directory: String?, tree: Bool
+  ) throws(Problem) -> String {
+    if let out { return try explicit(out: withoutSlash(out), directory: directory, rules: .mount) }
+    let path = withoutSlash(url.path)
+    if path.isEmpty {
+      return try explicit(out: url.authority, directory: directory, rules: .mount)
+    }
+    guard let file = url.replacingPath(path) else { throw .noNameInURL }
+    return try derived(from: file, directory: directory, tree: tree)
+  }
+
+  private static func withoutSlash(_ path: String) -> String {
+    path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path
+  }
+
+  /// Checks a whole path: each segment, the length and, with `atRoot`, that it does not begin with a
+  /// name of the mount's own.
+  static func check(_ path: String, atRoot: Bool = true) throws(Problem) {
     let utf8 = path.utf8
     if utf8.first == UInt8(ascii: "/") { throw .absolute }
     if utf8.count > maximumPathByteCount { throw .pathTooLong(byteCount: utf8.count) }
@@ -173,7 +197,7 @@ enum EntryPath {
     }
     try checkSegment()
     // Every reserved name starts with a dot: the others need no look-up.
-    if utf8.first == UInt8(ascii: ".") {
+    if atRoot, utf8.first == UInt8(ascii: ".") {
       let end = utf8.firstIndex(of: UInt8(ascii: "/")) ?? utf8.endIndex
       let root = String(path[..<end])
       if SourceList.reservedRootNames.contains(root) { throw .reserved(root) }

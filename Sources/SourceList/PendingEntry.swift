@@ -22,9 +22,14 @@ struct PendingEntry {
   /// The last `checksum=`.
   var checksum: Checksum?
 
-  init(url: RemoteURL, mirrors: [RemoteURL], line: Int) {
-    self.url = url
-    self.mirrors = mirrors
+  /// Whether the URL is that of a directory listing.
+  let isListing: Bool
+
+  init(url: RemoteURL, mirrors: [RemoteURL], line: Int, allowsListing: Bool) {
+    let listing = allowsListing ? url.listing : nil
+    isListing = listing != nil
+    self.url = listing ?? url
+    self.mirrors = isListing ? [] : mirrors
     self.line = line
     nameLine = line
   }
@@ -37,6 +42,9 @@ struct PendingEntry {
 
   /// The path in the mount.
   func path(tree: Bool, rules: PathRules) throws(EntryPath.Problem) -> String {
+    if isListing {
+      return try EntryPath.listing(of: url, out: out, directory: directory, tree: tree)
+    }
     if let out { return try EntryPath.explicit(out: out, directory: directory, rules: rules) }
     return try EntryPath.derived(from: url, directory: directory, tree: tree)
   }
@@ -50,6 +58,16 @@ struct PendingEntry {
       if let field, !headers.contains(where: { $0.isNamed(field.name) }) { fields.append(field) }
     }
     return SourceEntry(
-      path: path, url: url, mirrors: mirrors, headers: fields, checksum: checksum, line: line)
+      path: path, url: url, mirrors: mirrors, headers: fields, checksum: checksum, line: line,
+      isListing: isListing)
+  }
+}
+
+extension RemoteURL {
+  /// The URL as that of a directory, where it ends in `/`, or with its host; nil else.
+  var listing: RemoteURL? {
+    guard query == nil else { return nil }
+    if path.isEmpty { return replacingPath("/") }
+    return path.utf8.last == UInt8(ascii: "/") ? self : nil
   }
 }

@@ -1,10 +1,12 @@
 public import HTTPTransferCore
 
-/// One file of a list: the name it gets in the mount and where its bytes come from.
+/// One file of a list: the name it gets in the mount and where its bytes come from; or a directory
+/// that the mount fills from its server's listing.
 public struct SourceEntry: Sendable, Equatable {
   /// The path relative to the mount point: `name` or `directory/name`.
   ///
-  /// No segment is empty, `.` or `..`, holds a control character or is longer than 255 bytes.
+  /// No segment is empty, `.` or `..`, holds a control character or is longer than 255 bytes. Empty
+  /// where a listing is the mount's root.
   public var path: String
 
   /// Where the bytes come from; may carry credentials, so show only ``RemoteURL/redacted``.
@@ -22,9 +24,12 @@ public struct SourceEntry: Sendable, Equatable {
   /// The line of the list that holds the URL, counted from 1; 0 for a URL from the command line.
   public var line: Int
 
+  /// Whether the URL is that of a directory listing; its path ends in `/` then.
+  public var isListing: Bool
+
   public init(
     path: String, url: RemoteURL, mirrors: [RemoteURL] = [], headers: [HeaderField] = [],
-    checksum: Checksum? = nil, line: Int = 0
+    checksum: Checksum? = nil, line: Int = 0, isListing: Bool = false
   ) {
     self.path = path
     self.url = url
@@ -32,5 +37,6 @@ public struct SourceEntry: Sendable, Equatable {
     self.headers = headers
     self.checksum = checksum
     self.line = line
+    self.isListing = isListing
   }
 }

@@ -35,12 +35,16 @@ public struct SourceList: Sendable, Equatable {
   ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still names the
   ///     whole path.
   ///   - rules: Which paths `out=` and `dir=` may give.
+  ///   - allowsListings: Whether a URL that ends in `/` is a directory listing; else it is a file,
+  ///     which needs a name.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   public static func parse(
-    _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount
+    _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount,
+    allowsListings: Bool = false
   ) throws(SourceListError) -> SourceList {
-    var parser = SourceListParser(sourceName: sourceName, tree: tree, rules: rules)
+    var parser = SourceListParser(
+      sourceName: sourceName, tree: tree, rules: rules, allowsListings: allowsListings)
     if GzipInflater.isGzip(bytes) {
       do {
         try GzipInflater.inflate(bytes, maximumByteCount: maximumInflatedByteCount) { chunk in
@@ -58,12 +62,20 @@ public struct SourceList: Sendable, Equatable {
 
   /// The list of one URL, as in `httpfs mount URL MOUNTPOINT`.
   ///
+  /// A listing, where those are allowed, is the mount's root, unless `tree` gives it directories.
+  ///
   /// - Throws: ``SourceListError`` where the URL is malformed or gives the file no usable name.
   public static func single(
-    url: String, tree: Bool = false
+    url: String, tree: Bool = false, allowsListings: Bool = false
   ) throws(SourceListError) -> SourceList {
     do {
       let remote = try RemoteURL(url)
+      if allowsListings, let listing = remote.listing {
+        let path =
+          tree ? try EntryPath.listing(of: listing, out: nil, directory: nil, tree: true) : ""
+        let entry = SourceEntry(path: path, url: listing, isListing: true)
+        return SourceList(entries: [entry], warnings: [])
+      }
       let path = try EntryPath.derived(from: remote, directory: nil, tree: tree)
       return SourceList(entries: [SourceEntry(path: path, url: remote)], warnings: [])
     } catch {

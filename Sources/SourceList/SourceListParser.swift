@@ -7,9 +7,12 @@ package struct SourceListParser {
   private let sourceName: String
   private let tree: Bool
   private let rules: PathRules
+  private let allowsListings: Bool
 
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
+  /// The paths that are directory listings.
+  private var listingPaths: Set<String> = []
   private var errors: [SourceDiagnostic] = []
   private var warnings = WarningLog()
 
@@ -35,10 +38,13 @@ package struct SourceListParser {
   }
   private var context = Context.start
 
-  package init(sourceName: String, tree: Bool, rules: PathRules = .mount) {
+  package init(
+    sourceName: String, tree: Bool, rules: PathRules = .mount, allowsListings: Bool = false
+  ) {
     self.sourceName = sourceName
     self.tree = tree
     self.rules = rules
+    self.allowsListings = allowsListings
   }
 
   // MARK: Bytes to lines
@@ -147,7 +153,12 @@ package struct SourceListParser {
       }
     }
     guard let first else { return }
-    context = .entry(PendingEntry(url: first, mirrors: mirrors, line: lineNumber))
+    let entry = PendingEntry(
+      url: first, mirrors: mirrors, line: lineNumber, allowsListing: allowsListings)
+    if entry.isListing, !mirrors.isEmpty {
+      warn("the mirrors of a directory listing are not used", about: "mirrors of a listing")
+    }
+    context = .entry(entry)
   }
 
   private mutating func takeOption(_ text: Substring) {
@@ -193,6 +204,9 @@ package struct SourceListParser {
         entry.headers.append(field)
       }
     case .checksum:
+      guard !entry.isListing else {
+        return fail(line: lineNumber, "checksum= is for a file, not for a directory listing")
+      }
       do {
         entry.checksum = try Checksum(value)
       } catch {
@@ -219,6 +233,7 @@ package struct SourceListParser {
         "the name '\(path)' is already used in line \(other); give one of the two another name"
           + " with out=" + (tree ? "" : " or use --tree"))
     }
+    if pending.isListing { listingPaths.insert(path) }
     entries.append(pending.entry(path: path))
   }
 
@@ -242,8 +257,11 @@ package struct SourceListParser {
       for clash in paths.clashes() {
         fail(
           line: clash.secondLine,
-          "the name '\(clash.path)' is a file and a directory at once, see line"
-            + " \(clash.firstLine); give the file another name with out=")
+          listingPaths.contains(clash.path)
+            ? "the name '\(clash.path)' is a directory listing, and other names lie below it, see"
+              + " line \(clash.firstLine); give the listing another name with out="
+            : "the name '\(clash.path)' is a file and a directory at once, see line"
+              + " \(clash.firstLine); give the file another name with out=")
       }
     }
     if entries.isEmpty, errors.isEmpty {

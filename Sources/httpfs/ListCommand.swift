@@ -11,7 +11,8 @@ struct ListCommand: ParsableCommand {
     abstract: "Check a list and show its files, URLs and options, without any network.",
     discussion: """
       Prints a line for each file, its name and its URL with a TAB between them, and below it its \
-      mirrors and options, indented. Credentials, queries and the values of headers are not shown.
+      mirrors and options, indented. Credentials, queries and the values of headers are not shown. \
+      A directory listing (a URL that ends in '/') is one line; its name ends in '/'.
       """)
 
   @Argument(help: "A list file, '-' for standard input, or one URL.")
@@ -25,7 +26,7 @@ struct ListCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let list = try loadSource(source, tree: tree)
+      let list = try loadSource(source, tree: tree, allowsListings: true)
       printWarnings(of: list)
       try printToStandardOutput(json ? try jsonDocument(of: list) : text(of: list))
     }
@@ -34,7 +35,7 @@ struct ListCommand: ParsableCommand {
   private func text(of list: SourceList) -> [UInt8] {
     var text: [UInt8] = []
     for entry in list.entries {
-      text += "\(entry.path)\t\(shown(entry.url))\n".utf8
+      text += "\(shownName(of: entry))\t\(shown(entry.url))\n".utf8
       for mirror in entry.mirrors { text += "  mirror=\(shown(mirror))\n".utf8 }
       for header in entry.headers { text += "  header=\(header.name)\n".utf8 }
       if let checksum = entry.checksum { text += "  checksum=\(checksum)\n".utf8 }
@@ -48,7 +49,7 @@ struct ListCommand: ParsableCommand {
         Document.File(
           name: entry.path, url: shown(entry.url), mirrors: entry.mirrors.map(shown),
           headers: entry.headers.map(\.name), checksum: entry.checksum?.description,
-          line: entry.line)
+          line: entry.line, listing: entry.isListing)
       },
       warnings: list.warnings.map(\.description))
     let encoder = JSONEncoder()
@@ -58,6 +59,11 @@ struct ListCommand: ParsableCommand {
     } catch {
       throw CommandFailure("cannot write the list as JSON: \(error)")
     }
+  }
+
+  /// A directory listing ends in a slash, as its URL does; the mount's root is `./`.
+  private func shownName(of entry: SourceEntry) -> String {
+    entry.isListing ? (entry.path.isEmpty ? "." : entry.path) + "/" : entry.path
   }
 
   private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
@@ -71,6 +77,8 @@ struct ListCommand: ParsableCommand {
       let headers: [String]
       let checksum: String?
       let line: Int
+      /// Whether it is a directory, which its server's listing fills.
+      let listing: Bool
     }
 
     let files: [File]

@@ -28,9 +28,9 @@ struct ListReload: Sendable {
       return
     }
     do {
-      let list = try loadSource(path, tree: tree)
+      let list = try loadSource(path, tree: tree, allowsListings: true)
       for warning in list.warnings { logger.warning("\(warning)") }
-      fileSystem.replaceTree(sources: try fileSources(of: list))
+      fileSystem.replaceTree(sources: mountSources(of: list))
       logger.notice("list reloaded", metadata: ["files": "\(list.entries.count)"])
     } catch {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])

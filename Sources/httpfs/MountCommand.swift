@@ -16,6 +16,7 @@ struct MountCommand: ParsableCommand {
     commandName: "mount",
     abstract: "Mount the files of a list, or of one URL.",
     discussion: """
+      A URL that ends in '/' is a directory, filled from the listing that its server gives.
       Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
@@ -45,6 +46,12 @@ struct MountCommand: ParsableCommand {
       "How long a server's confirmation of a file holds before open asks again.",
       valueName: "seconds"))
   var revalidate: Double = 1
+
+  @Option(
+    help: ArgumentHelp(
+      "How long a directory listing is shown before the server is asked for it again.",
+      valueName: "seconds"))
+  var listingTTL: Double = 60
 
   @Option(
     help: ArgumentHelp(
@@ -82,6 +89,9 @@ struct MountCommand: ParsableCommand {
     guard revalidate >= 0, revalidate <= 1e9 else {
       throw ValidationError("--revalidate must be 0 or more seconds")
     }
+    guard listingTTL >= 0, listingTTL <= 1e9 else {
+      throw ValidationError("--listing-ttl must be 0 or more seconds")
+    }
   }
 
   func run() throws {
@@ -97,16 +107,16 @@ struct MountCommand: ParsableCommand {
     umask(0o077)
     raiseDescriptorLimit()
 
-    let list = try loadSource(source, tree: tree)
+    let list = try loadSource(source, tree: tree, allowsListings: true)
     printWarnings(of: list)
-    let sources = try fileSources(of: list)
+    let sources = mountSources(of: list)
     let directory = try MountPoint.prepare(mountpoint)
     let logger = try makeLogger()
     let environment = FileEnvironment(
       client: HTTPClient(), cache: try openCache(),
       settings: FileSettings(
         connections: connections, readTimeout: .seconds(readTimeout),
-        revalidationInterval: .seconds(revalidate)),
+        revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL)),
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
@@ -125,7 +135,7 @@ struct MountCommand: ParsableCommand {
     let delivery = signals.deliver(
       onEnd: { session.stop() },
       onReload: { reload.perform(on: fileSystem, logger: logger) })
-    let line = "mounted \(mountpoint) (\(sources.count) \(sources.count == 1 ? "file" : "files"))\n"
+    let line = "mounted \(mountpoint) (\(sources.summary))\n"
     session.serve {
       // Where nobody reads standard output the mount works all the same.
       _ = try? printToStandardOutput(Array(line.utf8))
@@ -202,15 +212,35 @@ struct MountCommand: ParsableCommand {
   }
 }
 
-/// The list's entries as sources of files.
-func fileSources(of list: SourceList) throws(CommandFailure) -> [FileSource] {
-  list.entries.map { entry in
+/// The list's entries as sources of files and directories.
+func mountSources(of list: SourceList) -> MountSources {
+  var sources = MountSources()
+  for entry in list.entries {
     var fields = HTTPFields()
     for header in entry.headers {
       guard let name = HTTPField.Name(header.name) else { continue }
       fields.append(HTTPField(name: name, value: header.value))
     }
-    return FileSource(path: entry.path, url: entry.url, fields: fields)
+    if entry.isListing {
+      sources.listings.append(
+        ListingSource(path: entry.path, url: entry.url, fields: fields))
+    } else {
+      sources.files.append(FileSource(path: entry.path, url: entry.url, fields: fields))
+    }
+  }
+  return sources
+}
+
+extension MountSources {
+  /// `3 files`, `1 listing` or `3 files, 1 listing`.
+  fileprivate var summary: String {
+    func count(_ number: Int, _ noun: String) -> String {
+      "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
+    var parts: [String] = []
+    if !files.isEmpty || listings.isEmpty { parts.append(count(files.count, "file")) }
+    if !listings.isEmpty { parts.append(count(listings.count, "listing")) }
+    return parts.joined(separator: ", ")
   }
 }
 

@@ -7,13 +7,16 @@ import SourceList
 ///   - source: the argument.
 ///   - tree: whether names keep host and path.
 ///   - rules: which paths the list may give.
+///   - allowsListings: whether a URL that ends in `/` is a directory listing.
 /// - Returns: the list.
 /// - Throws: ``CommandFailure`` with everything that is wrong, one line each.
 func loadSource(
-  _ source: String, tree: Bool, rules: PathRules = .mount
+  _ source: String, tree: Bool, rules: PathRules = .mount, allowsListings: Bool = false
 ) throws(CommandFailure) -> SourceList {
   do {
-    if source.contains("://") { return try SourceList.single(url: source, tree: tree) }
+    if source.contains("://") {
+      return try SourceList.single(url: source, tree: tree, allowsListings: allowsListings)
+    }
     let isStandardInput = source == "-"
     let bytes: [UInt8]
     do {
@@ -24,7 +27,7 @@ func loadSource(
     }
     return try SourceList.parse(
       bytes, sourceName: isStandardInput ? "standard input" : source, tree: tree,
-      rules: rules)
+      rules: rules, allowsListings: allowsListings)
   } catch let failure as CommandFailure {
     throw failure
   } catch let error as SourceListError {

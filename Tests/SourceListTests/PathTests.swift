@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("http://h", "a URL that ends in '/' needs out=; directory listings are not supported yet"),
+    ("http://h", "a URL that ends in '/' needs out=: it names no file"),
     ("http://h/", "a URL that ends in '/' needs out="),
     ("http://h/d/", "a URL that ends in '/' needs out="),
     ("http://h?x", "a URL that ends in '/' needs out="),

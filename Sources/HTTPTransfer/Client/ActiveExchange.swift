@@ -308,6 +308,11 @@ final class ActiveExchange {
         code: .forbiddenRedirect, url: url, detail: "from https to http://\(target.authority)")
       return false
     }
+    if request.staysInOrigin, target.normalizedOrigin != url.normalizedOrigin {
+      failure = ExchangeError(
+        code: .forbiddenRedirect, url: url, detail: "to another server, \(target.origin)")
+      return false
+    }
     redirect = target
     if status == 303 || (status < 303 && !request.keepsMethodOnRedirect), method != .head {
       method = .get

@@ -37,6 +37,9 @@ package struct ExchangeRequest: Sendable {
   /// 307 and 308 always keep them, 303 never does.
   package var keepsMethodOnRedirect = false
 
+  /// Whether a redirect to another origin fails the exchange instead of being followed.
+  package var staysInOrigin = false
+
   /// What is sent after the head; nil for no body.
   package var body: (any ExchangeBody)?
 

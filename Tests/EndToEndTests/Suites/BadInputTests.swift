@@ -60,7 +60,14 @@ extension RealMounts {
       BadList(
         "a checksum of a wrong length", "http://127.0.0.1:9/a\n checksum=sha-256=abcd\n",
         mentions: [":2:"]),
-      BadList("a URL without a name", "http://127.0.0.1:9/\n", mentions: [":1:", "out="]),
+      BadList("a URL without a name", "http://127.0.0.1:9/?x\n", mentions: [":1:", "out="]),
+      BadList(
+        "a file below a listing", "http://127.0.0.1:9/d/\nhttp://127.0.0.1:9/a\n out=d/a\n",
+        mentions: [":2:", "line 1", "listing"]),
+      BadList(
+        "a checksum of a listing",
+        "http://127.0.0.1:9/d/\n checksum=md5=d41d8cd98f00b204e9800998ecf8427e\n",
+        mentions: [":2:", "listing"]),
     ]
 
     @Test(arguments: badLists)

@@ -1,0 +1,126 @@
+public import HTTPTransferCore
+internal import SourceList
+
+/// The names of a remote directory, as its server lists them in HTML.
+///
+/// Servers write listings in many ways (nginx, Apache, lighttpd, Caddy and Python's are known), and all
+/// of them link what they list. So a name is what a link leads to, if that is one segment below the
+/// directory: on the same server, without a query (those sort the table), and fit to be a name in the
+/// mount. All other links are passed over.
+public struct DirectoryListing: Sendable, Equatable {
+  /// The files and directories, in the order of the listing; no two of one name.
+  public let entries: [ListingEntry]
+
+  /// How many links lead to names that no file of a mount may have.
+  public let unusableCount: Int
+
+  /// How many names are both a file and a directory in the listing: they are shown as files.
+  public let clashCount: Int
+
+  private let indices: [String: Int]
+
+  /// The listing of no names.
+  public init() {
+    entries = []
+    unusableCount = 0
+    clashCount = 0
+    indices = [:]
+  }
+
+  /// Reads a listing.
+  ///
+  /// - Parameters:
+  ///   - bytes: the body of the response, whole and without content coding.
+  ///   - contentType: its `Content-Type` field; it must be HTML's.
+  ///   - url: where the response came from; its path ends in `/`.
+  ///   - isRoot: whether the mount shows the directory at its root, where some names are its own.
+  ///   - allowsDirectories: whether directories are shown; else they count as unusable.
+  /// - Throws: ``ListingError``; a document without links is a listing without names.
+  public init(
+    _ bytes: [UInt8], contentType: String?, from url: RemoteURL, isRoot: Bool,
+    allowsDirectories: Bool = true
+  ) throws(ListingError) {
+    guard Self.isHTML(contentType) else { throw .notHTML(contentType) }
+    guard bytes.count <= ListingError.maximumByteCount else { throw .tooLarge }
+    var builder = ListingBuilder(
+      url: url, isRoot: isRoot, allowsDirectories: allowsDirectories)
+    try HTMLLinks.collect(from: Self.utf8(of: bytes, contentType: contentType), into: &builder)
+    guard !builder.isFull else { throw .tooManyEntries }
+    entries = builder.entries
+    unusableCount = builder.unusableCount
+    clashCount = builder.clashCount
+    indices = builder.indices
+  }
+
+  /// The entry of a name.
+  public subscript(name: String) -> ListingEntry? { indices[name].map { entries[$0] } }
+
+  /// Whether a media type is that of HTML.
+  public static func isHTML(_ contentType: String?) -> Bool {
+    guard let type = contentType?.prefix(while: { $0 != ";" }) else { return false }
+    let name = type.filter { $0 != " " && $0 != "\t" }.lowercased()
+    return name == "text/html" || name == "application/xhtml+xml"
+  }
+
+  /// The document as UTF-8: by the charset that the field names, else UTF-8 where it is that.
+  private static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
+    let charset = contentType.flatMap(TextDecoding.charsetName)?.lowercased()
+    if charset == nil || charset == "utf-8" || charset == "utf8" {
+      if String(validating: bytes, as: UTF8.self) != nil { return bytes }
+    }
+    return Array(TextDecoding.text(of: bytes, contentType: contentType).utf8)
+  }
+}
+
+/// Gathers the names that the links of a document lead to.
+struct ListingBuilder {
+  private let isRoot: Bool
+  private let allowsDirectories: Bool
+  private var resolver: LinkResolver
+  private(set) var entries: [ListingEntry] = []
+  private(set) var indices: [String: Int] = [:]
+  private(set) var unusableCount = 0
+  private(set) var clashCount = 0
+  /// Whether there are more names than a directory may have.
+  private(set) var isFull = false
+  private var hasBase = false
+
+  init(url: RemoteURL, isRoot: Bool, allowsDirectories: Bool) {
+    self.isRoot = isRoot
+    self.allowsDirectories = allowsDirectories
+    resolver = LinkResolver(url: url)
+  }
+
+  /// Takes the `href` of a `base` element; the first one counts.
+  mutating func setBase(_ reference: String) {
+    guard !hasBase else { return }
+    hasBase = true
+    resolver.setBase(reference)
+  }
+
+  /// Takes the `href` of an `a` element.
+  mutating func add(_ reference: String) {
+    guard let target = resolver.child(reference) else { return }
+    guard let name = target.name, EntryName.isAllowed(name, atRoot: isRoot),
+      allowsDirectories || !target.isDirectory
+    else {
+      unusableCount += 1
+      return
+    }
+    let entry = ListingEntry(
+      name: name, segment: target.segment, isDirectory: target.isDirectory)
+    guard let known = indices[name] else {
+      guard entries.count < ListingError.maximumEntryCount else {
+        isFull = true
+        return
+      }
+      indices[name] = entries.count
+      entries.append(entry)
+      return
+    }
+    guard entries[known].isDirectory != entry.isDirectory else { return }
+    // A server that has both serves objects, not files: what can be read is kept.
+    clashCount += 1
+    if !entry.isDirectory { entries[known] = entry }
+  }
+}

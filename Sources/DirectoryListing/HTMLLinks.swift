@@ -1,0 +1,82 @@
+internal import CXML
+
+/// Finds the links of an HTML document with libxml2.
+enum HTMLLinks {
+  /// libxml2 wants that before its first use by several threads.
+  private static let library: Void = xmlInitParser()
+
+  /// Hands the links of `html`, UTF-8, to `builder` in their order, until it is full.
+  static func collect(
+    from html: [UInt8], into builder: inout ListingBuilder
+  ) throws(ListingError) {
+    _ = library
+    let collector = LinkCollector(builder)
+    guard
+      let parser = httpfs_html_parser(takeElement, Unmanaged.passUnretained(collector).toOpaque())
+    else { throw .outOfMemory }
+    defer { httpfs_html_free(parser) }
+    collector.parser = parser
+    html.withUnsafeBytes { bytes in
+      guard let start = bytes.baseAddress else { return }
+      // Bounded far below Int32.max by the limit of a listing, three bytes for each of its own.
+      httpfs_html_parse(
+        parser, start.assumingMemoryBound(to: CChar.self), CInt(clamping: bytes.count))
+    }
+    withExtendedLifetime(collector) {}
+    if collector.isTooDeep { throw .tooDeeplyNested }
+    builder = collector.builder
+  }
+}
+
+/// What the parser calls back, for the time of one document.
+private final class LinkCollector {
+  var builder: ListingBuilder
+  var parser: htmlParserCtxtPtr?
+  var isTooDeep = false
+
+  init(_ builder: ListingBuilder) { self.builder = builder }
+
+  func take(_ name: UnsafePointer<xmlChar>, _ attributes: Attributes) {
+    guard let parser, !isTooDeep else { return }
+    // The parser looks through all open elements at each end tag: bounded, or time would not be.
+    if Int(parser.pointee.nameNr) > ListingError.maximumNesting {
+      isTooDeep = true
+      return xmlStopParser(parser)
+    }
+    if Self.isName(name, "a") {
+      if let reference = Self.reference(in: attributes) { builder.add(reference) }
+      if builder.isFull { xmlStopParser(parser) }
+    } else if Self.isName(name, "base") {
+      if let reference = Self.reference(in: attributes) { builder.setBase(reference) }
+    }
+  }
+
+  /// Names and values by turns, and a null pointer at the end.
+  typealias Attributes = UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
+
+  /// The value of `href`, with its character references resolved.
+  private static func reference(in attributes: Attributes) -> String? {
+    guard var pair = attributes else { return nil }
+    while let name = pair[0] {
+      if isName(name, "href") { return pair[1].map { String(cString: $0) } }
+      pair += 2
+    }
+    return nil
+  }
+
+  /// Whether a name, which the parser has put into lower case, is `other`.
+  private static func isName(_ name: UnsafePointer<xmlChar>, _ other: StaticString) -> Bool {
+    other.withUTF8Buffer { other in
+      // Ends at the first difference, at the latest behind the name's terminating zero.
+      other.enumerated().allSatisfy { name[$0.offset] == $0.element } && name[other.count] == 0
+    }
+  }
+}
+
+private func takeElement(
+  _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<xmlChar>?,
+  _ attributes: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
+) {
+  guard let context, let name else { return }
+  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().take(name, attributes)
+}

@@ -1,0 +1,57 @@
+internal import CFuse
+internal import DirectoryListing
+internal import Glibc
+internal import RemoteFiles
+
+/// Directories whose names come from a listing: requests wait for it.
+extension FileSystem {
+  /// Looks `name` up among the names of `directory`.
+  func lookup(
+    _ name: String, in directory: ListedDirectory, _ reply: consuming sending Reply
+  ) {
+    let parked = park(reply)
+    directory.names { [self] result in
+      let names: ListedNames
+      switch result {
+      case .success(let found): names = found
+      case .failure(let error):
+        parked.take()?.error(error.openErrno)
+        return
+      }
+      switch directory.child(name, in: names) {
+      case nil: parked.take()?.error(ENOENT)
+      case .directory(let child):
+        guard let reply = parked.take() else { return }
+        let number = inodes.remember(directory: child.source.path)
+        reply.entry(entry(number, directoryAttributes(number)))
+      case .file(let file):
+        if !file.isKnown {
+          prober.noteLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
+        }
+        answer(parked, with: file)
+      }
+    }
+  }
+
+  /// Opens `directory` for reading its names.
+  func openDirectory(
+    _ number: UInt64, _ directory: ListedDirectory, _ info: fuse_file_info,
+    _ reply: consuming sending Reply
+  ) {
+    let parked = park(reply)
+    directory.names { [self] result in
+      guard let reply = parked.take() else { return }
+      switch result {
+      case .success(let names):
+        // No number before a look-up: the table forgets them as the kernel does.
+        let items = names.entries.map { entry in
+          OpenHandle.Item(
+            name: entry.name, inode: Self.unknownInode, isDirectory: entry.isDirectory)
+        }
+        prober.noteListing(of: directory.source.path)
+        open(OpenHandle(.directory(Self.dots(of: number) + items)), info, reply)
+      case .failure(let error): reply.error(error.openErrno)
+      }
+    }
+  }
+}

@@ -1,0 +1,279 @@
+internal import DirectoryListing
+internal import Dispatch
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import HTTPTypes
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// A directory of the mount whose names are those of a directory listing, asked for when they are
+/// wanted and again when they are old.
+///
+/// Its files and subdirectories come into being with the first look at each, and go on when the names
+/// are asked for anew.
+///
+/// Lock order: `state`, then that of ``CacheKeyOwners``; no other lock, call or waiter under it.
+public final class ListedDirectory: Sendable {
+  public let source: ListingSource
+  public let environment: FileEnvironment
+  /// How many directories of the same listing lie above it.
+  private let depth: Int
+  private let state: Mutex<State>
+
+  /// How deep directories may lie below the list's URL: a server may make each hold itself.
+  static let maximumDepth = 32
+
+  private struct State {
+    var names: ListingState
+    var files: [String: RemoteFile] = [:]
+    var directories: [String: ListedDirectory] = [:]
+  }
+
+  /// What a name leads to.
+  public enum Child: Sendable {
+    case file(RemoteFile)
+    case directory(ListedDirectory)
+  }
+
+  public convenience init(source: ListingSource, environment: FileEnvironment) {
+    self.init(source: source, environment: environment, depth: 0)
+  }
+
+  private init(source: ListingSource, environment: FileEnvironment, depth: Int) {
+    self.source = source
+    self.environment = environment
+    self.depth = depth
+    let settings = ListingState.Settings(
+      timeToLive: environment.settings.listingTimeToLive,
+      patience: environment.settings.readTimeout)
+    state = Mutex(State(names: ListingState(settings: settings)))
+  }
+
+  // MARK: Names
+
+  /// The directory's names: those that are known while they are not too old, else as the server lists
+  /// them now.
+  ///
+  /// Answers at once, with an error on the network thread, or on the queue that reads listings.
+  public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
+    let isSilent = environment.isSilent(source.url.origin)
+    let decision = state.withLock {
+      $0.names.want(now: .now, isSilent: isSilent, answer)
+    }
+    switch decision {
+    case .known(let result): answer(result)
+    case .joined: break
+    case .ask(let id):
+      environment.watch(self)
+      send(id)
+    }
+  }
+
+  /// What `name` leads to; nil where it is not among `names`.
+  public func child(_ name: String, in names: ListedNames) -> Child? {
+    guard let entry = names.listing[name] else { return nil }
+    return state.withLock { child(entry, in: names, &$0) }
+  }
+
+  /// The files among `names` of which nothing is known yet, in the order of the listing.
+  public func unknownFiles(in names: ListedNames) -> [RemoteFile] {
+    names.entries.compactMap { entry in
+      // The lock is taken for each one: there may be a hundred thousand, and others look names up.
+      guard !entry.isDirectory,
+        case .file(let file) = state.withLock({ child(entry, in: names, &$0) }), !file.isKnown
+      else { return nil }
+      return file
+    }
+  }
+
+  private func child(
+    _ entry: ListingEntry, in names: ListedNames, _ state: inout State
+  ) -> Child? {
+    guard let url = names.url(of: entry) else { return nil }
+    let path = source.path(of: entry.name)
+    if entry.isDirectory {
+      let source = ListingSource(path: path, url: url, fields: source.fields)
+      if let known = state.directories[entry.name], known.source == source {
+        return .directory(known)
+      }
+      let directory = ListedDirectory(source: source, environment: environment, depth: depth + 1)
+      state.directories[entry.name] = directory
+      return .directory(directory)
+    }
+    let source = FileSource(path: path, url: url, fields: source.fields)
+    if let known = state.files[entry.name], known.source == source { return .file(known) }
+    let file = RemoteFile(
+      source: source, cacheKey: environment.keyOwners.key(for: source), environment: environment)
+    state.files[entry.name] = file
+    return .file(file)
+  }
+
+  /// The directory at a path below this one, if it has been looked at.
+  public func existingDirectory(_ path: some Sequence<Substring>) -> ListedDirectory? {
+    var directory = self
+    for name in path {
+      guard let next = directory.state.withLock({ $0.directories[String(name)] }) else {
+        return nil
+      }
+      directory = next
+    }
+    return directory
+  }
+
+  /// The files that have been looked at and that the last listing names, here and below, ordered by
+  /// their paths.
+  public var existingFiles: [RemoteFile] {
+    let (files, directories) = state.withLock { state in
+      guard let listing = state.names.names?.listing else {
+        return (state.files, state.directories)
+      }
+      return (
+        state.files.filter { listing[$0.key]?.isDirectory == false },
+        state.directories.filter { listing[$0.key]?.isDirectory == true }
+      )
+    }
+    let children =
+      files.map { ($0.key, [$0.value]) } + directories.map { ($0.key, $0.value.existingFiles) }
+    return children.sorted { $0.0 < $1.0 }.flatMap(\.1)
+  }
+
+  // MARK: The question
+
+  private func send(_ id: ListingQuestionID) {
+    let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
+    guard isAsking else { return }
+    var request = ExchangeRequest(url: source.url, confidentialFields: source.fields)
+    if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
+    request.fields[.ifNoneMatch] = tag
+    request.staysInOrigin = true
+    request.stallTimeout = environment.settings.responsePatience
+    let exchange = environment.client.start(
+      request, receiver: ListingReceiver(id: id, directory: self))
+    state.withLock { $0.names.sent(id, as: exchange) }
+  }
+
+  /// The whole body of an answer has come; reads it elsewhere, because that takes a while.
+  func received(_ id: ListingQuestionID, _ body: ListingBody, _ answer: ListingAnswer) {
+    environment.noteAnswer(of: source.url.origin)
+    environment.listingQueue.async { [self] in
+      guard state.withLock({ $0.names.isAsking(id) }) else { return }
+      do throws(ListingError) {
+        let listing = try DirectoryListing(
+          body.bytes, contentType: answer.contentType, from: answer.url,
+          isRoot: source.path.isEmpty, allowsDirectories: depth < Self.maximumDepth)
+        note(listing)
+        let names = ListedNames(
+          listing: listing, url: answer.url, entityTag: answer.entityTag)
+        conclude(state.withLock { $0.names.answered(id, names, now: .now) })
+        environment.listings.note(self, nameCount: names.entries.count)
+      } catch {
+        failed(id, FileError(error), retryAfter: nil)
+      }
+    }
+  }
+
+  /// The names are as they were.
+  func unchanged(_ id: ListingQuestionID) {
+    environment.noteAnswer(of: source.url.origin)
+    conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
+  }
+
+  /// The question failed; puts it again if that may help and there is time.
+  func failed(_ id: ListingQuestionID, _ error: FileError, retryAfter: Duration?) {
+    let policy = environment.retryPolicy
+    let delay = state.withLock {
+      $0.names.delay(
+        after: error, of: id, retryAfter: retryAfter, policy: policy,
+        random: .random(in: 0..<1), now: .now)
+    }
+    guard let delay else {
+      return conclude(state.withLock { $0.names.failed(id, error, now: .now) })
+    }
+    log(.notice, "asking for the listing again", error)
+    environment.client.schedule(after: delay) { [weak self] in self?.send(id) }
+  }
+
+  /// The request is held back until `moment`, as the server has asked.
+  func held(
+    _ id: ListingQuestionID, until moment: ContinuousClock.Instant, transfer: ExchangeID
+  ) {
+    guard state.withLock({ $0.names.ends(id, before: moment) }) else { return }
+    let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
+    let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
+    environment.client.cancel(transfer)
+    conclude(state.withLock { $0.names.failed(id, error, now: .now) })
+  }
+
+  private func conclude(_ conclusion: ListingState.Conclusion?) {
+    guard let conclusion else { return }
+    if let exchange = conclusion.exchange { environment.client.cancel(exchange) }
+    if let error = conclusion.refreshFailure {
+      log(.warning, "the listing may be out of date", error)
+    } else if case .failure(let error) = conclusion.result {
+      log(.warning, "no listing", error)
+    }
+    guard case .success = conclusion.result else {
+      for waiter in conclusion.waiters { waiter(conclusion.result) }
+      return
+    }
+    // Who waits for names goes on to look into the cache: not on the network thread.
+    environment.listingQueue.async {
+      for waiter in conclusion.waiters { waiter(conclusion.result) }
+    }
+  }
+
+  /// Fails whatever waits, here and below: the mount ends.
+  public func abandon() {
+    let (id, files, directories) = state.withLock {
+      ($0.names.questionID, Array($0.files.values), Array($0.directories.values))
+    }
+    if let id {
+      let error = FileError(.unmounted, "the mount is being taken down")
+      conclude(state.withLock { $0.names.failed(id, error, now: .now) })
+    }
+    for file in files { file.abandon() }
+    for directory in directories { directory.abandon() }
+  }
+
+  // MARK: The log
+
+  private func note(_ listing: DirectoryListing) {
+    guard listing.unusableCount + listing.clashCount > 0 else { return }
+    environment.logger.warning(
+      "the listing holds names that the mount does not show",
+      metadata: [
+        "directory": "\(source.path)/", "url": "\(source.url.redacted)",
+        "unusable": "\(listing.unusableCount)",
+        "directories_named_as_files": "\(listing.clashCount)",
+      ])
+  }
+
+  private func log(_ level: Logger.Level, _ message: Logger.Message, _ error: FileError) {
+    environment.logger.log(
+      level: level, message,
+      metadata: [
+        "directory": "\(source.path)/", "url": "\(source.url.redacted)",
+        "reason": "\(error.reason)",
+      ])
+  }
+}
+
+extension ListedDirectory: NameHolder {
+  var usedAt: ContinuousClock.Instant { state.withLock { $0.names.usedAt } }
+
+  func forget() { state.withLock { $0.names.forget() } }
+}
+
+extension ListedDirectory: Asker {
+  func expireContact(now: ContinuousClock.Instant) -> Bool {
+    if let id = state.withLock({ $0.names.expired(now: now) }) {
+      environment.noteSilence(of: source.url.origin)
+      let error = FileError(.timedOut, "no answer from the server")
+      conclude(state.withLock { $0.names.failed(id, error, now: .now) })
+    }
+    return state.withLock { $0.names.questionID != nil }
+  }
+
+  func postpone(by delay: Duration) { state.withLock { $0.names.postpone(by: delay) } }
+}

@@ -1,0 +1,118 @@
+internal import DirectoryListing
+internal import Glibc
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// Receives a directory's listing.
+///
+/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
+/// network thread only.
+final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
+  private let id: ListingQuestionID
+  private let directory: ListedDirectory
+  private let body: ListingBody
+  private var answer: ListingAnswer?
+  private var isUnchanged = false
+  private var failure: FileError?
+  private var retryAfter: Duration?
+
+  init(id: ListingQuestionID, directory: ListedDirectory) {
+    self.id = id
+    self.directory = directory
+    body = ListingBody(budget: directory.environment.listingBudget)
+  }
+
+  func receive(
+    head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+  ) -> ExchangeDisposition {
+    let verdict = ResponseVerdict(head, asked: nil, now: Int64(time(nil)))
+    switch verdict {
+    case .whole(let content):
+      do throws(FileError) {
+        answer = try ListingAnswer(head.headerFields, content, from: url, to: directory.source)
+        return .proceed
+      } catch {
+        failure = error
+        // Of what cannot be used nothing more is read.
+        return .stop
+      }
+    case .notModified:
+      isUnchanged = true
+    case .unavailable(_, let delay):
+      retryAfter = delay
+      failure = FileError(verdict)
+    default:
+      failure = FileError(verdict)
+    }
+    return .discard
+  }
+
+  func receive(body bytes: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    switch body.append(bytes) {
+    case .taken: return .proceed
+    case .overLimit: failure = FileError(ListingError.tooLarge)
+    case .overBudget:
+      failure = FileError(.unavailable, "too many large listings at once")
+    }
+    answer = nil
+    return .stop
+  }
+
+  func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+    if let moment { directory.held(id, until: moment, transfer: transfer) }
+  }
+
+  func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
+    if isUnchanged { return directory.unchanged(id) }
+    if let failure { return directory.failed(id, failure, retryAfter: retryAfter) }
+    switch completion {
+    case .finished:
+      guard let answer else { break }
+      return directory.received(id, body, answer)
+    case .failed(let error):
+      return directory.failed(id, FileError(error), retryAfter: nil)
+    case .stopped, .cancelled: break
+    }
+    directory.failed(id, FileError(.timedOut, "no answer from the server"), retryAfter: nil)
+  }
+}
+
+/// What the head of a listing says of it.
+struct ListingAnswer: Sendable {
+  let contentType: String?
+  /// The directory's URL, with the credentials of its source.
+  let url: RemoteURL
+  let entityTag: String?
+
+  /// - Throws: where no listing can follow that might be shown.
+  init(
+    _ fields: HTTPFields, _ content: ContentVersion, from url: RemoteURL, to source: ListingSource
+  ) throws(FileError) {
+    // The client follows no redirect to another origin; this is the last line of defence.
+    guard url.normalizedOrigin == source.url.normalizedOrigin else {
+      throw FileError(.refused, "the listing comes from another server, \(url.redacted)")
+    }
+    guard url.path.utf8.last == UInt8(ascii: "/"), let own = source.url.replacingPath(url.path)
+    else {
+      throw FileError(.refused, "redirected to what is no directory, \(url.redacted)")
+    }
+    guard content.contentCoding == nil else {
+      throw FileError(.refused, "a listing in a coding that was not asked for")
+    }
+    contentType = fields[.contentType]
+    guard DirectoryListing.isHTML(contentType) else {
+      throw FileError(ListingError.notHTML(contentType))
+    }
+    if let length = content.completeLength, length > ListingError.maximumByteCount {
+      throw FileError(ListingError.tooLarge)
+    }
+    self.url = own
+    entityTag = content.entityTag?.field
+  }
+}
+
+extension FileError {
+  /// Asking again brings the same listing.
+  init(_ error: ListingError) { self.init(.refused, error.description) }
+}

@@ -1,0 +1,31 @@
+public import HTTPTransferCore
+public import HTTPTypes
+
+/// Where a directory of the mount comes from that is filled from its server's listing.
+public struct ListingSource: Hashable, Sendable {
+  /// The path below the mount point, without slashes at its ends; empty for the mount's root.
+  public let path: String
+  /// The URL, whose path ends in `/`; may hold credentials.
+  public let url: RemoteURL
+  /// Fields to send to the URL's own origin, for the listing and all that it names.
+  public let fields: HTTPFields
+
+  public init(path: String, url: RemoteURL, fields: HTTPFields = HTTPFields()) {
+    self.path = path
+    self.url = url
+    self.fields = fields
+  }
+
+  func path(of name: String) -> String { path.isEmpty ? name : path + "/" + name }
+}
+
+/// What a list makes a mount show.
+public struct MountSources: Sendable {
+  public var files: [FileSource]
+  public var listings: [ListingSource]
+
+  public init(files: [FileSource] = [], listings: [ListingSource] = []) {
+    self.files = files
+    self.listings = listings
+  }
+}

@@ -1,0 +1,46 @@
+import Synchronization
+import Testing
+
+@testable import RemoteFiles
+
+@Suite struct ListingRegistryTests {
+  private final class Holder: NameHolder {
+    let usedAt: ContinuousClock.Instant
+    private let isForgotten = Mutex(false)
+
+    init(usedAt seconds: Int) { usedAt = .now + .seconds(seconds) }
+
+    func forget() { isForgotten.withLock { $0 = true } }
+    var hasNames: Bool { isForgotten.withLock { !$0 } }
+  }
+
+  @Test func thoseNotWantedForTheLongestTimeAreGivenUp() {
+    let registry = ListingRegistry(limit: 1000)
+    let holders = [5, 1, 4, 2, 3].map { Holder(usedAt: $0) }
+    for holder in holders { registry.note(holder, nameCount: 199) }
+    #expect(holders.allSatisfy { $0.hasNames })
+    let last = Holder(usedAt: 0)
+    registry.note(last, nameCount: 9)
+    // Never that whose names have just come, however long ago they were wanted.
+    #expect(last.hasNames)
+    #expect(holders.map(\.hasNames) == [true, false, true, false, true])
+    #expect(registry.total == 610)
+  }
+
+  @Test func aListingThatIsReadAgainCountsOnce() {
+    let registry = ListingRegistry(limit: 1000)
+    let holder = Holder(usedAt: 1)
+    for count in [900, 10, 500, 0, 900] { registry.note(holder, nameCount: count) }
+    #expect(holder.hasNames)
+    #expect(registry.total == 901)
+  }
+
+  @Test func directoriesThatAreNoMoreCountForNothing() {
+    let registry = ListingRegistry(limit: 1000)
+    let holder = Holder(usedAt: 1)
+    registry.note(holder, nameCount: 99)
+    for _ in 0..<100 { registry.note(Holder(usedAt: 2), nameCount: 99) }
+    #expect(holder.hasNames)
+    #expect(registry.total <= 1000)
+  }
+}
