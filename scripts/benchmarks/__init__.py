@@ -1,0 +1,7 @@
+"""The parts of scripts/bench.
+
+Pure values: figures (samples, targets, verdicts), charts (SVG), report (Markdown).
+What is measured with: support (processes, rounds), servers, mounts (httpfs and its peers), clients
+(downloads), workloads (what a reader does).
+Scenarios, a module for each family: cold, latency, cached, lists, patterns, downloads, overall.
+"""

@@ -1,0 +1,113 @@
+"""P9: several sequential readers, backward reads, strides."""
+
+import os
+
+from benchmarks import mounts, workloads
+from benchmarks.cold import WARM_FACTOR
+from benchmarks.figures import MIB, Result, at_least, at_most
+from benchmarks.mounts import mounted
+from benchmarks.servers import FAR, nginx, origin, write_file
+from benchmarks.support import Variant, warm_memory
+
+READERS = 8
+ONE_READER = "httpfs, one reader"
+
+METHOD = """\
+- Method: {rounds} rounds in turns, medians; each with a new mount and an empty cache. Eight readers
+  read one file, each an eighth of it, or eight files, in pieces of 128 KiB; the speed is that of
+  all together, held against one reader of the same number of bytes. Backward: pieces of 64 KiB from
+  the end of a stretch to its start; strides: the first 64 KiB of every MiB; both by one thread, and
+  held against one reader who reads as many bytes in order. *Fetched ÷ asked* counts all bodies.
+"""
+
+METRICS = ("speed", "seconds", "fetched_ratio", "requests", "peak_bytes")
+
+
+class PatternRead:
+    """A way to read `byte_count` bytes of served files through a new mount."""
+
+    def __init__(self, bench, server, served, byte_count, read):
+        self.bench, self.server, self.served = bench, server, served
+        self.byte_count, self.read = byte_count, read
+
+    def __call__(self):
+        warm_memory(int(self.byte_count * WARM_FACTOR))
+        before = self.server.traffic()
+        with mounted(self.bench, mounts.own(), self.served) as mount:
+            seconds = self.read(mount)["seconds"]
+            usage, traffic = mount.usage(), self.server.traffic().since(before)
+        return {"speed": self.byte_count / 1e6 / seconds, "seconds": seconds,
+                "fetched_ratio": traffic.body_bytes / self.byte_count,
+                "requests": traffic.requests, "peak_bytes": usage.peak_bytes}
+
+
+def readers_of(parts):
+    """What reads [name, offset, length] each in a thread of its own."""
+    return lambda mount: mount.read(workloads.several, "", parts=parts)
+
+
+def in_order(name, offsets, length):
+    """What reads `length` bytes at each offset, one after the other."""
+    return lambda mount: mount.read(workloads.at_offsets, name, offsets=offsets, length=length,
+                                    is_random=False)
+
+
+def _crowd(bench, title, server, whole, parts):
+    """One reader and eight: of one served file, and of served files of an eighth of its length."""
+    share = whole.length // READERS
+    name = whole.names[0]
+    ways = {
+        ONE_READER: (whole, [[name, 0, whole.length]]),
+        "httpfs, 8 readers of one file": (
+            whole, [[name, index * share, share] for index in range(READERS)]),
+        "httpfs, 8 readers of 8 files": (parts, [[one, 0, parts.length] for one in parts.names])}
+    return bench.compare(title, METRICS, [
+        Variant(variant, PatternRead(bench, server, served, whole.length, readers_of(pieces)))
+        for variant, (served, pieces) in ways.items()])
+
+
+def _paths(bench, title, server, served, byte_count):
+    """One reader in order, backward, and in strides, all of the same number of bytes."""
+    piece, name = 64 << 10, served.names[0]
+    backward = list(range(byte_count - piece, -1, -piece))
+    strides = [index * MIB for index in range(byte_count // piece)]
+    ways = {ONE_READER: readers_of([[name, 0, byte_count]]),
+            "httpfs, backward": in_order(name, backward, piece),
+            "httpfs, strides": in_order(name, strides, piece)}
+    return bench.compare(title, METRICS, [
+        Variant(variant, PatternRead(bench, server, served, byte_count, read))
+        for variant, read in ways.items()], rounds=1 if bench.quick else None)
+
+
+def patterns(bench):
+    """P9."""
+    length = (128 if bench.quick else 256) * MIB
+    names = [f"part{index}" for index in range(READERS)]
+    comparisons = []
+    with origin(bench) as server:
+        line = {"total-rate": 100_000_000, **FAR}
+        whole = server.serve("whole", ["file"], length, **line)
+        parts = server.serve("parts", names, length // READERS, **line)
+        comparisons.append(_crowd(
+            bench, f"{length // MIB} MiB, 50 ms, 100 MB/s in total", server, whole, parts))
+        long = server.serve("long", ["file"], 1024 * MIB, **line)
+        byte_count = (8 if bench.quick else 32) * MIB
+        comparisons.append(_paths(
+            bench, f"{byte_count // MIB} MiB in pieces, 50 ms, 100 MB/s in total", server, long,
+            byte_count))
+    root = bench.directory("patterns")
+    for name, size in [("file", 1024 * MIB), *((one, 128 * MIB) for one in names)]:
+        write_file(os.path.join(root, name), size)
+    with nginx(bench, root) as server:
+        comparisons.append(_crowd(bench, "1 GiB, unlimited loopback", server,
+                                  server.files(["file"]), server.files(names)))
+
+    targets = []
+    for comparison in comparisons:
+        for variant in list(comparison.samples)[1:]:
+            targets += [
+                at_least(f"{comparison.title}: {variant}: speed relative to one reader",
+                         comparison.ratio("seconds", ONE_READER, variant), 0.9),
+                at_most(f"{comparison.title}: {variant}: fetched ÷ asked",
+                        comparison.value(variant, "fetched_ratio"), 1.1)]
+    return Result("ways to read", METHOD.format(rounds=bench.rounds), comparisons, targets)
