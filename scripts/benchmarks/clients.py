@@ -86,22 +86,20 @@ def _execute(bench, client, url, directory):
 class Download:
     """A client and a served file; each call downloads it once, the first one verifies it too."""
 
-    def __init__(self, bench, client, server, served, digest, *, warm=None):
+    def __init__(self, bench, client, server, served, digest):
         self.bench, self.client, self.server, self.served = bench, client, server, served
         self.digest, self.is_verified = digest, False
-        self.warm = warm if warm is not None else served.length * 6 // 5
 
     def __call__(self):
         directory = tempfile.mkdtemp(prefix="download-", dir=self.bench.work)
         try:
             before = self.server.traffic()
-            warm_memory(self.warm)
+            warm_memory(self.served.length * 6 // 5)
             seconds, cpu_seconds, peak_bytes = _execute(
                 self.bench, self.client, self.served.urls[0], directory)
             self._verify(f"{directory}/file")
             traffic = self.server.traffic().since(before)
-            return {"seconds": seconds, "speed": self.served.length / 1e6 / seconds,
-                    "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes,
+            return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes,
                     "requests": traffic.requests}
         finally:
             shutil.rmtree(directory, ignore_errors=True)

@@ -15,8 +15,8 @@ WARM_FACTOR = 2.5
 METRICS = ("seconds", "speed", "cpu_seconds", "peak_bytes", "requests")
 
 METHOD = """\
-- Method: {rounds} rounds in turns, the median counts, for memory the largest. A mount is new, its
-  cache empty; the time is from the `open` to the end of the last `read` (1 MiB each). A download is
+- Method: {rounds} rounds in turns (slow peers: 1, in a quick run all peers that mount), the median
+  counts, for memory the largest. A mount is new, its cache empty; the time is from the `open` to the end of the last `read` (1 MiB each). A download is
   timed from the start of its process to its end. Each variant's bytes were compared by SHA-256
   once. CPU is user and system time of the daemon, or of the client, alone. Memory that a run needs
   is touched before it, because a virtual machine gives free memory back to its host.
@@ -46,10 +46,9 @@ class WholeRead:
                 if mount.read(workloads.hashed, name)["digest"] != self.digest:
                     raise Failure("gave wrong bytes")
                 self.is_verified = True
-            return {"seconds": seen["seconds"],
-                    "speed": self.served.length / 1e6 / seen["seconds"],
-                    "cpu_seconds": usage.cpu_seconds, "peak_bytes": usage.peak_bytes,
-                    "requests": traffic.requests, "fetched_bytes": traffic.body_bytes}
+            return {"seconds": seen["seconds"], "cpu_seconds": usage.cpu_seconds,
+                    "peak_bytes": usage.peak_bytes,
+                    "requests": traffic.requests}
 
 
 class Contest:
@@ -59,6 +58,10 @@ class Contest:
         self.bench, self.server, self.served = bench, server, served
         self.digest = server.digest(served, served.names[0])
 
+    def compare(self, title, variants, **options):
+        return self.bench.compare(title, METRICS, variants, byte_count=self.served.length,
+                                  **options)
+
     def mount(self, system, **options):
         return Variant(system.name,
                        WholeRead(self.bench, system, self.server, self.served, self.digest),
@@ -66,8 +69,7 @@ class Contest:
 
     def download(self, client, **options):
         return Variant(client.name,
-                       clients.Download(self.bench, client, self.server, self.served, self.digest,
-                                        warm=int(self.served.length * WARM_FACTOR)),
+                       clients.Download(self.bench, client, self.server, self.served, self.digest),
                        programs=client.programs, **options)
 
 
@@ -91,15 +93,15 @@ def loopback(bench):
     """P1."""
     with big_file(bench) as (server, served):
         contest = Contest(bench, server, served)
-        variants = [contest.mount(mounts.own()), contest.download(clients.CURL),
-                    contest.mount(mounts.rclone("full")), contest.mount(mounts.rclone("off")),
-                    contest.mount(mounts.httpfs2())]
+        variants = [contest.mount(mounts.own()), contest.download(clients.CURL)]
+        variants += [contest.mount(system, rounds=1 if bench.quick else None) for system in (
+            mounts.rclone("full"), mounts.rclone("off"), mounts.httpfs2())]
         if not bench.quick:
             # A single connection shows what the parallel ones cost where nothing is gained by them.
             variants += [contest.mount(mounts.own_with("--connections", "1")),
                          contest.mount(mounts.nbdkit()),
                          contest.mount(mounts.httpdirfs(), rounds=1)]
-        comparison = bench.compare("1 GiB, unlimited loopback", METRICS, variants)
+        comparison = contest.compare("1 GiB, unlimited loopback", variants)
     return Result("a cold file, read whole", METHOD.format(rounds=bench.rounds), [comparison],
                   [speed_target(comparison, clients.CURL.name, 1.5)])
 
@@ -121,15 +123,14 @@ def per_connection(bench):
                     contest.download(clients.CURL, rounds=1),
                     contest.mount(mounts.rclone("full"), rounds=1),
                     contest.mount(mounts.httpdirfs(), rounds=1)]
-            comparison = bench.compare(
-                f"256 MiB at 10 MB/s per connection{suffix}", METRICS, variants,
+            comparison = contest.compare(
+                f"256 MiB at 10 MB/s per connection{suffix}", variants, rounds=bench.few_rounds,
                 limits={"16 connections at best": {
-                    "seconds": (seconds := length / rate / 16 + (0.1 if delay else 0)),
-                    "speed": length / 1e6 / seconds}})
+                    "seconds": length / rate / 16 + (0.1 if delay else 0)}})
         comparisons.append(comparison)
         targets += [speed_target(comparison, client.name, 1.0) for client in rivals]
-    return Result("a throttle on each connection", METHOD.format(rounds=bench.rounds), comparisons,
-                  targets)
+    return Result("a throttle on each connection", METHOD.format(rounds=bench.few_rounds),
+                  comparisons, targets)
 
 
 def shared_line(bench):
@@ -143,15 +144,13 @@ def shared_line(bench):
             variants += [contest.download(clients.AXEL), contest.download(clients.ARIA2),
                          contest.mount(mounts.rclone("full")),
                          contest.mount(mounts.httpdirfs(), rounds=1)]
-        seconds = length / rate + 0.1
-        comparison = bench.compare(
-            "256 MiB, 50 ms, 100 MB/s in total", METRICS, variants,
-            limits={"handshake, round trip and line": {
-                "seconds": seconds, "speed": length / 1e6 / seconds}})
+        comparison = contest.compare(
+            "256 MiB, 50 ms, 100 MB/s in total", variants, rounds=bench.few_rounds,
+            limits={"handshake, round trip and line": {"seconds": length / rate + 0.1}})
     speed = comparison.value(OWN, "speed")
     share = speed and speed * 1e6 / rate
     return Result(
-        "a line with latency", METHOD.format(rounds=bench.rounds), [comparison],
+        "a line with latency", METHOD.format(rounds=bench.few_rounds), [comparison],
         [at_least(f"{comparison.title}: share of the line's rate", share, 0.97)])
 
 
@@ -164,8 +163,9 @@ def over_tls(bench):
         variants = [contest.download(curl)]
         if is_root():
             variants.insert(0, contest.mount(mounts.own_trusting(bench, tls.authority_path)))
-        comparison = bench.compare("1 GiB over TLS, unlimited loopback", METRICS, variants)
+        comparison = contest.compare("1 GiB over TLS, unlimited loopback", variants,
+                                     rounds=bench.few_rounds)
     if not is_root():
         comparison.skipped[OWN] = "only root can make a mount trust the authority of this run"
-    return Result("P1 over TLS", METHOD.format(rounds=bench.rounds), [comparison],
+    return Result("P1 over TLS", METHOD.format(rounds=bench.few_rounds), [comparison],
                   [speed_target(comparison, curl.name, 1.2)])

@@ -53,7 +53,8 @@ class Comparison:
 
     `metrics` names what the table shows, the first being what is drawn and held against the first
     variant. `limits` are rows that nobody measured: what a line or a delay allows at best.
-    `skipped` says why a variant has no samples.
+    `skipped` says why a variant has no samples. `byte_count` is what each variant reads: the speed
+    is that over the time.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Comparison:
     samples: dict[str, list[dict[str, float]]]
     limits: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    byte_count: int = 0
 
     def shown(self):
         """The variants with figures, and the limits."""
@@ -68,10 +70,16 @@ class Comparison:
 
     def value(self, variant, metric):
         """The variant's summary over its rounds, not rounded; None where nothing was measured."""
+        if metric == "speed":
+            seconds = self.value(variant, "seconds")
+            return self.byte_count / 1e6 / seconds if seconds else None
         if variant in self.limits:
             return self.limits[variant].get(metric)
-        values = [sample[metric] for sample in self.samples.get(variant, []) if metric in sample]
+        values = self._values(variant, metric)
         return METRICS[metric].summary(values) if values else None
+
+    def _values(self, variant, metric):
+        return [sample[metric] for sample in self.samples.get(variant, []) if metric in sample]
 
     def ratio(self, metric, variant, reference):
         """How many times the reference's figure the variant's is; None where one is missing."""
@@ -89,7 +97,7 @@ class Comparison:
 
     def spread(self, variant, metric):
         """Half of (largest − smallest) relative to the median, as a cell of a table."""
-        values = [sample[metric] for sample in self.samples.get(variant, []) if metric in sample]
+        values = self._values(variant, "seconds" if metric == "speed" else metric)
         if len(values) < 2 or not statistics.median(values):
             return ""
         return f"± {(max(values) - min(values)) / statistics.median(values) * 50:.0f} %"

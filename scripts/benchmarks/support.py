@@ -140,6 +140,11 @@ class Bench:
         # An ordinary user, too, must reach what lies below.
         os.chmod(work, 0o755)
 
+    @property
+    def few_rounds(self):
+        """The rounds of what takes long: fewer in a quick run, which has five minutes."""
+        return min(2, self.rounds) if self.quick else self.rounds
+
     def path(self, name):
         return os.path.join(self.work, name)
 
@@ -161,7 +166,7 @@ class Bench:
         """No proxy, no configuration of the user's, messages in English."""
         return {"PATH": SEARCH_PATH, "HOME": self.directory("home"), "LC_ALL": "C.UTF-8"}
 
-    def compare(self, title, metrics, variants, *, limits=None, rounds=None):
+    def compare(self, title, metrics, variants, *, limits=None, rounds=None, byte_count=0):
         """Lets the variants take turns (A B C, A B C, ...), so that what else the machine does
         meets all of them alike.
 
@@ -169,7 +174,7 @@ class Bench:
         """
         rounds = rounds or self.rounds
         comparison = Comparison(title, list(metrics), {one.name: [] for one in variants},
-                                limits or {})
+                                limits or {}, byte_count=byte_count)
         for turn in range(rounds):
             for variant in variants:
                 if variant.name in comparison.skipped or turn >= (variant.rounds or rounds):
