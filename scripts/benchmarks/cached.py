@@ -54,8 +54,8 @@ def _fio(mount, name, jobs, seconds):
     output = mount.run(
         "fio", "--name=random", f"--filename={mount.path(name)}", "--readonly", "--rw=randread",
         "--bs=4k", "--ioengine=psync", f"--numjobs={jobs}", "--thread", "--time_based",
-        f"--runtime={seconds * 1000:.0f}ms", "--invalidate=0", "--group_reporting", "--output-format=json",
-        cwd="/")
+        f"--runtime={seconds * 1000:.0f}ms", "--invalidate=0", "--group_reporting",
+        "--output-format=json", cwd="/")
     job, = json.loads(output[output.index("{"):])["jobs"]
     if job["error"]:
         raise Failure(f"fio: error {job['error']}")

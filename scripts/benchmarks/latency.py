@@ -12,6 +12,7 @@ from benchmarks.support import Failure, Variant, percentile
 
 START, MIDDLE = 0, 512 * MIB
 FILE_LENGTH = 1024 * MIB
+COUNT, PIECE = 200, 4096
 
 FIRST_BYTES_METHOD = """\
 - Method: {rounds} rounds in turns, medians. 4 KiB are read with one `pread`, at the start of a file
@@ -45,8 +46,9 @@ class FirstBytes:
         self.bench, self.server = bench, server
         self.served = server.serve("first", ["file"], FILE_LENGTH, **FAR)
         self.pair = server.serve("pair", ["other", "file"], FILE_LENGTH, **FAR)
-        self.expected = {offset: server.piece_digest(self.served, "file", offset, 4096)
-                         for offset in (START, MIDDLE)}
+        self.expected = {
+            offset: server.digest_of_pieces(self.served, "file", [offset], PIECE)
+            for offset in (START, MIDDLE)}
 
     def nothing_known(self, system, offset):
         def measure():
@@ -111,8 +113,6 @@ def first_bytes(bench):
                   [*comparisons, ready], targets)
 
 
-COUNT, PIECE = 200, 4096
-
 RANDOM_METHOD = """\
 - Method: {rounds} rounds in turns (peers and, in a quick run, one thread: 1), medians. 200
   different pages of 4 KiB of a file of 1 GiB, new ones each round, are read with `pread` and
@@ -127,6 +127,7 @@ class RandomReads:
     def __init__(self, bench, system, server, served, threads):
         self.bench, self.system, self.server, self.served = bench, system, server, served
         self.threads, self.generator = threads, random.Random(threads)
+        self.is_verified = False
 
     def __call__(self):
         pages = self.generator.sample(range(self.served.length // PIECE), COUNT)
@@ -137,11 +138,18 @@ class RandomReads:
             seen = mount.read(workloads.at_offsets, "file", offsets=offsets, length=PIECE,
                               threads=self.threads)
             usage, traffic = mount.usage(), self.server.traffic().since(before)
+        self._verify(offsets, seen["digest"])
         latencies = [seconds * 1000 for seconds in seen["latencies"]]
         return {"seconds": seen["seconds"], "p50_ms": percentile(latencies, 50),
                 "p99_ms": percentile(latencies, 99),
                 "fetched_ratio": traffic.body_bytes / (COUNT * PIECE),
                 "peak_bytes": usage.peak_bytes, "requests": traffic.requests}
+
+    def _verify(self, offsets, digest):
+        if not self.is_verified:
+            if digest != self.server.digest_of_pieces(self.served, "file", offsets, PIECE):
+                raise Failure("gave wrong bytes")
+            self.is_verified = True
 
 
 def random_reads(bench):

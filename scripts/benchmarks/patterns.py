@@ -7,7 +7,7 @@ from benchmarks.cold import WARM_FACTOR, big_file
 from benchmarks.figures import MIB, Result, at_least, at_most
 from benchmarks.mounts import mounted
 from benchmarks.servers import FAR, origin, write_file
-from benchmarks.support import Variant, warm_memory
+from benchmarks.support import Failure, Variant, warm_memory
 
 READERS = 8
 ONE_READER = "httpfs, one reader"
@@ -25,11 +25,15 @@ METRICS = ("speed", "seconds", "fetched_ratio", "requests", "peak_bytes")
 
 
 class PatternRead:
-    """A way to read `byte_count` bytes of served files through a new mount."""
+    """A way to read `byte_count` bytes of served files through a new mount.
 
-    def __init__(self, bench, server, served, byte_count, read):
+    `has_right_bytes` looks at a mount that was read so, after the first measurement.
+    """
+
+    def __init__(self, bench, server, served, byte_count, read, has_right_bytes):
         self.bench, self.server, self.served = bench, server, served
         self.byte_count, self.read = byte_count, read
+        self.has_right_bytes, self.is_verified = has_right_bytes, False
 
     def __call__(self):
         warm_memory(int(self.byte_count * WARM_FACTOR))
@@ -37,6 +41,10 @@ class PatternRead:
         with mounted(self.bench, mounts.own(), self.served) as mount:
             seconds = self.read(mount)["seconds"]
             usage, traffic = mount.usage(), self.server.traffic().since(before)
+            if not self.is_verified:
+                if not self.has_right_bytes(mount):
+                    raise Failure("gave wrong bytes")
+                self.is_verified = True
         return {"seconds": seconds, "fetched_ratio": traffic.body_bytes / self.byte_count,
                 "requests": traffic.requests, "peak_bytes": usage.peak_bytes}
 
@@ -56,13 +64,20 @@ def _crowd(bench, title, server, whole, parts):
     """One reader and eight: of one served file, and of served files of an eighth of its length."""
     share = whole.length // READERS
     name = whole.names[0]
+
+    def has_right_bytes(served):
+        return lambda mount: all(
+            mount.read(workloads.hashed, one)["digest"] == server.digest(served, one)
+            for one in served.names)
+
     ways = {
         ONE_READER: (whole, [[name, 0, whole.length]]),
         "httpfs, 8 readers of one file": (
             whole, [[name, index * share, share] for index in range(READERS)]),
         "httpfs, 8 readers of 8 files": (parts, [[one, 0, parts.length] for one in parts.names])}
     return bench.compare(title, METRICS, [
-        Variant(variant, PatternRead(bench, server, served, whole.length, readers_of(pieces)))
+        Variant(variant, PatternRead(bench, server, served, whole.length, readers_of(pieces),
+                                     has_right_bytes(served)))
         for variant, (served, pieces) in ways.items()], rounds=bench.few_rounds,
         byte_count=whole.length)
 
@@ -72,12 +87,19 @@ def _paths(bench, title, server, served, byte_count):
     piece, name = 64 << 10, served.names[0]
     backward = list(range(byte_count - piece, -1, -piece))
     strides = [index * MIB for index in range(byte_count // piece)]
-    ways = {ONE_READER: readers_of([[name, 0, byte_count]]),
-            "httpfs, backward": in_order(name, backward, piece),
-            "httpfs, strides": in_order(name, strides, piece)}
+
+    def has_right_bytes(offsets, length):
+        read = in_order(name, offsets, length)
+        return lambda mount: read(mount)["digest"] == server.digest_of_pieces(
+            served, name, offsets, length)
+
+    ways = {ONE_READER: (readers_of([[name, 0, byte_count]]), has_right_bytes([0], byte_count))}
+    for variant, offsets in (("httpfs, backward", backward), ("httpfs, strides", strides)):
+        ways[variant] = in_order(name, offsets, piece), has_right_bytes(offsets, piece)
     return bench.compare(title, METRICS, [
-        Variant(variant, PatternRead(bench, server, served, byte_count, read))
-        for variant, read in ways.items()], rounds=1 if bench.quick else 3, byte_count=byte_count)
+        Variant(variant, PatternRead(bench, server, served, byte_count, read, check))
+        for variant, (read, check) in ways.items()], rounds=1 if bench.quick else 3,
+        byte_count=byte_count)
 
 
 def patterns(bench):

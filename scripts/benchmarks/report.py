@@ -6,6 +6,7 @@ import re
 
 from benchmarks import charts
 from benchmarks.figures import METRICS, OWN, Result
+from benchmarks.support import Failure
 
 INTRODUCTION = """\
 # Benchmarks
@@ -13,8 +14,8 @@ INTRODUCTION = """\
 Written by `scripts/bench`; every figure can be measured again with it. A run replaces the sections
 that it has measured, each of which says when and on what that was. The samples are in
 [benchmarks/results.json](benchmarks/results.json). Absolute times drift from machine to machine and
-from hour to hour: the ratios within a scenario are what compares. Verdicts are of unrounded
-medians.
+from hour to hour: the ratios within a scenario are what compares. Verdicts are of the medians, not
+of what is printed. The parts without I/O have [figures of their own](benchmarks/pure-parts.md).
 """
 
 TARGETS_TITLE = "Targets"
@@ -43,7 +44,7 @@ def comparison_rows(comparison):
             cells.append("" if value is None else METRICS[name].write(value))
         ratio = comparison.ratio(first, variant, reference)
         rows.append((variant, cells[0], comparison.spread(variant, first), *cells[1:],
-                     "" if ratio is None else f"{ratio:.2f}"))
+                     "" if ratio is None else f"{ratio:.3f}"))
     blanks = [""] * (len(comparison.metrics) + 1)
     rows += [(variant, f"skipped: {reason}", *blanks)
              for variant, reason in comparison.skipped.items()]
@@ -69,8 +70,10 @@ def chart(title, comparisons):
                       else charts.OWN_BAR if is_own(variant) else charts.OTHER_BAR)
             bars.append(charts.Bar(variant, value, METRICS[metric].write(value), colour))
         if bars:
-            label = METRICS[metric].label
-            groups.append(charts.Group(f"{comparison.title}: {label}", bars))
+            shown = METRICS[metric]
+            better = "more" if shown.is_better_when_larger else "less"
+            groups.append(charts.Group(
+                f"{comparison.title}: {shown.label.lower()}, {better} is better", bars))
     return charts.bar_chart(title, groups) if groups else None
 
 
@@ -142,6 +145,8 @@ class Report:
         section of an earlier report without results.json is kept until its scenario is measured.
         """
         found = self.results() | measured
+        if not found:
+            raise Failure(f"nothing has been measured: no {self.directory}/{RESULTS_FILE}")
         stored = {name: found[name] for name in order if name in found}
         os.makedirs(self.directory, exist_ok=True)
         with open(os.path.join(self.directory, RESULTS_FILE), "w") as text:

@@ -95,13 +95,16 @@ class Origin:
         with direct.open(url, timeout=TIME_LIMIT) as response:
             return digest_of(response)
 
-    def piece_digest(self, served, name, offset, count):
-        """SHA-256 of `count` bytes of a served file."""
-        request = urllib.request.Request(
-            f"{self.base}/data/{name}?length={served.length}",
-            headers={"Range": f"bytes={offset}-{offset + count - 1}"})
-        with direct.open(request, timeout=TIME_LIMIT) as response:
-            return digest_of(response)
+    def digest_of_pieces(self, served, name, offsets, count):
+        """SHA-256 of `count` bytes at each of the offsets of a served file, in this order."""
+        digest = hashlib.sha256()
+        for offset in offsets:
+            request = urllib.request.Request(
+                f"{self.base}/data/{name}?length={served.length}",
+                headers={"Range": f"bytes={offset}-{offset + count - 1}"})
+            with direct.open(request, timeout=TIME_LIMIT) as response:
+                digest.update(response.read())
+        return digest.hexdigest()
 
     def traffic(self):
         values = json.loads(self._ask("/stats"))

@@ -13,7 +13,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Callable
 
-from benchmarks.figures import MIB, Comparison
+from benchmarks.figures import Comparison
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
