@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from benchmarks.servers import digest_of
-from benchmarks.support import TIME_LIMIT, Failure, last_line, run, warm_memory
+from benchmarks.support import TIME_LIMIT, Failure, last_line, warm_memory
 
 # GNU time, not the shell's word. It is a small process that starts the client and waits for it: a
 # child started from here directly would be reported with Python's own peak, because the kernel
@@ -112,9 +112,3 @@ class Download:
                 if digest_of(file) != self.digest:
                     raise Failure("left wrong bytes")
             self.is_verified = True
-
-
-def version(program):
-    """The first number that a program says of itself; it also brings the program into memory."""
-    text = run(program, "--version", capture_output=True, text=True).stdout
-    return next((word for word in text.replace("v", " ").split() if word[0].isdigit()), "?")

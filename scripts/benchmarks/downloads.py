@@ -11,7 +11,7 @@ METHOD = """\
   time of the client alone. Each client's file was compared by SHA-256 once. httpfs alone syncs the
   file to the disk before it gets its name; the others leave that to the kernel. On a line whose
   total rate is shared no client can be faster than one connection: a speed of 1 is as good as it
-  gets, and what httpfs lacks of it is its start (a few ms more than curl's) and the sync at the end.
+  gets; what httpfs lacks of it is its start (a few ms more than curl's) and the sync at the end.
 """
 
 CLIENTS = (clients.GET, clients.ARIA2, clients.AXEL, clients.CURL)

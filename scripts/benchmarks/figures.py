@@ -178,6 +178,7 @@ class Result:
     date: str = ""
     command: str = ""
     machine: str = ""
+    peers: str = ""
     load: float = 0
     seconds: float = 0
 

@@ -95,7 +95,8 @@ def section(name, result):
     if result.machine:
         parts.append(
             f"- Measured: {result.date} in {result.seconds:.0f} s with `{result.command}`, load "
-            f"average (1 minute) at the start {result.load:.2f}\n- Machine: {result.machine}")
+            f"average (1 minute) at the start {result.load:.2f}\n- Machine: {result.machine}\n"
+            f"- Peers: {result.peers}")
     parts.append(result.method)
     if result.comparisons:
         parts.append(f"![{result.title}]({CHART_DIRECTORY}/{name.lower()}.svg)\n")
