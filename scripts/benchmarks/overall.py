@@ -22,7 +22,7 @@ def derive(results):
             "P1: processor time relative to curl -o",
             comparison.ratio("cpu_seconds", OWN, clients.CURL.name), 0.9))
     peaks = {
-        f"{name}, {variant}": peak
+        f"{name}, {comparison.title}, {variant}": peak
         for name, result in results.items() if name not in WITHOUT_MEMORY_BOUND
         for comparison in result.comparisons if "peak_bytes" in comparison.metrics
         for variant in comparison.samples
@@ -30,6 +30,6 @@ def derive(results):
     if peaks:
         worst = max(peaks, key=peaks.get)
         targets.append(at_most(
-            f"Peak resident memory, the largest of {len(peaks)} variants ({worst})",
+            f"Peak resident memory, the largest of {len(peaks)} ({worst})",
             peaks[worst] / MIB, 64, "MiB"))
     return {"P8": Result("processor time and memory", METHOD, [], targets)} if targets else {}
