@@ -68,6 +68,7 @@ let package = Package(
       swiftSettings: strict + testableRelease),
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
+    .target(name: "MountControl", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
       name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
@@ -91,15 +92,16 @@ let package = Package(
     .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "DirectoryListing", "MountStatus", "AccessTrace", "CFuse", "CPassthrough",
-        "ExtentRecord", "HTTPTransferCore", logging,
+        "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace", "CFuse",
+        "CPassthrough", "ExtentRecord", "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "httpfs",
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
-        "SourceList", "MountStatus", "AccessTrace", "TransferDisplay", argumentParser, httpTypes,
+        "SourceList", "MountStatus", "MountControl", "AccessTrace", "TransferDisplay",
+        argumentParser, httpTypes,
         logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
@@ -136,6 +138,7 @@ let package = Package(
       name: "AccessTraceTests", dependencies: ["SeededRandom", "AccessTrace"],
       swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
+    .testTarget(name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict),
     .testTarget(
       name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
       swiftSettings: strict),
@@ -162,7 +165,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "SourceList", "MountStatus", "DirectoryListing", httpTypes,
+        "SourceList", "MountStatus", "MountControl", "DirectoryListing", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -5,11 +5,14 @@
 enum ControlFile: UInt64, CaseIterable, Sendable {
   case status
   case statusJSON
+  /// The one that can be written to.
+  case control
 
   var name: String {
     switch self {
     case .status: ".status"
     case .statusJSON: ".status.json"
+    case .control: ".control"
     }
   }
 

@@ -18,9 +18,14 @@ public final class FileSystem: Sendable {
   let interrupts = InterruptTable()
   let prober: DirectoryProber
   private let trace: TraceRecorder?
-  private let tree: Mutex<FileTree>
+  let tree: Mutex<FileTree>
+  /// Over the acceptance of a batch of commands, so that each is done as a whole before another;
+  /// first in the order of locks.
+  let controlling = Mutex(())
+  /// Reads the list again.
+  private let reload = Mutex<(@Sendable () -> Void)?>(nil)
   private let started = ContinuousClock.now
-  private let owner: (uid: uid_t, gid: gid_t) = (getuid(), getgid())
+  let owner: (uid: uid_t, gid: gid_t) = (getuid(), getgid())
   private let mountTime: time_t = time(nil)
   /// The FUSE session, once it is there; for registering backing files.
   let session = Mutex<SessionPointer?>(nil)
@@ -53,6 +58,20 @@ public final class FileSystem: Sendable {
     let old = tree.withLock { $0 }
     let new = FileTree(sources: sources, environment: environment, reusing: old)
     tree.withLock { $0 = new }
+    let kept = Set(new.existingFiles.map { ObjectIdentifier($0) })
+    environment.cancelPrefetch(
+      of: old.existingFiles.filter { !kept.contains(ObjectIdentifier($0)) })
+  }
+
+  /// Sets what ``reloadList()`` does.
+  public func onReload(_ reload: @escaping @Sendable () -> Void) {
+    self.reload.withLock { $0 = reload }
+  }
+
+  /// Reads the list again, soon, and never twice at a time.
+  public func reloadList() {
+    guard let reload = reload.withLock({ $0 }) else { return }
+    environment.background(reload)
   }
 
   /// Fails whatever waits: the mount ends.
@@ -187,7 +206,10 @@ public final class FileSystem: Sendable {
   // MARK: Files
 
   func open(_ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply) {
-    guard info.flags & O_ACCMODE == O_RDONLY else { return reply.error(EROFS) }
+    if number == ControlFile.control.inode.rawValue { return openControl(info, reply) }
+    guard info.flags & O_ACCMODE == O_RDONLY, info.flags & O_TRUNC == 0 else {
+      return reply.error(EROFS)
+    }
     if let control = ControlFile(inode: InodeNumber(rawValue: number)) {
       var info = info
       info.direct_io = 1
@@ -261,10 +283,8 @@ public final class FileSystem: Sendable {
   ) {
     switch handle.content {
     case .directory: reply.error(EISDIR)
-    case .snapshot(let bytes):
-      let start = min(max(0, Int(clamping: offset)), bytes.count)
-      let end = min(start + byteCount, bytes.count)
-      reply.bytes(bytes[start..<end])
+    case .snapshot(let bytes): reply.bytes(part(of: bytes, offset, byteCount))
+    case .control: reply.bytes(part(of: Self.controlHelp, offset, byteCount))
     case .file(let version, let isDirect):
       guard offset >= 0 else { return reply.error(EINVAL) }
       let range = ByteRange(offset: offset, byteCount: Int64(byteCount))
@@ -288,6 +308,11 @@ public final class FileSystem: Sendable {
     guard let trace, let name = handle.traceHandle else { return nil }
     let start = trace.now
     return { trace.read(name, offset: offset, byteCount: Int64($0), since: start) }
+  }
+
+  private func part(of bytes: [UInt8], _ offset: Int64, _ byteCount: Int) -> ArraySlice<UInt8> {
+    let start = min(max(0, Int(clamping: offset)), bytes.count)
+    return bytes[start..<min(start + byteCount, bytes.count)]
   }
 
   func release(_ number: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?) {
@@ -345,8 +370,9 @@ public final class FileSystem: Sendable {
       modified: version.modificationTime.map { time_t($0) } ?? mountTime)
   }
 
-  private func attributes(of control: ControlFile) -> stat {
-    attributes(control.inode, mode: S_IFREG | 0o444, byteCount: 0, modified: time(nil))
+  func attributes(of control: ControlFile) -> stat {
+    let mode: mode_t = control == .control ? 0o600 : 0o444
+    return attributes(control.inode, mode: S_IFREG | mode, byteCount: 0, modified: time(nil))
   }
 
   func directoryAttributes(_ number: InodeNumber) -> stat {
@@ -371,6 +397,7 @@ public final class FileSystem: Sendable {
     switch control {
     case .status: Array(report().text().utf8)
     case .statusJSON: report().json()
+    case .control: Self.controlHelp
     }
   }
 
@@ -378,10 +405,13 @@ public final class FileSystem: Sendable {
   public func report() -> StatusReport {
     let tree = tree.withLock { $0 }
     let passthrough = inodes.passthroughVersions
+    let pinned = tree.pinnedIndices()
     let files = tree.sources.indices.map { index -> FileStatus in
       guard let file = tree.existingFile(index) else {
         let source = tree.sources[index]
-        return FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
+        return FileStatus(
+          name: source.path, url: source.url.redacted, state: .unknown,
+          pinned: pinned.contains(index))
       }
       return file.status(passthrough: passthrough)
     }

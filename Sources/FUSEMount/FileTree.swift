@@ -117,17 +117,37 @@ public final class FileTree: Sendable {
     return nil
   }
 
+  /// The index of the file at `path`; nil where there is none, or a directory.
+  func index(of path: String) -> Int? {
+    let cut = path.lastIndex(of: "/")
+    let parent = cut.map { String(path[..<$0]) } ?? ""
+    let name = cut.map { String(path[path.index(after: $0)...]) } ?? path
+    guard case .file(let index) = directories[parent]?.children[name] else { return nil }
+    return index
+  }
+
   /// The file of a source, made at the first look.
   func file(_ index: Int) -> RemoteFile {
     files.withLock { files in
       if let file = files[index] { return file }
-      let source = sources[index]
       let file = RemoteFile(
-        source: source, cacheKey: cacheKeys[index] ?? CacheKey(source.cacheKeyText),
-        environment: environment)
+        source: sources[index], cacheKey: cacheKey(index), environment: environment)
       files[index] = file
       return file
     }
+  }
+
+  /// What the file of a source is filed under in the cache.
+  func cacheKey(_ index: Int) -> CacheKey {
+    cacheKeys[index] ?? CacheKey(sources[index].cacheKeyText)
+  }
+
+  /// Which of the files are pinned, looked at or not.
+  func pinnedIndices() -> Set<Int> {
+    let keys = environment.cache.pinnedKeys
+    // A key is a hash: not made where nothing is pinned.
+    guard !keys.isEmpty else { return [] }
+    return Set(sources.indices.filter { keys.contains(cacheKey($0)) })
   }
 
   /// The file of a source, if it has been looked at.

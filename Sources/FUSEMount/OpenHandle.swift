@@ -1,5 +1,7 @@
 internal import CFuse
+internal import MountControl
 internal import RemoteFiles
+internal import Synchronization
 
 /// What a file handle of the kernel stands for.
 final class OpenHandle: Sendable {
@@ -7,6 +9,8 @@ final class OpenHandle: Sendable {
     case file(RemoteVersion, isDirect: Bool)
     /// A control file, as it was when it was opened.
     case snapshot([UInt8])
+    /// `.control`, which is written to, and gives its help where it is read.
+    case control(ControlHandle)
     case directory([Item])
   }
 
@@ -15,6 +19,11 @@ final class OpenHandle: Sendable {
     let name: String
     let inode: UInt64
     let isDirectory: Bool
+  }
+
+  /// Where the writes over a handle of `.control` stand: one at a time, as they came.
+  final class ControlHandle: Sendable {
+    let writer = Mutex(ControlWriter())
   }
 
   let content: Content

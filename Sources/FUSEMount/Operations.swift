@@ -23,10 +23,11 @@ extension FileSystem {
     operations.releasedir = answerReleaseDirectory
     operations.open = answerOpen
     operations.read = answerRead
+    operations.write = answerWrite
+    operations.setattr = answerSetAttributes
     operations.release = answerRelease
     operations.statfs = answerStatistics
     // Everything that would change something.
-    operations.setattr = { request, _, _, _, _ in refuse(request) }
     operations.mknod = { request, _, _, _, _ in refuse(request) }
     operations.mkdir = { request, _, _, _ in refuse(request) }
     operations.unlink = { request, _, _ in refuse(request) }
@@ -133,6 +134,24 @@ private func answerRead(
   let reply = Reply(request)
   guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
   fileSystem.read(handle, offset: Int64(offset), byteCount: size, reply)
+}
+
+private func answerWrite(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ bytes: UnsafePointer<CChar>?, _ size: Int,
+  _ offset: off_t, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  let reply = Reply(request)
+  guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
+  fileSystem.takeWrite(handle, UnsafeRawBufferPointer(start: bytes, count: size), reply)
+}
+
+private func answerSetAttributes(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ attributes: UnsafeMutablePointer<stat>?,
+  _ valid: CInt, _ info: UnsafeMutablePointer<fuse_file_info>?
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.setAttributes(number, valid, Reply(request))
 }
 
 private func answerRelease(

@@ -93,6 +93,12 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
+  /// How many bytes of a write were taken.
+  consuming func written(_ byteCount: Int) {
+    fuse_reply_write(request, byteCount)
+    discard self
+  }
+
   consuming func statfs(_ values: statvfs) {
     var values = values
     fuse_reply_statfs(request, &values)

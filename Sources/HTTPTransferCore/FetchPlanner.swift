@@ -26,7 +26,7 @@ public struct FetchPlanner: Sendable {
     }
 
     /// A request that has yet to be sent for `range`.
-    fileprivate init(planned range: ByteRange) {
+    init(planned range: ByteRange) {
       self.init(
         id: -1, start: range.lowerBound, position: range.lowerBound, end: range.upperBound,
         rate: nil)
@@ -179,7 +179,7 @@ public struct FetchPlanner: Sendable {
 
   /// Gives the second half of the longest-lasting flight of `region` to a free connection: one slow
   /// segment would hold up the reader and, with the window, everybody else.
-  private func steal(
+  func steal(
     in region: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
   ) -> Bool {
     let candidates = flights.indices.filter {
@@ -201,7 +201,7 @@ public struct FetchPlanner: Sendable {
   }
 
   /// The flights that will still be busy when a new request's first byte arrives.
-  private func activeCount(_ flights: [Flight], limits: Limits) -> Int {
+  func activeCount(_ flights: [Flight], limits: Limits) -> Int {
     flights.reduce(0) { count, flight in
       let ending = flight.rate.map { Double(flight.missingByteCount) < $0 * limits.roundTrip * 2 }
       return count + (ending == true ? 0 : 1)

@@ -6,6 +6,10 @@ public enum FileState: String, Sendable, Hashable, CaseIterable, Decodable {
   case idle
   /// Bytes are being fetched.
   case downloading
+  /// The whole is fetched in the background, or will be when its turn comes; nobody waits for it.
+  case prefetching
+  /// Only what a read waits for is fetched, as was asked for.
+  case paused
   /// Every byte is in the cache.
   case complete
   /// A read waits and no bytes arrive: connecting, backing off or gated by the host.

@@ -50,12 +50,16 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// Whether reads bypass the daemon: the kernel reads the cache file itself.
   public var passthrough: Bool
 
+  /// Whether what is cached of it is never evicted.
+  public var pinned: Bool
+
   public init(
     name: String, url: String, state: FileState, length: Int64? = nil, cachedBytes: Int64 = 0,
     fetchedBytes: Int64 = 0, damagedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0,
     etaSeconds: Double? = nil,
     connections: Int = 0, requests: Int = 0, retries: Int = 0, lastError: String? = nil,
-    validator: String? = nil, waitingReads: [WaitingRead] = [], passthrough: Bool = false
+    validator: String? = nil, waitingReads: [WaitingRead] = [], passthrough: Bool = false,
+    pinned: Bool = false
   ) {
     self.name = name
     self.url = url
@@ -73,6 +77,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     self.validator = validator
     self.waitingReads = waitingReads
     self.passthrough = passthrough
+    self.pinned = pinned
   }
 
   /// How much of the file is cached, 0 to 100; nil while the length is unknown.
@@ -93,7 +98,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     case lastError = "last_error"
     case validator
     case waitingReads = "waiting_reads"
-    case passthrough
+    case passthrough, pinned
   }
 
   func write(to writer: inout JSONWriter) {
@@ -116,6 +121,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
         writer.array(waitingReads) { $0.write(to: &$1) }
       }
       writer.member(CodingKeys.passthrough, passthrough)
+      writer.member(CodingKeys.pinned, pinned)
     }
   }
 }

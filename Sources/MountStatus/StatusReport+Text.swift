@@ -46,9 +46,9 @@ extension StatusReport {
   private static func urgency(_ file: FileStatus) -> Int {
     if !file.waitingReads.isEmpty || file.state == .waiting { return 0 }
     switch file.state {
-    case .downloading, .streaming: return 1
+    case .downloading, .streaming, .prefetching: return 1
     case .failed, .stale, .offline: return 2
-    case .idle, .waiting: return 3
+    case .idle, .paused, .waiting: return 3
     case .complete: return 4
     case .unknown: return 5
     }
@@ -115,7 +115,7 @@ extension FileStatus {
         cached: humanBytes(cachedBytes), length: length.map(humanBytes) ?? "?",
         speed: humanBytes(speedBytesPerSecond) + "/s",
         eta: etaSeconds.map { humanDuration(seconds: $0) } ?? "-", connections: "\(connections)",
-        retries: "\(retries)", nameWidth: nameWidth)
+        retries: "\(retries)", nameWidth: nameWidth) + (pinned ? "  pinned" : "")
     ]
     if let lastError { lines.append("    last error: \(escapingControls(lastError))") }
     for read in waitingReads {

@@ -26,8 +26,8 @@ extension CacheDirectory {
   ///
   /// - Parameters:
   ///   - limit: the bytes that may stay.
-  ///   - keeping: entries that must not be removed: those that are open, pinned or needed soon.
-  ///     The blocks of an open entry would be freed at its closing only.
+  ///   - keeping: entries that must not be removed, beside those that are pinned: what is open or
+  ///     needed soon. The blocks of an open entry would be freed at its closing only.
   ///   - onRemoval: told of each entry that was removed.
   /// - Returns: the number of bytes freed.
   @discardableResult
@@ -37,7 +37,8 @@ extension CacheDirectory {
     let entries = count().sorted { $0.lastUse < $1.lastUse }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
-    for entry in entries where !keeping.contains(entry.key) {
+    let kept = keeping.union(pinnedKeys)
+    for entry in entries where !kept.contains(entry.key) {
       if allocated <= limit { break }
       let byteCount = deleteFiles(of: entry.key)
       allocated -= byteCount

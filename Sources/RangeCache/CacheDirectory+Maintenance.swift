@@ -1,8 +1,42 @@
-import ExtentRecord
+public import ExtentRecord
 import Glibc
+public import HTTPTransferCore
 
-/// What `httpfs cache` does with a directory that it alone holds.
+/// What `httpfs cache` does with a directory that it alone holds, and what a mount does for it.
 extension CacheDirectory {
+  /// Compares all bytes of an entry with their recorded hashes; changes nothing, and goes on beside
+  /// an entry object that records.
+  ///
+  /// Reads all that is cached of the file, and waits for the disk.
+  ///
+  /// - Returns: of which version the entry is, and which of the bytes that it claims are damaged; nil
+  ///   where there is no entry that can be believed.
+  /// - Throws: where a file cannot be opened or read.
+  public func audit(
+    _ key: CacheKey
+  ) throws(CacheError) -> (version: ContentVersion, damaged: ExtentSet)? {
+    do throws(ErrorNumber) {
+      guard case .found(let stored) = try StoredFiles.open(key, in: files) else { return nil }
+      var damaged = try damagedExtents(of: stored)
+      if !damaged.isEmpty {
+        // What is stored meanwhile may lie past the end that the data file had at first.
+        let again = try damagedExtents(of: stored)
+        damaged = ExtentSet(damaged.extents.flatMap { again.runs(in: $0) })
+      }
+      return (stored.header.version, damaged)
+    } catch {
+      throw CacheError(error, path: path(of: key))
+    }
+  }
+
+  /// The bytes that the record of an entry claims, and that no claim is right about.
+  private func damagedExtents(of stored: StoredFiles) throws(ErrorNumber) -> ExtentSet {
+    let recovery = try Recovery(
+      log: stored.log, header: stored.header, data: try stored.openData(), uncommitted: .verify,
+      trustsCommits: false)
+    return ExtentSet(recovery.claimed.extents.flatMap { recovery.extents.holes(in: $0) })
+  }
+
   /// Compares all bytes of an entry with their recorded hashes, those that a COMMIT covers too.
   ///
   /// Reads all that is cached of the file. Without `repairing` nothing changes, not even when the
@@ -51,7 +85,7 @@ extension CacheDirectory {
 
   /// Removes an entry, and says so where that fails.
   ///
-  /// Files that the cache did not write stay. Not while entries are being created: the directory
+  /// What was pinned is not any more. Files that the cache did not write stay. Not while entries are being created: the directory
   /// that groups them goes with the last of them.
   ///
   /// - Parameter entry: what to remove.
@@ -73,6 +107,10 @@ extension CacheDirectory {
     noteFreed(freed)
     let leftFreed = deleteFiles(of: entry.key)
     noteFreed(leftFreed)
+    if isPinned(entry.key) {
+      setPinned(false, entry.key)
+      try storePin(false, of: entry.key)
+    }
     // Fails, rightly, while it holds other entries.
     try? SystemCalls.removeDirectory(entry.key.prefixName, in: files.rawValue)
     return freed + leftFreed

@@ -6,7 +6,7 @@ import Synchronization
 /// A directory of cache entries, held by one process at a time.
 ///
 /// Layout: `lock`, and `v1/files/AB/REST/` for each entry, where `ABREST` is its key in
-/// hexadecimal. All that depends on the format lies under `v1`: the entries of a later version lie
+/// hexadecimal; `v1/pins/ABREST` for each key that is pinned. All that depends on the format lies under `v1`: the entries of a later version lie
 /// beside it and are never touched.
 ///
 /// Every method may be called from any thread. Calls about one key must not overlap, apart from
@@ -19,6 +19,8 @@ public final class CacheDirectory: Sendable {
   public let path: String
 
   let files: Descriptor
+  /// The directory of this format version.
+  let version: Descriptor
   private let lock: DirectoryLock
   let state: Mutex<State>
 
@@ -28,11 +30,14 @@ public final class CacheDirectory: Sendable {
     var recordings: [CacheKey: Recording] = [:]
     /// The bytes that all entries occupy; nil until they have been counted.
     var allocatedByteCount: Int64?
+    /// What is never evicted.
+    var pinnedKeys: Set<CacheKey> = []
   }
 
   /// The directory of the entries of this format version.
   static let versionName = "v1"
   static let filesName = "files"
+  static let pinsName = "pins"
 
   /// Opens the directory for this process alone; creates it (mode 0700) with its parents.
   ///
@@ -48,11 +53,11 @@ public final class CacheDirectory: Sendable {
     let directory = try PrivateDirectory.open(path: path, marker: Self.versionName)
     lock = try DirectoryLock(in: directory, path: path)
     let versionPath = path + "/" + Self.versionName
-    let version = try PrivateDirectory.open(
+    version = try PrivateDirectory.open(
       Self.versionName, creatingIn: directory, path: versionPath)
     files = try PrivateDirectory.open(
       Self.filesName, creatingIn: version, path: versionPath + "/" + Self.filesName)
-    state = Mutex(State())
+    state = Mutex(State(pinnedKeys: Self.storedPins(in: version)))
   }
 
   // MARK: Entries

@@ -10,6 +10,7 @@ public struct CacheInventory: Sendable {
   public let path: String
 
   private let root: Descriptor
+  private let version: Descriptor
   private let files: Descriptor
 
   /// Opens a cache directory that exists.
@@ -19,7 +20,7 @@ public struct CacheInventory: Sendable {
   public init(path: String) throws(CacheError) {
     self.path = path
     root = try PrivateDirectory.openExisting(path, in: AT_FDCWD, path: path)
-    let version = try PrivateDirectory.openExisting(
+    version = try PrivateDirectory.openExisting(
       CacheDirectory.versionName, in: root.rawValue, path: path)
     files = try PrivateDirectory.openExisting(
       CacheDirectory.filesName, in: version.rawValue, path: path)
@@ -48,6 +49,12 @@ public struct CacheInventory: Sendable {
     } catch {
       throw CacheError(error, path: path)
     }
+  }
+
+  /// The names of the entries that are pinned, see ``StoredEntry/name``; there may be pins of files
+  /// that nothing is cached of.
+  public var pinnedNames: Set<String> {
+    Set(CacheDirectory.storedPins(in: version).map(\.hex))
   }
 
   /// Reads the header of an entry's record.

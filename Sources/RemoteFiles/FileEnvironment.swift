@@ -26,6 +26,9 @@ public final class FileEnvironment: Sendable {
   let keyOwners = CacheKeyOwners()
   /// Reads listings and answers those who wait for them: one at a time, so that little memory is in use.
   let listingQueue = DispatchQueue(label: "httpfs.listings")
+  let prefetcher = Prefetcher()
+  /// The connections per file that the user has set; 0 where each file finds its best number.
+  private let connectionCount: Atomic<Int>
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
@@ -41,6 +44,10 @@ public final class FileEnvironment: Sendable {
 
   /// Runs what may block on the disk: fdatasync and eviction.
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
+  /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
+  private let backgroundQueue = DispatchQueue(label: "httpfs.background")
+  /// Reads all that is cached of files, for minutes perhaps.
+  private let verificationQueue = DispatchQueue(label: "httpfs.verification")
 
   private struct Watch {
     var versions: [VersionID: Watched] = [:]
@@ -80,6 +87,52 @@ public final class FileEnvironment: Sendable {
     self.settings = settings
     self.cacheByteLimit = cacheByteLimit
     self.logger = logger
+    connectionCount = Atomic(settings.connections ?? 0)
+  }
+
+  /// The connections per file, for read-ahead; nil where each file finds its best number.
+  public var connections: Int? {
+    let count = connectionCount.load(ordering: .relaxed)
+    return count == 0 ? nil : count
+  }
+
+  /// Sets the connections per file; ``RemoteFile/followSettings()`` has a file take it up.
+  public func setConnections(_ count: Int?) {
+    connectionCount.store(count ?? 0, ordering: .relaxed)
+  }
+
+  /// Sets how many body bytes a second may come in all; nil for as many as will.
+  public func setRateLimit(_ bytesPerSecond: Int64?) { client.setRateLimit(bytesPerSecond) }
+
+  /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
+  public func background(_ work: @escaping @Sendable () -> Void) {
+    backgroundQueue.async(execute: work)
+  }
+
+  // MARK: Prefetching
+
+  /// Fetches whole files for nobody in particular, when their turns come.
+  public func prefetch(_ files: [RemoteFile]) {
+    for file in files { file.wish { $0.isPrefetched = true } }
+    // Behind evictions that were asked for before.
+    background { [self] in prefetcher.add(files, in: self) }
+  }
+
+  /// Takes ``prefetch(_:)`` back; what has been fetched stays.
+  public func cancelPrefetch(of files: [RemoteFile]) { prefetcher.remove(files) }
+
+  /// Compares all that is cached of files with the recorded hashes, in the background.
+  public func verify(_ files: [RemoteFile]) {
+    verificationQueue.async { for file in files { file.verifyCached() } }
+  }
+
+  /// The versions in which a read has begun to wait after `moment`, and still does.
+  func versionsWithReads(since moment: ContinuousClock.Instant) -> Set<VersionID> {
+    let watched = watch.withLock { Array($0.versions.values) }
+    return Set(
+      watched.lazy.filter { item in
+        item.version.lastWaitBegan.map { $0 > moment } ?? false
+      }.map(\.version.id))
   }
 
   /// A number that no other version of any file of this mount has.
@@ -158,6 +211,7 @@ public final class FileEnvironment: Sendable {
 
   /// Fails every read that waits, also of files that the list no longer has.
   public func abandonReads() {
+    prefetcher.end()
     let watched = watch.withLock { Array($0.versions.values) }
     for item in watched { item.version.abandon() }
   }
@@ -219,6 +273,8 @@ public final class FileEnvironment: Sendable {
   ///
   /// For the end of a mount, when no transfer runs.
   public func commitEverything() {
+    // What has been accepted is done, such as pins.
+    backgroundQueue.sync {}
     let watched = watch.withLock { Array($0.versions.values) }
     for item in watched { item.version.commitFinally() }
   }

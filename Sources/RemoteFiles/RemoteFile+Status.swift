@@ -1,5 +1,6 @@
 internal import HTTPTransferCore
 public import MountStatus
+internal import Synchronization
 
 extension RemoteFile {
   /// The complete length in bytes, nil while unknown.
@@ -13,14 +14,21 @@ extension RemoteFile {
     let now = ContinuousClock.now
     let facts = statusFacts
     var status = FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
+    status.pinned = isPinned
     status.fetchedBytes = facts.statistics.fetchedByteCount
     status.damagedBytes = facts.statistics.damagedByteCount
     status.requests = facts.statistics.requestCount
     status.retries = facts.statistics.retryCount
     status.lastError = facts.statistics.lastError
     guard let version = facts.current else {
+      let wishes = wishes.withLock { $0 }
       status.state =
-        facts.isAsking ? .waiting : facts.statistics.lastError == nil ? .unknown : .failed
+        facts.isAsking
+        ? .waiting
+        : wishes.isPaused
+          ? .paused
+          : wishes.isPrefetched
+            ? .prefetching : facts.statistics.lastError == nil ? .unknown : .failed
       return status
     }
     status.passthrough = passthrough.contains(version.id)
@@ -67,9 +75,12 @@ extension VersionState {
     let isFlowing = segments.contains {
       $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
-    if isFlowing { return isSequential ? .streaming : .downloading }
+    let isBackground = wishes.isPrefetched && !wishes.isPaused && !hasReader(now: now)
+    if isFlowing { return isSequential ? .streaming : isBackground ? .prefetching : .downloading }
     if !parked.isEmpty { return .waiting }
-    return segments.isEmpty ? .idle : .downloading
+    if isBackground { return .prefetching }
+    if segments.isEmpty { return wishes.isPaused ? .paused : .idle }
+    return .downloading
   }
 
   /// Why `read` is not answered yet, for people.

@@ -12,7 +12,7 @@ internal import Synchronization
 /// Versions come and go: each has inode, extents and readers of its own. The file knows which one
 /// a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `looking` (over I/O) → `state` → a version's state; `statistics` is a leaf. No lock is
+/// Lock order: `looking` (over I/O) → `state` → a version's state; `statistics` and `wishes` are leaves. No lock is
 /// held over a call into the client, a waiter or, but for `looking`, the cache.
 public final class RemoteFile: Sendable {
   public let source: FileSource
@@ -28,6 +28,10 @@ public final class RemoteFile: Sendable {
   private let looking = Mutex(false)
   private let state = Mutex(State())
   private let statistics = Mutex(FileStatistics())
+  /// A leaf, also below a version's state.
+  let wishes = Mutex(FileWishes())
+  /// How often it has been pinned or unpinned.
+  let pinRequests = Atomic<Int>(0)
 
   /// One who waits for an answer of the server.
   typealias Waiter = @Sendable (Result<RemoteVersion, FileError>) -> Void
@@ -38,6 +42,8 @@ public final class RemoteFile: Sendable {
     var confirmedAt: ContinuousClock.Instant?
     /// Whether a response has contradicted the current version.
     var isDoubted = false
+    /// Whether the user wants the server to be asked whatever is known.
+    var mustAsk = false
     var contact: Contact?
     var lastContact = 0
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
@@ -82,13 +88,22 @@ public final class RemoteFile: Sendable {
   public func resolve(_ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
     loadFromCacheOnce()
     let now = ContinuousClock.now
-    let known = state.withLock { state -> Result<RemoteVersion, FileError>? in
-      if let current = state.current, !state.isDoubted { return .success(current) }
-      if let failure = state.recentFailure, now < failure.until { return .failure(failure.error) }
-      return nil
+    let (known, believed) = state.withLock {
+      state -> (Result<RemoteVersion, FileError>?, RemoteVersion?) in
+      if state.mustAsk { return (nil, state.isDoubted ? nil : state.current) }
+      if let current = state.current, !state.isDoubted { return (.success(current), nil) }
+      if let failure = state.recentFailure, now < failure.until {
+        return (.failure(failure.error), nil)
+      }
+      return (nil, nil)
     }
     if let known { return answer(known) }
-    contact(answer)
+    contact { result in
+      if case .failure(let error) = result, let believed, Self.openError(error, believed) == nil {
+        return answer(.success(believed))
+      }
+      answer(result)
+    }
   }
 
   /// Learns what a lookup will ask, with as little of the body as a request can bring.
@@ -99,7 +114,15 @@ public final class RemoteFile: Sendable {
   }
 
   /// Whether a lookup can be answered without the network.
-  public var isKnown: Bool { state.withLock { $0.current != nil && !$0.isDoubted } }
+  public var isKnown: Bool {
+    state.withLock { $0.current != nil && !$0.isDoubted && !$0.mustAsk }
+  }
+
+  /// Has the server asked by the next lookup or open, whatever it has said before.
+  public func refresh() { state.withLock { $0.mustAsk = true } }
+
+  /// The version that is current now, if the file has been looked at.
+  var current: RemoteVersion? { state.withLock { $0.current } }
 
   /// Opens `version`: revalidates it unless the server has confirmed it just now.
   ///
@@ -120,6 +143,7 @@ public final class RemoteFile: Sendable {
       if state.isDoubted { return .none }
       // The server is describing it right now.
       if version.isStreaming { return .some(nil) }
+      if state.mustAsk { return .none }
       if let at = state.confirmedAt, now - at <= interval { return .some(nil) }
       if environment.isSilent(source.url.origin), version.hasCachedBytes { return .some(nil) }
       if let failure = state.recentFailure, now < failure.until {
@@ -147,7 +171,7 @@ public final class RemoteFile: Sendable {
   }
 
   /// Takes up what an earlier mount has left in the cache.
-  private func loadFromCacheOnce() {
+  func loadFromCacheOnce() {
     // Whoever comes second waits for the first: the answer is there, not on the network.
     looking.withLock { hasLooked in
       if !hasLooked { hasLooked = loadFromCache() }
@@ -160,6 +184,7 @@ public final class RemoteFile: Sendable {
       guard let entry = try environment.cache.openEntry(cacheKey) else { return true }
       let version = RemoteVersion(file: self, content: entry.recoveredVersion, record: entry)
       state.withLock { if $0.current == nil { $0.current = version } }
+      version.followWishes()
       return true
     } catch {
       environment.logger.warning(
@@ -182,6 +207,7 @@ public final class RemoteFile: Sendable {
         return nil
       }
       state.lastContact += 1
+      state.mustAsk = false
       // What is cached is not kept waiting for long by a server that does not answer.
       let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
       let patience = environment.settings.readTimeout
@@ -243,7 +269,7 @@ public final class RemoteFile: Sendable {
     }
     environment.noteAnswer(of: source.url.origin)
     replaced?.supersede()
-    if version !== candidate { version.reinstate() }
+    if version === candidate { version.followWishes() } else { version.reinstate() }
     statistics.withLock { $0.isOffline = false }
     return version
   }

@@ -33,7 +33,7 @@ extension RemoteVersion {
     state.withLock { guarded in
       let advice = guarded.version.advance(id, to: position, now: .now)
       // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, guarded.version.parked.isEmpty,
+      if guarded.openCount == 0, guarded.version.parked.isEmpty, !guarded.version.isPrefetching,
         position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
         ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
       {
@@ -45,6 +45,7 @@ extension RemoteVersion {
 
   func stored(_ id: SegmentID, _ range: ByteRange) {
     let idle = environment.client.idleSeconds
+    state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(range) } }
     change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
     environment.checkpointIfDue(self, now: .now)
   }
@@ -87,11 +88,14 @@ extension RemoteVersion {
   /// A request brought all that it was to bring.
   func finished(_ id: SegmentID) {
     releaseRecordIfUnread()
+    var isPrefetched = false
     change {
       $0.removeSegment(id)
       $0.ignoredRangeCount = 0
       $0.plan(now: .now, into: &$1)
+      isPrefetched = $0.isComplete && $0.wishes.isPrefetched
     }
+    if isPrefetched { environment.prefetcher.wake(in: environment) }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 

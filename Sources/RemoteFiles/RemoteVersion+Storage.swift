@@ -48,6 +48,27 @@ extension RemoteVersion {
     }
   }
 
+  /// A look at all that is cached has shown that the record is false about `damaged`: it is absent
+  /// from now on, also when the entry is opened anew.
+  ///
+  /// - Returns: how many bytes of it were taken for present.
+  func refute(_ damaged: ExtentSet) -> Int64 {
+    let lost = state.withLock { guarded -> Int64 in
+      var byteCount: Int64 = 0
+      for range in damaged.extents {
+        // What is spilled lies elsewhere.
+        for run in guarded.spill?.extents.holes(in: range) ?? [range] {
+          byteCount += guarded.version.extents.remove(run)
+          guarded.unverified.remove(run)
+          guarded.refuted.insert(run)
+        }
+      }
+      return byteCount
+    }
+    if lost > 0 { noteDamage(lost, "cached bytes are not what was stored") }
+    return lost
+  }
+
   /// Takes those bytes of `extents` for absent that are still unverified; returns how many they are.
   private func drop(_ extents: ExtentSet, of entry: CacheEntry) -> Int64 {
     state.withLock { guarded -> Int64 in

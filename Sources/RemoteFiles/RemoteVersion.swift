@@ -30,6 +30,8 @@ public final class RemoteVersion: Sendable {
     /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
     /// is used.
     var unverified: ExtentSet
+    /// What of the record is known to be false, though it stays in the record.
+    var refuted = ExtentSet()
     /// What lies in memory because the cache could not take it.
     var spill: Spill?
     /// Whether the entry is not ours to write.
@@ -58,6 +60,10 @@ public final class RemoteVersion: Sendable {
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
       version.extents = cached
       unverified = believed
+      for extent in refuted.extents {
+        version.extents.remove(extent)
+        unverified.remove(extent)
+      }
       for extent in spill?.extents.extents ?? [] {
         version.extents.insert(extent)
         unverified.remove(extent)
@@ -126,7 +132,7 @@ public final class RemoteVersion: Sendable {
       Guarded(
         version: VersionState(
           length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
-          connections: file.environment.settings.connections),
+          connections: file.environment.connections),
         hasRecord: record != nil || mayHaveRecord,
         unverified: record?.believedExtents ?? ExtentSet(),
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
@@ -295,6 +301,9 @@ public final class RemoteVersion: Sendable {
     return state.withLock { $0.entry }
   }
 
+  /// Whether somebody has it open.
+  var hasHandles: Bool { state.withLock { $0.openCount > 0 } }
+
   /// Whether somebody reads or fetches it: not to be evicted then.
   var isInUse: Bool { state.withLock { !$0.isUnused } }
 
@@ -302,6 +311,7 @@ public final class RemoteVersion: Sendable {
   func evicted() {
     let dropped = state.withLock { guarded -> CacheEntry? in
       guarded.hasRecord = false
+      guarded.refuted = ExtentSet()
       // Opened just now: what its descriptor still holds can be read, and no more is recorded.
       guard guarded.isUnused else { return nil }
       defer { guarded.entry = nil }
@@ -429,6 +439,38 @@ public final class RemoteVersion: Sendable {
   private static let decisionLimit = 8
 
   // MARK: Actions
+
+  /// Takes up what the user has asked for the file, and the number of connections.
+  func followWishes() {
+    change { [file] in
+      // Read under the lock: of two who come at once the later one finds the newer wishes.
+      $0.follow(
+        file.wishes.withLock { $0 }, connections: file.environment.connections, now: .now,
+        into: &$1)
+    }
+  }
+
+  /// How many of its bytes are present.
+  var presentByteCount: Int64 { state.withLock { $0.version.extents.byteCount } }
+
+  /// Whether what arrives is kept in memory, because the cache does not take it.
+  var isSpilling: Bool { state.withLock { $0.version.readAheadLimit != nil } }
+
+  /// When the read that has come last began to wait; nil where none waits.
+  var lastWaitBegan: ContinuousClock.Instant? {
+    state.withLock { $0.version.parked.reads.lazy.map(\.since).max() }
+  }
+
+  /// Why a request has failed for good since the last call.
+  func takePrefetchFailure() -> FileError? {
+    state.withLock { guarded in
+      defer { guarded.version.prefetchFailure = nil }
+      return guarded.version.prefetchFailure
+    }
+  }
+
+  /// Ends the requests that no read waits for.
+  func endFetching() { change { $0.endUnawaited(now: .now, into: &$1) } }
 
   func change(_ body: (inout VersionState, inout VersionActions) -> Void) {
     var actions = VersionActions()

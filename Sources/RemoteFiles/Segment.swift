@@ -11,6 +11,8 @@ struct Segment: Sendable {
   let id: SegmentID
   /// Whether the whole representation was asked for, not a range of it.
   let isWhole: Bool
+  /// Whether it was begun without a reader, because the whole file is wanted.
+  var isPrefetch = false
   /// The first byte asked for.
   let start: Int64
   /// Where it is to end; moved down when the rest is fetched otherwise.

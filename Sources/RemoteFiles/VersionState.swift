@@ -40,6 +40,10 @@ struct VersionState: Sendable {
   var isSuperseded = false
   /// How far may be read ahead, where memory must hold it; nil for as far as is worth it.
   var readAheadLimit: Int64?
+  /// What the user has asked for the file.
+  private(set) var wishes = FileWishes()
+  /// Why the last request failed for all who might have waited; taken by who prefetches.
+  var prefetchFailure: FileError?
   /// What every further read of absent bytes gets at once.
   var permanentFailure: FileError?
 
@@ -65,14 +69,65 @@ struct VersionState: Sendable {
   }
 
   /// How many requests may be in flight: a number that the user gave holds for all of them.
-  private let requestLimit: Int
+  private var requestLimit: Int
+  private var connections: Int?
 
   init(length: Int64?, extents: ExtentSet, connections: Int?) {
+    self.connections = connections
     requestLimit = connections ?? FileSettings.demandConnectionLimit
     self.length = length
     self.extents = extents
-    parallelism = ParallelismController(
+    parallelism = Self.controller(connections: connections)
+  }
+
+  private static func controller(connections: Int?) -> ParallelismController {
+    ParallelismController(
       initial: connections ?? 1, maximum: connections ?? FileSettings.adaptiveConnectionLimit)
+  }
+
+  // MARK: Wishes
+
+  /// Whether bytes are fetched for nobody in particular now.
+  var isPrefetching: Bool { wishes.mayPrefetch && !wishes.isPaused }
+
+  /// Takes up what the user has asked for.
+  mutating func follow(
+    _ wishes: FileWishes, connections: Int?, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    let wasPaused = self.wishes.isPaused
+    let wasPrefetched = self.wishes.isPrefetched
+    self.wishes = wishes
+    // What has failed before is another's failure.
+    if !wasPrefetched { prefetchFailure = nil }
+    if self.connections != connections {
+      self.connections = connections
+      requestLimit = connections ?? FileSettings.demandConnectionLimit
+      parallelism = Self.controller(connections: connections)
+    }
+    if wishes.isPaused, !wasPaused {
+      endUnawaited(now: now, into: &actions)
+    } else if wasPrefetched, !wishes.isPrefetched {
+      endUnawaited(onlyPrefetch: true, now: now, into: &actions)
+    }
+    plan(now: now, into: &actions)
+  }
+
+  /// Ends the requests that no read waits for, or those of them that prefetch.
+  ///
+  /// But not a stream of the whole that somebody may be reading: it would have to begin again.
+  mutating func endUnawaited(
+    onlyPrefetch: Bool = false, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    for index in segments.indices where segments[index].isPrefetch || !onlyPrefetch {
+      let segment = segments[index]
+      if segment.isWhole, hasReader(now: now) { continue }
+      let missing = segment.storedEnd..<max(segment.storedEnd, segment.end)
+      guard !parked.reads.contains(where: { clamped($0.range).overlaps(missing) }) else { continue }
+      // What comes all the same is not stored.
+      segments[index].end = segment.position
+      if let transfer = segment.transfer { actions.cancels.append(transfer) }
+    }
   }
 
   var isComplete: Bool { length.map { extents.byteCount >= $0 } ?? false }
@@ -163,14 +218,16 @@ struct VersionState: Sendable {
         id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
         rate: $0.rate(now: now))
     }
+    let mayReadAhead = hasReader(now: now) && !wishes.isPaused
     let plan = FetchPlanner().plan(
       length: length, extents: extents, flights: flights,
       demands: parked.reads.map { clamped($0.range) },
-      streams: hasReader(now: now) ? readers : [],
-      predictions: hasReader(now: now) && readAheadLimit == nil
-        ? strides.predictions(length: length) : [],
+      streams: mayReadAhead ? readers : [],
+      predictions: mayReadAhead && readAheadLimit == nil ? strides.predictions(length: length) : [],
       limits: FetchPlanner.Limits(
-        connections: parallelism.target, demandConnections: requestLimit,
+        connections: parallelism.target,
+        // A read does not wait for what is fetched for nobody: one request more is allowed.
+        demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
         roundTrip: roundTrip, connectionRate: connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
@@ -178,6 +235,36 @@ struct VersionState: Sendable {
     }
     for range in plan.starts {
       actions.starts.append(addSegment(range: range, isWhole: false, now: now))
+    }
+    if isPrefetching { planPrefetch(length: length, now: now, into: &actions) }
+  }
+
+  /// Gives the connections that nobody needs to the bytes that nobody has asked to read.
+  private mutating func planPrefetch(
+    length: Int64, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    // A cache that takes nothing would have them fetched again and again.
+    guard parked.isEmpty, readAheadLimit == nil else { return }
+    // One who reads gets the half of them at any time.
+    let target = parallelism.target
+    let connections = hasReader(now: now) ? max(1, target / 2) : target
+    let flights = segments.map {
+      FetchPlanner.Flight(
+        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
+        rate: $0.rate(now: now))
+    }
+    let plan = FetchPlanner().planPrefetch(
+      length: length, extents: extents, flights: flights,
+      limits: FetchPlanner.Limits(
+        connections: connections, demandConnections: requestLimit, roundTrip: roundTrip,
+        connectionRate: connectionRate))
+    for cut in plan.cuts {
+      guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
+      segments[index].end = min(segments[index].end, cut.end)
+    }
+    for range in plan.starts {
+      actions.starts.append(
+        addSegment(range: range, isWhole: false, isPrefetch: true, now: now))
     }
   }
 
@@ -189,26 +276,29 @@ struct VersionState: Sendable {
   }
 
   /// Whether somebody is reading: read-ahead for one who has gone would never end.
-  private func hasReader(now: ContinuousClock.Instant) -> Bool {
+  func hasReader(now: ContinuousClock.Instant) -> Bool {
     !parked.isEmpty || lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
   }
 
   private mutating func planSequential(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    guard !parked.isEmpty, segments.isEmpty else { return }
+    let isPrefetch = isPrefetching && readAheadLimit == nil
+    guard !parked.isEmpty || isPrefetch, segments.isEmpty else { return }
     actions.starts.append(
-      addSegment(range: 0..<(length ?? Int64.max), isWhole: true, now: now))
+      addSegment(
+        range: 0..<(length ?? Int64.max), isWhole: true, isPrefetch: parked.isEmpty, now: now))
   }
 
   /// Enters a request that is about to be sent, or has been.
   mutating func addSegment(
-    range: ByteRange, isWhole: Bool, now: ContinuousClock.Instant
+    range: ByteRange, isWhole: Bool, isPrefetch: Bool = false, now: ContinuousClock.Instant
   ) -> Segment {
     lastSegment += 1
     let segment = Segment(
-      id: SegmentID(rawValue: lastSegment), isWhole: isWhole, start: range.lowerBound,
-      end: range.upperBound, position: range.lowerBound, storedEnd: range.lowerBound,
+      id: SegmentID(rawValue: lastSegment), isWhole: isWhole, isPrefetch: isPrefetch,
+      start: range.lowerBound, end: range.upperBound, position: range.lowerBound,
+      storedEnd: range.lowerBound,
       lastProgressAt: now)
     segments.append(segment)
     updateWake(of: segments.count - 1)
@@ -265,7 +355,7 @@ struct VersionState: Sendable {
     retryAt = nil
     unreachableSince = nil
     lastStoredAt = now
-    let isWaited = !parked.isEmpty
+    let isWaited = !parked.isEmpty || isPrefetching
     actions.wakes += parked.remove(overlapping: range, where: canAnswer)
     if let index = index(of: id) {
       segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
@@ -352,6 +442,7 @@ struct VersionState: Sendable {
     _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     lastFailure = error
+    prefetchFailure = error
     let reads = parked.removeAll { _ in true }
     remember(reads.map(\.range), error, now: now)
     actions.failures += reads.map { ($0, error) }

@@ -10,7 +10,10 @@ struct HTTPFS: ParsableCommand {
     version: "0.1.0",
     subcommands: [
       MountCommand.self, UnmountCommand.self, StatusCommand.self, ListCommand.self,
-      CacheCommand.self, DoctorCommand.self, GetCommand.self, PutCommand.self,
-      ReplayCommand.self, WatchdogCommand.self,
+      PrefetchCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+      EvictCommand.self, PinCommand.self, UnpinCommand.self, VerifyCommand.self,
+      RefreshCommand.self, ConnectionsCommand.self, RateLimitCommand.self, CacheCommand.self,
+      DoctorCommand.self, GetCommand.self, PutCommand.self, ReplayCommand.self,
+      WatchdogCommand.self,
     ])
 }

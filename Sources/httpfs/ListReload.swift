@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import SourceList
 
-/// Reads the list of a mount again, on SIGHUP.
+/// Reads the list of a mount again, on SIGHUP or at the command `refresh`.
 struct ListReload: Sendable {
   /// The list's file as an absolute path; nil where the source cannot be read twice.
   private let path: String?
@@ -24,7 +24,7 @@ struct ListReload: Sendable {
   /// nothing.
   func perform(on fileSystem: FileSystem, logger: Logger) {
     guard let path else {
-      logger.warning("SIGHUP ignored: the source is no file, there is nothing to read again")
+      logger.warning("not reloaded: the source is no file, there is nothing to read again")
       return
     }
     do {

@@ -131,10 +131,14 @@ struct MountCommand: ParsableCommand {
     }
     let watchdog = startWatchdog(of: directory, logger: logger)
     let reload = ListReload(source: source, tree: tree)
+    // SIGHUP and the command `refresh` of .control.
+    fileSystem.onReload { [weak fileSystem] in
+      if let fileSystem { reload.perform(on: fileSystem, logger: logger) }
+    }
     if DaemonProcess.isDaemon { chdir("/") }
     let delivery = signals.deliver(
       onEnd: { session.stop() },
-      onReload: { reload.perform(on: fileSystem, logger: logger) })
+      onReload: { fileSystem.reloadList() })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     session.serve {
       // Where nobody reads standard output the mount works all the same.

@@ -38,17 +38,17 @@ let sample = StatusReport(
       "speed_bytes_per_second":5452595,"eta_seconds":9.615,\
       "connections":4,"requests":17,"retries":2,"last_error":"HTTP 503\\u000aretry",\
       "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
-      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false},\
+      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false,"pinned":false},\
       {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
       "fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
       "requests":1,"retries":0,"last_error":null,"validator":"unverifiable",\
-      "waiting_reads":[],"passthrough":true},\
+      "waiting_reads":[],"passthrough":true,"pinned":false},\
       {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
       "cached_bytes":0,"fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,\
       "connections":0,"requests":0,"retries":0,"last_error":null,"validator":null,\
-      "waiting_reads":[],"passthrough":false}]}
+      "waiting_reads":[],"passthrough":false,"pinned":false}]}
 
       """
     #expect(String(decoding: sample.json(), as: UTF8.self) == expected)
@@ -75,7 +75,7 @@ let sample = StatusReport(
           "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
           "damaged_bytes", "speed_bytes_per_second", "eta_seconds", "connections", "requests",
           "retries",
-          "last_error", "validator", "waiting_reads", "passthrough",
+          "last_error", "validator", "waiting_reads", "passthrough", "pinned",
         ])
     }
     for key in ["length", "eta_seconds", "last_error", "validator"] {

@@ -43,6 +43,7 @@ final class ActiveExchange {
   private var wantsFreshConnection = false
   /// The sockets of the client's connections, by their local ports.
   let sockets: ConnectionSockets
+  private let throttle: ReceiveThrottle
   /// How many redirects (and repetitions with credentials) came before.
   private(set) var hop = 0
   /// Called when a body begins that nobody wants, with the hop.
@@ -64,9 +65,11 @@ final class ActiveExchange {
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
-    easy: UnsafeMutableRawPointer, addressGuard: AddressGuard, sockets: ConnectionSockets
+    easy: UnsafeMutableRawPointer, addressGuard: AddressGuard, sockets: ConnectionSockets,
+    throttle: ReceiveThrottle
   ) {
     self.sockets = sockets
+    self.throttle = throttle
     self.id = id
     self.request = request
     self.receiver = receiver
@@ -335,9 +338,12 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
+      guard throttle.admits(bytes.count, of: id) else { return pauseSign }
       disposition = receiver.receive(body: bytes)
       switch disposition {
-      case .pause: return pauseSign
+      case .pause:
+        throttle.giveBack(bytes.count)
+        return pauseSign
       case .stop: return 0
       case .proceed, .discard: return bytes.count
       }

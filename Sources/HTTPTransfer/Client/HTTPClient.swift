@@ -39,6 +39,8 @@ public final class HTTPClient: Sendable {
   private let multi: MultiHandle
   private let idleNanoseconds = Atomic<Int64>(0)
   private let transferCount = Atomic<Int>(0)
+  /// Bytes per second; 0 for no limit.
+  private let rateLimit = Atomic<Int64>(0)
 
   /// What the network thread has learned of origins; it outlives that thread, hence the lock, a leaf.
   let origins = Mutex(OriginTable())
@@ -134,6 +136,20 @@ public final class HTTPClient: Sendable {
   package func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) {
     let due = ContinuousClock.now + delay
     post { _ in (.schedule(at: due, work), ()) }
+  }
+
+  /// Sets how many body bytes a second all exchanges together may receive, from now on; nil for as
+  /// many as will come.
+  package func setRateLimit(_ bytesPerSecond: Int64?) {
+    rateLimit.store(bytesPerSecond ?? 0, ordering: .relaxed)
+    // Exchanges that wait under the old limit go by the new one.
+    perform {}
+  }
+
+  /// The limit that is set, in bytes per second.
+  var receiveLimit: Int64? {
+    let limit = rateLimit.load(ordering: .relaxed)
+    return limit > 0 ? limit : nil
   }
 
   /// How long the network thread has waited for its sockets so far, in seconds.

@@ -21,6 +21,7 @@ final class NetworkLoop {
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
   private let sockets = ConnectionSockets()
+  private let throttle = ReceiveThrottle()
   private var lastHeadCheck = ContinuousClock.now
   private let proxies = ProxyEnvironment.current
 
@@ -34,6 +35,7 @@ final class NetworkLoop {
     guard let pointer = multi.pointer else { return failEverything() }
     while true {
       for command in client.takeCommands() { execute(command, multi: pointer) }
+      resumeThrottled()
       var running: Int32 = 0
       curl_multi_perform(pointer, &running)
       collect(pointer)
@@ -55,9 +57,20 @@ final class NetworkLoop {
   }
 
   private func pollTimeout(now: ContinuousClock.Instant) -> Int32 {
-    guard let next = timers.last else { return 1000 }
-    let milliseconds = (next.due - now) / .milliseconds(1)
-    return Int32(min(1000, max(0, milliseconds.rounded(.up))))
+    let delays = [timers.last.map { $0.due - now }, throttle.delay()].compactMap(\.self)
+    guard let delay = delays.min() else { return 1000 }
+    return Int32(min(1000, max(0, (delay / .milliseconds(1)).rounded(.up))))
+  }
+
+  /// Lets exchanges go on that have waited for their share of the rate limit.
+  private func resumeThrottled() {
+    throttle.setLimit(client.receiveLimit)
+    while let id = throttle.next() {
+      // What was held back is offered again in this call.
+      if let transfer = transfers[id], !transfer.isHeld {
+        curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
+      }
+    }
   }
 
   // MARK: Commands
@@ -120,7 +133,8 @@ final class NetworkLoop {
     }
     let transfer = ActiveExchange(
       id: id, request: request, receiver: receiver, easy: easy,
-      addressGuard: client.origins.withLock { $0.addressGuard(for: request) }, sockets: sockets)
+      addressGuard: client.origins.withLock { $0.addressGuard(for: request) }, sockets: sockets,
+      throttle: throttle)
     transfer.onRetryAfter = { [client] origin, delay in
       let now = ContinuousClock.now
       client.origins.withLock { $0.gate.close(origin, until: now + delay, now: now) }

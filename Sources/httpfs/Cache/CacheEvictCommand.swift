@@ -6,7 +6,8 @@ import RangeCache
 struct CacheEvictCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "evict",
-    abstract: "Remove files from a cache: those that are named, or those used least recently.")
+    abstract: "Remove files from a cache: those that are named, or those used least recently.",
+    discussion: "With --to, files that are pinned stay; those that are named go all the same.")
 
   @OptionGroup var cache: CacheOptions
 
@@ -42,8 +43,10 @@ struct CacheEvictCommand: ParsableCommand {
     let freed = directory.evict(downTo: limit, keeping: []) { _ in count += 1 }
     let left = directory.allocatedByteCount
     guard left <= limit else {
+      let pinned = directory.pinnedKeys.count
       throw CommandFailure(
         "\(directory.path): \(humanBytes(left)) cannot be removed; "
+          + (pinned > 0 ? "\(counted(pinned, "file")) pinned, see 'httpfs unpin'; else " : "")
           + "check who may write there, and for files that httpfs has not written")
     }
     try CacheRemoval.report(fileCount: count, byteCount: freed, from: directory)

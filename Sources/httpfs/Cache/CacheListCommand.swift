@@ -24,12 +24,15 @@ struct CacheListCommand: ParsableCommand {
     try reportingFailure {
       let inventory = try cache.inventory()
       let files = try CachedFile.all(in: inventory)
+      let pinnedNames = inventory.pinnedNames
       var rows: [Row] = []
       for file in files {
         let presence = try failing { () throws(CacheError) in
           try inventory.presence(of: file.entry)
         }
-        rows.append(Row(file: file, presence: presence))
+        rows.append(
+          Row(
+            file: file, presence: presence, isPinned: pinnedNames.contains(file.entry.name)))
       }
       try printToStandardOutput(
         json ? try jsonDocument(of: rows, inventory) : text(of: rows, inventory))
@@ -40,6 +43,7 @@ struct CacheListCommand: ParsableCommand {
   private struct Row {
     let file: CachedFile
     let presence: CacheInventory.Presence?
+    let isPinned: Bool
   }
 
   // MARK: Text
@@ -51,7 +55,7 @@ struct CacheListCommand: ParsableCommand {
       let length = row.presence?.completeLength.map(humanBytes) ?? "?"
       text += "\(padded(present, 10)) / \(paddedAfter(length, 10))  "
       text += "\(Self.localTime(row.file.entry.lastUse.seconds))  \(row.file.name)"
-      text += "\(Self.remark(row.file.head))\n"
+      text += "\(Self.remark(row.file.head))\(row.isPinned ? " (pinned)" : "")\n"
     }
     let present = rows.reduce(0) { $0 + ($1.presence?.byteCount ?? 0) }
     let allocated = rows.reduce(0) { $0 + $1.file.entry.allocatedByteCount }
@@ -105,7 +109,7 @@ struct CacheListCommand: ParsableCommand {
           length: row.presence?.completeLength, presentByteCount: row.presence?.byteCount,
           allocatedByteCount: row.file.entry.allocatedByteCount,
           lastUse: row.file.entry.lastUse.seconds, validator: version?.validatorDescription,
-          contentCoding: version?.contentCoding)
+          contentCoding: version?.contentCoding, isPinned: row.isPinned)
       })
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -138,6 +142,7 @@ struct CacheListCommand: ParsableCommand {
       let lastUse: Int
       let validator: String?
       let contentCoding: String?
+      let isPinned: Bool
 
       enum CodingKeys: String, CodingKey {
         case key, source, state, length, validator
@@ -145,6 +150,7 @@ struct CacheListCommand: ParsableCommand {
         case allocatedByteCount = "allocated_bytes"
         case lastUse = "last_use"
         case contentCoding = "content_coding"
+        case isPinned = "pinned"
       }
     }
 

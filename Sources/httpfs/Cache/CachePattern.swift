@@ -1,16 +1,17 @@
-import Glibc
 import HTTPTransferCore
+import MountControl
 import RangeCache
 import SourceList
 
 /// What names files of a cache on the command line: a name, a URL, or a glob of either.
 struct CachePattern {
-  private let text: String
+  private let pattern: NamePattern
+  private var text: String { pattern.text }
   /// The URL that it is, if it is one: its query names one entry among those shown alike.
   private let url: RemoteURL?
 
   init(_ text: String) {
-    self.text = text
+    pattern = NamePattern(text)
     url = try? RemoteURL(text)
   }
 
@@ -28,7 +29,7 @@ struct CachePattern {
     let name = try? SourceList.single(url: path, tree: false).entries.first?.path
     return [source, path, name].contains { candidate in
       guard let candidate else { return false }
-      return candidate == text || fnmatch(text, candidate, 0) == 0
+      return pattern.matches(candidate)
     }
   }
 }

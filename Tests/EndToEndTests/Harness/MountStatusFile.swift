@@ -15,9 +15,12 @@ struct MountStatusFile: Decodable {
     let validator: String?
     let waitingReads: [WaitingRead]
     let passthrough: Bool
+    let damagedByteCount: Int64
+    let pinned: Bool
 
     enum CodingKeys: String, CodingKey {
-      case name, url, state, length, connections, requests, retries, validator, passthrough
+      case name, url, state, length, connections, requests, retries, validator, passthrough, pinned
+      case damagedByteCount = "damaged_bytes"
       case cachedByteCount = "cached_bytes"
       case fetchedByteCount = "fetched_bytes"
       case lastError = "last_error"
@@ -41,10 +44,19 @@ struct MountStatusFile: Decodable {
   let version: Int
   let mountpoint: String
   let uptimeSeconds: Double
+  let kernel: Kernel
   let files: [File]
 
+  struct Kernel: Decodable {
+    let openHandles: Int
+
+    enum CodingKeys: String, CodingKey {
+      case openHandles = "open_handles"
+    }
+  }
+
   enum CodingKeys: String, CodingKey {
-    case version, mountpoint, files
+    case version, mountpoint, kernel, files
     case uptimeSeconds = "uptime_seconds"
   }
 }

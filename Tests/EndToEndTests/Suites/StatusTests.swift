@@ -59,7 +59,7 @@ extension RealMounts {
       let keys: Set = [
         "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
         "speed_bytes_per_second", "eta_seconds", "connections", "requests", "retries",
-        "last_error", "validator", "waiting_reads", "passthrough",
+        "last_error", "validator", "waiting_reads", "passthrough", "pinned",
       ]
       #expect(keys.isSubset(of: Set(file.keys)), "\(keys.subtracting(file.keys))")
       for key in ["length", "eta_seconds", "last_error", "validator"] {

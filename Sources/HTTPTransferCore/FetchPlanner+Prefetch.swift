@@ -1,0 +1,58 @@
+extension FetchPlanner {
+  /// What one request asks for where nothing is known of its connection.
+  static let firstPrefetchSegment: Int64 = 4 << 20
+
+  /// How many seconds of a connection a request for nobody takes: enough for its round trip not to
+  /// count, and soon over when a reader comes.
+  static let prefetchSeconds = 1.5
+
+  private static let prefetchSegments: ClosedRange<Int64> = 1 << 20...32 << 20
+
+  /// Plans what brings the whole file for nobody in particular, from its first absent byte on.
+  ///
+  /// - Parameters:
+  ///   - length: the complete length of the file in bytes.
+  ///   - extents: what is present.
+  ///   - flights: what is in flight, in any order.
+  ///   - limits: what bounds the plan; ``Limits/connections`` counts all flights.
+  /// - Returns: what to send and what to cut short.
+  public func planPrefetch(
+    length: Int64, extents: ExtentSet, flights: [Flight], limits: Limits
+  ) -> Plan {
+    var plan = Plan()
+    var flights = flights
+    let bound = min(limits.connections, limits.demandConnections)
+    // Flights that are about to end make room for the next ones, as for read-ahead.
+    var free = bound - activeCount(flights, limits: limits)
+    guard free > 0, flights.count < limits.demandConnections else { return plan }
+    let holes = Self.subtract(flights, from: extents.holes(in: 0..<max(0, length)))
+    let absent = holes.reduce(0) { $0 + $1.byteCount }
+    let worthwhile =
+      limits.connectionRate.map { Int64(min($0, 1e12) * Self.prefetchSeconds) }
+      ?? Self.firstPrefetchSegment
+    let segment = max(
+      Self.leastSegment,
+      min(
+        min(max(worthwhile, Self.prefetchSegments.lowerBound), Self.prefetchSegments.upperBound),
+        absent / Int64(bound)))
+    for hole in holes {
+      var rest = hole
+      while !rest.isEmpty {
+        guard free > 0, flights.count < limits.demandConnections else { return plan }
+        var range = rest.lowerBound..<(rest.lowerBound + min(rest.byteCount, segment))
+        // No crumbs: the rest would cost a request of its own.
+        if rest.upperBound - range.upperBound < Self.leastSegment / 2 { range = rest }
+        plan.starts.append(range)
+        flights.append(Flight(planned: range))
+        rest = range.upperBound..<rest.upperBound
+        free -= 1
+      }
+    }
+    while free > 0, flights.count < limits.demandConnections,
+      steal(in: 0..<max(0, length), flights: &flights, limits: limits, plan: &plan)
+    {
+      free -= 1
+    }
+    return plan
+  }
+}

@@ -1,0 +1,67 @@
+/// The commands of a batch: lines of words.
+///
+/// Words are separated by spaces and tabs. Within double quotes a word may hold them, and a
+/// backslash takes the meaning from a quote or a backslash; elsewhere a backslash stays in the word,
+/// with what follows it, for ``NamePattern`` to understand. Lines without a word are skipped.
+public enum ControlParser {
+  /// Parses what one write has brought.
+  ///
+  /// - Parameter bytes: lines of UTF-8; the last one may lack its newline.
+  /// - Returns: the commands, in order.
+  /// - Throws: why one of the lines is no command.
+  public static func commands(_ bytes: some Sequence<UInt8>) throws(ControlRefusal)
+    -> [ControlCommand]
+  {
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw .invalid("not UTF-8") }
+    let isClean = text.unicodeScalars.allSatisfy {
+      $0 == "\n" || $0 == "\t" || $0.properties.generalCategory != .control
+    }
+    guard isClean else { throw .invalid("a control character") }
+    var commands: [ControlCommand] = []
+    // By scalars: a character may join a line's end with what follows.
+    for line in text.unicodeScalars.split(separator: "\n") {
+      let words = try words(of: line)
+      if !words.isEmpty { commands.append(try ControlCommand(words: words)) }
+    }
+    return commands
+  }
+
+  /// `name` as a word that stands for it, or for what its wildcards stand for.
+  public static func word(_ name: String) -> String {
+    let escaped = name.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
+    return "\"\(escaped.joined())\""
+  }
+
+  private static func words(
+    of line: Substring.UnicodeScalarView
+  ) throws(ControlRefusal) -> [String] {
+    var words: [String] = []
+    /// The word that has begun.
+    var word: String?
+    func append(_ scalar: Unicode.Scalar) { word = (word ?? "") + String(scalar) }
+    var isQuoted = false
+    var rest = line
+    while let scalar = rest.popFirst() {
+      switch scalar {
+      case "\"":
+        isQuoted.toggle()
+        word = word ?? ""
+      case " " where !isQuoted, "\t" where !isQuoted:
+        if let word { words.append(word) }
+        word = nil
+      case "\\":
+        guard let next = rest.popFirst() else {
+          throw .invalid("a backslash at the end of a line")
+        }
+        if !isQuoted || next != "\"" && next != "\\" { append(scalar) }
+        append(next)
+      default:
+        append(scalar)
+      }
+    }
+    guard !isQuoted else { throw .invalid("a quote that is not closed") }
+    if let word { words.append(word) }
+    guard words.allSatisfy({ !$0.isEmpty }) else { throw .invalid("an empty name") }
+    return words
+  }
+}

@@ -1,0 +1,196 @@
+internal import HTTPTransfer
+internal import Logging
+internal import Synchronization
+
+/// Fetches whole files that nobody reads, a few at a time, whenever nobody waits for other bytes.
+///
+/// It decides which files have their turn; what is fetched of each is the planner's decision. Looks
+/// every 200 ms while it has files, and when one of them is complete or has been asked about.
+///
+/// Lock order: `state` is a leaf.
+final class Prefetcher: Sendable {
+  /// How many files are fetched at once; the rest waits for its turn.
+  static let concurrency = 4
+
+  private static let tick = Duration.milliseconds(200)
+
+  /// How long a read that waits keeps others from being prefetched: after that, it is not bandwidth
+  /// that it lacks.
+  private static let deference = Duration.seconds(2)
+
+  /// How long a file rests after a failure that may pass, from the first on.
+  private static let rests = Duration.seconds(1)...Duration.seconds(60)
+
+  private struct Item {
+    let file: RemoteFile
+    /// Whether the server is being asked about the file.
+    var isAsking = false
+    /// The rest after the next failure.
+    var rest = rests.lowerBound
+    /// How many bytes were present at the last one.
+    var presentByteCount: Int64 = 0
+    var restsUntil: ContinuousClock.Instant?
+  }
+
+  private struct State {
+    /// In the order of their turns.
+    var items: [Item] = []
+    var isTicking = false
+    var hasEnded = false
+
+    mutating func change(_ file: RemoteFile, _ body: (inout Item) -> Void) {
+      guard let index = items.firstIndex(where: { $0.file === file }) else { return }
+      body(&items[index])
+    }
+  }
+
+  private let state = Mutex(State())
+  /// Whether a look is about to come.
+  private let isWoken = Atomic<Bool>(false)
+
+  /// Takes up those of the files that are still to be prefetched; those that it has already keep
+  /// their turns.
+  func add(_ files: [RemoteFile], in environment: FileEnvironment) {
+    let files = files.filter { $0.wishes.withLock { $0.isPrefetched } }
+    let mustStart = state.withLock { state in
+      let known = Set(state.items.map { ObjectIdentifier($0.file) })
+      state.items += files.filter { !known.contains(ObjectIdentifier($0)) }.map { Item(file: $0) }
+      let mustStart = !state.isTicking && !state.items.isEmpty && !state.hasEnded
+      if mustStart { state.isTicking = true }
+      return mustStart
+    }
+    if mustStart { schedule(in: environment, after: .zero) }
+  }
+
+  /// Gives files up; what has been fetched of them stays.
+  func remove(_ files: [RemoteFile]) {
+    let removed = Set(files.map { ObjectIdentifier($0) })
+    state.withLock { $0.items.removeAll { removed.contains(ObjectIdentifier($0.file)) } }
+    for file in files { end(file) }
+  }
+
+  /// The mount ends.
+  func end() {
+    state.withLock {
+      $0.items = []
+      $0.hasEnded = true
+    }
+  }
+
+  private func end(_ file: RemoteFile) {
+    file.wish {
+      $0.isPrefetched = false
+      $0.mayPrefetch = false
+    }
+  }
+
+  private func schedule(in environment: FileEnvironment, after delay: Duration = tick) {
+    environment.client.schedule(after: delay) { [weak environment] in
+      guard let environment else { return }
+      environment.prefetcher.run(in: environment)
+    }
+  }
+
+  /// Looks soon: somebody else may have the turn.
+  func wake(in environment: FileEnvironment) {
+    guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    environment.client.perform { [weak environment] in
+      guard let environment else { return }
+      environment.prefetcher.look(in: environment)
+    }
+  }
+
+  private func run(in environment: FileEnvironment) {
+    look(in: environment)
+    let goesOn = state.withLock { state in
+      state.isTicking = !state.items.isEmpty && !state.hasEnded
+      return state.isTicking
+    }
+    if goesOn { schedule(in: environment) }
+  }
+
+  /// One look at the files whose turn it is; on the network thread.
+  private func look(in environment: FileEnvironment) {
+    isWoken.store(false, ordering: .releasing)
+    let now = ContinuousClock.now
+    let items = state.withLock { $0.items }
+    let waiting = environment.versionsWithReads(since: now - Self.deference)
+    var turnCount = 0
+    for item in items {
+      let wishes = item.file.wishes.withLock { $0 }
+      guard turnCount < Self.concurrency, !wishes.isPaused else {
+        // One before it may have gone on.
+        if wishes.mayPrefetch { item.file.wish { $0.mayPrefetch = false } }
+        continue
+      }
+      if let until = item.restsUntil, now < until { continue }
+      if item.isAsking || advance(item, waiting: waiting, in: environment) { turnCount += 1 }
+    }
+  }
+
+  /// Has a file whose turn it is fetched on.
+  ///
+  /// - Returns: whether it still has its turn.
+  private func advance(
+    _ item: Item, waiting: Set<VersionID>, in environment: FileEnvironment
+  ) -> Bool {
+    let file = item.file
+    guard file.isKnown, let version = file.current else {
+      ask(about: file, environment)
+      return true
+    }
+    if version.isComplete {
+      environment.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
+      remove([file])
+      return false
+    }
+    if version.isSpilling {
+      file.noteFailure(
+        FileError(.cacheFailed, "not prefetched: the cache does not take it"), isRetried: false)
+      remove([file])
+      return false
+    }
+    if let failure = version.takePrefetchFailure() {
+      note(failure, of: file)
+      return false
+    }
+    let isFree = waiting.isEmpty || waiting == [version.id]
+    // A new version, and one whose last request has failed, begins only when it is told to.
+    let wasFree = file.wishes.withLock { $0.mayPrefetch }
+    file.wish { $0.mayPrefetch = isFree }
+    if isFree, wasFree { version.followWishes() }
+    return true
+  }
+
+  private func ask(about file: RemoteFile, _ environment: FileEnvironment) {
+    state.withLock { $0.change(file) { $0.isAsking = true } }
+    // A first look at a file reads the cache.
+    environment.background {
+      file.resolve { [self] result in
+        state.withLock { $0.change(file) { $0.isAsking = false } }
+        if case .failure(let error) = result { note(error, of: file) }
+        wake(in: environment)
+      }
+    }
+  }
+
+  /// What could not be fetched is tried again later, or given up; the file says why.
+  private func note(_ error: FileError, of file: RemoteFile) {
+    switch error.code {
+    case .missing, .denied, .refused, .cacheFailed, .unmounted: return remove([file])
+    case .stale, .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable,
+      .tooManyFiles:
+      break
+    }
+    file.wish { $0.mayPrefetch = false }
+    let present = file.current?.presentByteCount ?? 0
+    state.withLock { state in
+      state.change(file) { item in
+        if present > item.presentByteCount { item.rest = Self.rests.lowerBound }
+        item.presentByteCount = present
+        item.restsUntil = .now + item.rest
+        item.rest = min(item.rest * 2, Self.rests.upperBound)
+      }
+    }
+  }
+}

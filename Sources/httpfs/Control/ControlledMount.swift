@@ -1,0 +1,126 @@
+import Glibc
+import MountControl
+import MountStatus
+
+/// A mount whose `.control` this command writes to.
+struct ControlledMount {
+  /// As the user has named it.
+  private let shown: String
+  private let mount: MountTable.Entry
+
+  init(at path: String) throws(CommandFailure) {
+    shown = path
+    mount = try httpfsMount(at: path)
+  }
+
+  /// Has the mount do `verb` to the files that `names` stand for.
+  ///
+  /// - Throws: ``CommandFailure`` with a line for each name that stands for none, before anything is
+  ///   done.
+  func perform(_ verb: FileVerb, _ names: [String]) throws(CommandFailure) {
+    let names = names.map(relative)
+    if !names.isEmpty { try check(names, verb) }
+    for batch in try batches(verb, names) { try write(batch, verb) }
+  }
+
+  /// The path below the mount point, where the shell has completed or expanded one above it.
+  private func relative(_ name: String) -> String {
+    var given = shown
+    while given.hasSuffix("/") { given.removeLast() }
+    for prefix in [given + "/", mount.mountpoint + "/"] where name.hasPrefix(prefix) {
+      return String(name.dropFirst(prefix.count))
+    }
+    return name
+  }
+
+  private func check(_ names: [String], _ verb: FileVerb) throws(CommandFailure) {
+    let path = "\(mount.mountpoint)/.status.json"
+    let files: [FileStatus]
+    do {
+      files = try StatusReport(json: contents(ofFile: path)).files
+    } catch let error as SystemError {
+      throw failure("cannot read '\(path)'", error)
+    } catch {
+      throw CommandFailure("cannot read '\(path)': \(error)")
+    }
+    var messages: [String] = []
+    for name in names {
+      let pattern = NamePattern(name)
+      let matching = files.filter { pattern.matches($0.name) }
+      if matching.isEmpty {
+        messages.append(
+          "no file '\(escapingControls(name))' in \(shown); 'httpfs status \(shown)' shows its files"
+        )
+      }
+      if verb == .evict, let pinned = matching.first(where: \.pinned) {
+        messages.append(
+          "'\(escapingControls(pinned.name))' is pinned: nothing is evicted; unpin it first")
+      }
+    }
+    if !messages.isEmpty { throw CommandFailure(messages: messages) }
+  }
+
+  /// The lines to write, one at a time: as many names in each as one write may bring.
+  private func batches(_ verb: FileVerb, _ names: [String]) throws(CommandFailure) -> [String] {
+    guard !names.isEmpty else { return ["\(verb.rawValue)\n"] }
+    var batches: [String] = []
+    var line = verb.rawValue
+    for name in names {
+      let word = " " + ControlParser.word(name)
+      if line.utf8.count + word.utf8.count + 1 > ControlWriter.byteLimit, line != verb.rawValue {
+        batches.append(line + "\n")
+        line = verb.rawValue
+      }
+      guard line.utf8.count + word.utf8.count + 1 <= ControlWriter.byteLimit else {
+        throw CommandFailure("a name of \(name.utf8.count) bytes is too long; use a pattern for it")
+      }
+      line += word
+    }
+    return batches + [line + "\n"]
+  }
+
+  /// Writes commands to `.control` with one write(2).
+  func write(_ text: String, _ verb: FileVerb? = nil) throws(CommandFailure) {
+    let path = "\(mount.mountpoint)/.control"
+    let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      let error = SystemError.last
+      switch error.code {
+      case EACCES, EPERM:
+        throw CommandFailure(
+          "only the user who runs the mount may control it; '\(path)' belongs to them")
+      case ENOENT:
+        throw CommandFailure(
+          "there is no '\(path)': an earlier version of httpfs serves the mount; mount it anew")
+      default: throw failure("cannot open '\(path)'", error)
+      }
+    }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    while Glibc.write(descriptor, bytes, bytes.count) < 0 {
+      let error = SystemError.last
+      switch error.code {
+      case EINTR: continue
+      case EBUSY:
+        throw CommandFailure(
+          "nothing was evicted: a file is open or being prefetched; close it, or end that with "
+            + "'httpfs cancel'")
+      case EPERM:
+        throw CommandFailure("nothing was evicted: a file is pinned; see 'httpfs unpin'")
+      case ENOENT: throw CommandFailure("a file has vanished from \(shown) meanwhile")
+      case EINVAL:
+        throw CommandFailure(
+          "the mount at \(shown) does not take '\(escapingControls(String(text.dropLast())))'; "
+            + "its log says why")
+      default: throw failure("cannot write to '\(path)'", error)
+      }
+    }
+  }
+
+  private func failure(_ action: String, _ error: SystemError) -> CommandFailure {
+    let advice =
+      error.code == ENOTCONN
+      ? "; the httpfs process has died: run 'httpfs unmount \(shown)'" : ""
+    return CommandFailure("\(action): \(error)\(advice)")
+  }
+}

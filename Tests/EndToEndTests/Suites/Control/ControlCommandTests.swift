@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Feature A5: the commands of `.control` as subcommands.
+extension RealMounts {
+  @Suite struct ControlCommands {
+    private func mount(_ sandbox: Sandbox, _ origin: OriginServer) throws -> Mount {
+      try sandbox.mount(urls: [
+        origin.url("a.bin", length: 100_000, seed: 1),
+        origin.url("b.bin", length: 100_000, seed: 2),
+        origin.url("x", length: 10_000, seed: 3) + "\n dir=some dir\n out=[c] \"d\".bin",
+      ])
+    }
+
+    private func httpfs(_ arguments: String...) throws -> CommandResult {
+      try run([try Products.httpfs] + arguments, within: .seconds(20))
+    }
+
+    @Test func `they do what .control does, say nothing, and take paths that the shell completes`()
+      throws
+    {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try mount(sandbox, origin)
+      let odd = "some dir/[c] \"d\".bin"
+      for arguments in [
+        ["pause", mount.mountpoint], ["resume", mount.mountpoint, "b*", mount.path("a.bin")],
+        ["resume", mount.mountpoint + "/", odd], ["pin", mount.mountpoint, mount.path(odd)],
+        ["prefetch", mount.mountpoint, "*"], ["connections", mount.mountpoint, "4"],
+        ["rate-limit", mount.mountpoint, "50M"], ["verify", mount.mountpoint, "a.bin"],
+        ["refresh", mount.mountpoint, odd], ["refresh", mount.mountpoint],
+      ] {
+        let result = try run([try Products.httpfs] + arguments, within: .seconds(20))
+        #expect(result.succeeded, "\(arguments): \(result.error)")
+        #expect(result.output + result.error == "")
+      }
+      let isComplete = try Deadline(after: .seconds(20)).wait(every: .milliseconds(50)) {
+        try mount.status().files.allSatisfy { $0.state == "complete" }
+      }
+      #expect(isComplete)
+      #expect(try mount.status().files.map(\.pinned) == [false, false, true])
+      #expect(try httpfs("unpin", mount.mountpoint, odd).succeeded)
+      #expect(try httpfs("cancel", mount.mountpoint, "*").succeeded)
+      #expect(try httpfs("evict", mount.mountpoint, "*").succeeded)
+      let isEvicted = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
+        try mount.status().files.allSatisfy { $0.cachedByteCount == 0 }
+      }
+      #expect(isEvicted)
+    }
+
+    @Test func `what is wrong is said in a line, with what to do, and nothing is changed`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try mount(sandbox, origin)
+      let point = mount.mountpoint
+      let missing = try httpfs("pause", point, "a.bin", "nosuch", "*.iso")
+      #expect(missing.ending == .exited(1))
+      #expect(
+        missing.error.split(separator: "\n").map { $0.prefix(while: { $0 != ";" }) } == [
+          "httpfs: no file 'nosuch' in \(point)", "httpfs: no file '*.iso' in \(point)",
+        ])
+      #expect(try httpfs("pin", point, "b.bin").succeeded)
+      let pinned = try httpfs("evict", point, "*")
+      #expect(pinned.error.hasPrefix("httpfs: 'b.bin' is pinned"), "\(pinned.error)")
+      _ = try mount.sha256("a.bin")
+      let held = try HeldFile(mount.path("a.bin"))
+      let busy = try httpfs("evict", point, "a.bin")
+      #expect(busy.error.hasPrefix("httpfs: nothing was evicted: a file is open"), "\(busy.error)")
+      held.close()
+      #expect(try mount.status().files.map(\.state) == ["complete", "unknown", "unknown"])
+      let nowhere = try httpfs("pause", sandbox.directory)
+      #expect(nowhere.error.contains("nothing is mounted"), "\(nowhere.error)")
+      for arguments in [
+        ["evict", point], ["prefetch", point], ["connections", point, "65"],
+        ["connections", point, "x"], ["rate-limit", point, "10X"], ["rate-limit", point],
+      ] {
+        let result = try run([try Products.httpfs] + arguments)
+        #expect(result.ending == .exited(64), "\(arguments)")
+      }
+    }
+
+    @Test func `more names than one write may bring are given in several`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let names = (0..<200).map { "a file with quite a long name, number \($0).bin" }
+      let mount = try sandbox.mount(
+        urls: names.map { origin.url("x", length: 10, seed: 1) + "\n out=\($0)" })
+      let result = try run([try Products.httpfs, "pin", mount.mountpoint] + names)
+      #expect(result.succeeded, "\(result.error)")
+      #expect(try mount.status().files.allSatisfy { $0.pinned })
+    }
+  }
+}
