@@ -59,10 +59,11 @@ static void put_word(unsigned char *bytes, int offset, uint32_t word) {
 
 static ssize_t write_reply(int device, struct iovec *parts, int count, void *context) {
   (void)context;
-  // Of the header that begins each reply: length, error, request.
-  if (reply_error_handler && parts[0].iov_len == out_header_size &&
-      get_word(parts[0].iov_base, 4) != 0) {
-    reply_error_handler(reply_error_context);
+  // Of the header that begins each reply: length, error, request. An interrupted call says nothing
+  // about the file: the reader is told, and reads again.
+  if (reply_error_handler && parts[0].iov_len == out_header_size) {
+    uint32_t error = get_word(parts[0].iov_base, 4);
+    if (error != 0 && error != (uint32_t)-EINTR) reply_error_handler(reply_error_context);
   }
   if (count == 2 && parts[0].iov_len == out_header_size) {
     unsigned char body[init_out_size];

@@ -63,6 +63,8 @@ final class GetSweepWorker: CallSweepWorker {
         violations.append("after a failed sync the record claims what no COMMIT covers")
       }
     }
+    // A rename that took effect, though it said that it failed: the file is there, and fetched anew.
+    if FileStatus.byteCount(of: file) == Self.length { kept = 0 }
     try origin.clearLog()
     let second = try run(command, within: .seconds(20))
     if !second.succeeded {
