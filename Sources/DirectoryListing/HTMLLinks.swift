@@ -3,7 +3,7 @@ internal import CXML
 /// Finds the links of an HTML document with libxml2.
 enum HTMLLinks {
   /// libxml2 wants that before its first use by several threads.
-  private static let library: Void = xmlInitParser()
+  private static let library: Void = httpfs_html_initialize()
 
   /// Hands the links of `html`, UTF-8, to `builder` in their order, until it is full.
   static func collect(
@@ -12,7 +12,7 @@ enum HTMLLinks {
     _ = library
     let collector = LinkCollector(builder)
     guard
-      let parser = httpfs_html_parser(takeElement, Unmanaged.passUnretained(collector).toOpaque())
+      let parser = httpfs_html_new(takeElement, Unmanaged.passUnretained(collector).toOpaque())
     else { throw .outOfMemory }
     defer { httpfs_html_free(parser) }
     collector.parser = parser
@@ -31,28 +31,28 @@ enum HTMLLinks {
 /// What the parser calls back, for the time of one document.
 private final class LinkCollector {
   var builder: ListingBuilder
-  var parser: htmlParserCtxtPtr?
+  var parser: OpaquePointer?
   var isTooDeep = false
 
   init(_ builder: ListingBuilder) { self.builder = builder }
 
-  func take(_ name: UnsafePointer<xmlChar>, _ attributes: Attributes) {
+  func take(_ name: UnsafePointer<UInt8>, _ attributes: Attributes) {
     guard let parser, !isTooDeep else { return }
     // The parser looks through all open elements at each end tag: bounded, or time would not be.
-    if Int(parser.pointee.nameNr) > ListingError.maximumNesting {
+    if Int(httpfs_html_depth(parser)) > ListingError.maximumNesting {
       isTooDeep = true
-      return xmlStopParser(parser)
+      return httpfs_html_stop(parser)
     }
     if Self.isName(name, "a") {
       if let reference = Self.reference(in: attributes) { builder.add(reference) }
-      if builder.isFull { xmlStopParser(parser) }
+      if builder.isFull { httpfs_html_stop(parser) }
     } else if Self.isName(name, "base") {
       if let reference = Self.reference(in: attributes) { builder.setBase(reference) }
     }
   }
 
   /// Names and values by turns, and a null pointer at the end.
-  typealias Attributes = UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
+  typealias Attributes = UnsafeMutablePointer<UnsafePointer<UInt8>?>?
 
   /// The value of `href`, with its character references resolved.
   private static func reference(in attributes: Attributes) -> String? {
@@ -65,7 +65,7 @@ private final class LinkCollector {
   }
 
   /// Whether a name, which the parser has put into lower case, is `other`.
-  private static func isName(_ name: UnsafePointer<xmlChar>, _ other: StaticString) -> Bool {
+  private static func isName(_ name: UnsafePointer<UInt8>, _ other: StaticString) -> Bool {
     other.withUTF8Buffer { other in
       // Ends at the first difference, at the latest behind the name's terminating zero.
       other.enumerated().allSatisfy { name[$0.offset] == $0.element } && name[other.count] == 0
@@ -74,8 +74,8 @@ private final class LinkCollector {
 }
 
 private func takeElement(
-  _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<xmlChar>?,
-  _ attributes: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
+  _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<UInt8>?,
+  _ attributes: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
 ) {
   guard let context, let name else { return }
   Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().take(name, attributes)

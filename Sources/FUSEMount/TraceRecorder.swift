@@ -1,4 +1,4 @@
-public import AccessTrace
+internal import AccessTrace
 internal import Dispatch
 internal import ExtentRecord
 internal import Glibc

@@ -1,4 +1,4 @@
-public import AccessTrace
+internal import AccessTrace
 
 /// When the operations of a trace begin in a replay: each after the one that it had come after, and
 /// after as long a pause.

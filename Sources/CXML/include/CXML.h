@@ -1,0 +1,27 @@
+#pragma once
+
+/// A parser of HTML that calls a function at each start tag and does nothing else: it builds no tree,
+/// reports no errors, and has no way to load anything.
+typedef struct httpfs_html_parser httpfs_html_parser;
+
+/// Called with an element's name in lower case, and with its attributes: names and values by turns, the
+/// values with their character references resolved, and a null pointer at the end.
+typedef void (*httpfs_html_element)(
+    void *context, const unsigned char *name, const unsigned char **attributes);
+
+/// To be called once before several threads use parsers.
+void httpfs_html_initialize(void);
+
+/// A parser, or NULL where there is no memory.
+httpfs_html_parser *httpfs_html_new(httpfs_html_element element, void *context);
+
+/// Parses UTF-8 text; whatever the document says of its own encoding is ignored.
+void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_count);
+
+/// How many elements are open.
+int httpfs_html_depth(const httpfs_html_parser *parser);
+
+/// Ends the parsing; for use in a call of the element function.
+void httpfs_html_stop(httpfs_html_parser *parser);
+
+void httpfs_html_free(httpfs_html_parser *parser);
