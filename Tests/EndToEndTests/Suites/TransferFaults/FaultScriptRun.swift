@@ -65,7 +65,10 @@ struct FaultScriptRun: Sendable {
       // Whatever has happened, nothing of it stays behind that would keep a transfer from succeeding.
       let faults = FaultScript.faultParameters.map { ($0, nil as String?) }
       try await control(Dictionary(uniqueKeysWithValues: faults))
-      let clean = await TransferAttempt(request, client: client)
+      // A busy machine may stand still for the second that the scripts allow.
+      var patient = request
+      patient.stallTimeout = .seconds(20)
+      let clean = await TransferAttempt(patient, client: client)
       violations += (check(clean) + checkResumption(of: last, by: clean)).map { "clean: " + $0 }
       if let error = clean.error {
         violations.append("clean: fails without faults: \(error.reason)")
