@@ -101,6 +101,16 @@ public struct FetchPlanner: Sendable {
   /// The most read-ahead of one stream: 2 s of a 1 Gbit/s line.
   static let greatestWindow: Int64 = 256 << 20
 
+  /// The window from which on a reader is taken to go on for long.
+  static let provenWindow: Int64 = 512 << 10
+
+  /// How many times the window of such a reader may be exceeded to fill the line.
+  static let greatestGrowth: Int64 = 16
+
+  /// How much is to be in flight or read ahead, in what the line brings in a round trip: the next requests
+  /// must be under way before the last ones are done.
+  static let linesAhead = 4.0
+
   /// How much of a flight may come first and the demand still waits for it rather than for a
   /// request of its own, where no rate is known.
   static let patience: Int64 = 1 << 20
@@ -142,7 +152,7 @@ public struct FetchPlanner: Sendable {
     of stream: Reader, length: Int64, extents: ExtentSet, flights: inout [Flight],
     demands: [ByteRange], limits: Limits, plan: inout Plan
   ) {
-    let window = min(stream.window, Self.greatestWindow)
+    let window = Self.window(of: stream, limits: limits)
     // What the stream's own parked reads still lack comes first, in the same request.
     let lower = demands.first { stream.isNear($0) }?.lowerBound
     // No sum may overflow: a server can claim any length, and a reader can go to its end.
@@ -175,6 +185,20 @@ public struct FetchPlanner: Sendable {
     {
       free -= 1
     }
+  }
+
+  /// How far to read ahead of a stream: as far as its reader has shown to read, or farther where the
+  /// line would stand still meanwhile.
+  ///
+  /// A window that grows by what was consumed doubles once a round trip, which on a far and fast line is
+  /// a second of a line that does nothing.
+  private static func window(of stream: Reader, limits: Limits) -> Int64 {
+    var window = stream.window
+    if window >= provenWindow, let rate = limits.connectionRate {
+      let line = rate * Double(limits.connections) * limits.roundTrip * linesAhead
+      window = max(window, min(greatestGrowth * window, Int64(min(line, Double(greatestWindow)))))
+    }
+    return min(window, greatestWindow)
   }
 
   /// Gives the second half of the longest-lasting flight of `region` to a free connection: one slow

@@ -33,6 +33,8 @@ public struct ParallelismController: Sendable {
   private var epochStart: Double?
   private var epochIdle = 0.0
   private var epochByteCount: Int64 = 0
+  /// The requests in flight, added up over the calls of the epoch.
+  private var epochActive = (sum: 0, callCount: 0)
   private var previous: (target: Int, goodput: Double)?
   private var holdUntil = 0.0
   private var holdTime = holdTimes.lowerBound
@@ -57,19 +59,15 @@ public struct ParallelismController: Sendable {
     byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: Double
   ) {
     epochByteCount += byteCount
-    guard let start = epochStart else {
-      epochStart = now
-      epochIdle = idle
-      epochByteCount = 0
-      return
-    }
+    epochActive.sum += active
+    epochActive.callCount += 1
+    guard let start = epochStart else { return beginEpoch(idle: idle, now: now) }
     let elapsed = now - start
     guard elapsed >= Self.epoch else { return }
     let goodput = Double(epochByteCount) / elapsed
     let idleShare = (idle - epochIdle) / elapsed
-    epochStart = now
-    epochIdle = idle
-    epochByteCount = 0
+    let meanActive = epochActive.sum / max(1, epochActive.callCount)
+    beginEpoch(idle: idle, now: now)
     // A network thread that is busy, or waits for the disk, has all that it can take.
     guard idleShare >= Self.leastIdleShare else { return }
     // A pause of the reader says nothing about the line.
@@ -92,10 +90,19 @@ public struct ParallelismController: Sendable {
     guard now >= holdUntil, target < maximum,
       goodput / Double(target) < Self.fastConnection, goodput < Self.enoughGoodput
     else { return }
-    previous = (target, goodput)
+    // What reads wait for may have taken more connections: the goodput is theirs, too.
+    let used = min(max(target, meanActive), maximum)
+    previous = (used, goodput)
     // Four times as many only where that is not far more than anybody needs.
     if factor > 2, goodput * Double(factor) > Self.enoughGoodput { factor = 2 }
-    target = min(maximum, target * factor)
+    target = min(maximum, used * factor)
+  }
+
+  private mutating func beginEpoch(idle: Double, now: Double) {
+    epochStart = now
+    epochIdle = idle
+    epochByteCount = 0
+    epochActive = (0, 0)
   }
 
   /// The goodput that justifies having gone from `previous` to `target` connections.

@@ -1,7 +1,8 @@
 /// Tells sequential readers of one file from each other and from random access.
 ///
 /// A stream is a cursor that reads move forward. Its read-ahead window is at most what it has
-/// consumed so far, so that a file's fetched bytes never exceed twice what was read of it.
+/// consumed so far, so that a file's fetched bytes do not exceed twice what was read of it, but where
+/// ``FetchPlanner`` has a far line to fill.
 public struct StreamTable: Sendable {
   /// A reader's position.
   public struct Stream: Sendable {

@@ -33,10 +33,10 @@ public struct FileSettings: Sendable {
   private static let leastResponsePatience = Duration.seconds(1)
 
   /// The most connections that read-ahead of a file grows to by itself.
-  static let adaptiveConnectionLimit = 16
+  static let adaptiveConnectionLimit = 32
 
   /// The most requests of one file in flight, demand included.
-  static let demandConnectionLimit = 32
+  static let demandConnectionLimit = 48
 
   /// What the first request of a file brings: the kernel's first read of most tools, in the round
   /// trip that the length costs anyway.

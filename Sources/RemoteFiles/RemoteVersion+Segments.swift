@@ -170,7 +170,7 @@ extension RemoteVersion {
 
   func noteRoundTrip(_ duration: Duration) {
     let seconds = duration / .seconds(1)
-    state.withLock { $0.version.roundTrip = $0.version.roundTrip * 0.7 + seconds * 0.3 }
+    state.withLock { $0.version.noteRoundTrip(seconds) }
   }
 
   /// Fails whatever waits: the mount ends.

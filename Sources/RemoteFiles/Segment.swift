@@ -49,11 +49,24 @@ struct Segment: Sendable {
     lastProgressAt = now
   }
 
+  /// For how long bytes must have come before their rate means something, in seconds.
+  private static let leastRateInterval = 0.02
+
+  /// In less time bytes that have waited together somewhere on the way come, whatever the line brings.
+  private static let burstInterval = 0.005
+
   /// Bytes per second since the first byte, nil until it means something.
   func rate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt else { return nil }
     let seconds = (now - firstByteAt) / .seconds(1)
-    guard seconds > 0.02 else { return nil }
+    guard seconds > Self.leastRateInterval else { return nil }
     return Double(position - start) / seconds
+  }
+
+  /// What the connection brings at least, in bytes per second, where all bytes have come too soon for
+  /// ``rate(now:)``.
+  func leastRate(now: ContinuousClock.Instant) -> Double? {
+    guard let firstByteAt, position >= end else { return nil }
+    return Double(position - start) / max((now - firstByteAt) / .seconds(1), Self.burstInterval)
   }
 }

@@ -56,8 +56,10 @@ struct VersionState: Sendable {
   private var recentFailures: [RecentFailure] = []
   private var lastSegment = 0
   private var lastReadAt: ContinuousClock.Instant?
-  /// The time from request to response, in seconds: a moving average over reused connections.
-  var roundTrip = 0.05
+  /// The time from request to response, in seconds: a moving average over reused connections, and a guess
+  /// before the first.
+  var roundTrip: Double { measuredRoundTrip ?? 0.05 }
+  private var measuredRoundTrip: Double?
   /// Bytes per second of a connection, from the last segments.
   private var connectionRate: Double?
   let clock = MonotonicSeconds()
@@ -228,7 +230,8 @@ struct VersionState: Sendable {
         connections: parallelism.target,
         // A read does not wait for what is fetched for nobody: one request more is allowed.
         demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
-        roundTrip: roundTrip, connectionRate: connectionRate))
+        // Both or neither: a guess of one would say nothing about the line.
+        roundTrip: roundTrip, connectionRate: measuredRoundTrip == nil ? nil : connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)
@@ -307,6 +310,11 @@ struct VersionState: Sendable {
 
   // MARK: Progress
 
+  /// A request on a reused connection took so long to be answered, in seconds.
+  mutating func noteRoundTrip(_ seconds: Double) {
+    measuredRoundTrip = measuredRoundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
+  }
+
   /// The furthest byte in order from the file's start that has arrived, stored or not.
   var arrivedEnd: Int64 {
     max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
@@ -362,6 +370,8 @@ struct VersionState: Sendable {
       updateWake(of: index)
       if let rate = segments[index].rate(now: now) {
         connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+      } else if let least = segments[index].leastRate(now: now), least > connectionRate ?? 0 {
+        connectionRate = least
       }
     }
     parallelism.note(

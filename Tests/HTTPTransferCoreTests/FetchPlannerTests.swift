@@ -24,7 +24,7 @@ import Testing
   private func plan(
     length: Int64 = 256 << 20, present: [ByteRange] = [], flights: [FetchPlanner.Flight] = [],
     demands: [ByteRange] = [], reads: [ByteRange] = [], connections: Int = 4,
-    demandConnections: Int = 32, roundTrip: Double = 0.05
+    demandConnections: Int = 32, roundTrip: Double = 0.05, connectionRate: Double? = nil
   ) -> FetchPlanner.Plan {
     var table = StreamTable()
     for read in reads { table.note(read) }
@@ -33,12 +33,40 @@ import Testing
       streams: table.readers,
       limits: FetchPlanner.Limits(
         connections: connections, demandConnections: demandConnections, roundTrip: roundTrip,
-        connectionRate: nil))
+        connectionRate: connectionRate))
   }
 
   /// The reads of a reader who has come from 0 to `end`.
   private func sequentialReads(to end: Int64) -> [ByteRange] {
     stride(from: 0, to: end, by: 131_072).map { $0..<($0 + 131_072) }
+  }
+
+  // MARK: The line
+
+  @Test(
+    "A far and fast line is kept full: four round trips' worth are asked for, up to 16 times the window",
+    arguments: [
+      // Of one who has read 1 MiB, without a rate: 1 MiB.
+      (1 << 20, nil, 1 << 20),
+      // A near line needs no more than he has read.
+      (1 << 20, 1e6, 1 << 20),
+      // 100 MB/s and 50 ms: 20 MB, of which 16 MiB may be.
+      (1 << 20, 100e6, 16 << 20),
+      (2 << 20, 100e6, 20_000_000),
+      // Not for one who has just begun.
+      (256 << 10, 100e6, 256 << 10),
+      // A rate that no line has.
+      (1 << 20, .infinity, 16 << 20),
+    ] as [(Int64, Double?, Int64)])
+  func farLine(consumed: Int64, rate: Double?, expected: Int64) {
+    let plan = plan(
+      present: [0..<consumed], reads: sequentialReads(to: consumed), connections: 1,
+      demandConnections: 32, connectionRate: rate)
+    let ahead = plan.starts.reduce(0) { $0 + $1.byteCount }
+    // Requests are of half the window.
+    #expect(ahead > 0)
+    #expect(plan.starts.allSatisfy { $0.upperBound <= consumed + expected })
+    #expect(plan.starts.first?.byteCount == max(expected / 2, 256 << 10))
   }
 
   // MARK: Demand

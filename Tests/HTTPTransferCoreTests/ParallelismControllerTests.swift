@@ -45,6 +45,18 @@ import Testing
     #expect(download.targets.dropFirst(3).allSatisfy { $0 == 16 })
   }
 
+  @Test("A step is measured against the requests that were in flight, not against the target")
+  func demandInFlight() {
+    var download = Download()
+    // Reads that could not wait have taken three connections where one was meant.
+    download.run(0.125, active: 3) { _ in 30e6 }
+    #expect(download.controller.target == 6)
+    download.run(0.125) { Double($0) * 10e6 }
+    #expect(download.controller.target == 16)
+    download.run(1) { Double($0) * 10e6 }
+    #expect(download.controller.target == 16)
+  }
+
   @Test("A maximum that is no power of two is reached and not passed")
   func oddMaximum() {
     var download = Download(maximum: 6)

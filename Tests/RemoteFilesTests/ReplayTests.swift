@@ -67,9 +67,9 @@ import Testing
     let length = 256 * Self.mebibyte
     let result = figures(trace(length: length, sequential(length)))
     #expect(result.fetchedByteCount == length)
-    // Read-ahead doubles with each round trip until it fills the line.
+    // Two round trips for the first answer, one for the first read, one more until the line is full.
     let least = Double(length) / ReplayNetwork().totalRate
-    #expect(result.elapsedSeconds < least + 20 * ReplayNetwork().roundTrip)
+    #expect(result.elapsedSeconds < least + 5 * ReplayNetwork().roundTrip)
   }
 
   @Test("Connections that are slow each are used together")
@@ -79,7 +79,8 @@ import Testing
     let adaptive = figures(trace(length: length, sequential(length)), network)
     let single = figures(trace(length: length, sequential(length)), network, connections: 1)
     #expect(adaptive.fetchedByteCount == length)
-    #expect(single.elapsedSeconds > 8 * adaptive.elapsedSeconds)
+    // As fast as 16 connections from the first byte on would be.
+    #expect(single.elapsedSeconds > 15 * adaptive.elapsedSeconds)
   }
 
   @Test("Random reads wait a round trip each, and fetch what is asked for")
@@ -139,13 +140,13 @@ import Testing
   @Test(
     "A recorded tool costs no more than it did",
     arguments: [
-      Budget(tool: "file", requests: 100, amplification: 1.3, seconds: 3.6),
-      Budget(tool: "git-verify-pack", requests: 15, amplification: 1.05, seconds: 0.6),
+      Budget(tool: "file", requests: 32, amplification: 1.5, seconds: 2.1),
+      Budget(tool: "git-verify-pack", requests: 9, amplification: 1.05, seconds: 0.5),
       Budget(tool: "grep", requests: 2, amplification: 1.05, seconds: 0.2),
       Budget(tool: "python-seek", requests: 64, amplification: 1.1, seconds: 3.4),
-      Budget(tool: "sha256", requests: 48, amplification: 1, seconds: 1.05),
+      Budget(tool: "sha256", requests: 12, amplification: 1, seconds: 0.75),
       Budget(tool: "sqlite-point", requests: 8, amplification: 1.9, seconds: 0.45),
-      Budget(tool: "sqlite-scan", requests: 64, amplification: 1.5, seconds: 0.95),
+      Budget(tool: "sqlite-scan", requests: 14, amplification: 1.4, seconds: 0.55),
       Budget(tool: "tail", requests: 2, amplification: 3.6, seconds: 0.17),
       Budget(tool: "tar-extract", requests: 600, amplification: 1.7, seconds: 5.6),
       Budget(tool: "tar-list", requests: 600, amplification: 1.7, seconds: 5.6),

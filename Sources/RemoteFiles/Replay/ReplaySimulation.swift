@@ -224,7 +224,7 @@ public struct ReplaySimulation {
     let first = 0..<min(length, FileSettings.firstContactByteCount)
     var state = VersionState(
       length: length, extents: ExtentSet([first]), connections: settings.connections)
-    state.roundTrip = network.roundTrip
+    state.noteRoundTrip(network.roundTrip)
     figures.fetchedByteCount += first.byteCount
     files[name] = SimulatedFile(state: state, confirmedAt: now)
   }
