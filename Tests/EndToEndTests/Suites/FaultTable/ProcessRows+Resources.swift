@@ -187,7 +187,8 @@ extension RealMounts.ProcessRows {
     file.close()
     #expect(try first.unmount() == .exited(0))
     let fetched = try origin.requests().bodyByteCount
-    #expect(fetched <= 2 * Self.length + 65_536, "something was fetched twice: \(fetched)")
+    // What is under way while a request is cut short comes twice; a forgotten cache would, too.
+    #expect(fetched <= 2 * Self.length * 102 / 100, "something was fetched twice: \(fetched)")
 
     // A later mount, with a clock of another year, finds its cache.
     for days in jumps {
