@@ -140,9 +140,10 @@ extension RemoteVersion {
   /// - Throws: `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
   ///   are descriptors for readers only, `unavailable` where there is not even memory for them.
   func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
-    // What nobody has opened yet must not take the descriptors of those who read.
+    // What nobody has opened yet must not take the descriptors of those who read; those of files like
+    // it, which wait for their checkpoints, it may have: their answers are in the cache already.
     let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
-    if isExtra, !environment.cache.hasSpareDescriptors {
+    if isExtra, !environment.cache.hasSpareDescriptors, !environment.releaseIdleEntries() {
       throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
     }
     if environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
