@@ -16,6 +16,7 @@ final class DirectoryProber: Sendable {
     var walks: [String: Int] = [:]
     var queue: [RemoteFile] = []
     var active = 0
+    var isEnded = false
   }
 
   private let state = Mutex(State())
@@ -37,8 +38,16 @@ final class DirectoryProber: Sendable {
     // Looking into the cache for each file takes a while: not on the thread of the look-up.
     queue.async { [self] in
       let files = unknownFiles()
-      state.withLock { $0.queue += files.reversed() }
+      state.withLock { if !$0.isEnded { $0.queue += files.reversed() } }
       for _ in 0..<Self.concurrency { startNext() }
+    }
+  }
+
+  /// Asks about no further files: the mount ends.
+  func end() {
+    state.withLock {
+      $0.isEnded = true
+      $0.queue = []
     }
   }
 

@@ -76,6 +76,7 @@ public final class FileSystem: Sendable {
 
   /// Fails whatever waits: the mount ends.
   public func abandon() {
+    prober.end()
     tree.withLock { $0 }.abandon()
     environment.abandonReads()
   }
@@ -94,7 +95,7 @@ public final class FileSystem: Sendable {
     case .fixed(let fixed): directory = fixed
     case .listed(let listed): return lookup(name, in: listed, reply)
     }
-    switch directory.children[name] {
+    switch tree.child(path.isEmpty ? name : path + "/" + name) {
     case nil: reply.error(ENOENT)
     case .directory(let child):
       let number = inodes.number(ofDirectory: child)
@@ -152,13 +153,14 @@ public final class FileSystem: Sendable {
     case .listed(let listed): return openDirectory(number, listed, info, reply)
     }
     var items = Self.dots(of: number)
-    items.reserveCapacity(directory.names.count + 2)
-    for name in directory.names {
-      switch directory.children[name] {
-      case .directory(let child):
-        let inode = inodes.number(ofDirectory: child)
+    items.reserveCapacity(directory.children.count + 2)
+    for child in directory.children {
+      let name = tree.name(of: child)
+      switch child {
+      case .directory(let path):
+        let inode = inodes.number(ofDirectory: path)
         items.append(.init(name: name, inode: inode.rawValue, isDirectory: true))
-      case .file, nil:
+      case .file:
         items.append(.init(name: name, inode: Self.unknownInode, isDirectory: false))
       }
     }
@@ -426,8 +428,8 @@ public final class FileSystem: Sendable {
 extension FileTree {
   /// The files of a directory of which nothing is known yet, in the order of its names.
   func unknownFiles(in directory: Directory) -> [RemoteFile] {
-    directory.names.compactMap { name in
-      guard case .file(let index) = directory.children[name] else { return nil }
+    directory.children.compactMap { child in
+      guard case .file(let index) = child else { return nil }
       let file = file(index)
       return file.isKnown ? nil : file
     }

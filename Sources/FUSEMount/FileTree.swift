@@ -20,17 +20,14 @@ public final class FileTree: Sendable {
   }
 
   struct Directory: Sendable {
-    var children: [String: Child] = [:]
-    /// The names in the order of the list.
-    var names: [String] = []
-
-    mutating func add(_ name: String, _ child: Child) {
-      guard children.updateValue(child, forKey: name) == nil else { return }
-      names.append(name)
-    }
+    /// In the order of the list; each has its name in its own path.
+    fileprivate(set) var children: [Child] = []
   }
 
   let sources: [FileSource]
+  /// The indices of the sources, ascending by path: eight bytes for each, where a dictionary of the
+  /// names takes a hundred.
+  private let order: [Int]
   private let cacheKeys: [Int: CacheKey]
   private let directories: [String: Directory]
   /// The directories with a listing that the list names, by their paths; nothing else lies below one.
@@ -53,22 +50,23 @@ public final class FileTree: Sendable {
 
     func add(_ path: String, _ child: Child) {
       var parent = ""
-      let parts = path.split(separator: "/")
-      for part in parts.dropLast() {
-        let path = parent.isEmpty ? String(part) : parent + "/" + part
-        directories[parent, default: Directory()].add(String(part), .directory(path))
-        if directories[path] == nil { directories[path] = Directory() }
-        parent = path
+      var start = path.startIndex
+      while let cut = path.utf8[start...].firstIndex(of: UInt8(ascii: "/")) {
+        start = path.utf8.index(after: cut)
+        let directory = String(path[..<cut])
+        if directories[directory] == nil {
+          directories[directory] = Directory()
+          directories[parent, default: Directory()].children.append(.directory(directory))
+        }
+        parent = directory
       }
-      if let name = parts.last {
-        directories[parent, default: Directory()].add(String(name), child)
-      }
+      directories[parent, default: Directory()].children.append(child)
     }
 
     for (index, source) in sources.enumerated() { add(source.path, .file(index)) }
     var listings: [String: ListedDirectory] = [:]
     for source in all.listings {
-      add(source.path, .directory(source.path))
+      if !source.path.isEmpty { add(source.path, .directory(source.path)) }
       let known = old?.listings[source.path]
       listings[source.path] =
         known?.source == source ? known : ListedDirectory(source: source, environment: environment)
@@ -76,6 +74,7 @@ public final class FileTree: Sendable {
     if !listings.isEmpty { environment.reserveCacheKeys(for: sources) }
     self.listings = listings
     self.directories = directories
+    order = sources.indices.sorted { sources[$0].path < sources[$1].path }
     cacheKeys = Self.repeatedKeys(of: sources)
     var files: [Int: RemoteFile] = [:]
     if let old {
@@ -117,13 +116,33 @@ public final class FileTree: Sendable {
     return nil
   }
 
+  /// What the list has at a path.
+  func child(_ path: String) -> Child? {
+    if directories[path] != nil || listings[path] != nil { return .directory(path) }
+    return index(of: path).map { .file($0) }
+  }
+
+  /// The name of a child in its directory.
+  func name(of child: Child) -> String {
+    let path =
+      switch child {
+      case .directory(let path): path
+      case .file(let index): sources[index].path
+      }
+    guard let cut = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+    return String(path[path.utf8.index(after: cut)...])
+  }
+
   /// The index of the file at `path`; nil where there is none, or a directory.
   func index(of path: String) -> Int? {
-    let cut = path.lastIndex(of: "/")
-    let parent = cut.map { String(path[..<$0]) } ?? ""
-    let name = cut.map { String(path[path.index(after: $0)...]) } ?? path
-    guard case .file(let index) = directories[parent]?.children[name] else { return nil }
-    return index
+    var low = 0
+    var high = order.count
+    while low < high {
+      let middle = (low + high) / 2
+      if sources[order[middle]].path < path { low = middle + 1 } else { high = middle }
+    }
+    guard low < order.count, sources[order[low]].path == path else { return nil }
+    return order[low]
   }
 
   /// The file of a source, made at the first look.

@@ -113,6 +113,7 @@ public final class MountSession: Sendable {
     fileSystem.abandon()
     fuse_session_unmount(session.pointer)
     let client = fileSystem.environment.client
+    fileSystem.environment.finishFirstBytes()
     client.cancelAll()
     // Bounded: transfers end at once when cancelled, and nothing depends on the last one.
     for _ in 0..<100 where client.activeExchangeCount > 0 { usleep(20_000) }

@@ -28,10 +28,34 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  private let hostStart: Int
-  private let authorityEnd: Int
-  private let pathEnd: Int
-  private let schemeLength: Int
+  /// Where the components of a checked URL are.
+  ///
+  /// Found whenever they are asked for and not kept: a list may have a million URLs, of which few are
+  /// looked into.
+  private struct Places {
+    let schemeEnd: String.Index
+    /// Behind `://`.
+    let authorityStart: String.Index
+    let hostStart: String.Index
+    let authorityEnd: String.Index
+    let pathEnd: String.Index
+
+    init(in text: String) {
+      let bytes = text.utf8
+      let end = bytes.endIndex
+      schemeEnd = bytes.firstIndex(of: UInt8(ascii: ":")) ?? end
+      authorityStart = bytes.index(schemeEnd, offsetBy: 3, limitedBy: end) ?? end
+      authorityEnd =
+        bytes[authorityStart...].firstIndex {
+          $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?")
+        } ?? end
+      let at = bytes[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@"))
+      hostStart = at.map { bytes.index(after: $0) } ?? authorityStart
+      pathEnd = bytes[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) ?? end
+    }
+  }
+
+  private var places: Places { Places(in: text) }
 
   /// Splits `string` at the places that RFC 3986 §3 names.
   ///
@@ -71,11 +95,6 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     }
     guard hostEnd > hostStart else { throw .missingHost }
     guard Self.isHost(bytes[hostStart..<hostEnd]) else { throw .invalidHost }
-    self.schemeLength = colon
-    self.hostStart = hostStart
-    self.authorityEnd = authorityEnd
-    self.pathEnd =
-      bytes[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
     self.text = String(decoding: bytes, as: UTF8.self)
   }
 
@@ -116,18 +135,14 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  private func slice(_ range: Range<Int>) -> String {
-    let utf8 = text.utf8
-    let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
-    let end = utf8.index(start, offsetBy: range.count)
-    return String(text[start..<end])
-  }
-
   /// `http` or `https`, in lower case.
-  public var scheme: String { slice(0..<schemeLength).lowercased() }
+  public var scheme: String { text[..<places.schemeEnd].lowercased() }
 
   /// Host and, where given, port: `example.org:8080`, in lower case.
-  public var authority: String { slice(hostStart..<authorityEnd).lowercased() }
+  public var authority: String {
+    let places = places
+    return text[places.hostStart..<places.authorityEnd].lowercased()
+  }
 
   /// Scheme and authority: what credentials and connections belong to.
   public var origin: String { "\(scheme)://\(authority)" }
@@ -158,11 +173,15 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The path, percent-encoded as given; empty where the URL ends with its authority.
-  public var path: String { slice(authorityEnd..<pathEnd) }
+  public var path: String {
+    let places = places
+    return String(text[places.authorityEnd..<places.pathEnd])
+  }
 
   /// The query without its question mark; nil where there is none.
   public var query: String? {
-    pathEnd < text.utf8.count ? slice((pathEnd + 1)..<text.utf8.count) : nil
+    let mark = places.pathEnd
+    return mark < text.endIndex ? String(text[text.utf8.index(after: mark)...]) : nil
   }
 
   /// The URL of another path on the same server, without query; nil where `path`, percent-encoded and
@@ -171,24 +190,29 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(UInt8(ascii: "?")) else {
       return nil
     }
-    return try? RemoteURL(slice(0..<authorityEnd) + path)
+    return try? RemoteURL(String(text[..<places.authorityEnd]) + path)
   }
 
   /// `user` or `user:password` before the host, percent-encoded as given; nil where there is none.
   public var userInfo: String? {
-    hostStart > schemeLength + 3 ? slice((schemeLength + 3)..<(hostStart - 1)) : nil
+    let places = places
+    guard places.hostStart > places.authorityStart else { return nil }
+    return String(text[places.authorityStart..<text.utf8.index(before: places.hostStart)])
   }
 
   /// The URL without userinfo: what is requested.
   public var withoutUserInfo: String {
-    userInfo == nil
-      ? text : slice(0..<(schemeLength + 3)) + slice(hostStart..<text.utf8.count)
+    let places = places
+    guard places.hostStart > places.authorityStart else { return text }
+    return String(text[..<places.authorityStart]) + String(text[places.hostStart...])
   }
 
   /// The URL without userinfo and with every query value hidden: safe to show, log and store.
   public var redacted: String {
-    let base = slice(0..<(schemeLength + 3)) + slice(hostStart..<pathEnd)
-    return query == nil ? base : base + "?…"
+    let places = places
+    let base =
+      String(text[..<places.authorityStart]) + String(text[places.hostStart..<places.pathEnd])
+    return places.pathEnd == text.endIndex ? base : base + "?…"
   }
 
   public var description: String { redacted }

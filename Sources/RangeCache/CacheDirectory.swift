@@ -206,6 +206,12 @@ public final class CacheDirectory: Sendable {
     return used < SystemCalls.descriptorLimit / 2 - 8
   }
 
+  /// Whether there are descriptors for an entry that is opened, written to and closed again at once.
+  public var hasBorrowableDescriptors: Bool {
+    guard let used = SystemCalls.lowestFreeDescriptor(files.rawValue) else { return false }
+    return used < SystemCalls.descriptorLimit - 16
+  }
+
   // MARK: Recordings
 
   /// Gives the right to record under `key` to a new entry object.

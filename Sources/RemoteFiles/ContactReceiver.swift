@@ -26,6 +26,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private var asksLater = false
   private var isReported = false
   private var fetchedByteCount = 0
+  /// Whether the end of the mount waits for its body.
+  private var isAwaited = false
 
   init(id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?) {
     self.id = id
@@ -126,6 +128,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     let id = version.adoptSegment(
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer)
     writer = SegmentWriter(version: version, id: id, body: range, start: hole.lowerBound)
+    isAwaited = true
+    file.environment.firstBytesBegan()
     return .proceed
   }
 
@@ -175,6 +179,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     file.noteRequests(metrics)
+    defer { if isAwaited { file.environment.firstBytesEnded() } }
     if let writer {
       version?.noteFetched(fetchedByteCount)
       writer.finish(completion, failure: nil)

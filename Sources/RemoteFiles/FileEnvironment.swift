@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import ExtentRecord
+internal import Glibc
 public import HTTPTransfer
 internal import HTTPTransferCore
 public import Logging
@@ -29,6 +30,8 @@ public final class FileEnvironment: Sendable {
   let prefetcher = Prefetcher()
   /// The connections per file that the user has set; 0 where each file finds its best number.
   private let connectionCount: Atomic<Int>
+  /// The files that their servers have described, and whose first bytes are on their way.
+  private let firstBytesCount = Atomic<Int>(0)
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
@@ -268,6 +271,18 @@ public final class FileEnvironment: Sendable {
   ///
   /// libxml2 lets its memory go when the process ends.
   public func finishListings() { listingQueue.sync {} }
+
+  func firstBytesBegan() { firstBytesCount.wrappingAdd(1, ordering: .relaxed) }
+  func firstBytesEnded() { firstBytesCount.wrappingSubtract(1, ordering: .relaxed) }
+
+  /// Waits a moment for the first bytes of files that their servers have described; for the end of a
+  /// mount.
+  ///
+  /// With them the description goes into the cache. Without, the next mount asks for it again, though a
+  /// reader has seen it.
+  public func finishFirstBytes() {
+    for _ in 0..<25 where firstBytesCount.load(ordering: .relaxed) > 0 { usleep(20_000) }
+  }
 
   /// Commits everything; returns when it is on disk.
   ///

@@ -140,11 +140,14 @@ extension RemoteVersion {
   /// - Throws: `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
   ///   are descriptors for readers only, `unavailable` where there is not even memory for them.
   func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
-    // What nobody has opened yet must not take the descriptors of those who read.
+    // What nobody has opened yet must not take the descriptors of those who read: it has them for this
+    // call only, and what it stored is committed by whoever opens it next.
     let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
-    if isExtra, !environment.cache.hasSpareDescriptors {
+    let isBorrowing = isExtra && !environment.cache.hasSpareDescriptors
+    if isBorrowing, !environment.cache.hasBorrowableDescriptors {
       throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
     }
+    defer { if isBorrowing { returnEntry() } }
     if environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
       var isStale = false
       do throws(CacheError) {
@@ -169,6 +172,18 @@ extension RemoteVersion {
         "no memory for what the cache cannot take: "
           + SystemCalls.text(of: error.rawValue))
     }
+  }
+
+  /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.
+  private func returnEntry() {
+    let entry = state.withLock { guarded -> CacheEntry? in
+      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.isCheckpointing else {
+        return nil
+      }
+      defer { guarded.entry = nil }
+      return guarded.entry
+    }
+    drop(entry)
   }
 
   /// Does `work`; where the disk is full and something can be evicted, a second time.

@@ -219,6 +219,7 @@ struct MountCommand: ParsableCommand {
 /// The list's entries as sources of files and directories.
 func mountSources(of list: SourceList) -> MountSources {
   var sources = MountSources()
+  sources.files.reserveCapacity(list.entries.count)
   for entry in list.entries {
     var fields = HTTPFields()
     for header in entry.headers {
