@@ -1,6 +1,7 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
+internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
 public import MountStatus
@@ -421,7 +422,8 @@ public final class FileSystem: Sendable {
     let listed = tree.existingListedFiles.map { $0.status(passthrough: passthrough) }
     return StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
-      files: files + listed, cache: environment.cacheStatus, kernel: inodes.status)
+      files: files + listed, cache: environment.cacheStatus, kernel: inodes.status,
+      verifiesServers: environment.client.configuration.verifiesServers)
   }
 }
 

@@ -200,6 +200,30 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     return String(text[places.authorityStart..<text.utf8.index(before: places.hostStart)])
   }
 
+  /// The URL with other credentials, which are percent-encoded here; nil where that makes no URL.
+  package func withUserInfo(user: String, password: String) -> RemoteURL? {
+    let userInfo = Self.percentEncoded(user) + ":" + Self.percentEncoded(password)
+    return try? RemoteURL(
+      slice(0..<(schemeLength + 3)) + userInfo + "@" + slice(hostStart..<text.utf8.count))
+  }
+
+  /// Encodes all but the unreserved characters of RFC 3986 §2.3.
+  private static func percentEncoded(_ text: String) -> String {
+    var encoded: [UInt8] = []
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        encoded.append(byte)
+      default:
+        encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: encoded, as: UTF8.self)
+  }
+
   /// The URL without userinfo: what is requested.
   public var withoutUserInfo: String {
     let places = places

@@ -76,6 +76,9 @@ extension StatusReport {
         counted(totals.waitingReads, "waiting read"),
       ].joined(separator: ", "),
     ]
+    if !verifiesServers {
+      lines.append("https servers are NOT verified (--insecure): what they send may be anybody's")
+    }
     if totals.damagedBytes > 0 {
       lines.append("\(humanBytes(totals.damagedBytes)) of the cache were damaged: fetched again")
     }

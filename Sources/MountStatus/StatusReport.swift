@@ -14,6 +14,9 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   /// How long the mount has been there, in seconds.
   public var uptimeSeconds: Double
 
+  /// Whether https servers must prove who they are; not with `--insecure`.
+  public var verifiesServers: Bool
+
   public var totals: StatusTotals
 
   public var cache: CacheStatus
@@ -26,7 +29,8 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   /// The report of `files`, with their totals.
   public init(
     mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
-    cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus()
+    cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus(),
+    verifiesServers: Bool = true
   ) {
     self.version = Self.currentVersion
     self.mountpoint = mountpoint
@@ -35,11 +39,13 @@ public struct StatusReport: Sendable, Hashable, Decodable {
     self.files = files
     self.cache = cache
     self.kernel = kernel
+    self.verifiesServers = verifiesServers
   }
 
   enum CodingKeys: String, CodingKey {
     case version, mountpoint
     case uptimeSeconds = "uptime_seconds"
+    case verifiesServers = "verifies_servers"
     case totals, cache, kernel, files
   }
 
@@ -54,6 +60,7 @@ public struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.version, version)
       writer.member(CodingKeys.mountpoint, mountpoint)
       writer.member(CodingKeys.uptimeSeconds, uptimeSeconds)
+      writer.member(CodingKeys.verifiesServers, verifiesServers)
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
       writer.member(CodingKeys.cache) { cache.write(to: &$0) }
       writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }

@@ -456,7 +456,8 @@ public final class RemoteFile: Sendable {
     let location = isContact ? nil : state.withLock { $0.location }
     var request = ExchangeRequest(
       url: location ?? source.url, range: range, confidentialFields: source.fields,
-      confidentialOrigin: source.url.origin)
+      confidentialOrigin: source.url.origin,
+      connectTimeout: environment.settings.connectTimeout)
     request.userInfo = source.url.userInfo
     return request
   }

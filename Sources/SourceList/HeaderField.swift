@@ -35,7 +35,7 @@ public struct HeaderField: Sendable, Hashable {
 
   /// Whether httpfs sets this field itself, or must not have it set, for a range request to mean
   /// what it says: conditions, ranges, codings and the framing of the message.
-  var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
+  public var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
 
   private static let reservedNames = [
     "Accept-Encoding", "Connection", "Content-Length", "Expect", "If-Match",

@@ -8,9 +8,12 @@ struct ListReload: Sendable {
   /// The list's file as an absolute path; nil where the source cannot be read twice.
   private let path: String?
   private let tree: Bool
+  /// What the options have named, as it was at the start.
+  private let access: Access
 
-  init(source: String, tree: Bool) {
+  init(source: String, tree: Bool, access: Access) {
     self.tree = tree
+    self.access = access
     guard source != "-", !source.contains("://"), let resolved = realpath(source, nil) else {
       path = nil
       return
@@ -30,7 +33,7 @@ struct ListReload: Sendable {
     do {
       let list = try loadSource(path, tree: tree, allowsListings: true)
       for warning in list.warnings { logger.warning("\(warning)") }
-      fileSystem.replaceTree(sources: mountSources(of: list))
+      fileSystem.replaceTree(sources: mountSources(of: list, access))
       logger.notice("list reloaded", metadata: ["files": "\(list.entries.count)"])
     } catch {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])

@@ -3,7 +3,6 @@ import FUSEMount
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
-import HTTPTypes
 import Logging
 import MountStatus
 import RangeCache
@@ -79,6 +78,8 @@ struct MountCommand: ParsableCommand {
       valueName: "file"))
   var trace: String?
 
+  @OptionGroup(title: "Access") var access: AccessOptions
+
   func validate() throws {
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
@@ -109,14 +110,21 @@ struct MountCommand: ParsableCommand {
 
     let list = try loadSource(source, tree: tree, allowsListings: true)
     printWarnings(of: list)
-    let sources = mountSources(of: list)
+    let access = try Access(self.access, refusesReserved: true)
+    let sources = mountSources(of: list, access)
     let directory = try MountPoint.prepare(mountpoint)
     let logger = try makeLogger()
+    var settings = FileSettings(
+      connections: connections, readTimeout: .seconds(readTimeout),
+      revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL))
+    settings.connectTimeout = access.connectTimeout
+    if let timeout = access.stallTimeout { settings.stallTimeout = timeout }
+    if !access.configuration.verifiesServers {
+      logger.warning("https servers are not verified (--insecure)")
+    }
     let environment = FileEnvironment(
-      client: HTTPClient(), cache: try openCache(),
-      settings: FileSettings(
-        connections: connections, readTimeout: .seconds(readTimeout),
-        revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL)),
+      client: HTTPClient(configuration: access.configuration), cache: try openCache(),
+      settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
     let recorder = try makeTraceRecorder(logger: logger)
@@ -130,7 +138,7 @@ struct MountCommand: ParsableCommand {
       throw CommandFailure("\(error)")
     }
     let watchdog = startWatchdog(of: directory, logger: logger)
-    let reload = ListReload(source: source, tree: tree)
+    let reload = ListReload(source: source, tree: tree, access: access)
     // SIGHUP and the command `refresh` of .control.
     fileSystem.onReload { [weak fileSystem] in
       if let fileSystem { reload.perform(on: fileSystem, logger: logger) }
@@ -216,21 +224,19 @@ struct MountCommand: ParsableCommand {
   }
 }
 
-/// The list's entries as sources of files and directories.
-func mountSources(of list: SourceList) -> MountSources {
+/// The list's entries as sources of files and directories, with the fields and credentials that the
+/// options give them.
+func mountSources(of list: SourceList, _ access: Access) -> MountSources {
   var sources = MountSources()
   sources.files.reserveCapacity(list.entries.count)
   for entry in list.entries {
-    var fields = HTTPFields()
-    for header in entry.headers {
-      guard let name = HTTPField.Name(header.name) else { continue }
-      fields.append(HTTPField(name: name, value: header.value))
-    }
+    let fields = access.fields(for: entry)
+    let url = access.url(entry.url)
     if entry.isListing {
       sources.listings.append(
-        ListingSource(path: entry.path, url: entry.url, fields: fields))
+        ListingSource(path: entry.path, url: url, fields: fields))
     } else {
-      sources.files.append(FileSource(path: entry.path, url: entry.url, fields: fields))
+      sources.files.append(FileSource(path: entry.path, url: url, fields: fields))
     }
   }
   return sources

@@ -12,10 +12,12 @@ func keepStandardDescriptorsTaken() {
 ///
 /// ArgumentParser takes what follows a short option's letter for further letters.
 func separatingShortOptions(_ arguments: [String]) -> [String] {
-  guard let command = arguments.first, command == "get" || command == "put" else {
-    return arguments
+  let letters: Set<Character>
+  switch arguments.first {
+  case "get", "put": letters = ["o", "i", "x", "j", "H"]
+  case "mount": letters = ["H"]
+  default: return arguments
   }
-  let letters: Set<Character> = ["o", "i", "x", "j", "H"]
   var separated: [String] = []
   var isValue = false
   var areOptionsOver = false

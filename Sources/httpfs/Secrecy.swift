@@ -54,6 +54,7 @@ enum Secrecy {
   static func hidingSecrets(in word: [UInt8], after previous: [UInt8]) -> [UInt8] {
     var word = word
     hideHeaderValue(in: &word, after: previous)
+    hideProxyUserInfo(in: &word, after: previous)
     hideURLSecrets(in: &word)
     return word
   }
@@ -71,7 +72,10 @@ enum Secrecy {
       if previous != name {
         guard word.starts(with: name), word.count > name.count else { continue }
         start = name.count
-        if word[start] == UInt8(ascii: "=") { start += 1 }
+        let isAssigned = word[start] == UInt8(ascii: "=")
+        // `--header-file` is another option; `-Hname:value` is this one.
+        if option.name.hasPrefix("--"), !isAssigned { continue }
+        if isAssigned { start += 1 }
       }
       guard start < word.count, word[start] != UInt8(ascii: "@"),
         let separator = word[start...].firstIndex(of: option.separator)
@@ -81,22 +85,44 @@ enum Secrecy {
     }
   }
 
-  /// Hides the userinfo and the query of a URL, wherever in the word it begins.
+  /// Hides the userinfo of each proxy after `--proxy`, which may lack a scheme.
+  private static func hideProxyUserInfo(in word: inout [UInt8], after previous: [UInt8]) {
+    let name = Array("--proxy".utf8)
+    var start = 0
+    if previous != name {
+      guard word.starts(with: name + [UInt8(ascii: "=")]) else { return }
+      start = name.count + 1
+    }
+    let separators = Array("|;".utf8)
+    while start < word.count {
+      let end = word[start...].firstIndex(where: separators.contains) ?? word.count
+      if let at = word[start..<end].lastIndex(of: UInt8(ascii: "@")) {
+        let mark = Array("://".utf8)
+        let scheme = (start..<at).first { word[$0..<at].starts(with: mark) }
+        for index in (scheme.map { $0 + mark.count } ?? start)..<at { word[index] = replacement }
+      }
+      start = end + 1
+    }
+  }
+
+  /// Hides the userinfo and the query of the URLs in a word, wherever they begin.
   private static func hideURLSecrets(in word: inout [UInt8]) {
     let mark = Array("://".utf8)
-    guard word.count > mark.count,
-      let start = word.indices.dropLast(2).first(where: { word[$0...].starts(with: mark) })
-    else { return }
-    let authorityStart = start + mark.count
-    let authorityEnd =
-      word[authorityStart...].firstIndex {
-        $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
-      } ?? word.count
-    if let at = word[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@")) {
-      for index in authorityStart..<at { word[index] = replacement }
-    }
-    if let query = word[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) {
-      for index in word.indices[(query + 1)...] { word[index] = replacement }
+    var searched = 0
+    while let start = word.indices[searched...].first(where: { word[$0...].starts(with: mark) }) {
+      let authorityStart = start + mark.count
+      let authorityEnd =
+        word[authorityStart...].firstIndex {
+          $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
+        } ?? word.count
+      if let at = word[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@")) {
+        for index in authorityStart..<at { word[index] = replacement }
+      }
+      if let query = word[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) {
+        for index in word.indices[(query + 1)...] { word[index] = replacement }
+      }
+      // The next URL's colon may be the last byte of this one's authority.
+      searched = max(authorityStart, authorityEnd - 1)
     }
   }
 }

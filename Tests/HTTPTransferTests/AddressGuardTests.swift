@@ -14,7 +14,7 @@ extension TransferTests {
       var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
       for (hop, text) in addresses.enumerated() {
         let address = try Self.address(text)
-        guardian.begin(hop: hop, isProxied: isProxied)
+        guardian.begin(hop: hop, isProxied: isProxied, host: "h.example")
         guard guardian.permits(address) else { return false }
         _ = guardian.noteRequest(to: address)
       }
@@ -44,6 +44,35 @@ extension TransferTests {
       #expect(try isPermitted("203.0.113.1", "10.0.0.1", isProxied: true))
     }
 
+    @Test(
+      "Behind a proxy a redirect leads to no private address that its URL or a direct way names")
+    func proxiedRedirects() throws {
+      let proxy = try Self.address("10.0.0.1")
+      for (from, to, isPermitted) in [
+        ("h.example", "127.0.0.1", false), ("h.example", "localhost", false),
+        ("h.example", "127.1", false), ("h.example", "0x7f000001", false),
+        ("h.example", "::1", false), ("h.example", "192.168.1.1", false),
+        ("h.example", "a.example", true), ("h.example", "198.51.100.7", true),
+        ("10.1.1.1", "10.1.1.2", true), ("localhost", "127.0.0.1", true),
+      ] {
+        var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
+        guardian.begin(hop: 0, isProxied: true, host: from)
+        #expect(guardian.permitsHost() == true)
+        #expect(guardian.permits(proxy) == true)
+        #expect(guardian.noteRequest(to: proxy) == (from == "h.example"))
+        guardian.begin(hop: 1, isProxied: true, host: to)
+        #expect(guardian.permitsHost() == isPermitted, "\(from) to \(to)")
+      }
+      // The redirect's target is reached without the proxy (no_proxy).
+      var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
+      guardian.begin(hop: 0, isProxied: true, host: "h.example")
+      _ = guardian.noteRequest(to: proxy)
+      guardian.begin(hop: 1, isProxied: false, host: "intranet.example")
+      let (inner, outer) = (try Self.address("10.0.0.2"), try Self.address("203.0.113.1"))
+      #expect(guardian.permits(inner) == false)
+      #expect(guardian.permits(outer) == true)
+    }
+
     @Test("What an earlier redirect has named is refused like the redirect itself")
     func remembered() throws {
       let target = try Self.address("10.0.0.1")
@@ -52,7 +81,7 @@ extension TransferTests {
       ] {
         var guardian = AddressGuard(
           isRedirected: isRedirected, cameFromPublicAddress: isFromPublic)
-        guardian.begin(hop: 0, isProxied: false)
+        guardian.begin(hop: 0, isProxied: false, host: "h.example")
         #expect(guardian.permits(target) == expected)
         #expect(guardian.refused == (expected ? nil : "10.0.0.1"))
       }

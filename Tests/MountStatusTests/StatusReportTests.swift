@@ -25,7 +25,7 @@ let sample = StatusReport(
 @Suite struct StatusReportJSONTests {
   @Test func theDocumentIsExactlyTheSchema() {
     let expected = """
-      {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,\
+      {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,"verifies_servers":true,\
       "totals":{"files":3,"complete_files":1,"length":104857610,"cached_bytes":52428810,\
       "fetched_bytes":50331648,"damaged_bytes":0,\
       "speed_bytes_per_second":5452595,"connections":4,"requests":18,\
@@ -59,7 +59,8 @@ let sample = StatusReport(
       JSONSerialization.jsonObject(with: Data(sample.json())) as? [String: Any])
     #expect(
       Set(object.keys) == [
-        "version", "mountpoint", "uptime_seconds", "totals", "cache", "kernel", "files",
+        "version", "mountpoint", "uptime_seconds", "verifies_servers", "totals", "cache", "kernel",
+        "files",
       ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(

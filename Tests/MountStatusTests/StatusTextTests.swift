@@ -2,6 +2,14 @@ import MountStatus
 import Testing
 
 @Suite struct StatusTextTests {
+  @Test func serversThatAreNotVerifiedAreToldOf() {
+    var report = sample
+    #expect(!report.text().contains("NOT verified"))
+    report.verifiesServers = false
+    #expect(report.text().contains("\nhttps servers are NOT verified (--insecure)"))
+    #expect(String(decoding: report.json(), as: UTF8.self).contains("\"verifies_servers\":false,"))
+  }
+
   @Test func theTextShowsTotalsThenALineForEachFile() {
     #expect(
       sample.text() == """

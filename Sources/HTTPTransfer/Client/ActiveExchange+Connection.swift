@@ -48,7 +48,8 @@ extension ActiveExchange {
   /// A request is about to be sent over a connection, new or not; false ends the exchange.
   func requestIsReady(address text: String, localPort: UInt16) -> Bool {
     // Within TLS there may be tickets, and nobody but the server can have sent anything.
-    if url.scheme == "http",
+    // Nor where the way to the proxy is within TLS.
+    if url.scheme == "http", way.route?.isEncrypted != true,
       !sockets.isClean(localPort: localPort, opened: openedSockets)
     {
       hasStrayBytes = true

@@ -57,6 +57,14 @@ final class ActiveExchange {
   /// When the head of the present hop must be complete.
   var headDeadline: ContinuousClock.Instant?
   var addressGuard: AddressGuard
+  /// The way of the present hop.
+  private(set) var way = ProxySettings.Choice(isProxied: false)
+  /// The proxies that could not be reached for the present URL.
+  private(set) var failedRoutes: Set<ProxyList.Route> = []
+  /// Called when a route has failed, with all that have for this URL; whether there is another one.
+  var onRouteFailure: (ProxyList.Route, Set<ProxyList.Route>, RemoteURL) -> Bool = { _, _, _ in
+    false
+  }
   private var stallTimeout: Duration?
   /// The head of a 417, after which libcurl sends the body without asking first.
   private var refusedExpectation: HTTPResponse?
@@ -106,15 +114,17 @@ final class ActiveExchange {
   ///   - configuration: the client's.
   ///   - share: what the client's handles have in common.
   ///   - neighbourCount: how many exchanges are under way, this one included.
-  ///   - isProxied: whether the request goes through a proxy.
+  ///   - way: whether the request goes through a proxy, and through which.
   func prepare(
     configuration: HTTPClient.Configuration, share: UnsafeMutableRawPointer?,
-    neighbourCount: Int, isProxied: Bool
+    neighbourCount: Int, way: ProxySettings.Choice
   ) {
     let context = Unmanaged.passUnretained(self).toOpaque()
     _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
     _ = httpfs_easy_set_connection_callbacks(easy, openConnection, beginRequest, context)
-    addressGuard.begin(hop: hop, isProxied: isProxied)
+    addressGuard.begin(hop: redirectCount, isProxied: way.isProxied, host: url.host)
+    _ = addressGuard.permitsHost()
+    self.way = way
     headDeadline = nil
     set(CURLOPT_ERRORBUFFER, pointer: errorText)
     set(CURLOPT_URL, url.withoutUserInfo)
@@ -140,7 +150,8 @@ final class ActiveExchange {
     // exchanges share the line, each has less to read at a time, and they share the memory, too.
     set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
-    if let file = configuration.certificateAuthorityFile { set(CURLOPT_CAINFO, file) }
+    setTrust(configuration)
+    setRoute(configuration, way)
     setStallTimeout(stallTimeout)
     if let share { set(CURLOPT_SHARE, pointer: share) }
     // Switches the cookie engine on without reading a file.
@@ -152,7 +163,7 @@ final class ActiveExchange {
     if method != .get && method != .head {
       set(CURLOPT_CUSTOMREQUEST, method.rawValue)
     }
-    let isTrusted = url.origin == request.confidentialOrigin
+    let isTrusted = isAtConfidentialOrigin
     let mayAuthenticate = isChallenged || !request.authenticatesOnChallenge
     if isTrusted, mayAuthenticate, let userInfo = request.userInfo {
       let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -403,8 +414,14 @@ final class ActiveExchange {
       // A long body of a redirect was cut on purpose; its connection is gone, which is all.
       redirect = nil
       url = target
+      failedRoutes = []
       metrics.requests += 1
       return .follow
+    }
+    if let route = failedRoute(code) {
+      failedRoutes.insert(route)
+      // Nothing has been sent to the server: the same request goes another way.
+      if onRouteFailure(route, failedRoutes, url) { return .follow }
     }
     switch disposition {
     case .stop: return .done(.stopped)
@@ -464,17 +481,20 @@ final class ActiveExchange {
     metrics.rawByteCount = Int64(byteCount)
   }
 
+  /// Whether the present hop goes to the origin whose credentials the request holds.
+  var isAtConfidentialOrigin: Bool { url.origin == request.confidentialOrigin }
+
   // MARK: Options
 
-  private func set(_ option: CURLoption, _ value: Int) {
+  func set(_ option: CURLoption, _ value: Int) {
     _ = httpfs_easy_set_long(easy, option, value)
   }
 
-  private func set(_ option: CURLoption, _ value: String) {
+  func set(_ option: CURLoption, _ value: String) {
     _ = httpfs_easy_set_string(easy, option, value)
   }
 
-  private func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
+  func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
     _ = httpfs_easy_set_pointer(easy, option, pointer)
   }
 }

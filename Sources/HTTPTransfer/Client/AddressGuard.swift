@@ -1,3 +1,4 @@
+internal import CCurl
 internal import Glibc
 package import HTTPTransferCore
 
@@ -5,6 +6,10 @@ package import HTTPTransferCore
 /// machine, or into a network that only this machine can see.
 ///
 /// What the user names is the user's business. A value of one exchange; the network thread's own.
+///
+/// The address behind a proxy is not known: a name that is asked through one counts as public, so that
+/// it leads to no private address that is reached without the proxy, and to none that the redirect's URL
+/// itself holds. What names a proxy resolves is left to the proxy.
 package struct AddressGuard: Sendable {
   /// Whether the exchange has been answered from, or descends from, a public address.
   private var cameFromPublicAddress: Bool
@@ -12,6 +17,8 @@ package struct AddressGuard: Sendable {
   private var isRedirected: Bool
   /// Whether the addresses seen are those of a proxy, which say nothing of the server.
   private var isProxied = false
+  /// The address that the hop's URL holds in the place of a name.
+  private var namedAddress: IPAddress?
   /// The address that was refused on the present hop.
   package private(set) var refused: String?
 
@@ -24,9 +31,15 @@ package struct AddressGuard: Sendable {
   }
 
   /// The next hop begins.
-  package mutating func begin(hop: Int, isProxied: Bool) {
+  ///
+  /// - Parameters:
+  ///   - hop: how many redirects have been followed.
+  ///   - isProxied: whether it goes through a proxy.
+  ///   - host: the URL's, without brackets.
+  package mutating func begin(hop: Int, isProxied: Bool, host: String) {
     if hop > 0 { isRedirected = true }
     self.isProxied = isProxied
+    namedAddress = Self.namedAddress(host)
     refused = nil
   }
 
@@ -37,9 +50,17 @@ package struct AddressGuard: Sendable {
     return false
   }
 
-  /// The request is about to go to `address`; whether that is a public one.
+  /// Whether a proxy may be asked for the hop's host.
+  package mutating func permitsHost() -> Bool {
+    guard isProxied, isRedirected, cameFromPublicAddress, let namedAddress, namedAddress.isPrivate
+    else { return true }
+    refused = Self.text(namedAddress)
+    return false
+  }
+
+  /// The request is about to go to `address`; whether the server's is a public one.
   package mutating func noteRequest(to address: IPAddress) -> Bool {
-    let isPublic = !isProxied && !address.isPrivate
+    let isPublic = isProxied ? namedAddress?.isPrivate != true : !address.isPrivate
     if isPublic { cameFromPublicAddress = true }
     return isPublic
   }
@@ -51,6 +72,16 @@ package struct AddressGuard: Sendable {
     let plain = String(text.prefix { $0 != "%" })
     if inet_pton(AF_INET, plain, &bytes) == 1 { return IPAddress(bytes: bytes.prefix(4)) }
     return inet_pton(AF_INET6, plain, &bytes) == 1 ? IPAddress(bytes: bytes) : nil
+  }
+
+  /// The address that a host stands for without any look-up.
+  private static func namedAddress(_ host: String) -> IPAddress? {
+    if host == "localhost" || host.hasSuffix(".localhost") { return address("127.0.0.1") }
+    if let address = address(host) { return address }
+    // Forms such as 127.1 and 0x7f000001, which resolvers take for addresses.
+    var number = in_addr()
+    guard host.first?.isNumber == true, inet_aton(host, &number) != 0 else { return nil }
+    return withUnsafeBytes(of: &number.s_addr) { IPAddress(bytes: Array($0)) }
   }
 
   private static func text(_ address: IPAddress) -> String {

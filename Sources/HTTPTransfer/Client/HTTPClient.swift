@@ -1,4 +1,5 @@
 internal import CCurl
+public import HTTPTransferCore
 internal import Synchronization
 
 /// A client with one network thread, on which libcurl's multi interface drives every transfer.
@@ -12,6 +13,27 @@ public final class HTTPClient: Sendable {
     public var userAgent: String
     /// A PEM file of certificate authorities to trust instead of the system's.
     public var certificateAuthorityFile: String?
+    /// A directory of such authorities, named by their hashes (`openssl rehash`), likewise.
+    public var certificateAuthorityDirectory: String?
+    /// Whether https servers must prove who they are; without that anybody on the way can read and
+    /// change what is transferred.
+    public var verifiesServers = true
+    /// What this client proves itself with to https servers that ask; shown to the origin of a request
+    /// only, never to one that a redirect leads to.
+    public var clientCertificate: ClientCertificate?
+    /// Which addresses of a host are used.
+    public var addressFamily = AddressFamily.any
+    /// The name or address of the interface that connections leave from; nil for any.
+    public var interface: String?
+    /// The proxies to use; nil for those that the environment names, as libcurl reads it (`http_proxy`,
+    /// `https_proxy`, `all_proxy`).
+    public var proxies: ProxyList?
+    /// The hosts that are reached without a proxy, separated by commas: names with all below them,
+    /// addresses, blocks, or `*`; nil for those of the environment (`no_proxy`).
+    public var proxyExceptions: String?
+    /// Cookies to begin with, as lines of the Netscape cookie file format; libcurl sends each to the
+    /// hosts and paths that it is for.
+    public var cookies: [String] = []
     /// How many connections to one host may be open; further transfers wait.
     public var maximumConnectionsPerHost: Int
     /// How many connections may be open in all.
@@ -34,6 +56,22 @@ public final class HTTPClient: Sendable {
     }
   }
 
+  /// A certificate with its private key, both PEM files, unencrypted.
+  public struct ClientCertificate: Sendable, Hashable {
+    public var certificateFile: String
+    /// May be the same file.
+    public var keyFile: String
+
+    public init(certificateFile: String, keyFile: String) {
+      self.certificateFile = certificateFile
+      self.keyFile = keyFile
+    }
+  }
+
+  public enum AddressFamily: Sendable, Hashable {
+    case any, ipv4, ipv6
+  }
+
   public let configuration: Configuration
   private let mailbox = Mutex(Mailbox())
   private let multi: MultiHandle
@@ -44,6 +82,9 @@ public final class HTTPClient: Sendable {
 
   /// What the network thread has learned of origins; it outlives that thread, hence the lock, a leaf.
   let origins = Mutex(OriginTable())
+
+  /// Which way requests take; the network thread's, hence the lock, a leaf.
+  let proxies: Mutex<ProxySettings>
 
   /// Buffers for whoever gathers the bodies of this client's exchanges.
   package let buffers = BufferPool()
@@ -70,6 +111,7 @@ public final class HTTPClient: Sendable {
 
   public init(configuration: Configuration = Configuration()) {
     self.configuration = configuration
+    proxies = Mutex(ProxySettings(configuration: configuration))
     multi = MultiHandle(configuration: configuration)
   }
 

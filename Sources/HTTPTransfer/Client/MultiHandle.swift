@@ -19,7 +19,10 @@ final class MultiHandle: @unchecked Sendable {
     share = curl_share_init()
     if let share {
       _ = httpfs_share_sessions(share)
-      if configuration.keepsCookies { _ = httpfs_share_cookies(share) }
+      if configuration.keepsCookies {
+        _ = httpfs_share_cookies(share)
+        Self.fillJar(of: share, with: configuration.cookies)
+      }
     }
     let connectionLimit = Self.connectionLimit(configuration)
     set(CURLMOPT_PIPELINING, configuration.usesHTTP2 ? multiplex : 0)
@@ -43,6 +46,15 @@ final class MultiHandle: @unchecked Sendable {
   deinit {
     if let pointer { curl_multi_cleanup(pointer) }
     if let share { curl_share_cleanup(share) }
+  }
+
+  /// Puts cookies into the jar of a share, once: a file that each handle reads (`CURLOPT_COOKIEFILE`)
+  /// would undo what servers have set since.
+  private static func fillJar(of share: UnsafeMutableRawPointer, with lines: [String]) {
+    guard !lines.isEmpty, let easy = curl_easy_init() else { return }
+    defer { curl_easy_cleanup(easy) }
+    _ = httpfs_easy_set_pointer(easy, CURLOPT_SHARE, share)
+    for line in lines { _ = httpfs_easy_set_string(easy, CURLOPT_COOKIELIST, line) }
   }
 
   private static let globalInitialization = curl_global_init(Int(globalDefault))

@@ -23,7 +23,6 @@ final class NetworkLoop {
   private let sockets = ConnectionSockets()
   private let throttle = ReceiveThrottle()
   private var lastHeadCheck = ContinuousClock.now
-  private let proxies = ProxyEnvironment.current
 
   init(client: HTTPClient, multi: MultiHandle) {
     self.client = client
@@ -142,6 +141,12 @@ final class NetworkLoop {
     transfer.onPublicAddress = { [client] origin in
       client.origins.withLock { $0.notePublicAddress(of: origin) }
     }
+    transfer.onRouteFailure = { [client] route, tried, url in
+      client.proxies.withLock {
+        $0.noteFailure(of: route, now: .now)
+        return $0.hasRoute(besides: tried, for: url)
+      }
+    }
     transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
     transfers[id] = transfer
     begin(transfer, multi: multi)
@@ -167,9 +172,13 @@ final class NetworkLoop {
           ExchangeError(code: .outOfResources, url: transfer.url, detail: "curl_easy_init")))
       return
     }
+    let way = client.proxies.withLock {
+      $0.choice(for: transfer.url, avoiding: transfer.failedRoutes, now: now)
+    }
     transfer.prepare(
       configuration: client.configuration, share: self.multi.share,
-      neighbourCount: transfers.count, isProxied: proxies.isProxied(transfer.url))
+      neighbourCount: transfers.count, way: way)
+    if let error = transfer.refusedAddress { return end(transfer, .failed(error)) }
     let code = curl_multi_add_handle(multi, transfer.easy)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))

@@ -33,8 +33,21 @@ package struct ProxyEnvironment: Sendable {
     guard (names + ["all_proxy", "ALL_PROXY"]).contains(where: { variables[$0] != nil }) else {
       return false
     }
-    guard let exceptions = variables["no_proxy"] ?? variables["NO_PROXY"] else { return true }
-    return !Self.matches(url.host, exceptions)
+    return !isException(url)
+  }
+
+  /// Whether `url` is of a host that is reached without any proxy.
+  package func isException(_ url: RemoteURL) -> Bool {
+    guard let exceptions = variables["no_proxy"] ?? variables["NO_PROXY"] else { return false }
+    return Self.matches(url.host, exceptions)
+  }
+
+  /// The same with other exceptions: the hosts of `list`, separated by commas or spaces.
+  package func replacingExceptions(_ list: String) -> ProxyEnvironment {
+    var changed = variables
+    changed["NO_PROXY"] = nil
+    changed["no_proxy"] = list
+    return ProxyEnvironment(changed)
   }
 
   /// Whether a host is one of those that a list separated by commas or spaces names.

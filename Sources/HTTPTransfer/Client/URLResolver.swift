@@ -2,7 +2,7 @@ internal import CCurl
 internal import HTTPTransferCore
 
 /// Resolves references against a base URL (RFC 3986 §5) with libcurl's URL parser.
-enum URLResolver {
+package enum URLResolver {
   /// The absolute URL of `reference`, the value of a `Location` field, seen from `base`.
   static func resolve(_ reference: String, against base: RemoteURL) -> String? {
     guard let handle = curl_url() else { return nil }
@@ -19,7 +19,7 @@ enum URLResolver {
   }
 
   /// The text with its percent-encoding undone, as credentials in a URL need it.
-  static func decoded(_ text: Substring) -> String {
+  package static func decoded(_ text: Substring) -> String {
     var length: Int32 = 0
     let source = String(text)
     guard let bytes = curl_easy_unescape(nil, source, Int32(source.utf8.count), &length) else {

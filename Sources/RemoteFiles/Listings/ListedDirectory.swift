@@ -143,7 +143,9 @@ public final class ListedDirectory: Sendable {
   private func send(_ id: ListingQuestionID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
     guard isAsking else { return }
-    var request = ExchangeRequest(url: source.url, confidentialFields: source.fields)
+    var request = ExchangeRequest(
+      url: source.url, confidentialFields: source.fields,
+      connectTimeout: environment.settings.connectTimeout)
     if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
     request.fields[.ifNoneMatch] = tag
     request.staysInOrigin = true

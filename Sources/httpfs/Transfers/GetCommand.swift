@@ -2,7 +2,6 @@ import ArgumentParser
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
-import HTTPTypes
 import MountStatus
 import SourceList
 
@@ -106,9 +105,10 @@ struct GetCommand: ParsableCommand {
       let entries = try loadEntries()
       var connectionsPerHost = 64
       if let connections { connectionsPerHost = max(64, connections * jobs) }
-      let client = try options.makeClient(maximumConnectionsPerHost: connectionsPerHost)
-      if output == "-" { return try copyToStandardOutput(entries, client) }
-      try download(entries, client)
+      let access = try Access(options.access)
+      let client = options.makeClient(access, maximumConnectionsPerHost: connectionsPerHost)
+      if output == "-" { return try copyToStandardOutput(entries, client, access) }
+      try download(entries, client, access)
     }
   }
 
@@ -205,25 +205,25 @@ struct GetCommand: ParsableCommand {
   }
 
   private func request(
-    for entry: SessionEntry, to destination: Destination
-  ) throws(CommandFailure) -> Request {
-    var request = Request(url: entry.source.url, destination: destination)
-    for header in entry.source.headers {
-      guard let name = HTTPField.Name(header.name) else { continue }
-      request.confidentialFields.append(HTTPField(name: name, value: header.value))
-    }
+    for entry: SessionEntry, to destination: Destination, _ access: Access
+  ) -> Request {
+    // Not the entry's URL itself, which a session keeps.
+    var request = Request(url: access.url(entry.source.url), destination: destination)
+    request.confidentialFields = access.fields(for: entry.source)
     request.checksum = entry.source.checksum
     request.resumes = resume
     request.decodesContent = compressed
     request.connections =
       connections.map { .exactly($0) } ?? .adaptive(upTo: adaptiveConnectionLimit)
-    try options.apply(to: &request)
+    options.apply(access, to: &request)
     return request
   }
 
   // MARK: Fetching
 
-  private func download(_ entries: [SessionEntry], _ client: HTTPClient) throws {
+  private func download(
+    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access
+  ) throws {
     var configuration = TransferQueue.Configuration()
     configuration.maximumConcurrent = jobs
     configuration.maximumPerHost = perHost
@@ -232,7 +232,7 @@ struct GetCommand: ParsableCommand {
     var runJobs: [TransferRun.Job] = []
     for entry in entries {
       let destination = entry.path == "/dev/null" ? Destination.discard : .file(entry.path)
-      let transfer = queue.add(try request(for: entry, to: destination))
+      let transfer = queue.add(request(for: entry, to: destination, access))
       runJobs.append(TransferRun.Job(name: entry.path, transfer: transfer))
     }
     let keeper = try session.map { try SessionKeeper(SessionFile(path: $0), entries, runJobs) }
@@ -251,9 +251,11 @@ struct GetCommand: ParsableCommand {
   }
 
   /// `-o -`: one connection, in order, as fast as the reader of standard output takes it.
-  private func copyToStandardOutput(_ entries: [SessionEntry], _ client: HTTPClient) throws {
+  private func copyToStandardOutput(
+    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access
+  ) throws {
     guard let entry = entries.first else { return }
-    let transfer = client.transfer(try request(for: entry, to: .stream()))
+    let transfer = client.transfer(request(for: entry, to: .stream(), access))
     try StandardOutputCopy(transfer).run()
   }
 }

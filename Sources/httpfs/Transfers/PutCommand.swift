@@ -3,6 +3,7 @@ import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
+import SourceList
 
 /// `httpfs put FILE URL`: uploads with progress.
 struct PutCommand: ParsableCommand {
@@ -70,9 +71,9 @@ struct PutCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       TransferRun.blockSignals()
-      let client = try options.makeClient()
-      let queue = TransferQueue(client: client)
-      let transfer = queue.add(try makeRequest())
+      let access = try Access(options.access)
+      let queue = TransferQueue(client: options.makeClient(access))
+      let transfer = queue.add(try makeRequest(access))
       let name = form.isEmpty ? arguments[0] : "form"
       var display = TransferOutput(json: options.json, quiet: options.quiet)
       let outcome = TransferRun(queue: queue, isUpload: true).run(
@@ -85,14 +86,14 @@ struct PutCommand: ParsableCommand {
     }
   }
 
-  private func makeRequest() throws(CommandFailure) -> Request {
+  private func makeRequest(_ access: Access) throws(CommandFailure) -> Request {
     let url: RemoteURL
     do {
       url = try RemoteURL(arguments[arguments.count - 1])
     } catch {
       throw CommandFailure("malformed URL: \(error)")
     }
-    var request = Request(url: url, method: form.isEmpty ? .put : .post)
+    var request = Request(url: access.url(url), method: form.isEmpty ? .put : .post)
     if let method { request.method = method.uppercased() == "PUT" ? .put : .post }
     if form.isEmpty {
       request.body = .file(arguments[0], contentType: contentType)
@@ -111,7 +112,8 @@ struct PutCommand: ParsableCommand {
     case "-": request.destination = .memory(limit: Self.answerLimit)
     case let path?: request.destination = .file(path)
     }
-    try options.apply(to: &request)
+    request.confidentialFields = access.fields(for: SourceEntry(path: "", url: url))
+    options.apply(access, to: &request)
     // An upload that a redirect has turned into a GET would look like one that has succeeded.
     request.redirects.keepsMethod = !redirectAsGet
     request.authenticatesOnChallenge = authenticateOnChallenge

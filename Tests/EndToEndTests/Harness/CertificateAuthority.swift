@@ -20,6 +20,7 @@ final class CertificateAuthority {
   private enum Purpose: String {
     case localhost
     case otherHost = "other_host"
+    case client
   }
 
   /// Creates the authority with a key of its own.
@@ -59,6 +60,9 @@ final class CertificateAuthority {
       basicConstraints = critical, CA:FALSE
       extendedKeyUsage = serverAuth
       subjectAltName = DNS:\(Self.otherHost)
+      [\(Purpose.client.rawValue)]
+      basicConstraints = critical, CA:FALSE
+      extendedKeyUsage = clientAuth
       """
     try configuration.write(toFile: configurationPath, atomically: true, encoding: .utf8)
     try "".write(toFile: "\(directory)/index.txt", atomically: true, encoding: .utf8)
@@ -80,6 +84,11 @@ final class CertificateAuthority {
   /// A valid one for `otherHost`, which is none of the names of a test server.
   func otherHostCertificate() throws -> Certificate {
     try issue("other-host", for: .otherHost)
+  }
+
+  /// One by which a client proves who it is.
+  func clientCertificate() throws -> Certificate {
+    try issue("client", for: .client)
   }
 
   /// One for the right host that only vouches for itself.
@@ -105,7 +114,7 @@ final class CertificateAuthority {
     let certificate = files(name)
     let requestPath = "\(directory)/\(name).csr"
     try request(
-      subject: purpose == .localhost ? "localhost" : Self.otherHost, keyPath: certificate.keyPath,
+      subject: purpose == .otherHost ? Self.otherHost : "localhost", keyPath: certificate.keyPath,
       to: requestPath, selfSignedWith: nil)
     try output(
       of: [

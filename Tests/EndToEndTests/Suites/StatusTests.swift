@@ -52,7 +52,8 @@ extension RealMounts {
         try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
       #expect(
         Set(object.keys) == [
-          "version", "mountpoint", "uptime_seconds", "totals", "cache", "kernel", "files",
+          "version", "mountpoint", "uptime_seconds", "verifies_servers", "totals", "cache",
+          "kernel", "files",
         ])
       let files = try #require(object["files"] as? [[String: Any]])
       let file = try #require(files.first)

@@ -1,0 +1,86 @@
+internal import CCurl
+internal import HTTPTransferCore
+
+/// Whom an exchange trusts, what it proves itself with, and which way it takes.
+extension ActiveExchange {
+  /// Sets what the server's certificate is checked against, and this client's own.
+  func setTrust(_ configuration: HTTPClient.Configuration) {
+    if let file = configuration.certificateAuthorityFile {
+      set(CURLOPT_CAINFO, file)
+      set(CURLOPT_PROXY_CAINFO, file)
+    }
+    if let directory = configuration.certificateAuthorityDirectory {
+      set(CURLOPT_CAPATH, directory)
+      set(CURLOPT_PROXY_CAPATH, directory)
+    }
+    // Debian's libcurl has a default for both, and would go on trusting what the other one holds.
+    let hasFile = configuration.certificateAuthorityFile != nil
+    let hasDirectory = configuration.certificateAuthorityDirectory != nil
+    if hasFile, !hasDirectory {
+      set(CURLOPT_CAPATH, pointer: nil)
+      set(CURLOPT_PROXY_CAPATH, pointer: nil)
+    }
+    if hasDirectory, !hasFile {
+      set(CURLOPT_CAINFO, pointer: nil)
+      set(CURLOPT_PROXY_CAINFO, pointer: nil)
+    }
+    if !configuration.verifiesServers {
+      // A proxy, which is named by whoever runs this, is still verified.
+      set(CURLOPT_SSL_VERIFYPEER, 0)
+      set(CURLOPT_SSL_VERIFYHOST, 0)
+    }
+    if isAtConfidentialOrigin, let certificate = configuration.clientCertificate {
+      set(CURLOPT_SSLCERT, certificate.certificateFile)
+      set(CURLOPT_SSLKEY, certificate.keyFile)
+    }
+  }
+
+  /// Sets the proxy, and which addresses the connection may have at both of its ends.
+  func setRoute(_ configuration: HTTPClient.Configuration, _ way: ProxySettings.Choice) {
+    switch way.route {
+    case nil:
+      if let exceptions = way.exceptions { set(CURLOPT_NOPROXY, exceptions) }
+    case .direct?: set(CURLOPT_PROXY, "")
+    case .proxy(let url)?:
+      set(CURLOPT_PROXY, url)
+      // The exceptions have been looked at; the environment's are not to be, again.
+      set(CURLOPT_NOPROXY, "")
+    }
+    switch configuration.addressFamily {
+    case .any: break
+    case .ipv4: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
+    case .ipv6: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
+    }
+    if let interface = configuration.interface { set(CURLOPT_INTERFACE, interface) }
+  }
+
+  /// The route of the present hop, where the failure is its own: a proxy that is not there, or is none.
+  ///
+  /// Its answers, refusals among them, are answers.
+  func failedRoute(_ code: CURLcode) -> ProxyList.Route? {
+    guard let route = way.route, code != CURLE_OK, !sawHead, !lacksDescriptors,
+      addressGuard.refused == nil
+    else { return nil }
+    switch code {
+    case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: return route
+    case CURLE_COULDNT_RESOLVE_HOST: return route.isDirect ? route : nil
+    case CURLE_PROXY: return isServersFailure ? nil : route
+    case CURLE_OPERATION_TIMEDOUT:
+      var microseconds: curl_off_t = 0
+      _ = httpfs_easy_get_offset(easy, CURLINFO_CONNECT_TIME_T, &microseconds)
+      return microseconds == 0 ? route : nil
+    default: return nil
+    }
+  }
+
+  /// Whether a SOCKS proxy says that it is the server that cannot be reached.
+  private var isServersFailure: Bool {
+    var number = 0
+    _ = httpfs_easy_get_long(easy, CURLINFO_PROXY_ERROR, &number)
+    let ofServers = [
+      CURLPX_REPLY_CONNECTION_REFUSED, CURLPX_REPLY_HOST_UNREACHABLE,
+      CURLPX_REPLY_NETWORK_UNREACHABLE, CURLPX_REPLY_TTL_EXPIRED, CURLPX_RESOLVE_HOST,
+    ]
+    return ofServers.contains { Int($0.rawValue) == number }
+  }
+}

@@ -1,0 +1,49 @@
+internal import HTTPTransferCore
+
+/// Which proxy each request goes through.
+///
+/// Used by the network thread alone, but kept by the client, which outlives that thread.
+struct ProxySettings {
+  /// The way of one request.
+  struct Choice {
+    /// Nil where libcurl goes by the environment.
+    var route: ProxyList.Route?
+    /// `CURLOPT_NOPROXY` where libcurl goes by the environment and the exceptions are the user's own.
+    var exceptions: String?
+    /// Whether that leads through a proxy.
+    var isProxied: Bool
+  }
+
+  private let environment: ProxyEnvironment
+  private let exceptions: String?
+  private let routeCount: Int
+  private var rotation: ProxyRotation?
+
+  init(configuration: HTTPClient.Configuration, environment: ProxyEnvironment = .current) {
+    exceptions = configuration.proxyExceptions
+    self.environment = exceptions.map(environment.replacingExceptions) ?? environment
+    rotation = configuration.proxies.map { ProxyRotation($0) }
+    routeCount = configuration.proxies?.routeCount ?? 1
+  }
+
+  /// The way of the next request to `url`.
+  mutating func choice(
+    for url: RemoteURL, avoiding tried: Set<ProxyList.Route>, now: ContinuousClock.Instant
+  ) -> Choice {
+    guard rotation != nil else {
+      return Choice(exceptions: exceptions, isProxied: environment.isProxied(url))
+    }
+    if environment.isException(url) { return Choice(route: .direct, isProxied: false) }
+    let route = rotation?.next(avoiding: tried, now: now) ?? .direct
+    return Choice(route: route, isProxied: !route.isDirect)
+  }
+
+  /// Whether a request whose routes `tried` have failed has another one.
+  func hasRoute(besides tried: Set<ProxyList.Route>, for url: RemoteURL) -> Bool {
+    rotation != nil && !environment.isException(url) && tried.count < routeCount
+  }
+
+  mutating func noteFailure(of route: ProxyList.Route, now: ContinuousClock.Instant) {
+    rotation?.noteFailure(of: route, now: now)
+  }
+}

@@ -1,0 +1,183 @@
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import SourceList
+
+/// What ``AccessOptions`` come to, once their files and variables have been read: at the start, so
+/// that what is wrong with them is told before anything is mounted or fetched.
+struct Access: Sendable {
+  /// For each URL's own origin; what a list says below a URL comes first.
+  private var fields = HTTPFields()
+  private var netrc: Netrc?
+  /// The client's.
+  private(set) var configuration = HTTPClient.Configuration()
+  let connectTimeout: Duration
+  /// Nil where the command's own default holds.
+  let stallTimeout: Duration?
+
+  /// Reads what the options name.
+  ///
+  /// - Parameters:
+  ///   - options: of the command line.
+  ///   - refusesReserved: whether fields are refused that would change what a range request means.
+  /// - Throws: ``CommandFailure``; it never holds a value.
+  init(_ options: AccessOptions, refusesReserved: Bool = false) throws(CommandFailure) {
+    connectTimeout = .seconds(options.connectTimeout ?? 10)
+    stallTimeout = options.stallTimeout.map { .seconds($0) }
+    fields = try HeaderOptions(refusesReserved: refusesReserved).fields(of: options)
+    netrc = try Self.netrc(options)
+    if let userAgent = options.userAgent {
+      guard let field = HeaderField(name: "User-Agent", value: userAgent) else {
+        throw CommandFailure("--user-agent holds a control character")
+      }
+      configuration.userAgent = field.value
+    }
+    try setTrust(options)
+    if let text = options.proxy {
+      do {
+        configuration.proxies = try ProxyList(text)
+      } catch {
+        throw CommandFailure("--proxy: \(error)")
+      }
+    }
+    configuration.proxyExceptions = options.noProxy
+    if options.usesIPv4Only { configuration.addressFamily = .ipv4 }
+    if options.usesIPv6Only { configuration.addressFamily = .ipv6 }
+    if let interface = options.interface { configuration.interface = try Self.checked(interface) }
+    if let file = options.cookieFile { configuration.cookies = try Self.cookies(ofFile: file) }
+  }
+
+  // MARK: Requests
+
+  /// The fields for an entry of a list: its own, and those of the options that it does not have.
+  func fields(for entry: SourceEntry) -> HTTPFields {
+    var own = HTTPFields()
+    for header in entry.headers {
+      guard let name = HTTPField.Name(header.name) else { continue }
+      own.append(HTTPField(name: name, value: header.value))
+    }
+    var all = own
+    for field in fields where own[field.name] == nil { all.append(field) }
+    return all
+  }
+
+  /// The URL with the credentials that netrc has for its host, where it names no password itself.
+  ///
+  /// They then go where those of a URL go: to its own origin, and along no redirect to another one.
+  func url(_ url: RemoteURL) -> RemoteURL {
+    guard let netrc else { return url }
+    let userInfo = url.userInfo
+    if let userInfo, userInfo.contains(":") { return url }
+    let user = userInfo.map { URLResolver.decoded($0[...]) }
+    guard let found = netrc.credentials(forHost: url.host, user: user) else { return url }
+    return url.withUserInfo(user: found.user, password: found.password) ?? url
+  }
+
+  // MARK: Reading
+
+  private static func netrc(_ options: AccessOptions) throws(CommandFailure) -> Netrc? {
+    guard options.usesNetrc || options.netrcFile != nil else { return nil }
+    guard let path = options.netrcFile ?? homeDirectory().map({ "\($0)/.netrc" }) else {
+      throw CommandFailure("no home directory for .netrc; name the file with --netrc-file")
+    }
+    try requirePrivacy(ofFile: path, "netrc file")
+    let bytes = try accessFile(path, "netrc file")
+    do {
+      return try Netrc(bytes)
+    } catch {
+      throw CommandFailure("the netrc file '\(path)', \(error)")
+    }
+  }
+
+  private static func homeDirectory() -> String? {
+    if let home = environmentVariable("HOME"), home.hasPrefix("/") { return home }
+    guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else { return nil }
+    return String(cString: home)
+  }
+
+  private mutating func setTrust(_ options: AccessOptions) throws(CommandFailure) {
+    configuration.verifiesServers = !options.isInsecure
+    if let path = options.certificateAuthorities { try setAuthorities(path) }
+    guard let certificate = options.certificate else { return }
+    let key = options.certificateKey ?? certificate
+    let certificateBytes = try accessFile(certificate, "client certificate")
+    let keyBytes = try accessFile(key, "private key")
+    do {
+      try CertificateCheck.checkPair(certificate: certificateBytes, key: keyBytes)
+    } catch {
+      throw CommandFailure("the client certificate '\(certificate)' cannot be used: \(error)")
+    }
+    configuration.clientCertificate = .init(
+      certificateFile: lastingPath(certificate), keyFile: lastingPath(key))
+  }
+
+  private mutating func setAuthorities(_ path: String) throws(CommandFailure) {
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      throw CommandFailure("cannot read the certificate authorities '\(path)'", .last)
+    }
+    if status.st_mode & S_IFMT == S_IFDIR {
+      guard Self.holdsHashedName(path) else {
+        throw CommandFailure(
+          "the directory '\(path)' holds no certificate authority by its hash: run 'openssl rehash' on it"
+        )
+      }
+      configuration.certificateAuthorityDirectory = lastingPath(path)
+      return
+    }
+    let bytes = try accessFile(path, "certificate authorities")
+    do {
+      try CertificateCheck.checkAuthorities(bytes)
+    } catch {
+      throw CommandFailure("the certificate authorities '\(path)' cannot be used: \(error)")
+    }
+    configuration.certificateAuthorityFile = lastingPath(path)
+  }
+
+  /// Whether a directory has a name such as `9d66eef0.0`, by which OpenSSL finds an authority.
+  private static func holdsHashedName(_ path: String) -> Bool {
+    guard let directory = opendir(path) else { return false }
+    defer { closedir(directory) }
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        Array(bytes.prefix { $0 != 0 })
+      }
+      guard name.count >= 10, name[8] == UInt8(ascii: ".") else { continue }
+      let isHash = name[..<8].allSatisfy {
+        (0x30...0x39).contains($0) || (0x61...0x66).contains($0)
+      }
+      if isHash, name[9...].allSatisfy({ (0x30...0x39).contains($0) }) { return true }
+    }
+    return false
+  }
+
+  /// An interface that there is, or an address; libcurl's own forms (`if!`, `host!`) pass.
+  private static func checked(_ interface: String) throws(CommandFailure) -> String {
+    guard
+      if_nametoindex(interface) != 0 || AddressGuard.address(interface) != nil
+        || interface.hasPrefix("if!") || interface.hasPrefix("host!")
+    else {
+      throw CommandFailure(
+        "--interface: there is no network interface of that name (see 'ip link')")
+    }
+    return interface
+  }
+
+  /// The lines of a cookie file: seven fields with a TAB between them.
+  private static func cookies(ofFile path: String) throws(CommandFailure) -> [String] {
+    var lines: [String] = []
+    for (number, line) in numberedLines(try accessFile(path, "cookie file")) {
+      let isComment = line.hasPrefix("#") && !line.hasPrefix("#HttpOnly_")
+      if isComment || line.allSatisfy(\.isWhitespace) { continue }
+      // An empty value at the end may have lost its TAB.
+      let count = line.split(separator: "\t", omittingEmptySubsequences: false).count
+      guard (6...7).contains(count), line.utf8.allSatisfy({ $0 >= 0x20 || $0 == 0x09 }) else {
+        throw CommandFailure(
+          "\(path):\(number): a cookie is seven fields with a TAB between them (Netscape's format)")
+      }
+      lines.append(line)
+    }
+    return lines
+  }
+}

@@ -1,0 +1,59 @@
+import Glibc
+import HTTPTypes
+import SourceList
+
+/// Reads the header fields of a command line, its files and its environment.
+struct HeaderOptions {
+  /// Whether fields are refused that would change what a range request means.
+  let refusesReserved: Bool
+
+  /// All fields in the order of `--header`, `--header-file`, `--header-env`.
+  func fields(of options: AccessOptions) throws(CommandFailure) -> HTTPFields {
+    var fields = HTTPFields()
+    for text in options.header {
+      if text.hasPrefix("@") {
+        try append(file: String(text.dropFirst()), to: &fields)
+      } else {
+        try append(text, from: "--header", to: &fields)
+      }
+    }
+    for file in options.headerFile { try append(file: file, to: &fields) }
+    for assignment in options.headerEnv { try append(assignment: assignment, to: &fields) }
+    return fields
+  }
+
+  private func append(file path: String, to fields: inout HTTPFields) throws(CommandFailure) {
+    for (number, line) in numberedLines(try accessFile(path, "header file")) where !line.isEmpty {
+      try append(line, from: "\(path):\(number)", to: &fields)
+    }
+  }
+
+  /// Takes `NAME=VARIABLE`.
+  private func append(
+    assignment: String, to fields: inout HTTPFields
+  ) throws(CommandFailure) {
+    let parts = assignment.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, HTTPField.Name(String(parts[0])) != nil, !parts[1].isEmpty else {
+      throw CommandFailure(
+        "--header-env is written NAME=VARIABLE, the name of a field and of an environment variable")
+    }
+    guard let value = environmentVariable(String(parts[1])) else {
+      throw CommandFailure(
+        "--header-env: the environment variable '\(parts[1])' is not set, or empty")
+    }
+    try append("\(parts[0]): \(value)", from: "--header-env \(parts[0])", to: &fields)
+  }
+
+  /// Parses `Name: value`; the value, which may be a secret, is not shown in an error.
+  private func append(
+    _ text: String, from place: String, to fields: inout HTTPFields
+  ) throws(CommandFailure) {
+    guard let field = HeaderField(line: text), let name = HTTPField.Name(field.name) else {
+      throw CommandFailure("\(place): a header is written 'Name: value', on one line")
+    }
+    guard !refusesReserved || !field.isReserved else {
+      throw CommandFailure("\(place): httpfs sets the field '\(field.name)' itself")
+    }
+    fields.append(HTTPField(name: name, value: field.value))
+  }
+}
