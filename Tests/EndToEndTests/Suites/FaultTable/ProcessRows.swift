@@ -103,10 +103,12 @@ extension RealMounts {
       #expect(watchdogs.count == 1)
       // A shell whose pipeline the watchdog held open would never end.
       for watchdog in watchdogs {
-        let descriptors = ProcessTable.descriptors(of: watchdog)
-        #expect(
-          descriptors.count { $0 == "/dev/null" } == 2 && descriptors.count == 3,
-          "\(descriptors)")
+        // It closes them itself, as the first thing that it does.
+        let isClosed = Deadline(after: .seconds(5)).wait {
+          let descriptors = ProcessTable.descriptors(of: watchdog)
+          return descriptors.count == 3 && descriptors.count { $0 == "/dev/null" } == 2
+        }
+        #expect(isClosed, "\(ProcessTable.descriptors(of: watchdog))")
       }
       mount.process.signal(SIGKILL)
       #expect(mount.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
