@@ -58,7 +58,7 @@ package struct FileStamp: Hashable, Sendable {
     let needed: Duration =
       changed.components.attoseconds == 0 ? Self.coarseSettlement : Self.settlement
     if age >= needed { return .settled }
-    return age < -Self.settlement ? .never : .after(needed - age)
+    return age + Self.settlement < .zero ? .never : .after(needed - age)
   }
 
   /// Some ticks of the clock that files are stamped with: 1 to 10 ms each.

@@ -33,6 +33,7 @@ extension CacheEntry {
   ///
   /// - Parameter fetchedByteCount: the body bytes that have travelled for this entry in total, 0 or
   ///   more.
+  /// - Returns: whether it is done, may be tried later, or will not do.
   /// - Throws: as ``store(_:at:)``; then it is not tried again.
   @discardableResult
   public func appendStamp(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {

@@ -285,13 +285,15 @@ import Testing
 
   // MARK: Looks at all bytes
 
-  @Test("A look at all bytes finds what a stamp does not show, and ends it", arguments: [true, false])
+  @Test(
+    "A look at all bytes finds what a stamp does not show, and ends it", arguments: [true, false])
   func damageWithoutChange(byAudit: Bool) throws {
     try stamped()
     // As if the disk had changed a bit: the hash is another, the file's times are not.
     let path = try root.recordPath()
     var record = try readFile(path)
-    let start = try #require(record.withUnsafeBytes { RecordHeader.byteCount(ofHeaderStartingWith: $0) })
+    let start = try #require(
+      record.withUnsafeBytes { RecordHeader.byteCount(ofHeaderStartingWith: $0) })
     let salt = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
     let forged = LogRecord.extent(offset: 0, byteCount: Self.byteCount, contentHash: 1)
     withUnsafeBytes(of: forged.encoded(sequence: 1, salt: salt)) {

@@ -131,8 +131,7 @@ extension RealMounts {
       #expect(try cached.remount() == (true, 0))
     }
 
-    @Test func `a killed mount leaves its stamp, and one that is no more true is not believed`() throws
-    {
+    @Test func `a killed mount leaves its stamp, which is believed while it is true`() throws {
       let cached = try Cached()
       let mount = try cached.mount()
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
