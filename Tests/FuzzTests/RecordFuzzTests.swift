@@ -307,7 +307,9 @@ import Testing
       let entry = try makeEntry(commits: true, using: &generator)
       guard let image = RecordImage(entry.record) else { return .broken("no record to begin with") }
       var covered: UInt64 = 0
-      for case .commit(_, let sequence, _) in image.validRecords { covered = max(covered, sequence) }
+      for case .commit(_, let sequence, _) in image.validRecords {
+        covered = max(covered, sequence)
+      }
       // What is safe: every extent that a commit covers. Any sector beside those may be lost.
       var safe = ExtentSet()
       for (index, record) in image.validRecords.enumerated() where UInt64(index) < covered {
