@@ -340,8 +340,11 @@ import Testing
 
   private func opened() throws -> CacheEntry { try #require(try directory.openEntry(key)) }
 
-  /// Whether an opening finds nothing left to be verified.
-  private func isBelieved() throws -> Bool { try opened().believedExtents.isEmpty }
+  /// Whether an opening finds all bytes, and nothing left to be verified.
+  private func isBelieved() throws -> Bool {
+    let entry = try opened()
+    return entry.recoveredExtents.extents == [0..<Self.byteCount] && entry.believedExtents.isEmpty
+  }
 }
 
 extension CacheEntry {
