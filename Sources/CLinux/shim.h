@@ -1,8 +1,10 @@
 #pragma once
 // System calls that glibc declares for _GNU_SOURCE only, which Swift's Glibc module is built without.
 #include <linux/falloc.h>
+#include <linux/magic.h>
 #include <linux/stat.h>
 #include <stdint.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +16,56 @@ static inline int64_t httpfs_birth_time(int descriptor) {
   if (syscall(SYS_statx, descriptor, "", empty_path, STATX_BTIME, &status) != 0) return 0;
   if (!(status.stx_mask & STATX_BTIME)) return 0;
   return status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
+}
+
+/// What shows that a file has been changed; times in seconds and nanoseconds since 1970.
+struct httpfs_file_stamp {
+  /// Names a mount of a file system, and is not used again before the system is restarted.
+  uint64_t mount;
+  uint64_t device;
+  uint64_t inode;
+  int64_t byte_count;
+  int64_t modified_seconds;
+  int64_t modified_nanoseconds;
+  int64_t changed_seconds;
+  int64_t changed_nanoseconds;
+};
+
+/// Looks at an open file (`statx(2)`); −1 where that fails, or before Linux 6.8, which does not tell
+/// mounts apart.
+static inline int httpfs_get_file_stamp(int descriptor, struct httpfs_file_stamp *stamp) {
+  struct statx status;
+  const int empty_path = 0x1000;            // AT_EMPTY_PATH
+  const unsigned unique_mount_id = 0x4000;  // STATX_MNT_ID_UNIQUE, which older headers do not have
+  const unsigned wanted = STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | unique_mount_id;
+  if (syscall(SYS_statx, descriptor, "", empty_path, wanted, &status) != 0) return -1;
+  if ((status.stx_mask & wanted) != wanted) return -1;
+  stamp->mount = status.stx_mnt_id;
+  stamp->device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
+  stamp->inode = status.stx_ino;
+  stamp->byte_count = (int64_t)status.stx_size;
+  stamp->modified_seconds = status.stx_mtime.tv_sec;
+  stamp->modified_nanoseconds = status.stx_mtime.tv_nsec;
+  stamp->changed_seconds = status.stx_ctime.tv_sec;
+  stamp->changed_nanoseconds = status.stx_ctime.tv_nsec;
+  return 0;
+}
+
+/// Whether this kernel alone writes the file system of an open file, so that a file there is never
+/// changed without its time of change (`fstatfs(2)`): not over a network, nor by another process.
+static inline int httpfs_keeps_change_times(int descriptor) {
+  struct statfs status;
+  if (fstatfs(descriptor, &status) != 0) return 0;
+  switch ((unsigned long)status.f_type) {
+    case EXT4_SUPER_MAGIC:  // and ext2 and ext3
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+      return 1;
+    default:
+      return 0;
+  }
 }
 
 /// Starts writing the dirty pages of a range to the disk, without waiting for it

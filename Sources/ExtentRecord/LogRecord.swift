@@ -6,8 +6,10 @@ package enum LogRecord: Equatable {
   case extent(offset: Int64, byteCount: Int64, contentHash: UInt64)
 
   /// Every extent up to the record `coveredSequence` is on the disk, not in its caches only.
-  /// `fetchedByteCount`: body bytes that travelled for this entry so far.
-  case commit(fetchedByteCount: Int64, coveredSequence: UInt64)
+  /// `fetchedByteCount`: body bytes that travelled for this entry so far. `stamp`: the data file's
+  /// ``FileStamp/digest(bootID:salt:)`` while every extent of the log held what it claims; 0: nothing
+  /// is said of that.
+  case commit(fetchedByteCount: Int64, coveredSequence: UInt64, stamp: UInt64 = 0)
 
   /// The complete length has become known, or is another than recorded before.
   case completeLength(Int64)
@@ -32,9 +34,9 @@ package enum LogRecord: Equatable {
     case .extent(let offset, let byteCount, let contentHash):
       kind = .extent
       payload = (UInt64(bitPattern: offset), UInt64(bitPattern: byteCount), contentHash)
-    case .commit(let fetchedByteCount, let coveredSequence):
+    case .commit(let fetchedByteCount, let coveredSequence, let stamp):
       kind = .commit
-      payload = (UInt64(bitPattern: fetchedByteCount), coveredSequence, 0)
+      payload = (UInt64(bitPattern: fetchedByteCount), coveredSequence, stamp)
     case .completeLength(let length):
       kind = .completeLength
       payload = (UInt64(bitPattern: length), 0, 0)
@@ -68,7 +70,9 @@ package enum LogRecord: Equatable {
     case .commit:
       let coveredSequence = bytes.integer(at: 32, as: UInt64.self)
       guard coveredSequence < sequence else { return nil }
-      self = .commit(fetchedByteCount: first, coveredSequence: coveredSequence)
+      self = .commit(
+        fetchedByteCount: first, coveredSequence: coveredSequence,
+        stamp: bytes.integer(at: 40, as: UInt64.self))
     case .completeLength:
       self = .completeLength(first)
     }

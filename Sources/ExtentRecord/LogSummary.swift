@@ -9,15 +9,22 @@ package struct LogSummary {
   /// The number of bytes fetched: the last COMMIT's figure and the extents stored since.
   package private(set) var fetchedByteCount: Int64 = 0
 
+  /// The stamp of the last record, if that is a COMMIT that has one; else 0.
+  ///
+  /// What comes after a stamp is not in it, so it ends with the next record.
+  package private(set) var stamp: UInt64 = 0
+
   package init() {}
 
   /// Takes the next record of the log.
   package mutating func add(_ record: LogRecord) {
+    stamp = 0
     switch record {
     case .extent(_, let byteCount, _):
       let (sum, overflow) = fetchedByteCount.addingReportingOverflow(byteCount)
       fetchedByteCount = overflow ? .max : sum
-    case .commit(let fetched, let covered):
+    case .commit(let fetched, let covered, let stamp):
+      self.stamp = stamp
       // An extent between the covered ones and the COMMIT is in the figure of the latter already.
       fetchedByteCount = fetched
       coveredSequence = max(coveredSequence, covered)

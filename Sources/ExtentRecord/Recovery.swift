@@ -36,6 +36,12 @@ package struct Recovery {
   /// Whether the record file holds something that does not count.
   package var needsRewrite: Bool { !endsClean || !refuted.isEmpty }
 
+  /// The stamp of the data file under which all of ``extents`` held what the record claims; 0 where it
+  /// does not say so of all that is there now.
+  package var stamp: UInt64 {
+    needsRewrite || uncommittedByteCount > 0 ? 0 : summary.stamp
+  }
+
   /// The sequence numbers of the extents that do not count.
   private var refuted: Set<UInt64> = []
 

@@ -288,6 +288,22 @@ package enum SystemCalls {
     return open.st_dev == named.st_dev && open.st_ino == named.st_ino
   }
 
+  /// What shows later whether an open file has been changed (`statx(2)`); nil where nothing does.
+  package static func stamp(_ descriptor: CInt) -> FileStamp? {
+    var raw = httpfs_file_stamp()
+    guard httpfs_get_file_stamp(descriptor, &raw) == 0 else { return nil }
+    return FileStamp(
+      mount: raw.mount, device: raw.device, inode: raw.inode, byteCount: raw.byte_count,
+      modified: .seconds(raw.modified_seconds) + .nanoseconds(raw.modified_nanoseconds),
+      changed: .seconds(raw.changed_seconds) + .nanoseconds(raw.changed_nanoseconds))
+  }
+
+  /// Whether the file system of a descriptor keeps the times that a ``FileStamp`` relies on
+  /// (`fstatfs(2)`).
+  package static func keepsChangeTimes(_ descriptor: CInt) -> Bool {
+    httpfs_keeps_change_times(descriptor) != 0
+  }
+
   /// A number that an open file shares with no other, also not with one that comes to have its inode
   /// number later: of inode number and time of creation.
   package static func identity(_ descriptor: CInt) throws(ErrorNumber) -> UInt64 {
@@ -381,6 +397,26 @@ package enum SystemCalls {
       }
       if let name, name != ".", name != ".." { names.append(name) }
     }
+  }
+
+  // MARK: The system
+
+  /// The identifier of the running kernel, another one after each start; nil where `/proc` does not
+  /// tell it (`proc_sys_kernel(5)`, `random/boot_id`).
+  package static func bootID() -> String? {
+    var text = [UInt8](repeating: 0, count: 64)
+    guard
+      let file = try? openForReading(atPath: "/proc/sys/kernel/random/boot_id"),
+      let count = try? read(file.rawValue, into: &text, at: 0), count > 1
+    else { return nil }
+    return String(validating: text[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+  }
+
+  /// The time of day since the beginning of 1970 in UTC (`clock_gettime(2)`, `CLOCK_REALTIME`).
+  package static var timeOfDay: Duration {
+    var time = timespec()
+    _ = clock_gettime(CLOCK_REALTIME, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
   }
 
   // MARK: The process

@@ -7,7 +7,8 @@ extension CacheDirectory {
   /// Compares all bytes of an entry with their recorded hashes; changes nothing, and goes on beside
   /// an entry object that records.
   ///
-  /// Reads all that is cached of the file, and waits for the disk.
+  /// Reads all that is cached of the file, whatever its stamp says, and waits for the disk. Where
+  /// anything is damaged the stamp does not hold any more.
   ///
   /// - Returns: of which version the entry is, and which of the bytes that it claims are damaged; nil
   ///   where there is no entry that can be believed.
@@ -17,12 +18,14 @@ extension CacheDirectory {
   ) throws(CacheError) -> (version: ContentVersion, damaged: ExtentSet)? {
     do throws(ErrorNumber) {
       guard case .found(let stored) = try StoredFiles.open(key, in: files) else { return nil }
-      var damaged = try damagedExtents(of: stored)
+      let data = try stored.openData()
+      var damaged = try damagedExtents(of: stored, in: data)
       if !damaged.isEmpty {
         // What is stored meanwhile may lie past the end that the data file had at first.
-        let again = try damagedExtents(of: stored)
+        let again = try damagedExtents(of: stored, in: data)
         damaged = ExtentSet(damaged.extents.flatMap { again.runs(in: $0) })
       }
+      if !damaged.isEmpty, let data { Self.distrust(data) }
       return (stored.header.version, damaged)
     } catch {
       throw CacheError(error, path: path(of: key))
@@ -30,17 +33,20 @@ extension CacheDirectory {
   }
 
   /// The bytes that the record of an entry claims, and that no claim is right about.
-  private func damagedExtents(of stored: StoredFiles) throws(ErrorNumber) -> ExtentSet {
+  private func damagedExtents(
+    of stored: StoredFiles, in data: Descriptor?
+  ) throws(ErrorNumber) -> ExtentSet {
     let recovery = try Recovery(
-      log: stored.log, header: stored.header, data: try stored.openData(), uncommitted: .verify,
+      log: stored.log, header: stored.header, data: data, uncommitted: .verify,
       trustsCommits: false)
     return ExtentSet(recovery.claimed.extents.flatMap { recovery.extents.holes(in: $0) })
   }
 
-  /// Compares all bytes of an entry with their recorded hashes, those that a COMMIT covers too.
+  /// Compares all bytes of an entry with their recorded hashes, those that a COMMIT covers too, whatever
+  /// its stamp says.
   ///
   /// Reads all that is cached of the file. Without `repairing` nothing changes, not even when the
-  /// entry was used last.
+  /// entry was used last, but that the stamp of a damaged one does not hold any more.
   ///
   /// - Parameters:
   ///   - entry: what to look at.
@@ -65,6 +71,7 @@ extension CacheDirectory {
           log: stored.log, header: stored.header, data: data, uncommitted: .verify,
           trustsCommits: false)
         result = EntryCheck(recovery)
+        if result.isDamaged, let data { Self.distrust(data) }
         if data == nil {
           isUseless = true
         } else if repairing, result.isDamaged {

@@ -23,6 +23,9 @@ public final class CacheDirectory: Sendable {
   let version: Descriptor
   private let lock: DirectoryLock
   let state: Mutex<State>
+  /// The running kernel, whose word a stamp of a data file is; nil where the file system does not keep
+  /// the times that stamps rely on: then nothing is stamped, and no stamp believed.
+  let bootID: String?
 
   /// What is known of the entries.
   struct State {
@@ -46,7 +49,12 @@ public final class CacheDirectory: Sendable {
   /// - Throws: ``CacheError/Code/inUse(pid:)`` where another process, or another object of this
   ///   one, holds it; ``CacheError/Code/unsafeDirectory(_:)`` where it is a symbolic link, belongs
   ///   to another user, or is open to others and holds their files.
-  public init(path: String) throws(CacheError) {
+  public convenience init(path: String) throws(CacheError) {
+    try self.init(path: path, bootID: SystemCalls.bootID())
+  }
+
+  /// As ``init(path:)``, under a kernel that is called `bootID`.
+  init(path: String, bootID: String?) throws(CacheError) {
     var path = path
     while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
@@ -57,6 +65,7 @@ public final class CacheDirectory: Sendable {
       Self.versionName, creatingIn: directory, path: versionPath)
     files = try PrivateDirectory.open(
       Self.filesName, creatingIn: version, path: versionPath + "/" + Self.filesName)
+    self.bootID = SystemCalls.keepsChangeTimes(files.rawValue) ? bootID : nil
     state = Mutex(State(pinnedKeys: Self.storedPins(in: version)))
   }
 
@@ -65,7 +74,9 @@ public final class CacheDirectory: Sendable {
   /// Opens the entry of `key` and checks what it holds; marks it as used now.
   ///
   /// Extents that a COMMIT covers are believed; the others are read and hashed first, so this may
-  /// take a while after a crash. What was proven false is removed from the record.
+  /// take a while after a crash. What was proven false is removed from the record. Where a stamp shows
+  /// that all bytes were as recorded and the data file has not been changed since, none are left to
+  /// be verified.
   ///
   /// - Parameters:
   ///   - key: what the entry is filed under.
@@ -102,6 +113,8 @@ public final class CacheDirectory: Sendable {
     guard try isOwn(data) else { return nil }
     removeFiles(in: directory, keeping: header.dataName)
 
+    // Before the first look at its bytes: they may be changed at any time.
+    let stamp = stamp(of: data)
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
     let recovery = try Recovery(
       log: log, header: header, data: data, uncommitted: uncommitted)
@@ -128,11 +141,13 @@ public final class CacheDirectory: Sendable {
     try? SystemCalls.touch(directory.rawValue)
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
+    let isStamped = uncommitted == .verify && isCurrent(recovery.stamp, stamp, salt: header.salt)
     let entry = CacheEntry(
-      directory: self, header: header, extents: recovery.extents, believed: recovery.believed,
+      directory: self, header: header, extents: recovery.extents,
+      believed: isStamped ? ExtentSet() : recovery.believed,
       fetchedByteCount: recovery.summary.fetchedByteCount,
-      uncommittedByteCount: recovery.uncommittedByteCount, data: data, record: nil,
-      position: position, sequence: sequence)
+      uncommittedByteCount: recovery.uncommittedByteCount, data: data, stamp: stamp,
+      isStamped: isStamped, record: nil, position: position, sequence: sequence)
     if isReadOnly { endRecording(of: key) }
     return entry
   }
@@ -170,8 +185,8 @@ public final class CacheDirectory: Sendable {
         entry = CacheEntry(
           directory: self, header: header, extents: ExtentSet(), believed: ExtentSet(),
           fetchedByteCount: 0,
-          uncommittedByteCount: 0, data: data, record: file.descriptor,
-          position: file.position, sequence: file.sequence)
+          uncommittedByteCount: 0, data: data, stamp: stamp(of: data), isStamped: false,
+          record: file.descriptor, position: file.position, sequence: file.sequence)
       } catch {
         try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
         throw error
@@ -247,6 +262,26 @@ public final class CacheDirectory: Sendable {
       if error.rawValue == ENOENT { return nil }
       throw CacheError(error, path: path(of: key))
     }
+  }
+
+  // MARK: Stamps
+
+  /// How a data file is now; nil where nothing would show that it is changed.
+  func stamp(of data: Descriptor) -> FileStamp? {
+    bootID == nil ? nil : SystemCalls.stamp(data.rawValue)
+  }
+
+  /// Whether `recorded`, the stamp of a record whose salt is `salt`, is that of a data file as it is now.
+  private func isCurrent(_ recorded: UInt64, _ stamp: FileStamp?, salt: UInt64) -> Bool {
+    guard recorded != 0, let bootID, let stamp else { return false }
+    return stamp.digest(bootID: bootID, salt: salt) == recorded
+  }
+
+  /// Lets no stamp of a data file hold any more, since its bytes are not what they should be though
+  /// nobody has written them.
+  static func distrust(_ data: Descriptor) {
+    // Every change of the inode will do; this one changes nothing else.
+    try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
   }
 
   // MARK: Files

@@ -5,8 +5,8 @@ import Synchronization
 /// The cached bytes of one version of a remote file: a sparse data file and the record of what of
 /// it is present.
 ///
-/// Threads: ``store(_:at:)``, ``recordCompleteLength(_:)``, ``appendCommit(_:fetchedByteCount:)``
-/// and ``releaseRecord()`` belong to the writer: one thread at a time, which the caller sees to.
+/// Threads: ``store(_:at:)``, ``recordCompleteLength(_:)``, ``appendCommit(_:fetchedByteCount:)``,
+/// ``appendStamp(fetchedByteCount:)`` and ``releaseRecord()`` belong to the writer: one thread at a time, which the caller sees to.
 /// Everything else may be called from any thread at any time, also while the writer works.
 ///
 /// A checkpoint has three steps, so that the writer never waits for the disk:
@@ -40,7 +40,7 @@ public final class CacheEntry: Sendable {
   public let recoveredFetchedByteCount: Int64
 
   let directory: CacheDirectory
-  private let recording: Recording
+  let recording: Recording
   let data: Descriptor
   let salt: UInt64
   /// Where the log starts in the record file.
@@ -67,16 +67,21 @@ public final class CacheEntry: Sendable {
     var failedSync: ErrorNumber?
     /// The claims to verify by; nil until the first of them is needed.
     var claims: ClaimIndex?
+    /// Whether somebody else has changed the data file since it was opened.
+    var changes: ChangeWatch
+    /// Whether the last record is a stamp that holds, or none can be written.
+    var isStampSettled: Bool
   }
 
   /// Takes over the files of an entry.
   ///
+  /// `stamp` is how the data file was when it was opened; `isStamped`, whether the record says so, too;
   /// `record` is the record file, if it is open already; `position`, where its next record goes;
   /// `sequence`, the number of its last record.
   init(
     directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
-    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, record: Descriptor?,
-    position: Int64, sequence: UInt64
+    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, stamp: FileStamp?,
+    isStamped: Bool, record: Descriptor?, position: Int64, sequence: UInt64
   ) {
     self.directory = directory
     self.data = data
@@ -92,7 +97,8 @@ public final class CacheEntry: Sendable {
     state = Mutex(
       State(
         record: record, position: position, sequence: sequence,
-        storedByteCount: uncommittedByteCount))
+        storedByteCount: uncommittedByteCount, changes: ChangeWatch(stamp),
+        isStampSettled: isStamped))
   }
 
   /// The descriptor of the data file, for reading.
@@ -138,12 +144,15 @@ public final class CacheEntry: Sendable {
       throw CacheError(code: .invalidArgument, path: path)
     }
     try checkSync()
+    noteChanges { $0.look($1) }
     do throws(ErrorNumber) {
       // Data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
     } catch {
+      noteChanges { $0.changed($1) }
       throw CacheError(error, path: path)
     }
+    noteChanges { $0.changed($1) }
     let extent = LogRecord.extent(
       offset: offset, byteCount: byteCount, contentHash: ContentHash.hash(bytes))
     if try append(extent, storedByteCount: byteCount) {
@@ -239,13 +248,13 @@ public final class CacheEntry: Sendable {
 
   var path: String { directory.path(of: key) }
 
-  private func checkSync() throws(CacheError) {
+  func checkSync() throws(CacheError) {
     guard let failure = state.withLock({ $0.failedSync }) else { return }
     throw CacheError(code: .syncFailed, path: path, errno: failure.rawValue)
   }
 
   /// Appends a record; false where the recording has ended and nothing was written.
-  private func append(
+  func append(
     _ record: LogRecord, storedByteCount: Int64 = 0
   ) throws(CacheError) -> Bool {
     guard let descriptor = try openRecord() else { return false }
@@ -263,6 +272,7 @@ public final class CacheEntry: Sendable {
       $0.position = position + Int64(LogRecord.byteCount)
       $0.sequence = sequence
       $0.storedByteCount += storedByteCount
+      $0.isStampSettled = false
     }
     return true
   }

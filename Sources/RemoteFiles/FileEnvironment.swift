@@ -200,6 +200,7 @@ public final class FileEnvironment: Sendable {
     for item in watched {
       item.version.expire(now: now)
       checkpointIfDue(item.version, now: now)
+      item.version.stampIfDue()
       if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = watch.withLock { watch in
@@ -284,14 +285,22 @@ public final class FileEnvironment: Sendable {
     for _ in 0..<25 where firstBytesCount.load(ordering: .relaxed) > 0 { usleep(20_000) }
   }
 
-  /// Commits everything; returns when it is on disk.
+  /// Commits everything, and stamps what is complete; returns when it is on disk.
   ///
   /// For the end of a mount, when no transfer runs.
   public func commitEverything() {
     // What has been accepted is done, such as pins.
     backgroundQueue.sync {}
     let watched = watch.withLock { Array($0.versions.values) }
-    for item in watched { item.version.commitFinally() }
+    let deadline = ContinuousClock.now + FileSettings.checkpointPatience
+    for item in watched {
+      item.version.finishCheckpoints(until: deadline)
+      item.version.commitFinally()
+    }
+    for item in watched {
+      item.version.finishCheckpoints(until: deadline)
+      item.version.stampFinally()
+    }
   }
 
   // MARK: The cache's size

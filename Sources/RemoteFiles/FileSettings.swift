@@ -78,6 +78,16 @@ public struct FileSettings: Sendable {
   /// Up to how many bytes of a complete file are verified by its first open; some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20
 
+  /// From which length on the record of a complete file says that its bytes were looked at, for the next
+  /// mount: less is verified in a millisecond.
+  static let leastStampedByteCount: Int64 = 1 << 20
+
+  /// How long the end of a mount waits for a file that has just been written to be old enough for that.
+  static let stampPatience = Duration.milliseconds(100)
+
+  /// How long the end of a mount waits for checkpoints that have begun.
+  static let checkpointPatience = Duration.seconds(5)
+
   /// How long a failure answers further requests for the same thing: the kernel repeats a failed
   /// read-ahead as single pages, and tools repeat a failed lookup.
   static let failureMemory = Duration.seconds(1)

@@ -1,11 +1,13 @@
 internal import ExtentRecord
+internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Making what is stored safe from a loss of power: three steps on two threads, see `FileEnvironment`.
+/// Making what is stored safe from a loss of power: three steps on two threads, see `FileEnvironment`;
+/// and saying in the record that all of a file was looked at.
 extension RemoteVersion {
   /// A checkpoint that has begun: what it is of.
   struct CheckpointTicket: Sendable {
@@ -21,10 +23,10 @@ extension RemoteVersion {
   func isIdle(areDescriptorsShort: Bool) -> Bool {
     let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
       guard !guarded.version.needsWatch, !guarded.isCheckpointing,
-        areDescriptorsShort || (guarded.entry?.uncommittedByteCount ?? 0) == 0
+        areDescriptorsShort || !guarded.awaitsRecord
       else { return (false, nil) }
       let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      return ((guarded.entry?.uncommittedByteCount ?? 0) == 0, entry)
+      return (!guarded.awaitsRecord, entry)
     }
     drop(entry)
     return idle
@@ -117,11 +119,59 @@ extension RemoteVersion {
     file.noteFailure(FileError(error), isRetried: false)
   }
 
+  /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
   func commitFinally() {
     guard let ticket = beginCheckpoint(now: .now, byteCount: 1, interval: .zero) else { return }
     guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
     commit(ticket, checkpoint)
     finishCheckpoint(ticket)
+  }
+
+  // MARK: Stamps
+
+  /// Has the record of a whole file say, once, that all its bytes were looked at or stored by this
+  /// mount; on the network thread, or at the end of the mount.
+  ///
+  /// - Returns: how long it is too early for that; nil where it is done, or there is nothing to do.
+  @discardableResult
+  func stampIfDue() -> Duration? {
+    let ticket = state.withLock { guarded -> CheckpointTicket? in
+      guard let entry = guarded.entry, !guarded.isCheckpointing, guarded.awaitsStamp else {
+        return nil
+      }
+      // The record has one writer.
+      guarded.isCheckpointing = true
+      return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
+    }
+    guard let ticket else { return nil }
+    defer { endCheckpoint() }
+    do throws(CacheError) {
+      if case .tooEarly(let delay) = try ticket.entry.appendStamp(
+        fetchedByteCount: ticket.fetchedByteCount)
+      {
+        return delay
+      }
+    } catch {
+      environment.logger.debug(
+        "no stamp", metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+    }
+    return nil
+  }
+
+  /// For the end of a mount, when no transfer runs.
+  func stampFinally() {
+    for _ in 0..<Self.stampLimit {
+      guard let delay = stampIfDue(), delay <= FileSettings.stampPatience else { return }
+      usleep(UInt32(delay / .microseconds(1)) + 1000)
+    }
+  }
+
+  /// A look at the file may find it changed in the meantime.
+  private static let stampLimit = 3
+
+  /// Waits until no checkpoint is under way, or until `deadline`; for the end of a mount.
+  func finishCheckpoints(until deadline: ContinuousClock.Instant) {
+    while state.withLock({ $0.isCheckpointing }), ContinuousClock.now < deadline { usleep(2000) }
   }
 
   func noteFetched(_ byteCount: Int) {

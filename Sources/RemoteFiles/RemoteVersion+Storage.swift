@@ -21,9 +21,11 @@ extension RemoteVersion {
         guard let entry = guarded.entry, guarded.unverified.overlaps(range) else { return nil }
         return (entry, guarded.unverified.runs(in: range))
       }
-      guard let work else { return }
+      guard let work else { break }
       for run in work.runs { verify(run, of: work.entry) }
     }
+    // When that was the last of a whole file, the next mount shall know.
+    if state.withLock({ $0.awaitsStamp }) { environment.watch(self) }
   }
 
   private static let verificationLimit = 4
@@ -88,8 +90,8 @@ extension RemoteVersion {
   /// The disk does not give back what the cache holds of `range`: from then on this version is kept in
   /// memory, because the disk would not give back what is stored anew either.
   func noteUnreadable(_ range: ByteRange) {
-    let lost = state.withLock { guarded -> Int64 in
-      guard guarded.entry != nil else { return 0 }
+    let (lost, entry) = state.withLock { guarded -> (Int64, CacheEntry?) in
+      guard let entry = guarded.entry else { return (0, nil) }
       guarded.isUncacheable = true
       var cached = guarded.version.extents
       for extent in guarded.spill?.extents.extents ?? [] { cached.remove(extent) }
@@ -97,8 +99,10 @@ extension RemoteVersion {
         guarded.version.extents.remove(run)
         guarded.unverified.remove(run)
       }
-      return cached.runs(in: range).reduce(0) { $0 + $1.byteCount }
+      return (cached.runs(in: range).reduce(0) { $0 + $1.byteCount }, entry)
     }
+    // The next mount shall find that before a reader does.
+    entry?.distrust()
     guard lost > 0 else { return }
     noteDamage(lost, "the cache file cannot be read")
     environment.health.noteFailure("the cache file of '\(file.source.path)' cannot be read")

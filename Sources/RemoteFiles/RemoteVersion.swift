@@ -36,6 +36,8 @@ public final class RemoteVersion: Sendable {
     var spill: Spill?
     /// Whether the entry is not ours to write.
     var isUncacheable = false
+    /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
+    var lastStamp: FileStamp?
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
     var openCount = 0
@@ -100,8 +102,21 @@ public final class RemoteVersion: Sendable {
       openCount == 0 && holdCount == 0 && version.segments.isEmpty && !isCheckpointing
     }
 
+    /// Whether the record of the whole file is still to say that all of its bytes were looked at.
+    var awaitsStamp: Bool {
+      guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
+        !isUncacheable, !version.isSuperseded,
+        version.extents.byteCount >= FileSettings.leastStampedByteCount
+      else { return false }
+      return entry.awaitsStamp
+    }
+
+    /// Whether there is anything to be written to the record.
+    var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
+
     /// Hands the entry out to be closed, if nobody needs it any more; one with bytes that are to be
-    /// committed only where its descriptors are needed: whoever opens it next verifies those.
+    /// committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
+    /// verifies those.
     mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
       guard isUnused else { return nil }
       retired = []
@@ -111,10 +126,9 @@ public final class RemoteVersion: Sendable {
         self.spill = nil
         version.readAheadLimit = nil
       }
-      guard let idle = entry, areDescriptorsShort || idle.uncommittedByteCount == 0 else {
-        return nil
-      }
+      guard let idle = entry, areDescriptorsShort || !awaitsRecord else { return nil }
       entry = nil
+      lastStamp = idle.dataStamp
       return idle
     }
   }
@@ -134,7 +148,7 @@ public final class RemoteVersion: Sendable {
           length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
           connections: file.environment.connections),
         hasRecord: record != nil || mayHaveRecord,
-        unverified: record?.believedExtents ?? ExtentSet(),
+        unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
   }
 
@@ -216,19 +230,19 @@ public final class RemoteVersion: Sendable {
   public func releaseHandle() {
     var actions = VersionActions()
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
-    let (released, wasLast) = state.withLock { guarded -> (CacheEntry?, Bool) in
+    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
-      return (
-        guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort), guarded.openCount == 0
-      )
+      let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      return (released, guarded.openCount == 0, guarded.awaitsStamp)
     }
     if wasLast { environment.openVersions.end() }
     drop(released)
+    if wasLast, awaitsStamp { environment.watch(self) }
     perform(actions)
   }
 
@@ -255,10 +269,14 @@ public final class RemoteVersion: Sendable {
       guard !guarded.version.isSuperseded else { return false }
       guarded.entry = entry
       guarded.hasRecord = entry != nil
-      // What this mount has stored or verified need not be looked at again.
+      // What this mount has stored or verified need not be looked at again, unless the data file has
+      // been changed since.
       var believed = entry?.believedExtents ?? ExtentSet()
-      for extent in guarded.version.extents.extents {
-        for known in guarded.unverified.holes(in: extent) { believed.remove(known) }
+      let stamp = entry?.dataStamp
+      if stamp == nil || stamp == guarded.lastStamp {
+        for extent in guarded.version.extents.extents {
+          for known in guarded.unverified.holes(in: extent) { believed.remove(known) }
+        }
       }
       // The record is right, whatever was known before: the entry may have been evicted.
       guarded.setCached(entry?.recoveredExtents ?? ExtentSet(), believed: believed)
@@ -268,7 +286,7 @@ public final class RemoteVersion: Sendable {
     guard isTaken else { return }
     environment.retain(key, by: self)
     // What a crash has left uncommitted is committed in the course of things.
-    if (entry?.uncommittedByteCount ?? 0) > 0 { environment.watch(self) }
+    if state.withLock({ $0.awaitsRecord }) { environment.watch(self) }
   }
 
   private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {

@@ -196,7 +196,7 @@ import Testing
         forged.sign(recordAt: index)
       }
       let claimsCommit = forged.validRecords.contains { record in
-        if case .commit(_, let covered) = record { covered > 0 } else { false }
+        if case .commit(_, let covered, _) = record { covered > 0 } else { false }
       }
       try Self.write(forged.bytes, to: entry.recordPath)
       try Self.write(entry.data, to: entry.dataPath)
@@ -307,7 +307,9 @@ import Testing
       let entry = try makeEntry(commits: true, using: &generator)
       guard let image = RecordImage(entry.record) else { return .broken("no record to begin with") }
       var covered: UInt64 = 0
-      for case .commit(_, let sequence) in image.validRecords { covered = max(covered, sequence) }
+      for case .commit(_, let sequence, _) in image.validRecords {
+        covered = max(covered, sequence)
+      }
       // What is safe: every extent that a commit covers. Any sector beside those may be lost.
       var safe = ExtentSet()
       for (index, record) in image.validRecords.enumerated() where UInt64(index) < covered {

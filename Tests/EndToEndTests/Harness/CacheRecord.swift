@@ -19,6 +19,8 @@ struct CacheRecord {
   private(set) var extents: [Extent] = []
   /// The sequence number up to which each COMMIT covers, in their order.
   private(set) var commits: [UInt64] = []
+  /// Whether the last record is a COMMIT with a stamp.
+  private(set) var isStamped = false
 
   private static let recordByteCount = 48
 
@@ -39,13 +41,16 @@ struct CacheRecord {
     {
       let first = Self.word(bytes, at: position + 24)
       let second = Self.word(bytes, at: position + 32)
+      isStamped = false
       switch Self.word(bytes, at: position + 16) {
       case 1:
         extents.append(
           Extent(
             offset: Int64(bitPattern: first), byteCount: Int64(bitPattern: second),
             sequence: sequence))
-      case 2: commits.append(second)
+      case 2:
+        commits.append(second)
+        isStamped = Self.word(bytes, at: position + 40) != 0
       default: break
       }
       position += Self.recordByteCount
