@@ -203,8 +203,9 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// The URL with other credentials, which are percent-encoded here; nil where that makes no URL.
   package func withUserInfo(user: String, password: String) -> RemoteURL? {
     let userInfo = Self.percentEncoded(user) + ":" + Self.percentEncoded(password)
+    let places = places
     return try? RemoteURL(
-      slice(0..<(schemeLength + 3)) + userInfo + "@" + slice(hostStart..<text.utf8.count))
+      String(text[..<places.authorityStart]) + userInfo + "@" + text[places.hostStart...])
   }
 
   /// Encodes all but the unreserved characters of RFC 3986 §2.3.
