@@ -55,8 +55,8 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    .systemLibrary(name: "CLibXML", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
-    .target(name: "CXML", dependencies: ["CLibXML"]),
+    // Its headers only: the library is loaded when a listing is read.
+    .target(name: "CXML", cSettings: [.unsafeFlags(["-I/usr/include/libxml2"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 

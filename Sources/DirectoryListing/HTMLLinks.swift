@@ -2,14 +2,14 @@ internal import CXML
 
 /// Finds the links of an HTML document with libxml2.
 enum HTMLLinks {
-  /// libxml2 wants that before its first use by several threads.
-  private static let library: Void = httpfs_html_initialize()
+  /// Whether libxml2 is there; loaded once, by whoever comes first.
+  private static let isLoaded = httpfs_html_load()
 
   /// Hands the links of `html`, UTF-8, to `builder` in their order, until it is full.
   static func collect(
     from html: [UInt8], into builder: inout ListingBuilder
   ) throws(ListingError) {
-    _ = library
+    guard isLoaded else { throw .parserMissing }
     let collector = LinkCollector(builder)
     guard
       let parser = httpfs_html_new(takeElement, Unmanaged.passUnretained(collector).toOpaque())

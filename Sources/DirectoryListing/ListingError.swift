@@ -9,6 +9,8 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Elements inside elements inside elements, as no listing has them.
   case tooDeeplyNested
   case outOfMemory
+  /// libxml2 is not installed.
+  case parserMissing
 
   /// The most bytes of a listing: nginx needs some 150 for a file, Apache's table 200, Caddy 600.
   public static let maximumByteCount = 16 << 20
@@ -28,6 +30,7 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooManyEntries: "a listing of more than \(Self.maximumEntryCount) names"
     case .tooDeeplyNested: "no listing: its HTML is nested too deeply"
     case .outOfMemory: "no memory for the listing"
+    case .parserMissing: "listings need libxml2, which is not there; install the package libxml2"
     }
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdbool.h>
+
 /// A parser of HTML that calls a function at each start tag and does nothing else: it builds no tree,
 /// reports no errors, and has no way to load anything.
 typedef struct httpfs_html_parser httpfs_html_parser;
@@ -9,8 +11,10 @@ typedef struct httpfs_html_parser httpfs_html_parser;
 typedef void (*httpfs_html_element)(
     void *context, const unsigned char *name, const unsigned char **attributes);
 
-/// To be called once before several threads use parsers.
-void httpfs_html_initialize(void);
+/// Loads libxml2; to be called once, before anything else here.
+///
+/// - Returns: whether it is there.
+bool httpfs_html_load(void);
 
 /// A parser, or NULL where there is no memory.
 httpfs_html_parser *httpfs_html_new(httpfs_html_element element, void *context);
