@@ -66,7 +66,9 @@ public struct ParallelismController: Sendable {
     guard elapsed >= Self.epoch else { return }
     let goodput = Double(epochByteCount) / elapsed
     let idleShare = (idle - epochIdle) / elapsed
-    let meanActive = epochActive.sum / max(1, epochActive.callCount)
+    // Rounded up: a step from fewer than there were would seem to gain nothing.
+    let callCount = max(1, epochActive.callCount)
+    let meanActive = (epochActive.sum + callCount - 1) / callCount
     beginEpoch(idle: idle, now: now)
     // A network thread that is busy, or waits for the disk, has all that it can take.
     guard idleShare >= Self.leastIdleShare else { return }

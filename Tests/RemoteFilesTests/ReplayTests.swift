@@ -146,7 +146,7 @@ import Testing
       Budget(tool: "python-seek", requests: 64, amplification: 1.1, seconds: 3.4),
       Budget(tool: "sha256", requests: 12, amplification: 1, seconds: 0.75),
       Budget(tool: "sqlite-point", requests: 8, amplification: 1.9, seconds: 0.45),
-      Budget(tool: "sqlite-scan", requests: 14, amplification: 1.4, seconds: 0.55),
+      Budget(tool: "sqlite-scan", requests: 14, amplification: 1.7, seconds: 0.55),
       Budget(tool: "tail", requests: 2, amplification: 3.6, seconds: 0.17),
       Budget(tool: "tar-extract", requests: 600, amplification: 1.7, seconds: 5.6),
       Budget(tool: "tar-list", requests: 600, amplification: 1.7, seconds: 5.6),
