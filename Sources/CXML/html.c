@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-// libxml2 brings ICU with it: more than a millisecond and nearly 1 MiB of every start of a program that
-// seldom reads a listing. So it is loaded when the first one is parsed.
+// libxml2 brings ICU with it, some 1.5 MiB of memory in a program that seldom reads a listing. So it is
+// loaded when the first one is parsed.
 static struct {
   __typeof__(&xmlInitParser) initialize;
   __typeof__(&htmlNewParserCtxt) new_context;
