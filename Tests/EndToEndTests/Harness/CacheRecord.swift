@@ -67,6 +67,14 @@ struct CacheRecord {
     return Self.unionByteCount(extents.filter { $0.sequence <= covered })
   }
 
+  /// The bytes that this record claims and no COMMIT of a later state of it (nil where it is gone)
+  /// covers.
+  func byteCount(notCommittedIn later: CacheRecord?) -> Int64 {
+    let covered = later.flatMap { $0.commits.max() } ?? 0
+    let safe = later?.extents.filter { $0.sequence <= covered } ?? []
+    return Self.unionByteCount(extents + safe) - Self.unionByteCount(safe)
+  }
+
   /// Makes a record one of another format version, whole and signed as that version would.
   static func setFormatVersion(_ version: UInt32, ofRecordAt path: String) throws {
     guard let data = FileManager.default.contents(atPath: path) else {

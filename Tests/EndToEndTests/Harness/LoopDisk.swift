@@ -87,6 +87,15 @@ final class LoopDisk {
     try mount()
   }
 
+  /// Removes all that is on it, also from the disk under it.
+  func empty() throws {
+    for name in try FileManager.default.contentsOfDirectory(atPath: path)
+    where name != "lost+found" {
+      try FileManager.default.removeItem(atPath: "\(path)/\(name)")
+    }
+    try output(of: ["sync", "--file-system", path])
+  }
+
   /// Turns the file system read-only, which it must allow: no file may be open for writing.
   func remountReadOnly() throws {
     try output(of: ["mount", "-o", "remount,ro", path])

@@ -7,8 +7,10 @@ import SeededRandom
 struct PowerCutRound {
   /// Bytes that travelled twice.
   private(set) var repeatedByteCount: Int64 = 0
-  /// Those of them that had arrived so long before the cut that they must not be lost.
+  /// Bytes that were stored so long before the cut that they must not be lost, and were.
   private(set) var overdueByteCount: Int64 = 0
+  /// Bytes that were stored so long before the cut.
+  private(set) var oldByteCount: Int64 = 0
   private(set) var readCount = 0
   /// Bytes that the records claimed before the cut and after it.
   private(set) var claimedByteCounts: (before: Int64, after: Int64) = (0, 0)
@@ -20,7 +22,7 @@ struct PowerCutRound {
   private static let longestLife = 5500
   /// The 2 s after which a checkpoint is due, and what it takes to be noticed and to reach the
   /// disk.
-  private static let checkpointAge = 3.5
+  private static let checkpointAge = Duration.milliseconds(3500)
 
   /// Runs one round.
   ///
@@ -44,7 +46,8 @@ struct PowerCutRound {
     // Taken back afterwards: nothing is measured but bytes.
     try origin.control("*/p?.bin", ["total-rate": "\(Self.rate)"])
     let cache = "\(disk.path)/cache-\(seed)"
-    defer { try? FileManager.default.removeItem(atPath: cache) }
+    // For good: a removal that was not synced is undone by the next cut, until the disk is full.
+    defer { try? disk.empty() }
     try origin.clearLog()
 
     let first = try Self.mount(urls, cache: cache, in: sandbox)
@@ -53,7 +56,10 @@ struct PowerCutRound {
         path: first.path(names[index]), seed: seeds[index], byteCount: lengths[index])
     }
     let reader = try RandomReader(files, seed: seed, in: sandbox)
-    pause(for: life)
+    let begun = ContinuousClock.now
+    pause(for: max(.zero, life - Self.checkpointAge))
+    let old = Self.records(below: cache)
+    pause(for: max(.zero, life - (.now - begun)))
     claimedByteCounts.before = Self.claimedByteCount(below: cache)
     let cut = ContinuousClock.now
     try disk.cutPower()
@@ -63,12 +69,17 @@ struct PowerCutRound {
     self.readCount = readCount
     violations += mistakes
     let before = try origin.requests()
-    // The origin's clock is told from ours by the request that ended last, at the cut.
-    let end = before.map(\.end).max() ?? 0
     let measured = (.now - cut).seconds
     if measured > 5 { violations.append("the cut took \(measured) s") }
     try disk.reboot()
     claimedByteCounts.after = Self.claimedByteCount(below: cache)
+    if life > Self.checkpointAge {
+      let survivors = Self.records(below: cache)
+      for (path, record) in old {
+        oldByteCount += record.byteCount
+        overdueByteCount += record.byteCount(notCommittedIn: survivors[path])
+      }
+    }
 
     try origin.clearLog()
     try origin.clearControl()
@@ -83,8 +94,6 @@ struct PowerCutRound {
     if ending != .exited(0) { violations.append("httpfs ended with \(ending)") }
     let after = try origin.requests()
     repeatedByteCount = before.bodyByteCount + after.bodyByteCount - lengths.reduce(0, +)
-    let old = before.filter { $0.end < end - Self.checkpointAge }
-    overdueByteCount = Self.commonByteCount(old, after)
     violations = violations.map { "seed \(seed), cut after \(life): \($0)" }
   }
 
@@ -99,32 +108,12 @@ struct PowerCutRound {
   }
 
   private static func claimedByteCount(below cache: String) -> Int64 {
-    FileStatus.files(named: "record", below: cache).reduce(0) { sum, path in
-      sum + ((try? CacheRecord(path: path))?.byteCount ?? 0)
-    }
+    records(below: cache).values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// The bytes that requests of both lists brought.
-  private static func commonByteCount(
-    _ first: [LoggedRequest], _ second: [LoggedRequest]
-  ) -> Int64 {
-    var sum: Int64 = 0
-    for one in first {
-      for other in second where one.path == other.path {
-        let start = max(one.firstByte, other.firstByte)
-        sum += max(
-          0,
-          min(one.firstByte + one.bodyByteCount, other.firstByte + other.bodyByteCount) - start)
-      }
-    }
-    return sum
-  }
-}
-
-extension LoggedRequest {
-  /// Where in the file the response's body begins.
-  fileprivate var firstByte: Int64 {
-    guard let range, let equals = range.firstIndex(of: "=") else { return 0 }
-    return Int64(range[range.index(after: equals)...].prefix { $0 != "-" }) ?? 0
+  /// What the records claim, by their paths.
+  private static func records(below cache: String) -> [String: CacheRecord] {
+    let paths = FileStatus.files(named: "record", below: cache)
+    return paths.reduce(into: [:]) { $0[$1] = try? CacheRecord(path: $1) }
   }
 }

@@ -17,6 +17,7 @@ extension RealMounts {
       defer { disk.unmount() }
       var losses: [Int64] = []
       var readCount = 0
+      var oldByteCount: Int64 = 0
       var claimed: (before: Int64, after: Int64) = (0, 0)
       for index in 0..<DurabilityScale.powerCutCount {
         let seed = DurabilityScale.seed &* 100_000 &+ UInt64(index)
@@ -26,6 +27,7 @@ extension RealMounts {
           round.overdueByteCount == 0, "seed \(seed): bytes that must have been committed are lost")
         losses.append(round.repeatedByteCount)
         readCount += round.readCount
+        oldByteCount += round.oldByteCount
         claimed.before += round.claimedByteCounts.before
         claimed.after += round.claimedByteCounts.after
       }
@@ -35,7 +37,8 @@ extension RealMounts {
         """
         power-cut-test: \(losses.count) cuts on \(DurabilityScale.powerCutFormat.rawValue), \
         \(readCount) reads verified before them, \(mebibytes(claimed.before)) MiB recorded before \
-        and \(mebibytes(claimed.after)) MiB after them; \
+        and \(mebibytes(claimed.after)) MiB after them, \(mebibytes(oldByteCount)) MiB of them due \
+        for a checkpoint; \
         fetched again: median \(mebibytes(losses[losses.count / 2])) MiB, \
         at most \(mebibytes(greatest)) MiB
         """)
