@@ -41,12 +41,14 @@ static htmlParserCtxtPtr context_of(const httpfs_html_parser *parser) {
   return (htmlParserCtxtPtr)parser;
 }
 
-httpfs_html_parser *httpfs_html_new(httpfs_html_element element, void *context) {
+httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context) {
   htmlParserCtxtPtr parser = library.new_context();
   if (parser == NULL) return NULL;
   // The handlers that would build the tree. The struct is the parser's own and freed with it.
   memset(parser->sax, 0, sizeof(*parser->sax));
-  parser->sax->startElement = element;
+  parser->sax->startElement = handlers.start;
+  parser->sax->endElement = handlers.end;
+  parser->sax->characters = handlers.text;
   parser->userData = context;
   return (httpfs_html_parser *)parser;
 }

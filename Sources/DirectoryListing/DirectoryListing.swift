@@ -99,28 +99,38 @@ struct ListingBuilder {
   }
 
   /// Takes the `href` of an `a` element.
-  mutating func add(_ reference: String) {
-    guard let target = resolver.child(reference) else { return }
+  ///
+  /// - Returns: where among the entries the one is that was added.
+  mutating func add(_ reference: String) -> Int? {
+    guard let target = resolver.child(reference) else { return nil }
     guard let name = target.name, EntryName.isAllowed(name, atRoot: isRoot),
       allowsDirectories || !target.isDirectory
     else {
       unusableCount += 1
-      return
+      return nil
     }
     let entry = ListingEntry(
       name: name, segment: target.segment, isDirectory: target.isDirectory)
     guard let known = indices[name] else {
       guard entries.count < ListingError.maximumEntryCount else {
         isFull = true
-        return
+        return nil
       }
       indices[name] = entries.count
       entries.append(entry)
-      return
+      return entries.count - 1
     }
-    guard entries[known].isDirectory != entry.isDirectory else { return }
+    guard entries[known].isDirectory != entry.isDirectory else { return nil }
     // A server that has both serves objects, not files: what can be read is kept.
     clashCount += 1
-    if !entry.isDirectory { entries[known] = entry }
+    guard !entry.isDirectory else { return nil }
+    entries[known] = entry
+    return known
+  }
+
+  /// Takes the text between the link of an entry and the next link.
+  mutating func describe(_ index: Int, _ text: [UInt8]) {
+    guard !entries[index].isDirectory else { return }
+    entries[index].facts = ListedFacts(text)
   }
 }

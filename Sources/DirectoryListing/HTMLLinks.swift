@@ -11,8 +11,8 @@ enum HTMLLinks {
   ) throws(ListingError) {
     guard isLoaded else { throw .parserMissing }
     let collector = LinkCollector(builder)
-    guard
-      let parser = httpfs_html_new(takeElement, Unmanaged.passUnretained(collector).toOpaque())
+    let handlers = httpfs_html_handlers(start: takeStart, end: takeEnd, text: takeText)
+    guard let parser = httpfs_html_new(handlers, Unmanaged.passUnretained(collector).toOpaque())
     else { throw .outOfMemory }
     defer { httpfs_html_free(parser) }
     collector.parser = parser
@@ -24,6 +24,7 @@ enum HTMLLinks {
     }
     withExtendedLifetime(collector) {}
     if collector.isTooDeep { throw .tooDeeplyNested }
+    collector.endDescription()
     builder = collector.builder
   }
 }
@@ -33,6 +34,10 @@ private final class LinkCollector {
   var builder: ListingBuilder
   var parser: OpaquePointer?
   var isTooDeep = false
+  /// The entry whose link was the last one, and the text behind that, up to the next one.
+  private var described: Int?
+  private var text: [UInt8] = []
+  private var isInLink = false
 
   init(_ builder: ListingBuilder) { self.builder = builder }
 
@@ -44,11 +49,34 @@ private final class LinkCollector {
       return httpfs_html_stop(parser)
     }
     if Self.isName(name, "a") {
-      if let reference = Self.reference(in: attributes) { builder.add(reference) }
+      endDescription()
+      isInLink = true
+      described = Self.reference(in: attributes).flatMap { builder.add($0) }
       if builder.isFull { httpfs_html_stop(parser) }
     } else if Self.isName(name, "base") {
       if let reference = Self.reference(in: attributes) { builder.setBase(reference) }
+    } else {
+      // Cells of a table are words of their own.
+      append([UInt8(ascii: " ")])
     }
+  }
+
+  func takeEnd(_ name: UnsafePointer<UInt8>) {
+    if Self.isName(name, "a") { isInLink = false }
+  }
+
+  /// Takes text as far as it may be looked at, and a little more, which shows that there is more.
+  func append(_ piece: some Collection<UInt8>) {
+    guard described != nil, !isInLink, text.count <= ListedFacts.maximumTextByteCount else {
+      return
+    }
+    text += piece.prefix(ListedFacts.maximumTextByteCount + 1)
+  }
+
+  func endDescription() {
+    if let described { builder.describe(described, text) }
+    described = nil
+    text.removeAll(keepingCapacity: true)
   }
 
   /// Names and values by turns, and a null pointer at the end.
@@ -73,10 +101,23 @@ private final class LinkCollector {
   }
 }
 
-private func takeElement(
+private func takeStart(
   _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<UInt8>?,
   _ attributes: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
 ) {
   guard let context, let name else { return }
   Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().take(name, attributes)
+}
+
+private func takeEnd(_ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<UInt8>?) {
+  guard let context, let name else { return }
+  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().takeEnd(name)
+}
+
+private func takeText(
+  _ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<UInt8>?, _ byteCount: CInt
+) {
+  guard let context, let text, byteCount > 0 else { return }
+  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().append(
+    UnsafeBufferPointer(start: text, count: Int(byteCount)))
 }

@@ -10,6 +10,9 @@ public struct ListingEntry: Sendable, Hashable {
 
   public let isDirectory: Bool
 
+  /// What the listing says of a file; nil where it does not, or not to the byte.
+  public internal(set) var facts: ListedFacts?
+
   init(name: String, segment: String, isDirectory: Bool) {
     self.name = name
     encodedName = segment == name && segment.utf8.elementsEqual(name.utf8) ? nil : segment

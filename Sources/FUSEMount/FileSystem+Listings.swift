@@ -25,12 +25,44 @@ extension FileSystem {
         let number = inodes.remember(directory: child.source.path)
         reply.entry(entry(number, directoryAttributes(number)))
       case .file(let file):
+        if let listed = file.listedAppearance {
+          guard let reply = parked.take() else { return }
+          let number = inodes.remember(file, as: listed)
+          var entry = entry(number, attributes(of: listed))
+          // The time may be another one as soon as the file is opened.
+          entry.attr_timeout = 0
+          return reply.entry(entry)
+        }
         if !file.isKnown {
           prober.noteLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
         }
         answer(parked, with: file)
       }
     }
+  }
+
+  /// Opens a file that was shown as its listing describes it: its server is asked now.
+  func open(
+    _ file: RemoteFile, _ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply
+  ) {
+    let parked = park(reply)
+    file.resolve { [self] result in
+      guard let reply = parked.take() else { return }
+      switch result {
+      case .success(let version) where InodeNumber(version.id).rawValue == number:
+        inodes.settle(version)
+        open(number, info, reply)
+      // The kernel looks the name up again, and opens what that gives.
+      case .success: reply.error(ESTALE)
+      case .failure(let error): reply.error(error.openErrno)
+      }
+    }
+  }
+
+  func attributes(of listed: ListedAppearance) -> stat {
+    attributes(
+      InodeNumber(listed.id), mode: S_IFREG | 0o444, byteCount: listed.facts.byteCount,
+      modified: time_t(listed.facts.modificationTime))
   }
 
   /// Opens `directory` for reading its names.

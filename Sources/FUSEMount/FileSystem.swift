@@ -134,6 +134,8 @@ public final class FileSystem: Sendable {
     } else if let version = inodes.version(number) {
       let timeout = version.length == nil ? 0 : Self.attributeTimeout
       reply.attributes(attributes(of: version), timeout: timeout)
+    } else if let (_, listed) = inodes.listed(number) {
+      reply.attributes(attributes(of: listed), timeout: 0)
     } else {
       reply.error(ESTALE)
     }
@@ -218,7 +220,10 @@ public final class FileSystem: Sendable {
       info.direct_io = 1
       return open(OpenHandle(.snapshot(content(of: control))), info, reply)
     }
-    guard let version = inodes.version(number) else { return reply.error(ESTALE) }
+    guard let version = inodes.version(number) else {
+      if let (file, _) = inodes.listed(number) { return open(file, number, info, reply) }
+      return reply.error(ESTALE)
+    }
     raiseReadAheadOnce()
     let parked = park(reply)
     let start = trace?.now ?? 0
@@ -348,7 +353,7 @@ public final class FileSystem: Sendable {
     return entry
   }
 
-  private func attributes(
+  func attributes(
     _ number: InodeNumber, mode: mode_t, byteCount: Int64, modified: time_t
   ) -> stat {
     var attributes = stat()

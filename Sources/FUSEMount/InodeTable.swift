@@ -26,6 +26,13 @@ final class InodeTable: Sendable {
     var mode: ReadMode?
   }
 
+  /// A file that is known from its listing only.
+  private struct ListedNode {
+    let file: RemoteFile
+    let appearance: ListedAppearance
+    var lookupCount: UInt64 = 0
+  }
+
   private struct DirectoryNode {
     let path: String
     /// How often the kernel has looked it up; nil for one that the list makes, which stays.
@@ -34,6 +41,7 @@ final class InodeTable: Sendable {
 
   private struct State {
     var versions: [UInt64: VersionNode] = [:]
+    var listed: [UInt64: ListedNode] = [:]
     var directoryNumbers: [String: UInt64] = ["": InodeNumber.root.rawValue]
     var directories: [UInt64: DirectoryNode] = [
       InodeNumber.root.rawValue: DirectoryNode(path: "", lookupCount: nil)
@@ -46,6 +54,21 @@ final class InodeTable: Sendable {
       directoryNumbers[path] = number
       directories[number] = DirectoryNode(path: path, lookupCount: lookupCount)
       return InodeNumber(rawValue: number)
+    }
+
+    /// Makes the number that stood for what a listing says that of the version.
+    mutating func settle(_ version: RemoteVersion, _ number: UInt64) {
+      guard let node = listed.removeValue(forKey: number) else { return }
+      versions[number] = VersionNode(version: version, lookupCount: node.lookupCount)
+    }
+
+    mutating func forgetListed(_ number: UInt64, count: UInt64) -> ListedNode? {
+      guard let node = listed[number] else { return nil }
+      guard node.lookupCount <= count else {
+        listed[number]?.lookupCount -= count
+        return nil
+      }
+      return listed.removeValue(forKey: number)
     }
 
     mutating func forgetDirectory(_ number: UInt64, count: UInt64) {
@@ -98,15 +121,42 @@ final class InodeTable: Sendable {
   func remember(_ version: RemoteVersion) -> InodeNumber {
     let number = InodeNumber(version.id)
     state.withLock {
+      $0.settle(version, number.rawValue)
       $0.versions[number.rawValue, default: VersionNode(version: version)].lookupCount += 1
     }
     return number
   }
 
+  /// Counts a look-up of a file that looks as its listing says; ``forget(_:count:)`` takes it back.
+  func remember(_ file: RemoteFile, as appearance: ListedAppearance) -> InodeNumber {
+    let number = InodeNumber(appearance.id)
+    state.withLock { state in
+      // It may have been opened this very moment.
+      if state.versions[number.rawValue] != nil {
+        state.versions[number.rawValue]?.lookupCount += 1
+      } else {
+        let node = ListedNode(file: file, appearance: appearance)
+        state.listed[number.rawValue, default: node].lookupCount += 1
+      }
+    }
+    return number
+  }
+
+  /// The server has described what a listing did: its number is that of `version` from now on.
+  func settle(_ version: RemoteVersion) {
+    state.withLock { $0.settle(version, InodeNumber(version.id).rawValue) }
+  }
+
+  /// The file that stands under a number as its listing says.
+  func listed(_ number: UInt64) -> (file: RemoteFile, appearance: ListedAppearance)? {
+    state.withLock { $0.listed[number].map { ($0.file, $0.appearance) } }
+  }
+
   func forget(_ number: UInt64, count: UInt64) {
     // Released after the lock: it may be the last reference.
-    let released = state.withLock { state -> RemoteVersion? in
+    let released = state.withLock { state -> (any Sendable)? in
       guard let node = state.versions[number] else {
+        if state.listed[number] != nil { return state.forgetListed(number, count: count) }
         state.forgetDirectory(number, count: count)
         return nil
       }
@@ -159,7 +209,7 @@ final class InodeTable: Sendable {
   var status: KernelStatus {
     state.withLock { state in
       KernelStatus(
-        inodes: state.versions.count,
+        inodes: state.versions.count + state.listed.count,
         openHandles: state.versions.values.reduce(0) { $0 + $1.openCount })
     }
   }

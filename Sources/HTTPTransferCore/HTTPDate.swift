@@ -9,25 +9,39 @@ public enum HTTPDate {
   public static func secondsSince1970(_ field: String) -> Int64? {
     let parts = field.split(separator: " ")
     guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT" || parts[5] == "UTC",
-      let day = Int64(digits: parts[1]),
-      let month = months.firstIndex(of: parts[2]),
-      let year = Int64(digits: parts[3]), (1601...9999).contains(year),
-      (1...dayCount(month: month, year: year)).contains(day)
+      let day = Int64(digits: parts[1]), let month = month(of: parts[2]),
+      let year = Int64(digits: parts[3])
     else { return nil }
     let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false)
-    guard clock.count == 3, let hour = Int64(digits: clock[0]), hour < 24,
-      let minute = Int64(digits: clock[1]), minute < 60,
-      let second = Int64(digits: clock[2]), second <= 60
+    guard clock.count == 3, let hour = Int64(digits: clock[0]),
+      let minute = Int64(digits: clock[1]), let second = Int64(digits: clock[2])
     else { return nil }
-    let days = daysSince1970(year: year, month: Int64(month) + 1, day: day)
+    return secondsSince1970(
+      year: year, month: month, day: day, hour: hour, minute: minute, second: second)
+  }
+
+  /// The time of a date in UTC, its month counted from 1; nil where there is no such date.
+  public static func secondsSince1970(
+    year: Int64, month: Int, day: Int64, hour: Int64, minute: Int64, second: Int64
+  ) -> Int64? {
+    guard (1601...9999).contains(year), (1...12).contains(month),
+      (1...dayCount(month: month, year: year)).contains(day), (0..<24).contains(hour),
+      (0..<60).contains(minute), (0...60).contains(second)
+    else { return nil }
+    let days = daysSince1970(year: year, month: Int64(month), day: day)
     return ((days * 24 + hour) * 60 + minute) * 60 + second
   }
 
-  /// The number of days of a month, which counts from 0 for January.
+  /// The month of a name such as `Nov`, counted from 1.
+  public static func month(of name: Substring) -> Int? {
+    months.firstIndex(of: name).map { $0 + 1 }
+  }
+
+  /// The number of days of a month, which counts from 1 for January.
   private static func dayCount(month: Int, year: Int64) -> Int64 {
     let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     let counts: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-    return counts[month]
+    return counts[month - 1]
   }
 
   /// The number of days from 1970-01-01 in the Gregorian calendar, counted in eras of 400 years

@@ -10,6 +10,8 @@ public struct FileSettings: Sendable {
   public var stallTimeout: Duration
   /// How long a directory listing is shown before the server is asked for it again.
   public var listingTimeToLive: Duration
+  /// Whether exact lengths and times of a listing are shown until a file is opened.
+  public var believesListings = true
   /// How long a connection may take to come up.
   public var connectTimeout = Duration.seconds(10)
 

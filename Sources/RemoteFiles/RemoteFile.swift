@@ -26,7 +26,7 @@ public final class RemoteFile: Sendable {
   let loading = Mutex(())
   /// Whether the cache has been asked, which is I/O: before `state`, and not on the path of a read.
   private let looking = Mutex(false)
-  private let state = Mutex(State())
+  let state = Mutex(State())
   private let statistics = Mutex(FileStatistics())
   /// A leaf, also below a version's state.
   let wishes = Mutex(FileWishes())
@@ -36,23 +36,31 @@ public final class RemoteFile: Sendable {
   /// One who waits for an answer of the server.
   typealias Waiter = @Sendable (Result<RemoteVersion, FileError>) -> Void
 
-  private struct State {
+  struct State {
     var current: RemoteVersion?
+    /// What a listing says, while there is no version.
+    var listed: Listed?
     /// When the server last confirmed the current version.
     var confirmedAt: ContinuousClock.Instant?
     /// Whether a response has contradicted the current version.
     var isDoubted = false
     /// Whether the user wants the server to be asked whatever is known.
     var mustAsk = false
-    var contact: Contact?
-    var lastContact = 0
+    fileprivate var contact: Contact?
+    fileprivate var lastContact = 0
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
     /// Where the source's redirects led; asked directly until it refuses.
     var location: RemoteURL?
+
+    mutating func setFirst(_ version: RemoteVersion) {
+      current = version
+      // Its number is taken.
+      listed = nil
+    }
   }
 
   /// A question to the server, from the first who asks to the answer.
-  private struct Contact {
+  fileprivate struct Contact {
     let id: ContactID
     var waiters: [Waiter]
     /// How much of the file's start the answer may bring.
@@ -182,8 +190,10 @@ public final class RemoteFile: Sendable {
   private func loadFromCache() -> Bool {
     do throws(CacheError) {
       guard let entry = try environment.cache.openEntry(cacheKey) else { return true }
-      let version = RemoteVersion(file: self, content: entry.recoveredVersion, record: entry)
-      state.withLock { if $0.current == nil { $0.current = version } }
+      let content = entry.recoveredVersion
+      let id = state.withLock { $0.listed?.id(ofLength: content.completeLength) }
+      let version = RemoteVersion(file: self, content: content, id: id, record: entry)
+      state.withLock { if $0.current == nil { $0.setFirst(version) } }
       version.followWishes()
       return true
     } catch {
@@ -249,10 +259,12 @@ public final class RemoteFile: Sendable {
   func adopt(_ content: ContentVersion) -> RemoteVersion {
     // A first version may be the one of a record that could not be read before; its identity decides
     // when it is opened, where it has one.
-    let isFirst = state.withLock { $0.current == nil }
+    let (isFirst, listedID) = state.withLock {
+      ($0.current == nil, $0.listed?.id(ofLength: content.completeLength))
+    }
     let isIdentified = content.strength != .unverifiable || content.completeLength != nil
     let candidate = RemoteVersion(
-      file: self, content: content, mayHaveRecord: isFirst && isIdentified)
+      file: self, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
     let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
       state.confirmedAt = .now
       state.isDoubted = false
@@ -264,7 +276,7 @@ public final class RemoteFile: Sendable {
         state.current = candidate
         return (candidate, current)
       }
-      state.current = candidate
+      state.setFirst(candidate)
       return (candidate, nil)
     }
     environment.noteAnswer(of: source.url.origin)

@@ -135,13 +135,15 @@ public final class RemoteVersion: Sendable {
 
   /// A version that the server has just described, of which the cache holds nothing; or, where there
   /// is a `record`, the one that it describes.
+  ///
+  /// `id` is its number, where it has been shown under one already.
   init(
-    file: RemoteFile, content: ContentVersion, record: CacheEntry? = nil,
+    file: RemoteFile, content: ContentVersion, id: VersionID? = nil, record: CacheEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
     self.file = file
     self.content = content
-    id = file.environment.nextVersionID()
+    self.id = id ?? file.environment.nextVersionID()
     state = Mutex(
       Guarded(
         version: VersionState(

@@ -52,6 +52,11 @@ struct MountCommand: ParsableCommand {
       valueName: "seconds"))
   var listingTTL: Double = 60
 
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Show exact sizes of a listing, with their times, until a file is opened.")
+  var listingSizes = true
+
   @Option(
     help: ArgumentHelp(
       "Evict least recently used files above this size; K, M, G and T may follow.",
@@ -118,6 +123,7 @@ struct MountCommand: ParsableCommand {
       connections: connections, readTimeout: .seconds(readTimeout),
       revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL))
     settings.connectTimeout = access.connectTimeout
+    settings.believesListings = listingSizes
     if let timeout = access.stallTimeout { settings.stallTimeout = timeout }
     if !access.configuration.verifiesServers {
       logger.warning("https servers are not verified (--insecure)")

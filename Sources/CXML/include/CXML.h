@@ -2,14 +2,20 @@
 
 #include <stdbool.h>
 
-/// A parser of HTML that calls a function at each start tag and does nothing else: it builds no tree,
-/// reports no errors, and has no way to load anything.
+/// A parser of HTML that calls functions at each tag and for the text between them, and does nothing
+/// else: it builds no tree, reports no errors, and has no way to load anything.
 typedef struct httpfs_html_parser httpfs_html_parser;
 
-/// Called with an element's name in lower case, and with its attributes: names and values by turns, the
-/// values with their character references resolved, and a null pointer at the end.
-typedef void (*httpfs_html_element)(
-    void *context, const unsigned char *name, const unsigned char **attributes);
+/// What a parser calls, with the context that it was given.
+typedef struct {
+  /// Called with an element's name in lower case, and with its attributes: names and values by turns,
+  /// the values with their character references resolved, and a null pointer at the end.
+  void (*start)(void *context, const unsigned char *name, const unsigned char **attributes);
+  /// Called with the name of an element that ends.
+  void (*end)(void *context, const unsigned char *name);
+  /// Called with a piece of the text, its character references resolved.
+  void (*text)(void *context, const unsigned char *text, int byte_count);
+} httpfs_html_handlers;
 
 /// Loads libxml2; to be called once, before anything else here.
 ///
@@ -17,7 +23,7 @@ typedef void (*httpfs_html_element)(
 bool httpfs_html_load(void);
 
 /// A parser, or NULL where there is no memory.
-httpfs_html_parser *httpfs_html_new(httpfs_html_element element, void *context);
+httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context);
 
 /// Parses UTF-8 text; whatever the document says of its own encoding is ignored.
 void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_count);
@@ -25,7 +31,7 @@ void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_c
 /// How many elements are open.
 int httpfs_html_depth(const httpfs_html_parser *parser);
 
-/// Ends the parsing; for use in a call of the element function.
+/// Ends the parsing; for use in a call of a handler.
 void httpfs_html_stop(httpfs_html_parser *parser);
 
 void httpfs_html_free(httpfs_html_parser *parser);

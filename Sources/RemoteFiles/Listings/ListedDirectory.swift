@@ -13,7 +13,7 @@ internal import Synchronization
 /// Its files and subdirectories come into being with the first look at each, and go on when the names
 /// are asked for anew.
 ///
-/// Lock order: `state`, then that of ``CacheKeyOwners``; no other lock, call or waiter under it.
+/// Lock order: `state`, then that of ``CacheKeyOwners`` or of a file; no other lock, call or waiter under it.
 public final class ListedDirectory: Sendable {
   public let source: ListingSource
   public let environment: FileEnvironment
@@ -76,11 +76,11 @@ public final class ListedDirectory: Sendable {
     return state.withLock { child(entry, in: names, &$0) }
   }
 
-  /// The files among `names` of which nothing is known yet, in the order of the listing.
+  /// The files among `names` of which nothing is known yet, also not from the listing, in its order.
   public func unknownFiles(in names: ListedNames) -> [RemoteFile] {
     names.entries.compactMap { entry in
       // The lock is taken for each one: there may be a hundred thousand, and others look names up.
-      guard !entry.isDirectory,
+      guard !entry.isDirectory, facts(of: entry) == nil,
         case .file(let file) = state.withLock({ child(entry, in: names, &$0) }), !file.isKnown
       else { return nil }
       return file
@@ -102,11 +102,20 @@ public final class ListedDirectory: Sendable {
       return .directory(directory)
     }
     let source = FileSource(path: path, url: url, fields: source.fields)
-    if let known = state.files[entry.name], known.source == source { return .file(known) }
-    let file = RemoteFile(
-      source: source, cacheKey: environment.keyOwners.key(for: source), environment: environment)
-    state.files[entry.name] = file
+    let file: RemoteFile
+    if let known = state.files[entry.name], known.source == source {
+      file = known
+    } else {
+      file = RemoteFile(
+        source: source, cacheKey: environment.keyOwners.key(for: source), environment: environment)
+      state.files[entry.name] = file
+    }
+    file.note(facts(of: entry))
     return .file(file)
+  }
+
+  private func facts(of entry: ListingEntry) -> ListedFacts? {
+    environment.settings.believesListings ? entry.facts : nil
   }
 
   /// The directory at a path below this one, if it has been looked at.

@@ -77,12 +77,70 @@ extension RealMounts {
       #expect(names.count == 1000)
       #expect(try nginx.takeRequests().map(\.path) == ["/"])
       #expect(try inventory(of: mount.mountpoint) == inventory(of: root))
-      let requests = try nginx.takeRequests()
-      #expect(requests.filter { $0.path == "/" }.isEmpty)
-      // One each for what the list does not tell for sure, and no more.
-      #expect(requests.count == 1000, "\(requests.count)")
+      // nginx lists lengths to the byte; an empty file is one that is asked for all the same.
+      #expect(try nginx.takeRequests().map(\.path) == ["/file 0.bin"])
       #expect(
         try mount.sha256("file 999.bin") == digest(ofFile: "\(root)/file 999.bin"))
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test func `with --no-listing-sizes each file is asked for its length`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      for index in 0..<20 {
+        try sandbox.write([UInt8](repeating: 7, count: 100 + index), to: "root/\(index).bin")
+      }
+      let nginx = try sandbox.nginx(root: root, locations: "autoindex on;")
+      let mount = try sandbox.mount(source: nginx.url(""), options: ["--no-listing-sizes"])
+      #expect(try inventory(of: mount.mountpoint) == inventory(of: root))
+      #expect(try nginx.takeRequests().count == 21)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test func `a file that only the listing described is the same one when it is opened`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      try sandbox.write([UInt8](repeating: 7, count: 5000), to: "root/a.bin")
+      try output(of: ["touch", "-d", "2024-02-29 12:34:56 UTC", "\(root)/a.bin"])
+      let nginx = try sandbox.nginx(root: root, locations: "autoindex on;")
+      let mount = try sandbox.mount(source: nginx.url(""))
+      // Looks by the name, opens, looks by the handle and by the name again.
+      let script = """
+        import os, sys
+        def facts(status): print(status.st_ino, status.st_size, int(status.st_mtime))
+        facts(os.stat(sys.argv[1]))
+        with open(sys.argv[1], "rb") as file:
+            facts(os.fstat(file.fileno()))
+            assert file.read() == bytes([7]) * 5000
+        facts(os.stat(sys.argv[1]))
+        """
+      let lines = try output(of: Python.command(script) + [mount.path("a.bin")])
+        .split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+      try #require(lines.count == 3)
+      #expect(Set(lines.map { $0[0] }).count == 1, "\(lines)")
+      #expect(lines.map { $0[1] } == ["5000", "5000", "5000"])
+      // To the minute, and then to the second.
+      #expect(lines.map { $0[2] } == ["1709210040", "1709210096", "1709210096"])
+      // cp compares the numbers itself.
+      #expect(try run(["cp", mount.path("a.bin"), sandbox.path("copy")]).succeeded)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(arguments: [3000, 9000])
+    func `a listing that is wrong about a length is not believed by those who open`(
+      byteCount: Int
+    ) throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      try sandbox.write([UInt8](repeating: 7, count: 5000), to: "root/a.bin")
+      let nginx = try sandbox.nginx(root: root, locations: "autoindex on;")
+      let mount = try sandbox.mount(source: nginx.url(""))
+      #expect(try output(of: ["stat", "-c", "%s", mount.path("a.bin")]) == "5000\n")
+      try sandbox.write([UInt8](repeating: 8, count: byteCount), to: "root/a.bin")
+      #expect(try mount.sha256("a.bin") == digest(ofFile: "\(root)/a.bin"))
+      #expect(try output(of: ["stat", "-c", "%s", mount.path("a.bin")]) == "\(byteCount)\n")
+      #expect(try run(["cp", mount.path("a.bin"), sandbox.path("copy")]).succeeded)
+      #expect(try digest(ofFile: sandbox.path("copy")) == digest(ofFile: "\(root)/a.bin"))
       #expect(try mount.unmount() == .exited(0))
     }
 

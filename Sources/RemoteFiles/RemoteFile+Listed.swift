@@ -1,0 +1,44 @@
+public import DirectoryListing
+internal import Synchronization
+
+/// How a file looks that is known from a listing only.
+///
+/// The server is asked when the file is opened. When it then says the same length, the version that it
+/// describes has this number, so that tools which look before and after they open see one file.
+public struct ListedAppearance: Sendable {
+  public let id: VersionID
+  public let facts: ListedFacts
+}
+
+/// What a listing says of a file, until the file itself is looked at.
+extension RemoteFile {
+  struct Listed {
+    let facts: ListedFacts
+    /// The number under which it was shown; nil while it was not.
+    var id: VersionID?
+
+    /// The number of a version of that length, where it was shown already.
+    func id(ofLength length: Int64?) -> VersionID? { length == facts.byteCount ? id : nil }
+  }
+
+  /// Takes what a listing says of the file now; nil where it says nothing.
+  func note(_ facts: ListedFacts?) {
+    state.withLock { state in
+      guard state.current == nil, state.listed?.facts != facts else { return }
+      state.listed = facts.map { Listed(facts: $0) }
+    }
+  }
+
+  /// How the file is shown without a question to the server; nil where more is known of it, or less.
+  ///
+  /// May look into the cache.
+  public var listedAppearance: ListedAppearance? {
+    loadFromCacheOnce()
+    return state.withLock { state in
+      guard let listed = state.listed, state.current == nil, !state.mustAsk else { return nil }
+      let id = listed.id ?? environment.nextVersionID()
+      state.listed?.id = id
+      return ListedAppearance(id: id, facts: listed.facts)
+    }
+  }
+}
