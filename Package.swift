@@ -101,9 +101,8 @@ let package = Package(
       name: "httpfs",
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
-        "SourceList", "MountStatus", "MountControl", "AccessTrace", "TransferDisplay",
-        argumentParser, httpTypes,
-        logging,
+        "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
+        "TransferDisplay", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),

@@ -35,15 +35,16 @@ public struct DirectoryListing: Sendable, Equatable {
   ///   - url: where the response came from; its path ends in `/`.
   ///   - isRoot: whether the mount shows the directory at its root, where some names are its own.
   ///   - allowsDirectories: whether directories are shown; else they count as unusable.
+  ///   - hidden: names that are not shown, and not counted as unusable.
   /// - Throws: ``ListingError``; a document without links is a listing without names.
   public init(
     _ bytes: [UInt8], contentType: String?, from url: RemoteURL, isRoot: Bool,
-    allowsDirectories: Bool = true
+    allowsDirectories: Bool = true, hidden: HiddenNames = HiddenNames()
   ) throws(ListingError) {
     guard Self.isHTML(contentType) else { throw .notHTML(contentType) }
     guard bytes.count <= ListingError.maximumByteCount else { throw .tooLarge }
     var builder = ListingBuilder(
-      url: url, isRoot: isRoot, allowsDirectories: allowsDirectories)
+      url: url, isRoot: isRoot, allowsDirectories: allowsDirectories, hidden: hidden)
     try HTMLLinks.collect(from: Self.utf8(of: bytes, contentType: contentType), into: &builder)
     guard !builder.isFull else { throw .tooManyEntries }
     entries = builder.entries
@@ -76,6 +77,7 @@ public struct DirectoryListing: Sendable, Equatable {
 struct ListingBuilder {
   private let isRoot: Bool
   private let allowsDirectories: Bool
+  private let hidden: HiddenNames
   private var resolver: LinkResolver
   private(set) var entries: [ListingEntry] = []
   private(set) var indices: [String: Int] = [:]
@@ -85,8 +87,9 @@ struct ListingBuilder {
   private(set) var isFull = false
   private var hasBase = false
 
-  init(url: RemoteURL, isRoot: Bool, allowsDirectories: Bool) {
+  init(url: RemoteURL, isRoot: Bool, allowsDirectories: Bool, hidden: HiddenNames) {
     self.isRoot = isRoot
+    self.hidden = hidden
     self.allowsDirectories = allowsDirectories
     resolver = LinkResolver(url: url)
   }
@@ -102,7 +105,9 @@ struct ListingBuilder {
   ///
   /// - Returns: where among the entries the one is that was added.
   mutating func add(_ reference: String) -> Int? {
-    guard let target = resolver.child(reference) else { return nil }
+    guard let target = resolver.child(reference),
+      target.name.map(hidden.contains) != true
+    else { return nil }
     guard let name = target.name, EntryName.isAllowed(name, atRoot: isRoot),
       allowsDirectories || !target.isDirectory
     else {

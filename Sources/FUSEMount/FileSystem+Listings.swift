@@ -9,6 +9,7 @@ extension FileSystem {
   func lookup(
     _ name: String, in directory: ListedDirectory, _ reply: consuming sending Reply
   ) {
+    if directory.hides(name) { return reply.error(ENOENT) }
     let parked = park(reply)
     directory.names { [self] result in
       let names: ListedNames

@@ -63,7 +63,8 @@ public struct FetchPlanner: Sendable {
     public var demandConnections: Int
     /// The time from a request to the first byte of its response, in seconds.
     public var roundTrip: Double
-    /// Bytes per second that one connection brings, nil while unknown.
+    /// Bytes per second that one connection brings, nil while unknown; also where a far line is not to be
+    /// filled.
     public var connectionRate: Double?
 
     public init(

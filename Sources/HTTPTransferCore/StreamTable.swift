@@ -26,18 +26,30 @@ public struct StreamTable: Sendable {
       // together that must not double the bytes of a reader of one megabyte.
       return start == 0 ? known : max(known / 4, known - StreamTable.cautiousByteCount)
     }
+
+    /// ``window`` where readers before have seldom gone on: nothing at the start, which the kernel reads
+    /// ahead of by itself.
+    fileprivate var cautiousWindow: Int64 { max(0, window - StreamTable.startByteCount) }
   }
 
   /// The streams as the planner sees them.
   public var readers: [FetchPlanner.Reader] {
-    streams.map { FetchPlanner.Reader(cursor: $0.cursor, window: $0.window) }
+    streams.map {
+      FetchPlanner.Reader(cursor: $0.cursor, window: isCautious ? $0.cautiousWindow : $0.window)
+    }
   }
+
+  /// Whether readers are not trusted to go on, see ``ReadAheadHistory``.
+  public var isCautious = false
 
   /// How many cursors are told apart; the least recently used one gives way.
   public static let limit = 8
 
   /// How much of what a stream from the middle has read does not count for its window in the long run.
   static let cautiousByteCount: Int64 = 3 << 20
+
+  /// How much the programs read that only want to know what a file is: `file(1)` reads 1 MiB.
+  static let startByteCount: Int64 = 1 << 20
 
   /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
   /// sends reads of up to 1 MiB, and several threads take them out of order.

@@ -22,6 +22,8 @@ public final class FileEnvironment: Sendable {
   let health = CacheHealth()
   let spills = SpillMemory()
   let openVersions = OpenVersions()
+  /// A leaf.
+  let readAheadHistory = Mutex(ReadAheadHistory())
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()

@@ -1,3 +1,5 @@
+public import DirectoryListing
+
 /// What a user can set about reading files.
 public struct FileSettings: Sendable {
   /// The connections per file for read-ahead; nil lets each file find its best number.
@@ -12,6 +14,8 @@ public struct FileSettings: Sendable {
   public var listingTimeToLive: Duration
   /// Whether exact lengths and times of a listing are shown until a file is opened.
   public var believesListings = true
+  /// What no listing shows.
+  public var hiddenNames = HiddenNames()
   /// How long a connection may take to come up.
   public var connectTimeout = Duration.seconds(10)
 

@@ -211,8 +211,10 @@ public final class RemoteVersion: Sendable {
   /// - Throws: `tooManyFiles` where the process has no descriptor left.
   public func retainHandle() throws(FileError) {
     // Counted first: from then on nobody lets go of an entry that is at hand.
+    let isCautious = environment.readAheadHistory.withLock { $0.isCautious }
     let isFirst = state.withLock { guarded in
       guarded.openCount += 1
+      if guarded.openCount == 1 { guarded.version.beginReading(isCautious: isCautious) }
       return guarded.openCount == 1
     }
     if isFirst, !environment.openVersions.begin() {
@@ -232,10 +234,12 @@ public final class RemoteVersion: Sendable {
   public func releaseHandle() {
     var actions = VersionActions()
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
+    var usage: VersionState.Usage?
     let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
+        usage = guarded.version.endReading()
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
@@ -243,6 +247,9 @@ public final class RemoteVersion: Sendable {
       return (released, guarded.openCount == 0, guarded.awaitsStamp)
     }
     if wasLast { environment.openVersions.end() }
+    if let usage {
+      environment.readAheadHistory.withLock { $0.note(fetched: usage.fetched, read: usage.read) }
+    }
     drop(released)
     if wasLast, awaitsStamp { environment.watch(self) }
     perform(actions)

@@ -144,11 +144,39 @@ struct VersionState: Sendable {
 
   /// Counts a read to its stream.
   mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
+    usage.read += clamped(asked).byteCount
     guard !isComplete else { return }
     streams.note(clamped(asked))
     strides.note(clamped(asked))
     lastReadAt = now
   }
+
+  /// The file is opened, which nobody had open.
+  mutating func beginReading(isCautious: Bool) {
+    usage = Usage()
+    streams.isCautious = isCautious
+  }
+
+  /// Nobody has the file open any more: nothing is read ahead beyond what is in flight.
+  ///
+  /// - Returns: what came and what was read of it.
+  mutating func endReading() -> Usage {
+    lastReadAt = nil
+    var usage = usage
+    for segment in segments where !segment.isWhole && !segment.isPrefetch {
+      usage.fetched += max(0, segment.end - segment.storedEnd)
+    }
+    return usage
+  }
+
+  /// What has come of a file since it was opened, but for whole bodies and what the user has asked for,
+  /// and what was read.
+  struct Usage: Sendable {
+    var fetched: Int64 = 0
+    var read: Int64 = 0
+  }
+
+  private var usage = Usage()
 
   /// Says what can be answered at once.
   mutating func attempt(_ asked: ByteRange, now: ContinuousClock.Instant) -> ReadAttempt {
@@ -231,7 +259,8 @@ struct VersionState: Sendable {
         // A read does not wait for what is fetched for nobody: one request more is allowed.
         demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
         // Both or neither: a guess of one would say nothing about the line.
-        roundTrip: roundTrip, connectionRate: measuredRoundTrip == nil ? nil : connectionRate))
+        roundTrip: roundTrip,
+        connectionRate: measuredRoundTrip == nil || streams.isCautious ? nil : connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)
@@ -367,6 +396,7 @@ struct VersionState: Sendable {
     actions.wakes += parked.remove(overlapping: range, where: canAnswer)
     if let index = index(of: id) {
       segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
+      if !segments[index].isWhole, !segments[index].isPrefetch { usage.fetched += added }
       updateWake(of: index)
       if let rate = segments[index].rate(now: now) {
         connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate

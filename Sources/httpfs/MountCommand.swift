@@ -1,4 +1,5 @@
 import ArgumentParser
+import DirectoryListing
 import FUSEMount
 import Glibc
 import HTTPTransfer
@@ -56,6 +57,12 @@ struct MountCommand: ParsableCommand {
     inversion: .prefixedNo,
     help: "Show exact sizes of a listing, with their times, until a file is opened.")
   var listingSizes = true
+
+  @Option(
+    help: ArgumentHelp(
+      "A name that no listing shows and no server is asked for, besides those that desktops look for "
+        + "(.Trash, .hidden, autorun.inf, desktop.ini, …); may be repeated.", valueName: "name"))
+  var noIndex: [String] = []
 
   @Option(
     help: ArgumentHelp(
@@ -124,6 +131,7 @@ struct MountCommand: ParsableCommand {
       revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL))
     settings.connectTimeout = access.connectTimeout
     settings.believesListings = listingSizes
+    settings.hiddenNames = HiddenNames(noIndex)
     if let timeout = access.stallTimeout { settings.stallTimeout = timeout }
     if !access.configuration.verifiesServers {
       logger.warning("https servers are not verified (--insecure)")

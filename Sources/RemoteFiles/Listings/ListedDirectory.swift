@@ -70,6 +70,9 @@ public final class ListedDirectory: Sendable {
     }
   }
 
+  /// Whether `name` is none here, whatever the server says.
+  public func hides(_ name: String) -> Bool { environment.settings.hiddenNames.contains(name) }
+
   /// What `name` leads to; nil where it is not among `names`.
   public func child(_ name: String, in names: ListedNames) -> Child? {
     guard let entry = names.listing[name] else { return nil }
@@ -172,7 +175,8 @@ public final class ListedDirectory: Sendable {
       do throws(ListingError) {
         let listing = try DirectoryListing(
           body.bytes, contentType: answer.contentType, from: answer.url,
-          isRoot: source.path.isEmpty, allowsDirectories: depth < Self.maximumDepth)
+          isRoot: source.path.isEmpty, allowsDirectories: depth < Self.maximumDepth,
+          hidden: environment.settings.hiddenNames)
         note(listing)
         let names = ListedNames(
           listing: listing, url: answer.url, entityTag: answer.entityTag)

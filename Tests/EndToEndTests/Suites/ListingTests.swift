@@ -97,6 +97,26 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
     }
 
+    @Test func `names that desktops look for everywhere ask no server and are not shown`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      for name in ["a.txt", "desktop.ini", "Thumbs.db", "secret.txt"] {
+        try sandbox.write("text", to: "root/\(name)")
+      }
+      let nginx = try sandbox.nginx(root: root, locations: "autoindex on;")
+      let mount = try sandbox.mount(source: nginx.url(""), options: ["--no-index", "secret.txt"])
+      for name in [
+        ".Trash", ".Trash-1000", ".hidden", "autorun.inf", "desktop.ini", "Thumbs.db", "secret.txt",
+      ] {
+        errno = 0
+        #expect(access(mount.path(name), F_OK) == -1 && errno == ENOENT, "\(name)")
+      }
+      #expect(try nginx.takeRequests().isEmpty)
+      #expect(try output(of: ["ls", mount.mountpoint]) == "a.txt\n")
+      #expect(try nginx.takeRequests().map(\.path) == ["/"])
+      #expect(try mount.unmount() == .exited(0))
+    }
+
     @Test func `a file that only the listing described is the same one when it is opened`() throws {
       let sandbox = try Sandbox()
       let root = try sandbox.makeDirectory("root")

@@ -34,11 +34,14 @@ final class MountSweepWorker: CallSweepWorker {
     digests = names.indices.map { index in
       Digest.ofContent(seed: seed + UInt64(index), byteCount: Self.length)
     }
+    // A line that would bring all of it before the file is closed is filled.
+    try origin.control("*/warm.bin", ["total-rate": "\(2 << 20)"])
     let mount = try sandbox.mount(urls: urls, cache: "prepared")
     let file = try HeldFile(mount.path(names[0]))
     _ = try file.read(at: 0, Self.preparedByteCount)
     file.close()
     try mount.unmount()
+    try origin.clearControl()
     preparedCache = mount.cacheDirectory
     let records = FileStatus.files(named: "record", below: preparedCache)
     guard records.count == 1 else { throw HarnessError("records: \(records)") }

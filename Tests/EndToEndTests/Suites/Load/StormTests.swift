@@ -1,0 +1,79 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Programs that look at the start of many files: an indexer, a thumbnailer, `file *`.
+extension RealMounts {
+  @Suite struct Storms {
+    private static let fileCount = 60
+    private static let fileByteCount: Int64 = 8 << 20
+
+    private func mount(in sandbox: Sandbox, _ origin: OriginServer) throws -> Mount {
+      let urls = (0..<Self.fileCount).map {
+        origin.url("s\($0).bin", length: Self.fileByteCount, seed: UInt64($0))
+          + "&latency=5"
+      }
+      let list = try sandbox.write(urls.joined(separator: "\n") + "\n", to: "urls.txt")
+      return try sandbox.mount(source: list)
+    }
+
+    /// Opens each file, reads from its start with buffers as the programs use them, and closes it.
+    private func readStarts(_ byteCount: Int, below mountpoint: String) throws {
+      let script = """
+        import os, sys
+        for name in sorted(os.listdir(sys.argv[1])):
+            if name.startswith("."): continue
+            with open(os.path.join(sys.argv[1], name), "rb", buffering=0) as file:
+                left = int(sys.argv[2])
+                while left > 0:
+                    left -= len(file.read(min(left, 65536)))
+        """
+      try output(of: Python.command(script) + [mountpoint, "\(byteCount)"])
+    }
+
+    @Test(arguments: [
+      (byteCount: 16 << 10, limit: 128 << 10), (byteCount: 1 << 20, limit: 5 << 20),
+    ])
+    func `who looks at the starts of many files has little more fetched than those`(
+      byteCount: Int, limit: Int
+    ) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try mount(in: sandbox, origin)
+      try readStarts(byteCount, below: mount.mountpoint)
+      let ended = try mount.unmount()
+      #expect(ended == .exited(0))
+      let requests = try origin.requests()
+      // The first readers could have gone on for all that was known.
+      let perFile = try Set(requests.map(\.path)).map { path in
+        Int(requests.of(path: path).bodyByteCount)
+      }.sorted()
+      try #require(perFile.count == Self.fileCount)
+      #expect(perFile[Self.fileCount / 2] <= limit, "\(perFile)")
+      #expect(perFile.dropLast(4).allSatisfy { $0 <= limit }, "\(perFile)")
+    }
+
+    @Test func `file(1) on all files fetches little more than it reads`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try mount(in: sandbox, origin)
+      // It would read 7 MiB at each end.
+      try shell("file -P bytes=65536 \(quoted(mount.mountpoint))/*.bin")
+      #expect(try mount.unmount() == .exited(0))
+      let mean = try origin.requests().bodyByteCount / Int64(Self.fileCount)
+      #expect(mean >= 65536 && mean <= 1 << 20, "\(mean)")
+    }
+
+    @Test func `a copy after a storm is right, and all that it reads is fetched once`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try mount(in: sandbox, origin)
+      try readStarts(1 << 20, below: mount.mountpoint)
+      let digest = Digest.ofContent(seed: 59, byteCount: Self.fileByteCount)
+      #expect(try mount.sha256("s59.bin") == digest)
+      #expect(try mount.unmount() == .exited(0))
+      let requests = try origin.requests().of(path: "/data/s59.bin")
+      #expect(requests.bodyByteCount <= Self.fileByteCount + (1 << 20), "\(requests.bodyByteCount)")
+    }
+  }
+}
