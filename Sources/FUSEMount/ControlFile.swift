@@ -7,12 +7,14 @@ enum ControlFile: UInt64, CaseIterable, Sendable {
   case statusJSON
   /// The one that can be written to.
   case control
+  case metrics
 
   var name: String {
     switch self {
     case .status: ".status"
     case .statusJSON: ".status.json"
     case .control: ".control"
+    case .metrics: ".metrics"
     }
   }
 

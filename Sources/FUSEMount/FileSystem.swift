@@ -406,6 +406,7 @@ public final class FileSystem: Sendable {
     case .status: Array(report().text().utf8)
     case .statusJSON: report().json()
     case .control: Self.controlHelp
+    case .metrics: report().metrics()
     }
   }
 

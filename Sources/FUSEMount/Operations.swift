@@ -27,6 +27,8 @@ extension FileSystem {
     operations.setattr = answerSetAttributes
     operations.release = answerRelease
     operations.statfs = answerStatistics
+    operations.getxattr = answerExtendedAttribute
+    operations.listxattr = answerExtendedAttributeNames
     // Everything that would change something.
     operations.mknod = { request, _, _, _, _ in refuse(request) }
     operations.mkdir = { request, _, _, _ in refuse(request) }
@@ -160,6 +162,20 @@ private func answerRelease(
   guard let request else { return }
   FileSystem.of(request)?.release(number, info)
   Reply(request).done()
+}
+
+private func answerExtendedAttribute(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ name: UnsafePointer<CChar>?, _ size: Int
+) {
+  guard let request, let name, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.extendedAttribute(String(cString: name), of: number, room: size, Reply(request))
+}
+
+private func answerExtendedAttributeNames(
+  _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int
+) {
+  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  fileSystem.extendedAttributeNames(of: number, room: size, Reply(request))
 }
 
 private func answerStatistics(_ request: fuse_req_t?, _ number: fuse_ino_t) {

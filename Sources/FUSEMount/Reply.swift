@@ -93,6 +93,19 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
+  /// The value of an extended attribute, or the names of all; where there is `room` for nothing, only how
+  /// much there is.
+  consuming func extendedAttribute(_ bytes: [UInt8], room: Int) {
+    if room == 0 {
+      fuse_reply_xattr(request, bytes.count)
+      discard self
+    } else if bytes.count > room {
+      error(ERANGE)
+    } else {
+      self.bytes(bytes[...])
+    }
+  }
+
   /// How many bytes of a write were taken.
   consuming func written(_ byteCount: Int) {
     fuse_reply_write(request, byteCount)

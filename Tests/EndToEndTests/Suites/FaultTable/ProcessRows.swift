@@ -333,7 +333,7 @@ extension RealMounts {
       }
       let stalledReader = try startReader(sandbox, mount.path("t.bin"), block: 64)
       #expect(
-        try Deadline(after: .seconds(1)).wait {
+        try Deadline(after: .seconds(10)).wait {
           let files = try mount.status().files
           return files.allSatisfy { !$0.waitingReads.isEmpty }
         })

@@ -1,0 +1,50 @@
+internal import CFuse
+internal import Glibc
+internal import HTTPTransferCore
+internal import MountStatus
+internal import RemoteFiles
+
+/// Extended attributes: where a file comes from and how much of it is here (`getfattr -d`).
+///
+/// Memory only, like `.status`.
+extension FileSystem {
+  private static let attributePrefix = "user.httpfs."
+
+  func extendedAttribute(
+    _ name: String, of number: UInt64, room: Int, _ reply: consuming Reply
+  ) {
+    // Others, such as those of access lists, are asked for by each ls -l: an answer that the mount has
+    // none at all keeps it from asking for every file.
+    guard name.hasPrefix(Self.attributePrefix) else { return reply.error(EOPNOTSUPP) }
+    let key = name.dropFirst(Self.attributePrefix.count)
+    guard let value = extendedAttributes(of: number).first(where: { $0.key == key })?.value else {
+      return reply.error(ENODATA)
+    }
+    reply.extendedAttribute(Array(value.utf8), room: room)
+  }
+
+  func extendedAttributeNames(of number: UInt64, room: Int, _ reply: consuming Reply) {
+    let names = extendedAttributes(of: number).map { Self.attributePrefix + $0.key + "\0" }
+    reply.extendedAttribute(Array(names.joined().utf8), room: room)
+  }
+
+  private func extendedAttributes(of number: UInt64) -> [(key: String, value: String)] {
+    let file: RemoteFile
+    let version = inodes.version(number)
+    if let version {
+      file = version.file
+    } else if let (listed, _) = inodes.listed(number) {
+      file = listed
+    } else {
+      return []
+    }
+    let status = file.status(passthrough: [])
+    var attributes: [(key: String, value: String)] = [
+      ("url", status.url), ("state", status.state.rawValue),
+      ("cached_bytes", String(status.cachedBytes)),
+    ]
+    if let tag = version?.content.entityTag { attributes.append(("etag", tag.field)) }
+    if let date = version?.content.lastModified { attributes.append(("last_modified", date)) }
+    return attributes
+  }
+}

@@ -1,0 +1,137 @@
+extension StatusReport {
+  /// The report in Prometheus' text format 0.0.4: sums over the mount, then the files of which
+  /// something is known.
+  ///
+  /// A list may name a million files, of which few were looked at: those have no series of their own.
+  public func metrics() -> [UInt8] {
+    var writer = MetricsWriter()
+    writer.family("httpfs_uptime_seconds", .gauge, "How long the mount has been there.")
+    writer.sample(decimal(uptimeSeconds, fractionDigitCount: 3))
+    writer.family(
+      "httpfs_verifies_servers", .gauge, "Whether https servers must prove who they are.")
+    writer.sample(verifiesServers ? 1 : 0)
+    writeTotals(to: &writer)
+    writer.family("httpfs_cache_failing", .gauge, "Whether the cache does not take what it should.")
+    writer.sample(cache.error == nil ? 0 : 1)
+    writer.family("httpfs_cache_failures_total", .counter, "How often the cache has failed.")
+    writer.sample(cache.failures)
+    writer.family("httpfs_kernel_inodes", .gauge, "Versions of files that the kernel knows.")
+    writer.sample(kernel.inodes)
+    writer.family("httpfs_kernel_open_handles", .gauge, "Open files.")
+    writer.sample(kernel.openHandles)
+    writeFiles(to: &writer)
+    return writer.bytes
+  }
+
+  private func writeTotals(to writer: inout MetricsWriter) {
+    writer.family("httpfs_files", .gauge, "Files by their state.")
+    for state in FileState.allCases {
+      let count = files.count { $0.state == state }
+      writer.sample(count, labels: [("state", state.rawValue)])
+    }
+    writer.family("httpfs_length_bytes", .gauge, "The lengths that are known, added up.")
+    writer.sample(totals.length)
+    writer.family("httpfs_cached_bytes", .gauge, "Bytes of current versions in the cache.")
+    writer.sample(totals.cachedBytes)
+    writer.family("httpfs_fetched_bytes_total", .counter, "Body bytes off the wire.")
+    writer.sample(totals.fetchedBytes)
+    writer.family("httpfs_damaged_bytes_total", .counter, "Cached bytes that were found damaged.")
+    writer.sample(totals.damagedBytes)
+    writer.family("httpfs_speed_bytes_per_second", .gauge, "The present speed.")
+    writer.sample(totals.speedBytesPerSecond)
+    writer.family("httpfs_connections", .gauge, "Connections that carry bytes now.")
+    writer.sample(totals.connections)
+    writer.family("httpfs_requests_total", .counter, "Requests sent.")
+    writer.sample(totals.requests)
+    writer.family("httpfs_retries_total", .counter, "Requests that repeated one that had failed.")
+    writer.sample(totals.retries)
+    writer.family("httpfs_waiting_reads", .gauge, "Reads that wait.")
+    writer.sample(totals.waitingReads)
+  }
+
+  private func writeFiles(to writer: inout MetricsWriter) {
+    let known = files.filter { $0.state != .unknown }
+    guard !known.isEmpty else { return }
+    func family(
+      _ name: String, _ kind: MetricsWriter.Kind, _ help: String, _ value: (FileStatus) -> Int64?
+    ) {
+      writer.family(name, kind, help)
+      for file in known {
+        if let value = value(file) { writer.sample(value, labels: [("file", file.name)]) }
+      }
+    }
+    writer.family(
+      "httpfs_file_info", .gauge, "What a file is doing and where it comes from; always 1.")
+    for file in known {
+      writer.sample(
+        1, labels: [("file", file.name), ("state", file.state.rawValue), ("url", file.url)])
+    }
+    family("httpfs_file_length_bytes", .gauge, "The complete length, where it is known.", \.length)
+    family("httpfs_file_cached_bytes", .gauge, "Bytes in the cache.") { $0.cachedBytes }
+    family("httpfs_file_fetched_bytes_total", .counter, "Body bytes off the wire.") {
+      $0.fetchedBytes
+    }
+    family("httpfs_file_damaged_bytes_total", .counter, "Cached bytes that were found damaged.") {
+      $0.damagedBytes
+    }
+    family("httpfs_file_speed_bytes_per_second", .gauge, "The present speed.") {
+      $0.speedBytesPerSecond
+    }
+    family("httpfs_file_connections", .gauge, "Connections that carry bytes now.") {
+      Int64($0.connections)
+    }
+    family("httpfs_file_requests_total", .counter, "Requests sent.") { Int64($0.requests) }
+    family("httpfs_file_retries_total", .counter, "Requests that repeated one that had failed.") {
+      Int64($0.retries)
+    }
+    family("httpfs_file_waiting_reads", .gauge, "Reads that wait.") {
+      Int64($0.waitingReads.count)
+    }
+  }
+}
+
+/// Writes families of samples in Prometheus' text format.
+struct MetricsWriter {
+  enum Kind: String {
+    case gauge, counter
+  }
+
+  private(set) var bytes: [UInt8] = []
+  private var name = ""
+
+  /// Begins a family; its samples follow.
+  mutating func family(_ name: String, _ kind: Kind, _ help: String) {
+    self.name = name
+    bytes += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n".utf8
+  }
+
+  mutating func sample(_ value: some BinaryInteger, labels: [(name: String, value: String)] = []) {
+    sample(String(value), labels: labels)
+  }
+
+  mutating func sample(_ value: String, labels: [(name: String, value: String)] = []) {
+    bytes += name.utf8
+    if !labels.isEmpty {
+      bytes += "{".utf8
+      for (index, label) in labels.enumerated() {
+        bytes += "\(index == 0 ? "" : ",")\(label.name)=\"".utf8
+        append(escaping: label.value)
+        bytes += "\"".utf8
+      }
+      bytes += "}".utf8
+    }
+    bytes += " \(value)\n".utf8
+  }
+
+  /// The three bytes that the format escapes in the value of a label.
+  private mutating func append(escaping value: String) {
+    for byte in value.utf8 {
+      switch byte {
+      case UInt8(ascii: "\\"): bytes += #"\\"#.utf8
+      case UInt8(ascii: "\""): bytes += #"\""#.utf8
+      case UInt8(ascii: "\n"): bytes += #"\n"#.utf8
+      default: bytes.append(byte)
+      }
+    }
+  }
+}
