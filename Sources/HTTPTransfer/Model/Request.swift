@@ -41,7 +41,7 @@ public struct Request: Sendable {
   /// same version. Without, it begins anew.
   public var resumes = true
 
-  /// How many connections a `GET` to a file or to memory may use.
+  /// How many connections a `GET` may use; to a stream, or to nowhere with a ``checksum``, it uses one.
   public var connections = Connections.adaptive(upTo: 6)
 
   /// How often in a row each segment may fail in a way that may pass, before the transfer fails;
@@ -56,7 +56,7 @@ public struct Request: Sendable {
   /// Whether redirects are followed, and how.
   public var redirects = RedirectPolicy()
 
-  /// What the whole file must hash to; a file that does not never gets its name.
+  /// What the bytes wanted must hash to, wherever they go; a file that does not never gets its name.
   public var checksum: Checksum?
 
   /// Whether gzip, deflate, br and zstd are asked for and undone.
@@ -155,7 +155,7 @@ public enum Destination: Sendable, Hashable {
   /// Until then the bytes are in `PATH.httpfs-part`, described by `PATH.httpfs-part.record`.
   /// Directories on the way are created.
   case file(String)
-  /// Nowhere: the body is read and thrown away.
+  /// Nowhere: the body is read, compared with ``Request/checksum``, and thrown away.
   case discard
   /// Memory, up to so many bytes: ``TransferResult/body``.
   case memory(limit: Int = 256 << 20)

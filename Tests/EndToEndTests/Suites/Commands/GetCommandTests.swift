@@ -318,6 +318,19 @@ extension RealMounts {
       #expect(try origin.requests().bodyByteCount <= 9 << 20)
     }
 
+    @Test func `a checksum is compared also of what goes to /dev/null`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: Self.length, seed: 3)
+      let digest = Digest.ofContent(seed: 3, byteCount: Self.length)
+      #expect(try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(digest)").succeeded)
+      let wrong = String(repeating: "0", count: 64)
+      let result = try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(wrong)")
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("hashes to sha-256=\(digest)"), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+
     @Test func `--no-resume begins at the first byte`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
