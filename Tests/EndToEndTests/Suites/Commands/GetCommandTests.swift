@@ -113,6 +113,20 @@ extension RealMounts {
       #expect(try origin.requests().count == 3)
     }
 
+    @Test func `what the last event has to say comes before the command ends`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // The warning comes with the very end; a command that did not wait for it lost one of six.
+      for index in 0..<30 {
+        let url = origin.url("\(index).bin", length: 1000, seed: 3, query: "fault=html-200")
+        let result = try work.get("--retries", "0", url)
+        #expect(result.succeeded)
+        #expect(
+          result.errorLines.contains { $0.contains("warning: the server sent something else") },
+          "\(result.error)")
+      }
+    }
+
     @Test func `a signal that is ignored at the start stays ignored`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
