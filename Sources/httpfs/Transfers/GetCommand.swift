@@ -137,8 +137,14 @@ struct GetCommand: ParsableCommand {
       printWarnings(of: loaded)
       entries += loaded.entries.map { SessionEntry($0) }
     }
-    if let session { entries = try SessionFile(path: session).merged(with: entries) }
-    return try placed(entries)
+    guard let session else { return try placed(entries) }
+    let placed = try placed(try SessionFile(path: session).merged(with: entries))
+    // A session has a line for it.
+    for entry in placed where entry.path.utf8.contains(where: { [10, 13].contains($0) }) {
+      throw CommandFailure(
+        "a session cannot hold the name '\(escapingControls(entry.path))'; choose one of one line")
+    }
+    return placed
   }
 
   /// The file of a URL on the command line.
