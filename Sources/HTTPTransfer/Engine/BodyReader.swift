@@ -90,14 +90,28 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       let status = try SystemCalls.status(descriptor.rawValue)
       guard !status.isDirectory else { throw ErrorNumber(rawValue: EISDIR) }
       guard status.isRegularFile else { throw ErrorNumber(rawValue: ESPIPE) }
-      return .file(descriptor, path: path, try Fingerprint(descriptor))
+      let fingerprint = try Fingerprint(descriptor)
+      // Files of /proc hold bytes and claim none; they must not arrive as empty ones.
+      if fingerprint.byteCount == 0, try holdsBytes(descriptor) {
+        throw ErrorNumber(rawValue: ENODATA)
+      }
+      return .file(descriptor, path: path, fingerprint)
     } catch {
       let text =
-        error.rawValue == ESPIPE
-        ? "it is not a regular file" : SystemCalls.text(of: error.rawValue)
+        switch error.rawValue {
+        case ESPIPE: "it is not a regular file"
+        case ENODATA: "it does not tell its length; send a copy of it"
+        default: SystemCalls.text(of: error.rawValue)
+        }
       throw FileFailure(
         code: .unreadableBody, reason: "cannot read '\(path)': \(text)", errno: error.rawValue)
     }
+  }
+
+  private static func holdsBytes(_ descriptor: Descriptor) throws(ErrorNumber) -> Bool {
+    let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+    defer { byte.deallocate() }
+    return try SystemCalls.read(descriptor.rawValue, into: byte, at: 0) > 0
   }
 
   // MARK: Encoding
