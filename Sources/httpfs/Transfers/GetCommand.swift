@@ -174,12 +174,13 @@ struct GetCommand: ParsableCommand {
 
   /// What was given as a URL, without what may be a secret in it.
   private func showable(_ text: String) -> String {
-    var shown = text.prefix { $0 != "?" && $0 != "#" }
+    var shown = text[...]
+    // The first of all: a password may hold what else would begin a query.
     if let at = shown.lastIndex(of: "@") {
-      // With the scheme, if one stands before it.
-      let scheme = shown.prefix { $0 != ":" }
-      shown = scheme + "://" + shown[shown.index(after: at)...]
+      let scheme = shown[..<at].firstRange(of: "://").map { shown[..<$0.upperBound] }
+      shown = (scheme ?? "") + shown[shown.index(after: at)...]
     }
+    shown = shown.prefix { $0 != "?" && $0 != "#" }
     return escapingControls(String(shown.prefix(200)))
   }
 
