@@ -124,7 +124,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       head += "; filename=\"\(quoted(name ?? last))\""
       type = type ?? "application/octet-stream"
     }
-    if let type { head += "\r\nContent-Type: \(type)" }
+    if let type { head += "\r\nContent-Type: \(oneLine(type))" }
     return head + "\r\n\r\n"
   }
 
@@ -140,6 +140,13 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       }
     }
     return quoted
+  }
+
+  /// A field's value without what would begin another field, as swift-http-types has it.
+  private static func oneLine(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { ["\r", "\n", "\0"].contains($0) ? " " : $0 }))
   }
 
   /// The text as `application/x-www-form-urlencoded` has it.

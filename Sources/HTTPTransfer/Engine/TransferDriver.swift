@@ -258,8 +258,11 @@ final class TransferDriver: @unchecked Sendable {
     exchange.headTimeout = request.stallTimeout
     exchange.retryAfterCeiling = request.retryPolicy.retryAfterCeiling
     exchange.body = body
-    if let type = body?.contentType, exchange.fields[.contentType] == nil {
-      exchange.fields[.contentType] = type
+    if let type = body?.contentType {
+      let given = exchange.fields[.contentType] ?? exchange.confidentialFields[.contentType]
+      exchange.confidentialFields[.contentType] = nil
+      // One value only; that of a form says how the body is to be read.
+      exchange.fields[.contentType] = request.body?.isForm == true ? type : given ?? type
     }
     let receiver = SegmentExchange(driver: self, segmentID: segment.id, pool: client.buffers)
     let id = client.start(exchange, receiver: receiver)

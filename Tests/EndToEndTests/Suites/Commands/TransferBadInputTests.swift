@@ -134,6 +134,27 @@ extension RealMounts {
       #expect(try origin.requests().isEmpty)
     }
 
+    @Test(arguments: ["Content-Length: 2", "transfer-encoding: chunked"])
+    func `a header that would cut the body is refused`(_ header: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try work.sandbox.write("hello", to: "work/up")
+      let url = origin.url("a.bin", length: 9, seed: 1)
+      for command in [["get", url], ["put", "up", url]] {
+        let result = try work.run(command + ["-H", header])
+        #expect(result.ending == .exited(1))
+        #expect(result.error.contains("--header: httpfs sets the field"), "\(result.error)")
+      }
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test func `a URL without a scheme is shown without one, and without its password`() throws {
+      let work = try TransferWorkspace()
+      let result = try work.get("ann:canary@host/a")
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("'host/a': malformed URL: no scheme"), "\(result.error)")
+    }
+
     // MARK: Full disks
 
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
