@@ -83,6 +83,9 @@ final class TransferDriver: @unchecked Sendable {
     phase = .preparing
     client.transferBegan()
     startedAt = .now
+    if let flaw = request.flaw {
+      return fail(TransferError(.invalidRequest, request.url, flaw))
+    }
     monitor.update { $0.state = .connecting }
     onDisk("httpfs-prepare") { [self] in
       do throws(FileFailure) {
@@ -389,12 +392,17 @@ final class TransferDriver: @unchecked Sendable {
             return retry(id, truncated, after: nil)
           }
           learnEnd(position)
+          guard phase != .ended else { return }
         }
         if !segment.isWhole, position < segment.end, !table.isComplete {
           // A part shorter than asked for, which a server may send: the rest is asked for anew.
           table.remove(id)
           return plan()
         }
+      }
+      if phase == .running, isSequential, !table.isComplete {
+        // The whole has come without all that was wanted of it; never asked for without an end.
+        return retry(id, truncated, after: nil)
       }
       table.remove(id)
       if table.isComplete { finish() } else { plan() }
@@ -412,6 +420,10 @@ final class TransferDriver: @unchecked Sendable {
 
   /// A body without a declared length has ended.
   private func learnEnd(_ length: Int64) {
+    if request.method == .get, let range = request.range, range.lowerBound >= length, let response {
+      let error = beyondTheEnd(length, response.head, response.url)
+      return end(.failure(error), removes: true)
+    }
     table.setLength(length)
     reportTotal()
     do throws(FileFailure) {

@@ -26,7 +26,7 @@ public struct Request: Sendable {
 
   /// The bytes of the representation to fetch, half open; nil for all of it.
   ///
-  /// `GET` only.
+  /// `GET` only; of an empty one, or one that begins before 0, the transfer fails.
   public var range: ByteRange?
 
   /// What is sent after the head.
@@ -107,6 +107,12 @@ public struct Request: Sendable {
     let text = "\(head.scheme ?? "https")://\(head.authority ?? "")\(head.path ?? "/")"
     self.init(url: try RemoteURL(text), method: head.method, destination: destination)
     confidentialFields = head.headerFields
+  }
+
+  /// Why it cannot be sent; nil where it can.
+  var flaw: String? {
+    guard let range, range.isEmpty || range.lowerBound < 0 else { return nil }
+    return "the range \(range) is none of a file: it must begin at 0 or later, and not be empty"
   }
 
   /// How many failures in a row a segment survives.
