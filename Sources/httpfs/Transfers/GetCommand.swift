@@ -80,6 +80,7 @@ struct GetCommand: ParsableCommand {
 
   mutating func validate() throws {
     if output == "/dev/stdout" { output = "-" }
+    if output == "" { throw ValidationError("--output needs the name of a file or directory") }
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }

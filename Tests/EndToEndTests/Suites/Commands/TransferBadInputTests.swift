@@ -23,7 +23,7 @@ extension RealMounts {
       ["-x", "many", "http://127.0.0.1:9/a"], ["-j", "65", "http://127.0.0.1:9/a"],
       ["--timeout", "0", "http://127.0.0.1:9/a"], ["--retries", "-1", "http://127.0.0.1:9/a"],
       ["-o", "-", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
-      ["-o", "-", "--json", "http://127.0.0.1:9/a"],
+      ["-o", "-", "--json", "http://127.0.0.1:9/a"], ["-o", "", "http://127.0.0.1:9/a"],
       ["--checksum", "sha-256=00", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
     ])
     func `bad usage ends with 64`(_ arguments: [String]) throws {
