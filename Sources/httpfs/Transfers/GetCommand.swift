@@ -140,6 +140,10 @@ struct GetCommand: ParsableCommand {
     }
     guard let session else { return try placed(entries) }
     let placed = try placed(try SessionFile(path: session).merged(with: entries))
+    let own = [session, session + ".tmp"].map(absolutePath)
+    for entry in placed where own.contains(absolutePath(entry.path)) {
+      throw CommandFailure("'\(entry.path)' cannot be the session and what is downloaded at once")
+    }
     // A session has a line for it.
     for entry in placed where entry.path.utf8.contains(where: { [10, 13].contains($0) }) {
       throw CommandFailure(
@@ -205,6 +209,20 @@ struct GetCommand: ParsableCommand {
           + "give one another name in a list, with out= below its URL")
     }
     return entries
+  }
+
+  /// The path from the root, without `.`, `..` and doubled slashes; links are not looked at.
+  private func absolutePath(_ path: String) -> String {
+    var parts: [Substring] = []
+    var whole = path
+    if !path.hasPrefix("/"), let directory = getcwd(nil, 0) {
+      whole = String(cString: directory) + "/" + path
+      free(directory)
+    }
+    for part in whole.split(separator: "/") where part != "." {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return "/" + parts.joined(separator: "/")
   }
 
   private func isDirectory(_ path: String) -> Bool {

@@ -185,6 +185,18 @@ extension RealMounts {
       #expect(work.names == [name])
     }
 
+    @Test(arguments: ["todo", "./todo", "x/../todo", "absolute", "todo.tmp"])
+    func `a session is never a file that is downloaded`(_ name: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let path = name == "absolute" ? work.path("todo") : name
+      let result = try work.get("--session", "todo", "-o", path, urls(origin)[0])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("cannot be the session"), "\(result.error)")
+      #expect(try origin.requests().isEmpty)
+      #expect(work.names.isEmpty)
+    }
+
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
     func `a session that does not fit on its disk leaves the one before it and nothing else`()
       throws

@@ -134,6 +134,20 @@ extension RealMounts {
       #expect(try origin.requests().isEmpty)
     }
 
+    @Test func `no file gets the bytes of another one that has the name of its partial file`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get(
+        origin.url("a", length: 3 << 20, seed: 1, query: "total-rate=3m"),
+        origin.url("a.httpfs-part", length: 1000, seed: 2))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("has the name of a partial file"), "\(result.error)")
+      #expect(work.names == ["a"])
+      #expect(try work.sha256("a") == Digest.ofContent(seed: 1, byteCount: 3 << 20))
+    }
+
     @Test(arguments: ["Content-Length: 2", "transfer-encoding: chunked"])
     func `a header that would cut the body is refused`(_ header: String) throws {
       let work = try TransferWorkspace()
