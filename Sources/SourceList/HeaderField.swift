@@ -37,6 +37,9 @@ public struct HeaderField: Sendable, Hashable {
   /// what it says: conditions, ranges, codings and the framing of the message.
   public var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
 
+  /// Whether this field says where a message ends, which is its body's to say.
+  public var isFraming: Bool { isNamed("Content-Length") || isNamed("Transfer-Encoding") }
+
   private static let reservedNames = [
     "Accept-Encoding", "Connection", "Content-Length", "Expect", "If-Match",
     "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",

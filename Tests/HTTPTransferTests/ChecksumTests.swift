@@ -75,6 +75,39 @@ extension TransferTests {
       }
     }
 
+    @Test("A body that goes nowhere is compared all the same", arguments: right + [wrong])
+    func discarded(checksum: String) async throws {
+      let server = try ScriptedServer { _ in ScriptedServer.ok("abc") }
+      defer { server.stop() }
+      var request = try Request.quick(server.url("/"), to: .discard)
+      request.checksum = try Checksum(checksum)
+      let run = await client.run(request)
+      #expect(run.error?.code == (checksum == Self.wrong ? .checksumMismatch : nil))
+      #expect((run.result?.byteCount == 3) == (checksum != Self.wrong))
+    }
+
+    @Test("A body that goes nowhere is hashed in order, and anew where everything begins anew")
+    func discardedAnew() async throws {
+      // The first answer is cut; the version after it is another one.
+      let first = ServedFile(byteCount: 300_000, seed: 1)
+      var second = ServedFile(Array("abc".utf8))
+      second.entityTag = "\"v2\""
+      let later = second
+      let server = try ScriptedServer { request in
+        guard request.connection == 1 else { return later.answer(request) }
+        return [
+          .head("HTTP/1.1 200 OK", "ETag: \"v1\"", "Content-Length: 300000"),
+          .send(Array(first.bytes.prefix(100_000))), .close,
+        ]
+      }
+      defer { server.stop() }
+      var request = try Request.quick(server.url("/"), to: .discard)
+      request.checksum = try Checksum(Self.right[0])
+      let run = await client.run(request)
+      #expect(run.result?.byteCount == 3, "\(run.error?.reason ?? "")")
+      #expect(server.requests.count > 1)
+    }
+
     @Test("A stream with a wrong checksum ends with the failure", arguments: right + [wrong])
     func stream(checksum: String) async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("abc") }

@@ -218,6 +218,9 @@ extension TransferTests {
         BadPath(path: "file/below", errno: ENOTDIR), BadPath(path: "pipe", errno: EINVAL),
         BadPath(path: String(repeating: "n", count: 256), errno: ENAMETOOLONG),
         BadPath(path: "dir/..", errno: EISDIR),
+        // Those of the partial file of `a`, which would get the bytes of this one.
+        BadPath(path: "a.httpfs-part", errno: EINVAL),
+        BadPath(path: "a.httpfs-part.record", errno: EINVAL),
       ])
     func badPath(_ bad: BadPath) async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("new") }
@@ -232,6 +235,24 @@ extension TransferTests {
       #expect(run.error?.errno == bad.errno)
       #expect(server.requests.isEmpty)
       #expect(directory.names == ["dir", "file", "pipe"])
+    }
+
+    @Test(
+      "A partial file that was replaced or removed never gets the name", arguments: [true, false])
+    func replacedPart(isRemoved: Bool) async throws {
+      let gate = Gate()
+      let server = try gated(ServedFile(byteCount: 2 << 20), gate)
+      defer { server.stop() }
+      defer { gate.open() }
+      let transfer = try await startHeld(server, to: "a")
+      try FileManager.default.removeItem(atPath: directory.file("a.httpfs-part"))
+      if !isRemoved { try directory.write([1, 2, 3], to: "a.httpfs-part") }
+      gate.open()
+      let run = await TransferRun(transfer)
+      #expect(run.error?.code == .destination)
+      #expect(run.error?.reason.contains("was removed or replaced") == true)
+      #expect(directory.contents("a") == nil)
+      #expect(directory.contents("a.httpfs-part") == (isRemoved ? nil : [1, 2, 3]))
     }
 
     @Test("A file that needs more than the disk has free fails before byte one")

@@ -84,6 +84,23 @@ extension TransferTests {
       }
     }
 
+    @Test(
+      "A range that is none of a file fails before anything is sent",
+      arguments: [0..<0, 5..<5, -5..<10, -5 ..< -2])
+    func impossibleRange(range: ByteRange) async throws {
+      let server = try ScriptedServer(answer: ServedFile(byteCount: 100).answer)
+      defer { server.stop() }
+      let directory = try TemporaryDirectory()
+      var request = try Request.quick(server.url("/"), to: .file(directory.file("a")))
+      request.range = range
+      let run = await client.run(request)
+      #expect(run.error?.code == .invalidRequest)
+      #expect(run.error?.reason.contains("the range \(range)") == true)
+      #expect(server.requests.isEmpty)
+      #expect(directory.names.isEmpty)
+      #expect(client.activeTransferCount == 0)
+    }
+
     @Test("A transfer that is started twice runs once")
     func startTwice() async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("end") }

@@ -257,6 +257,23 @@ extension TransferTests {
       #expect(directory.names == [])
     }
 
+    @Test("A range beyond the end of what has no length fails as well, when the end has come")
+    func beyondTheUnknownEnd() async throws {
+      let server = try ScriptedServer { _ in
+        [.head("HTTP/1.1 200 OK"), .send(ServedFile.randomBytes(1000)), .close]
+      }
+      defer { server.stop() }
+      let directory = try TemporaryDirectory()
+      var request = try Request.quick(server.url("/"), to: .file(directory.file("a")))
+      request.range = 1000..<1100
+      let run = await client.run(request)
+      #expect(run.error?.code == .status)
+      #expect(run.error?.reason.contains("the file has 1000 bytes only") == true)
+      #expect(directory.names == [])
+      request.range = 999..<1100
+      #expect(await client.run(request).result?.byteCount == 1)
+    }
+
     @Test("A range that ends beyond the end brings what there is")
     func overTheEnd() async throws {
       let file = ServedFile(byteCount: 1000)

@@ -318,6 +318,24 @@ extension TransferTests {
       #expect(server.requests.first?["range"] == [])
     }
 
+    @Test("Brotli is undone as well")
+    func brotli() async throws {
+      // RFC 7932: one uncompressed meta-block of five bytes, then an empty last one.
+      let coded: [UInt8] = [0x0B, 0x02, 0x80] + Array("hello".utf8) + [0x03]
+      let server = try ScriptedServer { _ in
+        [
+          .head("HTTP/1.1 200 OK", "Content-Encoding: br", "Content-Length: \(coded.count)"),
+          .send(coded),
+        ]
+      }
+      defer { server.stop() }
+      var request = try Request.quick(server.url("/"))
+      request.decodesContent = true
+      let run = await client.run(request)
+      #expect(run.result?.body == Array("hello".utf8))
+      #expect(run.result?.rawByteCount == Int64(coded.count))
+    }
+
     @Test("A coded body that nobody asked for is kept as it came")
     func codedDespiteIdentity() async throws {
       let bytes = try Self.codedBytes("gzip")

@@ -115,6 +115,50 @@ extension TransferTests {
       #expect(run.log.sent == Int64(wanted.count))
     }
 
+    @Test("A media type that a caller has taken from elsewhere adds no field to a part")
+    func hostileType() async throws {
+      let server = try ScriptedServer { _ in ScriptedServer.ok("") }
+      defer { server.stop() }
+      let part = FormPart(
+        name: "a", content: .text("x"), contentType: "text/plain\r\nX: y\r\n\r\nz")
+      let run = await client.run(try request(.post, server, .multipart([part])))
+      #expect(run.result != nil)
+      let body = String(decoding: try #require(server.requests.first).body, as: UTF8.self)
+      #expect(body.contains("\r\nContent-Type: text/plain  X: y    z\r\n\r\nx\r\n"), "\(body)")
+    }
+
+    @Test(
+      "A Content-Type among the fields is the only one, but for forms", arguments: [true, false])
+    func ownType(isConfidential: Bool) async throws {
+      let server = try ScriptedServer { _ in ScriptedServer.ok("") }
+      defer { server.stop() }
+      for body: RequestBody in [.bytes([1], contentType: "a/b"), .multipart([])] {
+        var request = try request(.post, server, body)
+        let fields: HTTPFields = [.contentType: "text/x"]
+        if isConfidential { request.confidentialFields = fields } else { request.fields = fields }
+        #expect(await client.run(request).result != nil)
+      }
+      let types = server.requests.map { $0["content-type"] }
+      #expect(types.first == ["text/x"])
+      #expect(types.last?.count == 1)
+      #expect(types.last?.first?.hasPrefix("multipart/form-data; boundary=") == true)
+    }
+
+    @Test("A length or a framing among the fields does not cut the body")
+    func ownFraming() async throws {
+      let server = try ScriptedServer { _ in ScriptedServer.ok("") }
+      defer { server.stop() }
+      var request = try request(.put, server, .bytes(Array("whole".utf8)))
+      request.fields = [.contentLength: "2"]
+      request.confidentialFields = [.transferEncoding: "chunked"]
+      let run = await client.run(request)
+      #expect(run.log.sent == 5)
+      let received = try #require(server.requests.first)
+      #expect(received.body == Array("whole".utf8))
+      #expect(received["content-length"] == ["5"])
+      #expect(received["transfer-encoding"] == [])
+    }
+
     // MARK: Progress
 
     @Test("Progress moves from the first bytes on, long before the server has all")

@@ -214,6 +214,9 @@ final class ActiveExchange {
       // They described the body that a redirect has done away with.
       for name in Self.bodyFields { fields[name] = nil }
     }
+    // The body says how long it is: another length would cut it, and leave the rest on the connection.
+    fields[.contentLength] = nil
+    fields[.transferEncoding] = nil
     if fields[.userAgent] == nil { fields[.userAgent] = userAgent }
     // A byte range of a coded representation would be useless to a reader.
     if request.decodesContent {

@@ -90,14 +90,28 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       let status = try SystemCalls.status(descriptor.rawValue)
       guard !status.isDirectory else { throw ErrorNumber(rawValue: EISDIR) }
       guard status.isRegularFile else { throw ErrorNumber(rawValue: ESPIPE) }
-      return .file(descriptor, path: path, try Fingerprint(descriptor))
+      let fingerprint = try Fingerprint(descriptor)
+      // Files of /proc hold bytes and claim none; they must not arrive as empty ones.
+      if fingerprint.byteCount == 0, try holdsBytes(descriptor) {
+        throw ErrorNumber(rawValue: ENODATA)
+      }
+      return .file(descriptor, path: path, fingerprint)
     } catch {
       let text =
-        error.rawValue == ESPIPE
-        ? "it is not a regular file" : SystemCalls.text(of: error.rawValue)
+        switch error.rawValue {
+        case ESPIPE: "it is not a regular file"
+        case ENODATA: "it does not tell its length; send a copy of it"
+        default: SystemCalls.text(of: error.rawValue)
+        }
       throw FileFailure(
         code: .unreadableBody, reason: "cannot read '\(path)': \(text)", errno: error.rawValue)
     }
+  }
+
+  private static func holdsBytes(_ descriptor: Descriptor) throws(ErrorNumber) -> Bool {
+    let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+    defer { byte.deallocate() }
+    return try SystemCalls.read(descriptor.rawValue, into: byte, at: 0) > 0
   }
 
   // MARK: Encoding
@@ -110,7 +124,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       head += "; filename=\"\(quoted(name ?? last))\""
       type = type ?? "application/octet-stream"
     }
-    if let type { head += "\r\nContent-Type: \(type)" }
+    if let type { head += "\r\nContent-Type: \(oneLine(type))" }
     return head + "\r\n\r\n"
   }
 
@@ -126,6 +140,13 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       }
     }
     return quoted
+  }
+
+  /// A field's value without what would begin another field, as swift-http-types has it.
+  private static func oneLine(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { ["\r", "\n", "\0"].contains($0) ? " " : $0 }))
   }
 
   /// The text as `application/x-www-form-urlencoded` has it.

@@ -306,7 +306,7 @@ extension TransferDriver {
     504: "Gateway Timeout", 507: "Insufficient Storage",
   ]
 
-  private func beyondTheEnd(
+  func beyondTheEnd(
     _ length: Int64?, _ head: HTTPResponse, _ url: RemoteURL
   ) -> TransferError {
     let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"

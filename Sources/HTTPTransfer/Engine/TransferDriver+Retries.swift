@@ -131,7 +131,7 @@ extension TransferDriver {
   func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
     endExchanges(flushing: false, except: kept)
     let progress = monitor.progress
-    guard sink.isRandomAccess || progress.receivedByteCount == 0 else {
+    guard sink.canBeginAnew || progress.receivedByteCount == 0 else {
       fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
       return false
     }

@@ -83,6 +83,9 @@ final class TransferDriver: @unchecked Sendable {
     phase = .preparing
     client.transferBegan()
     startedAt = .now
+    if let flaw = request.flaw {
+      return fail(TransferError(.invalidRequest, request.url, flaw))
+    }
     monitor.update { $0.state = .connecting }
     onDisk("httpfs-prepare") { [self] in
       do throws(FileFailure) {
@@ -258,8 +261,11 @@ final class TransferDriver: @unchecked Sendable {
     exchange.headTimeout = request.stallTimeout
     exchange.retryAfterCeiling = request.retryPolicy.retryAfterCeiling
     exchange.body = body
-    if let type = body?.contentType, exchange.fields[.contentType] == nil {
-      exchange.fields[.contentType] = type
+    if let type = body?.contentType {
+      let given = exchange.fields[.contentType] ?? exchange.confidentialFields[.contentType]
+      exchange.confidentialFields[.contentType] = nil
+      // One value only; that of a form says how the body is to be read.
+      exchange.fields[.contentType] = request.body?.isForm == true ? type : given ?? type
     }
     let receiver = SegmentExchange(driver: self, segmentID: segment.id, pool: client.buffers)
     let id = client.start(exchange, receiver: receiver)
@@ -386,12 +392,17 @@ final class TransferDriver: @unchecked Sendable {
             return retry(id, truncated, after: nil)
           }
           learnEnd(position)
+          guard phase != .ended else { return }
         }
         if !segment.isWhole, position < segment.end, !table.isComplete {
           // A part shorter than asked for, which a server may send: the rest is asked for anew.
           table.remove(id)
           return plan()
         }
+      }
+      if phase == .running, isSequential, !table.isComplete {
+        // The whole has come without all that was wanted of it; never asked for without an end.
+        return retry(id, truncated, after: nil)
       }
       table.remove(id)
       if table.isComplete { finish() } else { plan() }
@@ -409,6 +420,10 @@ final class TransferDriver: @unchecked Sendable {
 
   /// A body without a declared length has ended.
   private func learnEnd(_ length: Int64) {
+    if request.method == .get, let range = request.range, range.lowerBound >= length, let response {
+      let error = beyondTheEnd(length, response.head, response.url)
+      return end(.failure(error), removes: true)
+    }
     table.setLength(length)
     reportTotal()
     do throws(FileFailure) {

@@ -26,6 +26,9 @@ protocol BodySink: AnyObject, Sendable {
   /// Whether bytes can be written in any order, and again.
   var isRandomAccess: Bool { get }
 
+  /// Whether ``begin(version:wantedByteCount:)`` may come again after bytes: none has been handed on.
+  var canBeginAnew: Bool { get }
+
   /// What comes next is ``finish(length:checksum:)``: nothing else may touch the destination.
   func stopCommitting()
 
@@ -45,6 +48,7 @@ extension BodySink {
   var refusal: String? { nil }
   var isFull: Bool { false }
   var isRandomAccess: Bool { true }
+  var canBeginAnew: Bool { true }
   func recordLength(_ length: Int64) throws(FileFailure) {}
   func stopCommitting() {}
 }

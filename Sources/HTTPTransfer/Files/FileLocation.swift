@@ -49,6 +49,12 @@ struct FileLocation: Sendable {
         reason: "the name of '\(path)' is longer than 255 bytes; choose another",
         errno: ENAMETOOLONG)
     }
+    // Two downloads of one command could meet there, and one get the bytes of the other.
+    guard !name.hasSuffix(".httpfs-part"), !name.contains(".httpfs-part.record") else {
+      throw FileFailure(
+        code: .destination,
+        reason: "'\(path)' has the name of a partial file; choose another", errno: EINVAL)
+    }
     self.path = path
     self.name = name
     let parent = (resolved.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
@@ -134,6 +140,13 @@ struct FileLocation: Sendable {
       reason:
         "'\(partPath)' is being written by another transfer; wait for it or choose another name",
       errno: EBUSY)
+  }
+
+  var wasReplaced: FileFailure {
+    FileFailure(
+      code: .destination,
+      reason: "'\(partPath)' was removed or replaced while it was written; start again",
+      errno: ESTALE)
   }
 
   func failure(_ action: String, _ error: ErrorNumber) -> FileFailure {

@@ -248,6 +248,8 @@ final class PartialFile: @unchecked Sendable {
   func finish(length: Int64) throws(FileFailure) {
     guard let data else { return }
     do throws(ErrorNumber) {
+      // What has its name meanwhile is not what was fetched and checked.
+      guard try isCurrent(data) else { throw ErrorNumber(rawValue: ESTALE) }
       try SystemCalls.truncate(data.rawValue, to: length)
       if let permissions = try location.permissionsOfExistingFile() {
         try SystemCalls.setPermissions(data.rawValue, to: permissions)
@@ -263,6 +265,7 @@ final class PartialFile: @unchecked Sendable {
       try? SystemCalls.unlink(location.recordName, in: directory)
       try SystemCalls.sync(directory)
     } catch {
+      guard error.rawValue != ESTALE else { throw location.wasReplaced }
       throw location.failure("cannot complete '\(location.path)'", error)
     }
     release()

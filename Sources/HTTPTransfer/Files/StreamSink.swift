@@ -127,6 +127,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
   }
 
   var isRandomAccess: Bool { false }
+  var canBeginAnew: Bool { false }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
     guard !bytes.isEmpty else { return }

@@ -26,7 +26,7 @@ public struct Request: Sendable {
 
   /// The bytes of the representation to fetch, half open; nil for all of it.
   ///
-  /// `GET` only.
+  /// `GET` only; of an empty one, or one that begins before 0, the transfer fails.
   public var range: ByteRange?
 
   /// What is sent after the head.
@@ -41,7 +41,7 @@ public struct Request: Sendable {
   /// same version. Without, it begins anew.
   public var resumes = true
 
-  /// How many connections a `GET` to a file or to memory may use.
+  /// How many connections a `GET` may use; to a stream, or to nowhere with a ``checksum``, it uses one.
   public var connections = Connections.adaptive(upTo: 6)
 
   /// How often in a row each segment may fail in a way that may pass, before the transfer fails;
@@ -56,7 +56,7 @@ public struct Request: Sendable {
   /// Whether redirects are followed, and how.
   public var redirects = RedirectPolicy()
 
-  /// What the whole file must hash to; a file that does not never gets its name.
+  /// What the bytes wanted must hash to, wherever they go; a file that does not never gets its name.
   public var checksum: Checksum?
 
   /// Whether gzip, deflate, br and zstd are asked for and undone.
@@ -109,6 +109,12 @@ public struct Request: Sendable {
     confidentialFields = head.headerFields
   }
 
+  /// Why it cannot be sent; nil where it can.
+  var flaw: String? {
+    guard let range, range.isEmpty || range.lowerBound < 0 else { return nil }
+    return "the range \(range) is none of a file: it must begin at 0 or later, and not be empty"
+  }
+
   /// How many failures in a row a segment survives.
   var retryCount: Int { max(0, retries ?? connections.maximum / 2) }
 }
@@ -155,7 +161,7 @@ public enum Destination: Sendable, Hashable {
   /// Until then the bytes are in `PATH.httpfs-part`, described by `PATH.httpfs-part.record`.
   /// Directories on the way are created.
   case file(String)
-  /// Nowhere: the body is read and thrown away.
+  /// Nowhere: the body is read, compared with ``Request/checksum``, and thrown away.
   case discard
   /// Memory, up to so many bytes: ``TransferResult/body``.
   case memory(limit: Int = 256 << 20)

@@ -1,4 +1,7 @@
 /// What a request sends after its head.
+///
+/// Its media type is that of a `Content-Type` among the request's fields, where one is there and the
+/// body is no form.
 public enum RequestBody: Sendable {
   /// These bytes.
   case bytes([UInt8], contentType: String? = nil)
@@ -10,6 +13,14 @@ public enum RequestBody: Sendable {
   case form([(name: String, value: String)])
   /// Fields and files as `multipart/form-data` (RFC 7578).
   case multipart([FormPart])
+
+  /// Whether its encoding is decided by its case.
+  var isForm: Bool {
+    switch self {
+    case .bytes, .file: false
+    case .form, .multipart: true
+    }
+  }
 }
 
 /// One field of a ``RequestBody/multipart(_:)`` body.

@@ -36,6 +36,8 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     case destinationInUse
     /// The body to be sent cannot be read, or has changed while it was sent.
     case unreadableBody
+    /// What was asked for cannot be: an empty range, or one that begins before the first byte.
+    case invalidRequest
     /// The process is out of memory or descriptors.
     case outOfResources
     /// Anything else that libcurl reports.

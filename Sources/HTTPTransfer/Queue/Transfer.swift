@@ -40,7 +40,7 @@ public final class Transfer: Sendable, Identifiable {
       sink = FileSink(path: path, request: request, client: client)
       stream = nil
     case .discard:
-      sink = DiscardSink()
+      sink = DiscardSink(checksum: request.checksum)
       stream = nil
     case .memory(let limit):
       sink = MemorySink(limit: limit)

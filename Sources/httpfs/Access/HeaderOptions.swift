@@ -51,7 +51,7 @@ struct HeaderOptions {
     guard let field = HeaderField(line: text), let name = HTTPField.Name(field.name) else {
       throw CommandFailure("\(place): a header is written 'Name: value', on one line")
     }
-    guard !refusesReserved || !field.isReserved else {
+    guard !field.isFraming, !refusesReserved || !field.isReserved else {
       throw CommandFailure("\(place): httpfs sets the field '\(field.name)' itself")
     }
     fields.append(HTTPField(name: name, value: field.value))

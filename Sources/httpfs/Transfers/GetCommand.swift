@@ -80,6 +80,7 @@ struct GetCommand: ParsableCommand {
 
   mutating func validate() throws {
     if output == "/dev/stdout" { output = "-" }
+    if output == "" { throw ValidationError("--output needs the name of a file or directory") }
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }
@@ -137,8 +138,18 @@ struct GetCommand: ParsableCommand {
       printWarnings(of: loaded)
       entries += loaded.entries.map { SessionEntry($0) }
     }
-    if let session { entries = try SessionFile(path: session).merged(with: entries) }
-    return try placed(entries)
+    guard let session else { return try placed(entries) }
+    let placed = try placed(try SessionFile(path: session).merged(with: entries))
+    let own = [session, session + ".tmp"].map(absolutePath)
+    for entry in placed where own.contains(absolutePath(entry.path)) {
+      throw CommandFailure("'\(entry.path)' cannot be the session and what is downloaded at once")
+    }
+    // A session has a line for it.
+    for entry in placed where entry.path.utf8.contains(where: { [10, 13].contains($0) }) {
+      throw CommandFailure(
+        "a session cannot hold the name '\(escapingControls(entry.path))'; choose one of one line")
+    }
+    return placed
   }
 
   /// The file of a URL on the command line.
@@ -168,12 +179,13 @@ struct GetCommand: ParsableCommand {
 
   /// What was given as a URL, without what may be a secret in it.
   private func showable(_ text: String) -> String {
-    var shown = text.prefix { $0 != "?" && $0 != "#" }
+    var shown = text[...]
+    // The first of all: a password may hold what else would begin a query.
     if let at = shown.lastIndex(of: "@") {
-      // With the scheme, if one stands before it.
-      let scheme = shown.prefix { $0 != ":" }
-      shown = scheme + "://" + shown[shown.index(after: at)...]
+      let scheme = shown[..<at].firstRange(of: "://").map { shown[..<$0.upperBound] }
+      shown = (scheme ?? "") + shown[shown.index(after: at)...]
     }
+    shown = shown.prefix { $0 != "?" && $0 != "#" }
     return escapingControls(String(shown.prefix(200)))
   }
 
@@ -197,6 +209,20 @@ struct GetCommand: ParsableCommand {
           + "give one another name in a list, with out= below its URL")
     }
     return entries
+  }
+
+  /// The path from the root, without `.`, `..` and doubled slashes; links are not looked at.
+  private func absolutePath(_ path: String) -> String {
+    var parts: [Substring] = []
+    var whole = path
+    if !path.hasPrefix("/"), let directory = getcwd(nil, 0) {
+      whole = String(cString: directory) + "/" + path
+      free(directory)
+    }
+    for part in whole.split(separator: "/") where part != "." {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return "/" + parts.joined(separator: "/")
   }
 
   private func isDirectory(_ path: String) -> Bool {

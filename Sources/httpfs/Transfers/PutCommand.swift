@@ -63,6 +63,10 @@ struct PutCommand: ParsableCommand {
       throw ValidationError(
         form.isEmpty ? "name a FILE and a URL" : "with --form name the URL alone")
     }
+    if form.isEmpty, arguments[0] == "-" {
+      throw ValidationError("standard input does not tell its length; name a file")
+    }
+    if output == "" { throw ValidationError("--output needs the name of a file") }
     for field in form where !field.contains("=") || field.hasPrefix("=") {
       throw ValidationError("--form is written NAME=VALUE or NAME=@FILE")
     }

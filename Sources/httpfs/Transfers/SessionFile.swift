@@ -76,18 +76,31 @@ struct SessionFile {
     let temporary = path + ".tmp"
     unlink(temporary)
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw CommandFailure("cannot write session '\(path)'", .last) }
+    guard descriptor >= 0 else { throw failure(.last) }
     defer { close(descriptor) }
+    do throws(CommandFailure) {
+      try fill(descriptor, text)
+      guard rename(temporary, path) == 0 else { throw failure(.last) }
+    } catch {
+      // On a full disk it would take room for nothing.
+      unlink(temporary)
+      throw error
+    }
+  }
+
+  private func fill(_ descriptor: Int32, _ text: String) throws(CommandFailure) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw CommandFailure("cannot write session '\(path)'", .last) }
+      guard count > 0 else { throw failure(.last) }
       rest = rest.dropFirst(count)
     }
-    guard fsync(descriptor) == 0, rename(temporary, path) == 0 else {
-      throw CommandFailure("cannot write session '\(path)'", .last)
-    }
+    guard fsync(descriptor) == 0 else { throw failure(.last) }
+  }
+
+  private func failure(_ error: SystemError) -> CommandFailure {
+    CommandFailure("cannot write session '\(path)'", error)
   }
 }
 
@@ -97,7 +110,7 @@ final class SessionKeeper {
   private let entries: [SessionEntry]
   private let jobs: [TransferRun.Job]
   private var lastText = ""
-  /// Why the file could not be written.
+  /// Why the file does not say how things stand; nil where it does.
   private(set) var failure: CommandFailure?
 
   init(
@@ -117,6 +130,8 @@ final class SessionKeeper {
       } else {
         try write()
       }
+      // What it says now is true again.
+      failure = nil
     } catch {
       failure = error
     }

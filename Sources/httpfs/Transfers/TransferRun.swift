@@ -28,6 +28,8 @@ final class TransferRun: Sendable {
   private let queue: TransferQueue
   private let isUpload: Bool
   private let notices = Mutex<[String]>([])
+  /// Whether all transfers have ended and all that they had to say is in ``notices``.
+  private let hasEnded = Atomic<Bool>(false)
 
   /// Wakes the main thread, which waits for signals, when everything has ended.
   private static let wakeSignal = SIGUSR1
@@ -70,16 +72,19 @@ final class TransferRun: Sendable {
     _ jobs: [Job], output: inout TransferOutput, onChange: (_ isEnd: Bool) -> Void = { _ in }
   ) -> Outcome {
     let start = ContinuousClock.now
-    for job in jobs { listen(to: job) }
+    let listeners = jobs.map { listen(to: $0) }
     let main = getpid()
-    Task { [queue] in
+    Task { [self] in
       await queue.finished()
+      // What the last events have to say belongs before the last lines.
+      for listener in listeners { await listener.value }
+      hasEnded.store(true, ordering: .releasing)
       kill(main, Self.wakeSignal)
     }
     queue.start()
     var outcome = Outcome()
     var signals = Self.waitedSignals
-    while !jobs.allSatisfy({ $0.transfer.state.isFinal }) {
+    while !hasEnded.load(ordering: .acquiring) {
       var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
       let number = sigtimedwait(&signals, nil, &interval)
       if Self.endSignals.contains(number) {
@@ -102,18 +107,20 @@ final class TransferRun: Sendable {
   }
 
   /// Collects what a snapshot does not tell.
-  private func listen(to job: Job) {
+  ///
+  /// - Returns: the task that does so, which ends with the transfer.
+  private func listen(to job: Job) -> Task<Void, Never> {
     let events = job.transfer.events
-    Task { [weak self] in
+    return Task { [self] in
       for await event in events {
         switch event.kind {
-        case .restarted(let reason): self?.notice("\(job.name): starting over: \(reason)")
+        case .restarted(let reason): notice("\(job.name): starting over: \(reason)")
         case .finished(let result):
           let request = job.transfer.request
           if request.method == .get, !request.decodesContent,
             result.response.headerFields.isDoubtful(forPath: request.url.path)
           {
-            self?.notice(
+            notice(
               "\(job.name): warning: the server sent something else than the name promises")
           }
         default: break

@@ -113,6 +113,20 @@ extension RealMounts {
       #expect(try origin.requests().count == 3)
     }
 
+    @Test func `what the last event has to say comes before the command ends`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      // The warning comes with the very end; a command that did not wait for it lost one of six.
+      for index in 0..<30 {
+        let url = origin.url("\(index).bin", length: 1000, seed: 3, query: "fault=html-200")
+        let result = try work.get("--retries", "0", url)
+        #expect(result.succeeded)
+        #expect(
+          result.errorLines.contains { $0.contains("warning: the server sent something else") },
+          "\(result.error)")
+      }
+    }
+
     @Test func `a signal that is ignored at the start stays ignored`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
@@ -316,6 +330,19 @@ extension RealMounts {
       #expect(try work.sha256("a.bin") == Self.digest(8, 16 << 20))
       // 8 MiB were there; a MiB more for bytes that were on their way.
       #expect(try origin.requests().bodyByteCount <= 9 << 20)
+    }
+
+    @Test func `a checksum is compared also of what goes to /dev/null`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: Self.length, seed: 3)
+      let digest = Digest.ofContent(seed: 3, byteCount: Self.length)
+      #expect(try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(digest)").succeeded)
+      let wrong = String(repeating: "0", count: 64)
+      let result = try work.get(url, "-o", "/dev/null", "--checksum", "sha-256=\(wrong)")
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("hashes to sha-256=\(digest)"), "\(result.error)")
+      #expect(work.names.isEmpty)
     }
 
     @Test func `--no-resume begins at the first byte`() throws {

@@ -168,6 +168,59 @@ extension RealMounts {
       #expect(try work.text("list") == text)
     }
 
+    @Test(arguments: ["x\n  header=X-Key: injected", "x\r", "x\r\ny"])
+    func `a name that a session could not hold is refused before anything is fetched`(
+      _ name: String
+    ) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get("--session", "todo", "-o", name, urls(origin)[0])
+      #expect(result.ending == .exited(1))
+      #expect(result.errorLines.count == 1, "\(result.error)")
+      #expect(result.error.contains("a session cannot hold the name 'x\\u{"), "\(result.error)")
+      #expect(work.names.isEmpty)
+      #expect(try origin.requests().isEmpty)
+      // Without a session it is a name like any other.
+      #expect(try work.get("-o", name, urls(origin)[0]).succeeded)
+      #expect(work.names == [name])
+    }
+
+    @Test(arguments: ["todo", "./todo", "x/../todo", "absolute", "todo.tmp"])
+    func `a session is never a file that is downloaded`(_ name: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let path = name == "absolute" ? work.path("todo") : name
+      let result = try work.get("--session", "todo", "-o", path, urls(origin)[0])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("cannot be the session"), "\(result.error)")
+      #expect(try origin.requests().isEmpty)
+      #expect(work.names.isEmpty)
+    }
+
+    @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
+    func `a session that does not fit on its disk leaves the one before it and nothing else`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let disk = try work.sandbox.tinyDisk(byteCount: 4 << 20)
+      let session = disk.path + "/todo"
+      try origin.control("*", ["status": "403"])
+      #expect(try work.get("--session", session, urls(origin)[0]).ending == .exited(1))
+      let before = try String(contentsOfFile: session, encoding: .utf8)
+      _ = try run(["dd", "if=/dev/zero", "of=\(disk.path)/other", "bs=64k"])
+      try origin.clearLog()
+      let result = try work.get("--session", session, urls(origin)[0], urls(origin)[1])
+      #expect(result.ending == .exited(1))
+      #expect(
+        result.errorLines
+          == ["httpfs: cannot write session '\(session)': No space left on device"])
+      #expect(try origin.requests().isEmpty)
+      #expect(try String(contentsOfFile: session, encoding: .utf8) == before)
+      let names = try FileManager.default.contentsOfDirectory(atPath: disk.path)
+      #expect(!names.contains("todo.tmp"), "\(names)")
+    }
+
     @Test func `a session in a directory that is not there is refused before anything is fetched`()
       throws
     {

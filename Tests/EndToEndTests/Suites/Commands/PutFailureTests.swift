@@ -123,6 +123,18 @@ extension RealMounts {
       #expect(try origin.requests().isEmpty)
     }
 
+    @Test func `a source that claims to be empty and is not is never sent as an empty one`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      expectOneFailure(
+        try work.put("/proc/version", url(origin)), mentions: "it does not tell its length")
+      expectOneFailure(
+        try work.put("--form", "f=@/proc/version", url(origin)),
+        mentions: "it does not tell its length")
+      #expect(try origin.requests().isEmpty)
+    }
+
     @Test(.enabled(if: Host.isRoot, "needs root, to become another user"))
     func `a source that may not be read is refused`() throws {
       let work = try TransferWorkspace()
@@ -164,6 +176,7 @@ extension RealMounts {
       ["a.bin", "http://127.0.0.1:9/", "--form", "x=y"], ["http://127.0.0.1:9/", "--form", "x"],
       ["a.bin", "http://127.0.0.1:9/", "--no-such-option"],
       ["a.bin", "http://127.0.0.1:9/", "-o", "-", "--json"],
+      ["a.bin", "http://127.0.0.1:9/", "-o", ""], ["-", "http://127.0.0.1:9/"],
     ])
     func `bad usage ends with 64`(_ arguments: [String]) throws {
       let work = try TransferWorkspace()

@@ -23,7 +23,7 @@ extension RealMounts {
       ["-x", "many", "http://127.0.0.1:9/a"], ["-j", "65", "http://127.0.0.1:9/a"],
       ["--timeout", "0", "http://127.0.0.1:9/a"], ["--retries", "-1", "http://127.0.0.1:9/a"],
       ["-o", "-", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
-      ["-o", "-", "--json", "http://127.0.0.1:9/a"],
+      ["-o", "-", "--json", "http://127.0.0.1:9/a"], ["-o", "", "http://127.0.0.1:9/a"],
       ["--checksum", "sha-256=00", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b"],
     ])
     func `bad usage ends with 64`(_ arguments: [String]) throws {
@@ -132,6 +132,41 @@ extension RealMounts {
         expectRefusal(result, work, mentions: "'\(path)'", "Permission denied")
       }
       #expect(try origin.requests().isEmpty)
+    }
+
+    @Test func `no file gets the bytes of another one that has the name of its partial file`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try work.get(
+        origin.url("a", length: 3 << 20, seed: 1, query: "total-rate=3m"),
+        origin.url("a.httpfs-part", length: 1000, seed: 2))
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("has the name of a partial file"), "\(result.error)")
+      #expect(work.names == ["a"])
+      #expect(try work.sha256("a") == Digest.ofContent(seed: 1, byteCount: 3 << 20))
+    }
+
+    @Test(arguments: ["Content-Length: 2", "transfer-encoding: chunked"])
+    func `a header that would cut the body is refused`(_ header: String) throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try work.sandbox.write("hello", to: "work/up")
+      let url = origin.url("a.bin", length: 9, seed: 1)
+      for command in [["get", url], ["put", "up", url]] {
+        let result = try work.run(command + ["-H", header])
+        #expect(result.ending == .exited(1))
+        #expect(result.error.contains("--header: httpfs sets the field"), "\(result.error)")
+      }
+      #expect(try origin.requests().isEmpty)
+    }
+
+    @Test func `a URL without a scheme is shown without one, and without its password`() throws {
+      let work = try TransferWorkspace()
+      let result = try work.get("ann:canary@host/a")
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("'host/a': malformed URL: no scheme"), "\(result.error)")
     }
 
     // MARK: Full disks

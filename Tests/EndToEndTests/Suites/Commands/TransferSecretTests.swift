@@ -92,6 +92,8 @@ extension RealMounts {
         "http://\(Self.userInfo)@host:x/a?\(Self.query)", "\(Self.userInfo)@host/a",
         "http://\(Self.userInfo)@127.0.0.1:1/a?\(Self.query)",
         "http://\(Self.userInfo)@host.invalid/a?\(Self.query)",
+        // What ends a password where nobody has encoded it.
+        "http://\(Self.userInfo)?x@host/a", "http://\(Self.userInfo)#x@host/a",
       ] {
         let result = try work.get("--retries", "0", "-H", Self.header, url)
         #expect(result.ending == .exited(1))
