@@ -28,8 +28,18 @@ public final class MountSession: Sendable {
   public struct Options: Sendable {
     /// Whether other users may look into the mount.
     public var allowOther: Bool
+    /// Whether programs of the mount are not to be run.
+    public var forbidsExecution: Bool
+    /// The source in the kernel's table of mounts, which everybody can read; without `,` and `\`.
+    public var sourceName: String
 
-    public init(allowOther: Bool = false) { self.allowOther = allowOther }
+    public init(
+      allowOther: Bool = false, forbidsExecution: Bool = false, sourceName: String = "httpfs"
+    ) {
+      self.allowOther = allowOther
+      self.forbidsExecution = forbidsExecution
+      self.sourceName = sourceName
+    }
   }
 
   /// More threads than cores: a thread may wait for the disk under the cache, never for the network.
@@ -50,8 +60,9 @@ public final class MountSession: Sendable {
   public init(_ fileSystem: FileSystem, options: Options) throws(MountError) {
     self.fileSystem = fileSystem
     let mountOptions =
-      "fsname=httpfs,subtype=httpfs,nosuid,nodev,default_permissions"
+      "fsname=\(options.sourceName),subtype=httpfs,nosuid,nodev,default_permissions"
       + (options.allowOther ? ",allow_other" : "")
+      + (options.forbidsExecution ? ",noexec" : "")
     let context = Unmanaged.passUnretained(fileSystem).toOpaque()
     guard
       let pointer = Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)

@@ -15,7 +15,7 @@ struct ListCommand: ParsableCommand {
       A directory listing (a URL that ends in '/') is one line; its name ends in '/'.
       """)
 
-  @Argument(help: "A list file, '-' for standard input, or one URL.")
+  @Argument(help: "A list file, '-' for standard input, or one URL.", completion: .file())
   var source: String
 
   @Flag(help: "Keep host and path of the URLs as directories.")

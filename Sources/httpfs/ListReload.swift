@@ -25,18 +25,23 @@ struct ListReload: Sendable {
 
   /// Puts the list's present files in the place of the mounted ones; a list with an error changes
   /// nothing.
-  func perform(on fileSystem: FileSystem, logger: Logger) {
+  ///
+  /// - Returns: what came of it in a few words: `3 files`, or `list not reloaded, …`.
+  func perform(on fileSystem: FileSystem, logger: Logger) -> String {
     guard let path else {
       logger.warning("not reloaded: the source is no file, there is nothing to read again")
-      return
+      return "list not reloaded, it is no file; old list"
     }
     do {
       let list = try loadSource(path, tree: tree, allowsListings: true)
       for warning in list.warnings { logger.warning("\(warning)") }
-      fileSystem.replaceTree(sources: mountSources(of: list, access))
+      let sources = mountSources(of: list, access)
+      fileSystem.replaceTree(sources: sources)
       logger.notice("list reloaded", metadata: ["files": "\(list.entries.count)"])
+      return sources.summary
     } catch {
       logger.error("the list was not reloaded", metadata: ["reason": "\(error)"])
+      return "list not reloaded, it has errors (see the log); old list"
     }
   }
 }

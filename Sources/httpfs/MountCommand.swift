@@ -20,16 +20,16 @@ struct MountCommand: ParsableCommand {
       Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
-  @Argument(help: "A list file, '-' for standard input, or one URL.")
+  @Argument(help: "A list file, '-' for standard input, or one URL.", completion: .file())
   var source: String
 
-  @Argument(help: "The directory to mount on.")
+  @Argument(help: "The directory to mount on.", completion: .directory)
   var mountpoint: String
 
   @Option(
     help: ArgumentHelp(
       "Where fetched bytes are kept (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
-      valueName: "dir"))
+      valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
   @Option(help: ArgumentHelp("Connections per file (default: adaptive).", valueName: "n"))
@@ -73,21 +73,30 @@ struct MountCommand: ParsableCommand {
   @Flag(help: "Let other users look into the mount.")
   var allowOther = false
 
+  @Flag(name: .customLong("noexec"), help: "Let no program be run from the mount.")
+  var forbidsExecution = false
+
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
+
+  @Option(
+    help: ArgumentHelp("The source that findmnt and df show (default: httpfs).", valueName: "name"))
+  var fsname: String?
 
   @Option(
     help: ArgumentHelp(
       "trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: LogLevel = .warning
 
-  @Option(help: ArgumentHelp("Append the log to a file, not to standard error.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Append the log to a file, not to standard error.", valueName: "file"),
+    completion: .file())
   var logFile: String?
 
   @Option(
     help: ArgumentHelp(
       "Record what is opened and read, for 'httpfs replay'; the kernel then reads no file itself.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var trace: String?
 
   @OptionGroup(title: "Access") var access: AccessOptions
@@ -105,6 +114,13 @@ struct MountCommand: ParsableCommand {
     guard listingTTL >= 0, listingTTL <= 1e9 else {
       throw ValidationError("--listing-ttl must be 0 or more seconds")
     }
+    // Characters that mean something in FUSE's options and in the kernel's table.
+    if let fsname,
+      fsname.isEmpty || fsname.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
+        || fsname.contains(where: { ",\\\"".contains($0) })
+    {
+      throw ValidationError("--fsname must be a name without commas, quotes and backslashes")
+    }
   }
 
   func run() throws {
@@ -117,6 +133,7 @@ struct MountCommand: ParsableCommand {
   private func mount() throws {
     // Before any thread is there, because threads inherit the mask.
     let signals = ProcessSignals()
+    let serviceManager = ServiceManager()
     umask(0o077)
     raiseDescriptorLimit()
 
@@ -147,7 +164,11 @@ struct MountCommand: ParsableCommand {
       environment: environment, trace: recorder)
     let session: MountSession
     do throws(MountError) {
-      session = try MountSession(fileSystem, options: .init(allowOther: allowOther))
+      session = try MountSession(
+        fileSystem,
+        options: .init(
+          allowOther: allowOther, forbidsExecution: forbidsExecution,
+          sourceName: fsname ?? "httpfs"))
     } catch {
       throw CommandFailure("\(error)")
     }
@@ -155,14 +176,21 @@ struct MountCommand: ParsableCommand {
     let reload = ListReload(source: source, tree: tree, access: access)
     // SIGHUP and the command `refresh` of .control.
     fileSystem.onReload { [weak fileSystem] in
-      if let fileSystem { reload.perform(on: fileSystem, logger: logger) }
+      guard let fileSystem else { return }
+      serviceManager.notify(.reloading)
+      let outcome = reload.perform(on: fileSystem, logger: logger)
+      serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
     }
     if DaemonProcess.isDaemon { chdir("/") }
     let delivery = signals.deliver(
-      onEnd: { session.stop() },
+      onEnd: {
+        serviceManager.notify(.stopping)
+        session.stop()
+      },
       onReload: { fileSystem.reloadList() })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     session.serve {
+      serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
       // Where nobody reads standard output the mount works all the same.
       _ = try? printToStandardOutput(Array(line.utf8))
       if DaemonProcess.isDaemon { DaemonProcess.detach() }
@@ -258,7 +286,7 @@ func mountSources(of list: SourceList, _ access: Access) -> MountSources {
 
 extension MountSources {
   /// `3 files`, `1 listing` or `3 files, 1 listing`.
-  fileprivate var summary: String {
+  var summary: String {
     func count(_ number: Int, _ noun: String) -> String {
       "\(number) \(noun)\(number == 1 ? "" : "s")"
     }

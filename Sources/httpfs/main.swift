@@ -1,5 +1,10 @@
 import ArgumentParser
+import Glibc
 
 keepStandardDescriptorsTaken()
 Secrecy.leaveMemoryOutOfCoreDumps()
-HTTPFS.main(separatingShortOptions(Secrecy.hideSecretsOfCommandLine()))
+let arguments = Secrecy.hideSecretsOfCommandLine()
+if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
+  exit(helper.run(arguments))
+}
+HTTPFS.main(separatingShortOptions(arguments))

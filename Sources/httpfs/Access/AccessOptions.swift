@@ -11,8 +11,9 @@ struct AccessOptions: ParsableArguments {
   var header: [String] = []
 
   @Option(
-    help: ArgumentHelp("Header fields from a file, one a line; may be repeated.", valueName: "file")
-  )
+    help: ArgumentHelp(
+      "Header fields from a file, one a line; may be repeated.", valueName: "file"),
+    completion: .file())
   var headerFile: [String] = []
 
   @Option(
@@ -29,21 +30,21 @@ struct AccessOptions: ParsableArguments {
     help: "Take user and password of each URL's own host from ~/.netrc, which must be private.")
   var usesNetrc = false
 
-  @Option(help: ArgumentHelp("The same from another file.", valueName: "file"))
+  @Option(help: ArgumentHelp("The same from another file.", valueName: "file"), completion: .file())
   var netrcFile: String?
 
   @Option(
     name: .customLong("cookies"),
     help: ArgumentHelp(
       "Begin with the cookies of a file in Netscape's format, which is not written.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var cookieFile: String?
 
   @Option(
     name: [.customLong("cacert"), .customLong("ca-file")],
     help: ArgumentHelp(
       "Trust the certificate authorities of a PEM file, or of a directory of them, and no others.",
-      valueName: "path"))
+      valueName: "path"), completion: .file())
   var certificateAuthorities: String?
 
   @Flag(
@@ -55,13 +56,14 @@ struct AccessOptions: ParsableArguments {
   @Option(
     name: .customLong("cert"),
     help: ArgumentHelp(
-      "The client certificate for each URL's own host, a PEM file.", valueName: "file"))
+      "The client certificate for each URL's own host, a PEM file.", valueName: "file"),
+    completion: .file())
   var certificate: String?
 
   @Option(
     name: .customLong("key"),
     help: ArgumentHelp(
-      "Its private key, where that is in another file.", valueName: "file"))
+      "Its private key, where that is in another file.", valueName: "file"), completion: .file())
   var certificateKey: String?
 
   @Option(

@@ -24,18 +24,20 @@ struct GetCommand: ParsableCommand {
     name: [.short, .long],
     help: ArgumentHelp(
       "The file to write; a directory for several files; '-' for standard output.",
-      valueName: "path"))
+      valueName: "path"), completion: .file())
   var output: String?
 
   @Option(
     name: [.customShort("i"), .customLong("input")],
     help: ArgumentHelp(
-      "Download what a list names; '-' for standard input; may be repeated.", valueName: "list"))
+      "Download what a list names; '-' for standard input; may be repeated.", valueName: "list"),
+    completion: .file())
   var lists: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Keep what is to be done in this file, and go on with what it holds.", valueName: "file"))
+      "Keep what is to be done in this file, and go on with what it holds.", valueName: "file"),
+    completion: .file())
   var session: String?
 
   @Option(

@@ -19,7 +19,8 @@ struct PutCommand: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The file and where to send it; with --form only where.", valueName: "FILE URL"))
+      "The file and where to send it; with --form only where.", valueName: "FILE URL"),
+    completion: .file())
   var arguments: [String]
 
   @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
@@ -44,7 +45,8 @@ struct PutCommand: ParsableCommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write the server's answer to a file; '-' for standard output.", valueName: "path"))
+      "Write the server's answer to a file; '-' for standard output.", valueName: "path"),
+    completion: .file())
   var output: String?
 
   @OptionGroup var options: TransferOptions

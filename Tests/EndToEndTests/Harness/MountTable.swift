@@ -7,6 +7,10 @@ struct MountTableEntry {
   let fileSystemType: String
   /// The minor number of the mount's device, which names its directory in `fusectl`.
   let deviceMinor: String
+  /// What `findmnt` shows as its source.
+  let source: String
+  /// The options of this mount point, such as `ro` and `nosuid`.
+  let options: [String]
 }
 
 /// What this process sees mounted.
@@ -17,13 +21,14 @@ enum MountTable {
     }
     return String(decoding: data, as: UTF8.self).split(separator: "\n").compactMap { line in
       let fields = line.split(separator: " ").map(String.init)
-      guard fields.count > 6, let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count else {
+      guard fields.count > 6, let dash = fields.firstIndex(of: "-"), dash + 2 < fields.count else {
         return nil
       }
       let device = fields[2].split(separator: ":").map(String.init)
       return MountTableEntry(
         mountpoint: unescaped(fields[4]), fileSystemType: fields[dash + 1],
-        deviceMinor: device.last ?? "")
+        deviceMinor: device.last ?? "", source: unescaped(fields[dash + 2]),
+        options: fields[5].split(separator: ",").map(String.init))
     }
   }
 

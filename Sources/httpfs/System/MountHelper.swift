@@ -1,0 +1,177 @@
+import ArgumentParser
+import Glibc
+
+/// This program as mount(8) calls it, by the name `mount.httpfs` or `mount.fuse.httpfs`: its command
+/// line as one of `httpfs mount --daemon`.
+///
+/// `mount.TYPE SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`, see "External
+/// helpers" in mount(8).
+struct MountHelper {
+  /// `mount.httpfs`, as which it complains.
+  private let name: String
+  private var positionals: [String] = []
+  private var options: [MountOption] = []
+  /// `-s`: options that are not known are no reason to fail.
+  private var isSloppy = false
+  /// `-f`: all but the mount itself.
+  private var isFake = false
+
+  /// What mount(8) wants to hear.
+  private enum ExitStatus {
+    static let badUsage: Int32 = 1
+    static let failure: Int32 = 32
+  }
+
+  /// Why nothing is mounted.
+  private struct Refusal: Error {
+    let reason: String
+  }
+
+  /// Nil where `program`, the name by which this program was called, is no helper's.
+  init?(program: String) {
+    name = String(program.split(separator: "/").last ?? "")
+    guard ["mount.httpfs", "mount.fuse.httpfs"].contains(name) else { return nil }
+  }
+
+  /// Mounts, and returns when the mount can be read; in the background process, when it has ended.
+  ///
+  /// - Parameter arguments: the command line, without the program's name.
+  /// - Returns: the exit status.
+  mutating func run(_ arguments: [String]) -> Int32 {
+    do {
+      try parse(arguments)
+      let words = try commandLine()
+      guard !isFake else { return 0 }
+      if !DaemonProcess.isDaemon { silenceStandardOutput() }
+      var command = try HTTPFS.parseAsRoot(words)
+      do {
+        try command.run()
+      } catch {
+        // The command has said why.
+        return ExitStatus.failure
+      }
+      return 0
+    } catch let refusal as Refusal {
+      printToStandardError("\(name): \(refusal.reason)")
+    } catch {
+      printToStandardError("\(name): \(HTTPFS.message(for: error))")
+    }
+    return ExitStatus.badUsage
+  }
+
+  private mutating func parse(_ arguments: [String]) throws {
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      switch argument {
+      case "-o": options += MountOption.list(rest.popFirst() ?? "")
+      // The type is in the helper's name, and namespaces are entered by mount(8).
+      case "-t", "-N": _ = rest.popFirst()
+      case _ where argument.hasPrefix("-") && argument.count > 1:
+        for letter in argument.dropFirst() {
+          switch letter {
+          case "s": isSloppy = true
+          case "f": isFake = true
+          case "n", "v": break
+          default: throw Refusal(reason: "unknown option '\(argument)'; \(Self.usage)")
+          }
+        }
+      default: positionals.append(argument)
+      }
+    }
+    guard positionals.count == 2 else { throw Refusal(reason: Self.usage) }
+  }
+
+  private static let usage =
+    "usage: mount -t fuse.httpfs [-o OPTIONS] SOURCE MOUNTPOINT (see mount.httpfs(8))"
+
+  /// The command line of `httpfs mount`; options that were given come after what this adds, and win.
+  private func commandLine() throws -> [String] {
+    let (source, mountpoint) = (positionals[0], positionals[1])
+    var words = ["mount", "--daemon"]
+    if let name = Self.publicName(of: source) { words.append("--fsname=\(name)") }
+    if let directory = Self.cacheDirectory(ofMountpoint: mountpoint) {
+      words.append("--cache-dir=\(directory)")
+    }
+    for option in options {
+      switch option.meaning {
+      case .none: continue
+      case .ignored(let reason):
+        if !DaemonProcess.isDaemon {
+          printToStandardError("\(name): warning: option '\(option.name)' is ignored: \(reason)")
+        }
+      case .refused(let reason):
+        throw Refusal(reason: "option '\(option.name)' is refused: \(reason)")
+      case .option(let word):
+        guard Self.isKnown(word) else {
+          if isSloppy { continue }
+          throw Refusal(
+            reason: "unknown option '\(option.name)'; those of 'httpfs mount' are known, "
+              + "without their dashes (see mount.httpfs(8))")
+        }
+        words.append(word)
+      }
+    }
+    return words + ["--", source, mountpoint]
+  }
+
+  /// Whether `httpfs mount` has the option, whatever it thinks of the value.
+  private static func isKnown(_ word: String) -> Bool {
+    do {
+      _ = try HTTPFS.parseAsRoot(["mount", word, "SOURCE", "MOUNTPOINT"])
+      return true
+    } catch {
+      return !HTTPFS.message(for: error).hasPrefix("Unknown option")
+    }
+  }
+
+  /// The source as the table of mounts is to show it to everybody, so that `mount -a` finds that it
+  /// is mounted; nil where it may hold a secret, or a character that means something there.
+  private static func publicName(of source: String) -> String? {
+    let isURL = source.contains("://")
+    let hidden: Set<Character> = isURL ? ["@", "?", "#"] : []
+    let isPlain = source.allSatisfy {
+      !hidden.contains($0) && $0 != "," && $0 != "\\" && $0 != "\"" && $0.isASCII
+        && !$0.isWhitespace && ($0.asciiValue ?? 0) >= 0x20 && $0 != "\u{7F}"
+    }
+    return isPlain ? source : nil
+  }
+
+  /// A cache directory for this mount point alone, because each mount needs its own; nil where it is
+  /// not root who mounts, and the user's own directory serves.
+  private static func cacheDirectory(ofMountpoint mountpoint: String) -> String? {
+    guard geteuid() == 0 else { return nil }
+    var path = mountpoint
+    if let resolved = realpath(mountpoint, nil) {
+      path = String(cString: resolved)
+      free(resolved)
+    }
+    return "/var/cache/httpfs/\(escapedName(ofPath: path))"
+  }
+
+  /// A path as one name, as systemd-escape(1) makes it: `/mnt/a-b` becomes `mnt-a\x2db`.
+  static func escapedName(ofPath path: String) -> String {
+    let parts = path.utf8.split(separator: UInt8(ascii: "/"))
+    guard !parts.isEmpty else { return "-" }
+    let escaped = parts.enumerated().map { index, part in
+      part.enumerated().map { position, byte in
+        let scalar = Unicode.Scalar(byte)
+        let isLetterOrDigit =
+          scalar.isASCII && scalar.properties.isAlphabetic
+          || (0x30...0x39).contains(byte)
+        let isPlain = isLetterOrDigit || ":_.".unicodeScalars.contains(scalar)
+        if isPlain, !(index == 0 && position == 0 && scalar == ".") { return String(scalar) }
+        let digits = String(byte, radix: 16)
+        return "\\x" + (digits.count == 1 ? "0" : "") + digits
+      }.joined()
+    }
+    return escaped.joined(separator: "-")
+  }
+
+  /// mount(8) says nothing when it has mounted.
+  private func silenceStandardOutput() {
+    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+    guard null >= 0 else { return }
+    dup2(null, STDOUT_FILENO)
+    close(null)
+  }
+}

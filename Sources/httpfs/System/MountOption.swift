@@ -1,0 +1,67 @@
+/// One of the options that mount(8) and fstab(5) have after `-o`.
+struct MountOption: Equatable {
+  let name: String
+  /// What follows `=`; nil where there is none.
+  let value: String?
+
+  /// What the mount helper does with an option.
+  enum Meaning: Equatable {
+    /// It is an option of `httpfs mount`, written so.
+    case option(String)
+    /// It means something to mount(8) alone, or what a mount does anyway.
+    case none
+    /// The mount works, but not as this wants it, which is said.
+    case ignored(reason: String)
+    /// The mount must not be made.
+    case refused(reason: String)
+  }
+
+  /// Splits `a,b=c,d="e,f"`: double quotes keep a value together, as in libmount.
+  static func list(_ text: String) -> [MountOption] {
+    var words: [String] = [""]
+    var isQuoted = false
+    for character in text {
+      switch character {
+      case "\"": isQuoted.toggle()
+      case "," where !isQuoted: words.append("")
+      default: words[words.count - 1].append(character)
+      }
+    }
+    return words.filter { !$0.isEmpty }.map { word in
+      let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      return MountOption(
+        name: String(parts[0]), value: parts.count == 2 ? String(parts[1]) : nil)
+    }
+  }
+
+  var meaning: Meaning {
+    if Self.withoutMeaning.contains(name) || name.hasPrefix("x-") || name.hasPrefix("X-") {
+      return .none
+    }
+    switch name {
+    case "uid", "gid", "umask", "fmask", "dmask":
+      return .ignored(reason: "files belong to the user who mounts")
+    case "remount", "bind", "rbind", "move":
+      return .refused(reason: "unmount, and mount again with the new options")
+    case "header":
+      return .refused(
+        reason: "everybody may read it; put it into a private file and name that, header-file=FILE")
+    case "proxy" where value?.contains("@") == true:
+      return .refused(
+        reason: "everybody may read the password; use the service httpfs@.service instead")
+    default:
+      let option = "--" + name.replacing("_", with: "-")
+      return .option(value.map { "\(option)=\($0)" } ?? option)
+    }
+  }
+
+  /// Options of mount(8) that every file system gets, and of FUSE's helper, which always hold here:
+  /// the files are read-only, without devices and set-user-id programs, and have no access times.
+  private static let withoutMeaning: Set<String> = [
+    "defaults", "ro", "rw", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser",
+    "users", "nousers", "owner", "noowner", "group", "nogroup", "suid", "nosuid", "dev", "nodev",
+    "exec", "sync", "async", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime",
+    "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime", "mand", "nomand",
+    "silent", "loud", "iversion", "noiversion", "default_permissions", "nonempty",
+  ]
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Glibc
+
+/// The socket of a service manager (sd_notify(3)), on which a test listens.
+final class NotifySocket {
+  /// What `NOTIFY_SOCKET` is set to: a path, or an abstract name after `@`.
+  let name: String
+  private let descriptor: CInt
+
+  /// Listens.
+  ///
+  /// - Throws: `HarnessError` where the name is taken or too long.
+  init(name: String) throws {
+    self.name = name
+    descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw HarnessError.systemCall("socket") }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let isAbstract = name.hasPrefix("@")
+    let path = isAbstract ? [0] + Array(name.utf8.dropFirst()) : Array(name.utf8) + [0]
+    guard path.count <= MemoryLayout.size(ofValue: address.sun_path) else {
+      throw HarnessError("too long for a socket: \(name)")
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+    let length = socklen_t(MemoryLayout<sa_family_t>.size + path.count)
+    let isBound = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
+    }
+    guard isBound == 0 else { throw HarnessError.systemCall("bind to \(name)") }
+  }
+
+  deinit { close(descriptor) }
+
+  /// The next message as its assignments.
+  ///
+  /// - Throws: `HarnessError` where none comes in time.
+  func next(within limit: Duration = .seconds(20)) throws -> [String: String] {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&request, 1, CInt(limit.seconds * 1000)) == 1 else {
+      throw HarnessError("no message to the service manager within \(limit)")
+    }
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    guard count >= 0 else { throw HarnessError.systemCall("recv") }
+    var assignments: [String: String] = [:]
+    for line in String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "\n") {
+      let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      assignments[String(parts[0])] = parts.count == 2 ? String(parts[1]) : ""
+    }
+    return assignments
+  }
+}

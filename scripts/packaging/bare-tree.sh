@@ -1,0 +1,108 @@
+# A bare Debian 12 in a directory, for check and check-service, which read this file.
+#
+# Needs root, /dev/fuse, mmdebstrap or debootstrap, and Debian's packages, from where this machine has them. The
+# tree is kept as .build/package/bookworm.tar and used again for a week.
+
+release=bookworm
+
+fail() {
+  echo "package check: $*" >&2
+  exit 1
+}
+
+step() {
+  echo "-- $*"
+}
+
+# take_arguments PACKAGE BIN: sets package and bin.
+take_arguments() {
+  (($# == 2)) || fail "usage: PACKAGE BIN"
+  package=$(realpath "$1")
+  bin=$(realpath "$2")
+  ((EUID == 0)) || fail "only root can make a Debian tree and enter it"
+  [[ -c /dev/fuse ]] || fail "no /dev/fuse (see scripts/install-deps)"
+  [[ -x "$bin/Origin" ]] || fail "no Origin in $bin: swift build -c release --product Origin"
+}
+
+# Makes a new directory, sets work to it, and root and www to those below it.
+make_tree() {
+  local archive mirror made
+  archive=$(dirname "${BASH_SOURCE[0]}")/../../.build/package/$release.tar
+  if [[ -z "$(find "$archive" -mtime -7 2>/dev/null)" ]]; then
+    mkdir -p "$(dirname "$archive")"
+    # The mirror that this machine's apt uses; without one, debootstrap's own.
+    mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $release" \
+      'Component: main' 2>/dev/null | head -1 || true)
+    step "making a bare Debian tree"
+    if command -v mmdebstrap >/dev/null; then
+      mmdebstrap --quiet --variant=minbase --format=tar "$release" "$archive.new" ${mirror:+"$mirror"}
+    elif command -v debootstrap >/dev/null; then
+      made=$(mktemp -d "${TMPDIR:-/tmp}/httpfs-debian-XXXXXX")
+      debootstrap --variant=minbase "$release" "$made" ${mirror:+"$mirror"} >&2 ||
+        { rm -rf "$made"; fail "debootstrap failed"; }
+      tar --create --one-file-system --directory "$made" --file "$archive.new" .
+      rm -rf "$made"
+    else
+      fail "no debootstrap: install it"
+    fi
+    mv "$archive.new" "$archive"
+  fi
+  work=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/httpfs-check-XXXXXX")")
+  root=$work/root
+  www=$work/www
+  chmod 755 "$work"
+  mkdir "$root"
+  tar --extract --numeric-owner --file "$archive" --directory "$root" --exclude './dev/*'
+}
+
+# Gives the tree what programs in it need; in a mount namespace of the caller's own.
+furnish_tree() {
+  local device
+  mount -t proc proc "$root/proc"
+  mkdir -p "$root/dev" "$root/tmp"
+  chmod 1777 "$root/tmp"
+  for device in null:3 zero:5 random:8 urandom:9; do
+    mknod -m 666 "$root/dev/${device%:*}" c 1 "${device#*:}"
+  done
+  # With the mode that udev gives it.
+  mknod -m 666 "$root/dev/fuse" c 10 229
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  touch "$root/etc/fstab"
+  # As on every installed system: fusermount3 looks into it.
+  ln -sf ../proc/self/mounts "$root/etc/mtab"
+  cp "$package" "$root/tmp/httpfs.deb"
+}
+
+# in_root COMMAND...: as root of the tree, with nothing of this machine's environment.
+in_root() {
+  timeout --kill-after=5 60 chroot "$root" \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
+}
+
+# With this machine's environment: a proxy may be needed to reach Debian's packages.
+apt_in_root() {
+  chroot "$root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+    apt-get --quiet --quiet --yes --no-install-recommends "$@" >"$work/apt.log" 2>&1 ||
+    { cat "$work/apt.log" >&2; fail "apt-get $1 failed"; }
+}
+
+# Starts an origin with a.bin and numbers.txt; sets base to its address, origin_pid to its process.
+serve_files() {
+  mkdir -p "$www"
+  head -c 5000000 /dev/urandom >"$www/a.bin"
+  seq 200000 >"$www/numbers.txt"
+  "$bin/Origin" --root "$www" >"$work/origin.log" 2>&1 &
+  origin_pid=$!
+  within 10 grep -q '^listening on ' "$work/origin.log" || fail "the origin does not start"
+  base=http://$(sed -n 's/^listening on //p' "$work/origin.log" | head -1)
+}
+
+# within SECONDS COMMAND...: until it succeeds.
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.1
+  done
+}
