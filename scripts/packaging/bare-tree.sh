@@ -10,6 +10,12 @@ fail() {
   exit 1
 }
 
+# No verdict: Debian's packages cannot be reached now (EX_TEMPFAIL).
+unavailable() {
+  echo "package check: not done: $*" >&2
+  exit 75
+}
+
 step() {
   echo "-- $*"
 }
@@ -35,11 +41,12 @@ make_tree() {
       'Component: main' 2>/dev/null | head -1 || true)
     step "making a bare Debian tree"
     if command -v mmdebstrap >/dev/null; then
-      mmdebstrap --quiet --variant=minbase --format=tar "$release" "$archive.new" ${mirror:+"$mirror"}
+      mmdebstrap --quiet --variant=minbase --format=tar "$release" "$archive.new" ${mirror:+"$mirror"} >&2 ||
+        unavailable "mmdebstrap cannot make a Debian tree"
     elif command -v debootstrap >/dev/null; then
       made=$(mktemp -d "${TMPDIR:-/tmp}/httpfs-debian-XXXXXX")
       debootstrap --variant=minbase "$release" "$made" ${mirror:+"$mirror"} >&2 ||
-        { rm -rf "$made"; fail "debootstrap failed"; }
+        { rm -rf "$made"; unavailable "debootstrap cannot make a Debian tree"; }
       tar --create --one-file-system --directory "$made" --file "$archive.new" .
       rm -rf "$made"
     else
@@ -82,8 +89,13 @@ in_root() {
 # With this machine's environment: a proxy may be needed to reach Debian's packages.
 apt_in_root() {
   chroot "$root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
-    apt-get --quiet --quiet --yes --no-install-recommends "$@" >"$work/apt.log" 2>&1 ||
-    { cat "$work/apt.log" >&2; fail "apt-get $1 failed"; }
+    apt-get --quiet --quiet --yes --no-install-recommends -o APT::Update::Error-Mode=any "$@" \
+    >"$work/apt.log" 2>&1 && return
+  cat "$work/apt.log" >&2
+  if grep --quiet --extended-regexp 'Failed to fetch|Unable to fetch' "$work/apt.log"; then
+    unavailable "apt-get $1 cannot reach Debian's packages"
+  fi
+  fail "apt-get $1 failed"
 }
 
 # Starts an origin with a.bin and numbers.txt; sets base to its address, origin_pid to its process.

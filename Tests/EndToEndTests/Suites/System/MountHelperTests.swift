@@ -25,10 +25,11 @@ extension RealMounts {
       let mountpoint = try sandbox.makeDirectory("mnt")
       let cache = sandbox.path("cache")
       defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
+      let options =
+        "rw,_netdev,nofail,x-a.b=c,noatime,noexec,no-proxy=\"localhost,127.0.0.1\","
+        + "cache_dir=\(cache),connections=3"
       let result = try run(
-        [try helper(sandbox, name), list, mountpoint, "-n", "-o"]
-          + ["rw,_netdev,nofail,x-a.b=c,noatime,noexec,cache_dir=\"\(cache)\",connections=3"],
-        within: .seconds(20))
+        [try helper(sandbox, name), list, mountpoint, "-n", "-o", options], within: .seconds(20))
       #expect(result.ending == .exited(0), "\(result.error)")
       #expect(result.output.isEmpty && result.error.isEmpty)
       let entry = try #require(MountTable.httpfs(at: mountpoint))
@@ -68,6 +69,21 @@ extension RealMounts {
       #expect(result.error.contains(message), "\(result.error)")
       #expect(!result.error.contains("secret") && !result.error.contains("abc"))
       #expect(MountTable.httpfs(at: mountpoint) == nil)
+    }
+
+    @Test func `the table of mounts shows no secret of a URL`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url("q.bin", length: 1000, seed: 192)
+      try #require(url.contains("?"))
+      let mountpoint = try sandbox.makeDirectory("mnt")
+      defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
+      try output(
+        of: [try helper(sandbox), url, mountpoint, "-o", "cache-dir=\(sandbox.path("cache"))"],
+        within: .seconds(20))
+      let entry = try #require(MountTable.httpfs(at: mountpoint))
+      #expect(entry.source == "httpfs")
+      try output(of: ["fusermount3", "-u", mountpoint])
     }
 
     @Test func `a failed mount ends with mount(8)'s 32, and -f and -s mean what they say`() throws {
