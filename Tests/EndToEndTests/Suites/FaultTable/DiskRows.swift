@@ -323,12 +323,14 @@ extension RealMounts {
         #expect(record.byteCount == record.committedByteCount, "uncommitted extents are claimed")
       }
 
-      try origin.clearLog()
       let third = try Self.mount([file], origin, sandbox, cache: failing.directory)
       try Self.expectRight(file, on: third)
+      // Not as the server counts, to whom what a request that was cut short has left in sockets counts,
+      // too.
+      let fetched = try third.status().files.reduce(0) { $0 + $1.fetchedByteCount }
       #expect(try third.unmount() == .exited(0))
       #expect(kept >= committed)
-      #expect(try origin.requests().bodyByteCount <= file.byteCount - kept + Self.slack)
+      #expect(fetched <= file.byteCount - kept + Self.slack)
     }
 
     @Test(

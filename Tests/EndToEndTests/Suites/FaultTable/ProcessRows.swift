@@ -334,8 +334,10 @@ extension RealMounts {
       let stalledReader = try startReader(sandbox, mount.path("t.bin"), block: 64)
       #expect(
         try Deadline(after: .seconds(10)).wait {
-          let files = try mount.status().files
-          return files.allSatisfy { !$0.waitingReads.isEmpty }
+          // All requests are under way: one that were sent after the pause would be answered too late.
+          let waiting = try mount.status().files.flatMap(\.waitingReads)
+          return waiting.count >= places.count + 1
+            && waiting.allSatisfy { $0.reason.hasPrefix("request sent") }
         })
       mount.process.signal(SIGSTOP)
       // More than the watchdog's 10 s after a question, of which there is one every 5 s.
