@@ -7,7 +7,7 @@ import Testing
 
 extension TransferTests {
   /// What an origin that has asked for a delay sees of the others of the same client.
-  @Suite(.timeLimit(.minutes(1))) struct HostGates {
+  @Suite(.timeLimit(.minutes(3))) struct HostGates {
     /// A server that refuses its first request with `fields`, and serves the others.
     private func server(status: Int = 503, _ fields: String...) throws -> ScriptedServer {
       let count = Counter()

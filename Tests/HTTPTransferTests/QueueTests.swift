@@ -330,8 +330,11 @@ extension TransferTests {
       queue.start()
       _ = try await done.result()
       try await server.server.waitForRequests(2)
-      queue.removeEnded()
-      #expect(queue.transfers.map(\.id) == [waiting.id])
+      // The queue enters the end after it was told to who waits.
+      try await eventually {
+        queue.removeEnded()
+        return queue.transfers.map(\.id) == [waiting.id]
+      }
       #expect(queue.progress.transferCount == 1)
       server.openAll()
       await queue.finished()

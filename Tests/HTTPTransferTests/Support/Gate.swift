@@ -15,9 +15,9 @@ final class Gate: @unchecked Sendable {
     }
   }
 
-  /// Returns when the gate is open, or after 20 s, so that no thread outlives a failed test by much.
+  /// Returns when the gate is open, or after 60 s, so that no thread outlives a failed test by much.
   func wait() {
-    let limit = Date(timeIntervalSinceNow: 20)
+    let limit = Date(timeIntervalSinceNow: 60)
     condition.withLock {
       while !isOpen, condition.wait(until: limit) {}
     }

@@ -1,16 +1,24 @@
-// Tells ThreadSanitizer what Swift's Mutex does where two threads meet.
+// Tells ThreadSanitizer what it cannot see by itself. scripts/sanitize builds this library and puts it
+// between a program and the system's libraries (LD_PRELOAD).
 //
-// The runtime's libraries are built without it: of Synchronization.Mutex it sees the fast paths, which
-// are inlined, but not the slow ones, and reports what they have put in order. This library stands
-// between a program and those two functions (LD_PRELOAD; scripts/sanitize builds it). Self, the
-// address of the lock's word, comes in the context register of Swift's calling convention.
+// Swift's Mutex: the runtime's libraries are built without the sanitizer. Of Synchronization.Mutex it
+// sees the fast paths, which are inlined, but not the slow ones, and reports what they have put in
+// order. Self, the address of the lock's word, comes in the context register of Swift's calling
+// convention.
+//
+// Cancelled threads: libfuse ends its threads by cancelling them in read(2). They never come back to
+// the sanitizer's own read, which has told the sanitizer to ignore what the call does; a thread that
+// ends while that holds ends the process.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <unistd.h>
 
 // In programs without the sanitizer, which are started too, these are not there.
 __attribute__((weak)) void __tsan_acquire(void *address);
 __attribute__((weak)) void __tsan_release(void *address);
+__attribute__((weak)) void AnnotateIgnoreReadsEnd(const char *file, int line);
 
 #define LOCK_SLOW "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
 #define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
@@ -42,4 +50,20 @@ __attribute__((swiftcall)) void unlock_slow(
     __attribute__((swift_context)) void *handle) {
   if (__tsan_release) __tsan_release(handle);
   real_unlock(handle);
+}
+
+// The C library's, under the name that nobody stands before.
+ssize_t __read(int descriptor, void *buffer, size_t byte_count);
+
+static void end_ignoring(void *unused) {
+  (void)unused;
+  if (AnnotateIgnoreReadsEnd) AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+}
+
+ssize_t read(int descriptor, void *buffer, size_t byte_count) {
+  ssize_t result;
+  pthread_cleanup_push(end_ignoring, NULL);
+  result = __read(descriptor, buffer, byte_count);
+  pthread_cleanup_pop(0);
+  return result;
 }
