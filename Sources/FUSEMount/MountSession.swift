@@ -128,6 +128,7 @@ public final class MountSession: Sendable {
     client.cancelAll()
     // Bounded: transfers end at once when cancelled, and nothing depends on the last one.
     for _ in 0..<100 where client.activeExchangeCount > 0 { usleep(20_000) }
+    fileSystem.environment.finishReplies()
     fileSystem.environment.finishListings()
     fileSystem.environment.commitEverything()
   }

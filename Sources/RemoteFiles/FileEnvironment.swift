@@ -47,6 +47,9 @@ public final class FileEnvironment: Sendable {
   /// How much may be unsafe at once; well below what the kernel would write back by itself.
   private static let checkpointByteCount: Int64 = 64 << 20
 
+  /// Answers reads of many bytes: moving those into the kernel is work for which the network thread has no
+  /// time.
+  private let replyQueue = DispatchQueue(label: "httpfs.replies")
   /// Runs what may block on the disk: fdatasync and eviction.
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
   /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
@@ -105,6 +108,15 @@ public final class FileEnvironment: Sendable {
   public func setConnections(_ count: Int?) {
     connectionCount.store(count ?? 0, ordering: .relaxed)
   }
+
+  /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now.
+  func reply(byteCount: Int64, _ work: @escaping @Sendable () -> Void) {
+    if byteCount < FileSettings.leastQueuedReply { return work() }
+    replyQueue.async(execute: work)
+  }
+
+  /// Returns when every read that could be answered has been; for the end of a mount.
+  public func finishReplies() { replyQueue.sync {} }
 
   /// Sets how many body bytes a second may come in all; nil for as many as will.
   public func setRateLimit(_ bytesPerSecond: Int64?) { client.setRateLimit(bytesPerSecond) }

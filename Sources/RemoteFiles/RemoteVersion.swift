@@ -506,7 +506,11 @@ public final class RemoteVersion: Sendable {
   }
 
   func perform(_ actions: VersionActions) {
-    if !actions.wakes.isEmpty { wake(actions.wakes) }
+    if !actions.wakes.isEmpty {
+      let wakes = actions.wakes
+      let byteCount = wakes.reduce(Int64(0)) { $0 + $1.range.byteCount }
+      environment.reply(byteCount: byteCount) { [self] in wake(wakes) }
+    }
     for (read, error) in actions.failures { read.reply.fail(error) }
     for writer in actions.flushes {
       environment.client.perform { writer.flushForReader() }

@@ -45,7 +45,7 @@ extension RealMounts {
       #expect(ended == .exited(0))
       let requests = try origin.requests()
       // The first readers could have gone on for all that was known.
-      let perFile = try Set(requests.map(\.path)).map { path in
+      let perFile = Set(requests.map(\.path)).map { path in
         Int(requests.of(path: path).bodyByteCount)
       }.sorted()
       try #require(perFile.count == Self.fileCount)
