@@ -48,7 +48,7 @@ public struct StreamTable: Sendable {
   /// How much of what a stream from the middle has read does not count for its window in the long run.
   static let cautiousByteCount: Int64 = 3 << 20
 
-  /// How much the programs read that only want to know what a file is: `file(1)` reads 1 MiB.
+  /// How much programs read, about, that only want to know what a file is; the kernel reads as much ahead.
   static let startByteCount: Int64 = 1 << 20
 
   /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
