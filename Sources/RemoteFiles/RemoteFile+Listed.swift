@@ -17,8 +17,13 @@ extension RemoteFile {
     /// The number under which it was shown; nil while it was not.
     var id: VersionID?
 
-    /// The number of a version of that length, where it was shown already.
-    func id(ofLength length: Int64?) -> VersionID? { length == facts.byteCount ? id : nil }
+    /// The number for a version of that length, where it was shown already; handed out once, though two
+    /// may come to describe the file.
+    ///
+    /// A number that is then not used costs its opener a second look-up.
+    mutating func takeID(ofLength length: Int64?) -> VersionID? {
+      length == facts.byteCount ? id.take() : nil
+    }
   }
 
   /// Takes what a listing says of the file now; nil where it says nothing.

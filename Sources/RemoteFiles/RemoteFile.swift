@@ -191,7 +191,7 @@ public final class RemoteFile: Sendable {
     do throws(CacheError) {
       guard let entry = try environment.cache.openEntry(cacheKey) else { return true }
       let content = entry.recoveredVersion
-      let id = state.withLock { $0.listed?.id(ofLength: content.completeLength) }
+      let id = state.withLock { $0.listed?.takeID(ofLength: content.completeLength) }
       let version = RemoteVersion(file: self, content: content, id: id, record: entry)
       state.withLock { if $0.current == nil { $0.setFirst(version) } }
       version.followWishes()
@@ -260,7 +260,7 @@ public final class RemoteFile: Sendable {
     // A first version may be the one of a record that could not be read before; its identity decides
     // when it is opened, where it has one.
     let (isFirst, listedID) = state.withLock {
-      ($0.current == nil, $0.listed?.id(ofLength: content.completeLength))
+      ($0.current == nil, $0.listed?.takeID(ofLength: content.completeLength))
     }
     let isIdentified = content.strength != .unverifiable || content.completeLength != nil
     let candidate = RemoteVersion(
