@@ -21,6 +21,13 @@ public struct SourceEntry: Sendable, Equatable {
   /// What the whole file must hash to; nil where the list says nothing.
   public var checksum: Checksum?
 
+  /// What each piece of the file must hash to; nil but for the files of a Metalink that says so.
+  public var pieces: PieceHashes?
+
+  /// The complete length in bytes that every server of the file must agree to; nil but for the files of
+  /// a Metalink that says so.
+  public var length: Int64?
+
   /// The line of the list that holds the URL, counted from 1; 0 for a URL from the command line.
   public var line: Int
 

@@ -1,0 +1,41 @@
+/// What each piece of a file must hash to, as a Metalink says.
+public struct PieceHashes: Sendable, Hashable {
+  public let algorithm: Checksum.Algorithm
+
+  /// The length of every piece but the last, in bytes; greater than 0.
+  public let pieceByteCount: Int64
+
+  /// The digests in the order of the pieces; each of `algorithm.digestByteCount` bytes, at least one.
+  public let digests: [[UInt8]]
+
+  /// - Returns: nil where a digest is not as long as the algorithm's, there is none, or pieces have no
+  ///   length.
+  public init?(algorithm: Checksum.Algorithm, pieceByteCount: Int64, digests: [[UInt8]]) {
+    guard pieceByteCount > 0, !digests.isEmpty,
+      digests.allSatisfy({ $0.count == algorithm.digestByteCount })
+    else { return nil }
+    self.algorithm = algorithm
+    self.pieceByteCount = pieceByteCount
+    self.digests = digests
+  }
+
+  /// Whether a file of `length` bytes has as many pieces as there are digests.
+  public func covers(length: Int64) -> Bool {
+    guard length > 0 else { return false }
+    return (length - 1) / pieceByteCount + 1 == Int64(digests.count)
+  }
+
+  /// The pieces that `range` touches; empty for an empty range. Bytes beyond the last piece count to none.
+  public func pieces(touching range: ByteRange) -> Range<Int> {
+    guard !range.isEmpty else { return 0..<0 }
+    let first = min(range.lowerBound / pieceByteCount, Int64(digests.count))
+    let end = min((range.upperBound - 1) / pieceByteCount + 1, Int64(digests.count))
+    return Int(first)..<Int(max(first, end))
+  }
+
+  /// The bytes of the piece `index` of a file of `length` bytes.
+  public func range(ofPiece index: Int, length: Int64) -> ByteRange {
+    let start = min(Int64(index) * pieceByteCount, length)
+    return start..<(start + min(pieceByteCount, length - start))
+  }
+}
