@@ -133,7 +133,7 @@ void httpfs_reply_file_range(
   // libfuse answers with the error where the file cannot be read, and calls that a success.
   reply_error_handler = on_error;
   reply_error_context = context;
-  fuse_reply_data(request, &vector, FUSE_BUF_SPLICE_MOVE);
+  fuse_reply_data(request, &vector, 0);
   reply_error_handler = NULL;
 }
 

@@ -1,5 +1,6 @@
 /// Finds how many connections read-ahead of one file should use: doubles while that pays, quadruples
-/// while each brings as much as before, steps back when it does not.
+/// while each brings as much as before, steps back when it does not, and now and then looks whether half
+/// of them would do.
 public struct ParallelismController: Sendable {
   /// A connection this fast (bytes per second) is not throttled: what limits it is the line or
   /// this machine, and a second connection would only share that.
@@ -26,25 +27,47 @@ public struct ParallelismController: Sendable {
   /// first, and after trying has failed again and again.
   static let holdTimes = 1.0...16.0
 
+  /// How long what was learned of a host is used before it is put to the test, in seconds.
+  static let learnedTrust = 4.0
+
   /// How many connections to use.
   public private(set) var target: Int
 
+  /// The number that has paid, as far as has been seen; nil before anything has.
+  public private(set) var proven: Int?
+
   private let maximum: Int
+  private let isFixed: Bool
   private var epochStart: Double?
   private var epochIdle = 0.0
   private var epochByteCount: Int64 = 0
   /// The requests in flight, added up over the calls of the epoch.
   private var epochActive = (sum: 0, callCount: 0)
+  /// What the step that is being tried began from; of more connections than ``target`` where fewer are tried.
   private var previous: (target: Int, goodput: Double)?
   private var holdUntil = 0.0
+  /// Whether fewer are to be tried next.
+  private var triesFewer = false
   private var holdTime = holdTimes.lowerBound
 
   /// - Parameters:
-  ///   - initial: where to start: 1, or what was learned of the host.
+  ///   - initial: where to start.
   ///   - maximum: the most connections; when equal to `initial`, the count is fixed.
   public init(initial: Int, maximum: Int) {
     self.maximum = max(1, maximum)
     target = min(max(1, initial), self.maximum)
+    isFixed = target == self.maximum
+  }
+
+  /// - Parameters:
+  ///   - learned: what has paid at the host before; nil where nobody knows.
+  ///   - maximum: the most connections.
+  public init(learned: Int?, maximum: Int) {
+    self.maximum = max(1, maximum)
+    target = min(max(1, learned ?? 1), self.maximum)
+    isFixed = false
+    // What has paid once may be too much now.
+    triesFewer = target > 1
   }
 
   /// Takes note of progress; call it when bytes were stored.
@@ -73,31 +96,61 @@ public struct ParallelismController: Sendable {
     // A network thread that is busy, or waits for the disk, has all that it can take.
     guard idleShare >= Self.leastIdleShare else { return }
     // A pause of the reader says nothing about the line.
-    guard elapsed < 10 * Self.epoch, isWaited, active >= target else { return }
-    if let previous, previous.target < target, goodput < Self.leastGoodput(after: previous, target)
-    {
-      target = previous.target
-      self.previous = nil
-      hold(from: now)
+    guard !isFixed || target < maximum, elapsed < 10 * Self.epoch, isWaited, active >= target else {
       return
     }
+    if let previous, previous.target > target {
+      // What was under way goes on, and is not the smaller number's.
+      guard meanActive <= target + target / 4 else { return }
+      if goodput * Self.leastGain < previous.goodput { target = previous.target }
+      return endTrial(now: now)
+    }
+    if let previous, goodput < Self.leastGoodput(after: previous, target) {
+      target = previous.target
+      return endTrial(now: now)
+    }
     var factor = 2
-    if let previous, previous.target < target {
+    if let previous {
+      proven = target
       holdTime = Self.holdTimes.lowerBound
       // Each connection brought as much as before: what limits them is limits of their own, and
       // many more will bring more.
       let gain = goodput / max(1, previous.goodput)
       if gain >= Self.linearGain * Double(target) / Double(previous.target) { factor = 4 }
     }
-    guard now >= holdUntil, target < maximum,
+    guard now >= holdUntil else { return }
+    if triesFewer, target > 1 {
+      // Not at once: most files are read before the trial would pay.
+      guard previous != nil || holdUntil > 0 else {
+        holdUntil = now + Self.learnedTrust
+        return
+      }
+      previous = (target, goodput)
+      target /= 2
+      return
+    }
+    guard target < maximum,
       goodput / Double(target) < Self.fastConnection, goodput < Self.enoughGoodput
-    else { return }
+    else {
+      proven = target
+      previous = nil
+      return
+    }
     // What reads wait for may have taken more connections: the goodput is theirs, too.
     let used = min(max(target, meanActive), maximum)
     previous = (used, goodput)
     // Four times as many only where that is not far more than anybody needs.
     if factor > 2, goodput * Double(factor) > Self.enoughGoodput { factor = 2 }
     target = min(maximum, used * factor)
+  }
+
+  /// The number of before the trial is as good, or the number that was tried is.
+  private mutating func endTrial(now: Double) {
+    proven = target
+    previous = nil
+    hold(from: now)
+    // More and fewer in turns, when nothing has changed for long.
+    triesFewer = !triesFewer && !isFixed && holdTime == Self.holdTimes.upperBound
   }
 
   private mutating func beginEpoch(idle: Double, now: Double) {
@@ -118,6 +171,7 @@ public struct ParallelismController: Sendable {
   /// Halves the count: the server refuses (403, 429, 503) or drops connections.
   public mutating func stepDown(now: Double) {
     target = max(1, target / 2)
+    proven = target
     previous = nil
     hold(from: now)
   }

@@ -24,6 +24,10 @@ public final class FileEnvironment: Sendable {
   let openVersions = OpenVersions()
   /// A leaf.
   let readAheadHistory = Mutex(ReadAheadHistory())
+  /// What has been learned of hosts, in this mount and earlier ones; a leaf.
+  private let hosts: Mutex<HostMemory>
+  /// A leaf.
+  let hedges = Mutex(HedgeBudget())
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()
@@ -44,8 +48,11 @@ public final class FileEnvironment: Sendable {
 
   /// How old what is not yet safe from a power cut becomes before it is made so.
   private static let checkpointInterval = Duration.seconds(2)
-  /// How much may be unsafe at once; well below what the kernel would write back by itself.
+  /// From how much on it is made so sooner: fast lines bring it in a fraction of that time.
   private static let checkpointByteCount: Int64 = 64 << 20
+  /// But not sooner than after this: what a loss of power costs is the time to fetch again what came since,
+  /// while writing to the disk takes processor time from the reader who waits.
+  private static let bulkCheckpointInterval = Duration.seconds(1)
 
   /// Answers reads of many bytes: moving those into the kernel is work for which the network thread has no
   /// time.
@@ -96,6 +103,7 @@ public final class FileEnvironment: Sendable {
     self.cacheByteLimit = cacheByteLimit
     self.logger = logger
     connectionCount = Atomic(settings.connections ?? 0)
+    hosts = Mutex(HostMemory(text: cache.note(CacheDirectory.hostsName) ?? ""))
   }
 
   /// The connections per file, for read-ahead; nil where each file finds its best number.
@@ -108,6 +116,32 @@ public final class FileEnvironment: Sendable {
   public func setConnections(_ count: Int?) {
     connectionCount.store(count ?? 0, ordering: .relaxed)
   }
+
+  /// How many connections have paid at the host of `url` before, where each file finds its best number.
+  func learnedConnections(for url: RemoteURL) -> Int? {
+    guard connections == nil else { return nil }
+    return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: Self.today) }
+  }
+
+  /// `count` connections have paid at the host of `url`.
+  func noteConnections(_ count: Int, for url: RemoteURL) {
+    guard connections == nil else { return }
+    hosts.withLock { $0.note(count, for: url.normalizedOrigin, today: Self.today) }
+  }
+
+  /// Writes down what was learned of hosts, for the next mount.
+  private func storeHosts() {
+    let text = hosts.withLock { $0.text }
+    guard text != cache.note(CacheDirectory.hostsName) ?? "" else { return }
+    do throws(CacheError) {
+      try cache.storeNote(text, CacheDirectory.hostsName)
+    } catch {
+      logger.debug("what was learned of hosts is not kept", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// The day, counted from 1970.
+  private static var today: Int { Int(time(nil)) / 86_400 }
 
   /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now.
   func reply(byteCount: Int64, _ work: @escaping @Sendable () -> Void) {
@@ -268,7 +302,8 @@ public final class FileEnvironment: Sendable {
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
     guard
       let ticket = version.beginCheckpoint(
-        now: now, byteCount: Self.checkpointByteCount, interval: Self.checkpointInterval)
+        now: now, byteCount: Self.checkpointByteCount, bulkInterval: Self.bulkCheckpointInterval,
+        interval: Self.checkpointInterval)
     else { return }
     diskQueue.async { [self] in
       guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
@@ -305,6 +340,7 @@ public final class FileEnvironment: Sendable {
   public func commitEverything() {
     // What has been accepted is done, such as pins.
     backgroundQueue.sync {}
+    storeHosts()
     let watched = watch.withLock { Array($0.versions.values) }
     let deadline = ContinuousClock.now + FileSettings.checkpointPatience
     for item in watched {

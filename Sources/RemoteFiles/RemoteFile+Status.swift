@@ -103,11 +103,13 @@ extension VersionState {
       return "waiting for a free connection"
     }
     let silent = Int((now - segment.lastProgressAt) / .seconds(1))
+    let isHedged = segments.contains { $0.hedgeOf == segment.id }
+    let also = isHedged ? "; asked again over another connection" : ""
     guard segment.firstByteAt != nil else {
-      return silent < 1 ? "request sent" : "request sent, no response for \(silent) s"
+      return silent < 1 ? "request sent" : "request sent, no response for \(silent) s\(also)"
     }
     if now - segment.lastProgressAt >= Self.silence {
-      return "the server has sent nothing for \(silent) s"
+      return "the server has sent nothing for \(silent) s\(also)"
     }
     return "downloading, \(hole.lowerBound - segment.position) bytes come before it"
   }

@@ -32,15 +32,17 @@ extension RemoteVersion {
     return idle
   }
 
+  /// Begins a checkpoint where something is uncommitted and `interval` has passed since the last one began;
+  /// where it is `byteCount` or more, already after `bulkInterval`.
   func beginCheckpoint(
-    now: ContinuousClock.Instant, byteCount: Int64, interval: Duration
+    now: ContinuousClock.Instant, byteCount: Int64, bulkInterval: Duration, interval: Duration
   ) -> CheckpointTicket? {
     state.withLock { guarded in
       guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
       let uncommitted = entry.uncommittedByteCount
+      let age = now - guarded.lastCheckpoint
       guard
-        uncommitted >= byteCount
-          || uncommitted > 0 && now - guarded.lastCheckpoint >= interval
+        uncommitted >= byteCount && age >= bulkInterval || uncommitted > 0 && age >= interval
       else { return nil }
       guarded.isCheckpointing = true
       guarded.lastCheckpoint = now
@@ -121,7 +123,9 @@ extension RemoteVersion {
 
   /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
   func commitFinally() {
-    guard let ticket = beginCheckpoint(now: .now, byteCount: 1, interval: .zero) else { return }
+    guard
+      let ticket = beginCheckpoint(now: .now, byteCount: 1, bulkInterval: .zero, interval: .zero)
+    else { return }
     guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
     commit(ticket, checkpoint)
     finishCheckpoint(ticket)

@@ -30,7 +30,7 @@ extension RemoteVersion {
   }
 
   func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
-    state.withLock { guarded in
+    let advice = state.withLock { guarded -> VersionState.Advice? in
       let advice = guarded.version.advance(id, to: position, now: .now)
       // A stream that nobody reads goes on for a while only: it may have no end.
       if guarded.openCount == 0, guarded.version.parked.isEmpty, !guarded.version.isPrefetching,
@@ -41,6 +41,8 @@ extension RemoteVersion {
       }
       return advice
     }
+    if let rival = advice?.rival { environment.client.cancel(rival) }
+    return advice
   }
 
   func stored(_ id: SegmentID, _ range: ByteRange) {
@@ -110,6 +112,12 @@ extension RemoteVersion {
   /// A request ended early; `error` nil when it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
     guard let error else { return finished(id) }
+    if [.unavailable, .denied, .missing].contains(error.code) {
+      environment.hedges.withLock { $0.noteRefusal(now: .now) }
+    }
+    if error.code != .stale, state.withLock({ $0.version.dropFailedHedge(id) }) {
+      return file.noteFailure(error, isRetried: true)
+    }
     switch error.code {
     case .stale:
       change { version, _ in version.removeSegment(id) }
@@ -187,8 +195,9 @@ extension RemoteVersion {
   func expire(now: ContinuousClock.Instant) {
     let settings = environment.settings
     var failure: FileError?
+    let allowance = environment.hedges.withLock { $0.allowance(now: now) }
     change {
-      $0.expire(now: now, settings: settings, into: &$1)
+      $0.expire(now: now, settings: settings, hedgeAllowance: allowance, into: &$1)
       failure = $1.failures.first?.error
     }
     if let failure { file.noteFailure(failure, isRetried: false) }

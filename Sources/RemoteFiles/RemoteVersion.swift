@@ -148,7 +148,8 @@ public final class RemoteVersion: Sendable {
       Guarded(
         version: VersionState(
           length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
-          connections: file.environment.connections),
+          connections: file.environment.connections,
+          learned: file.environment.learnedConnections(for: file.source.url)),
         hasRecord: record != nil || mayHaveRecord,
         unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
@@ -235,11 +236,13 @@ public final class RemoteVersion: Sendable {
     var actions = VersionActions()
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
     var usage: VersionState.Usage?
+    var proven: Int?
     let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
+        proven = guarded.version.parallelism.proven
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
@@ -250,6 +253,7 @@ public final class RemoteVersion: Sendable {
     if let usage {
       environment.readAheadHistory.withLock { $0.note(fetched: usage.fetched, read: usage.read) }
     }
+    if let proven { environment.noteConnections(proven, for: file.source.url) }
     drop(released)
     if wasLast, awaitsStamp { environment.watch(self) }
     perform(actions)
@@ -517,6 +521,12 @@ public final class RemoteVersion: Sendable {
     }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
     for transfer in actions.raises { environment.client.prioritize(transfer) }
+    if !actions.starts.isEmpty {
+      let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
+      environment.hedges.withLock {
+        $0.noteRequests(actions.starts.count, hedges: hedgeCount)
+      }
+    }
     for segment in actions.starts {
       var request = file.request(range: segment.isWhole ? nil : segment.start..<segment.end)
       request.priority = segment.isWaitedFor ? .demand : .readAhead

@@ -13,6 +13,8 @@ struct Segment: Sendable {
   let isWhole: Bool
   /// Whether it was begun without a reader, because the whole file is wanted.
   var isPrefetch = false
+  /// The request that brings nothing, beside which this one was sent; nil once either has brought something.
+  var hedgeOf: SegmentID?
   /// The first byte asked for.
   let start: Int64
   /// Where it is to end; moved down when the rest is fetched otherwise.

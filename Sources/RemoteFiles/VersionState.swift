@@ -59,7 +59,7 @@ struct VersionState: Sendable {
   /// The time from request to response, in seconds: a moving average over reused connections, and a guess
   /// before the first.
   var roundTrip: Double { measuredRoundTrip ?? 0.05 }
-  private var measuredRoundTrip: Double?
+  private(set) var measuredRoundTrip: Double?
   /// Bytes per second of a connection, from the last segments.
   private var connectionRate: Double?
   let clock = MonotonicSeconds()
@@ -72,19 +72,31 @@ struct VersionState: Sendable {
 
   /// How many requests may be in flight: a number that the user gave holds for all of them.
   private var requestLimit: Int
+
+  /// A request that brings nothing does not take the place of its hedge.
+  var hasPlaceForHedge: Bool { segments.count < requestLimit + 1 }
+
   private var connections: Int?
 
-  init(length: Int64?, extents: ExtentSet, connections: Int?) {
+  /// - Parameters:
+  ///   - length: the complete length in bytes, nil where it is unknown.
+  ///   - extents: what is present.
+  ///   - connections: the connections for read-ahead, where the user has set them.
+  ///   - learned: how many have paid at the host before.
+  init(length: Int64?, extents: ExtentSet, connections: Int?, learned: Int? = nil) {
     self.connections = connections
     requestLimit = connections ?? FileSettings.demandConnectionLimit
     self.length = length
     self.extents = extents
-    parallelism = Self.controller(connections: connections)
+    parallelism = Self.controller(connections: connections, learned: learned)
   }
 
-  private static func controller(connections: Int?) -> ParallelismController {
-    ParallelismController(
-      initial: connections ?? 1, maximum: connections ?? FileSettings.adaptiveConnectionLimit)
+  private static func controller(connections: Int?, learned: Int?) -> ParallelismController {
+    if let connections {
+      return ParallelismController(initial: connections, maximum: connections)
+    }
+    return ParallelismController(
+      learned: learned, maximum: FileSettings.adaptiveConnectionLimit)
   }
 
   // MARK: Wishes
@@ -105,7 +117,7 @@ struct VersionState: Sendable {
     if self.connections != connections {
       self.connections = connections
       requestLimit = connections ?? FileSettings.demandConnectionLimit
-      parallelism = Self.controller(connections: connections)
+      parallelism = Self.controller(connections: connections, learned: nil)
     }
     if wishes.isPaused, !wasPaused {
       endUnawaited(now: now, into: &actions)
@@ -324,11 +336,13 @@ struct VersionState: Sendable {
 
   /// Enters a request that is about to be sent, or has been.
   mutating func addSegment(
-    range: ByteRange, isWhole: Bool, isPrefetch: Bool = false, now: ContinuousClock.Instant
+    range: ByteRange, isWhole: Bool, isPrefetch: Bool = false, hedgeOf: SegmentID? = nil,
+    now: ContinuousClock.Instant
   ) -> Segment {
     lastSegment += 1
     let segment = Segment(
       id: SegmentID(rawValue: lastSegment), isWhole: isWhole, isPrefetch: isPrefetch,
+      hedgeOf: hedgeOf,
       start: range.lowerBound, end: range.upperBound, position: range.lowerBound,
       storedEnd: range.lowerBound,
       lastProgressAt: now)
@@ -368,6 +382,8 @@ struct VersionState: Sendable {
     var mustFlush: Bool
     /// Where the segment is to end.
     var end: Int64
+    /// The request that was to bring the same, to be cancelled.
+    var rival: ExchangeID?
   }
 
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
@@ -379,7 +395,10 @@ struct VersionState: Sendable {
     segments[index].position = position
     segments[index].noteProgress(now: now)
     let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
-    return Advice(mustFlush: mustFlush, end: segments[index].end)
+    return Advice(
+      mustFlush: mustFlush, end: segments[index].end,
+      // A trickle is no progress.
+      rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil)
   }
 
   /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
@@ -516,9 +535,11 @@ struct VersionState: Sendable {
     unreachableSince = unreachableSince.map { $0 + delay }
   }
 
-  /// Fails the reads whose time is up, and gives up requests that bring nothing.
+  /// Fails the reads whose time is up, gives up requests that bring nothing, and before that sends
+  /// others beside them, `hedgeAllowance` at most.
   mutating func expire(
-    now: ContinuousClock.Instant, settings: FileSettings, into actions: inout VersionActions
+    now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
+    into actions: inout VersionActions
   ) {
     let late = parked.removeAll { $0.deadline <= now }
     if !late.isEmpty {
@@ -531,8 +552,9 @@ struct VersionState: Sendable {
       if parked.isEmpty { forgetBackoff() }
     }
     failReadsOutOfReach(now: now, into: &actions)
+    let patience = settings.responsePatience
+    planHedges(now: now, patience: patience, allowance: hedgeAllowance, into: &actions)
     for segment in segments {
-      let patience = settings.responsePatience
       guard segment.isSent || segment.firstByteAt != nil else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }

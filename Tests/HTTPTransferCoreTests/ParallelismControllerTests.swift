@@ -75,7 +75,10 @@ import Testing
     #expect(download.targets == [2, 8, 2, 2])
     download.run(120, goodput: line)
     #expect(download.targets.max() == 8)
-    #expect(download.targets.dropFirst(20).min() == 4)
+    // When nothing has changed for long, half as many are looked at, which bring less.
+    #expect(download.targets.dropFirst(20).min() == 2)
+    #expect(download.targets.dropFirst(20).filter { $0 == 2 }.count <= 6)
+    #expect(download.controller.proven == 4)
     // After a second, two, four, eight, sixteen, sixteen …: ten attempts in two minutes.
     let attempts = download.targets.filter { $0 == 8 }.count
     #expect((5...14).contains(attempts))
@@ -102,6 +105,48 @@ import Testing
     #expect(download.targets.allSatisfy { $0 == 4 })
     download.run(30, idleShare: 0.8) { Double($0) * 10e6 }
     #expect(download.controller.target == 16)
+  }
+
+  @Test("What was learned is where a later download starts, and is kept while it pays")
+  func learned() {
+    var download = Download()
+    download.controller = ParallelismController(learned: 16, maximum: 32)
+    download.run(3) { Double(min($0, 16)) * 10e6 }
+    #expect(download.targets.allSatisfy { $0 == 16 })
+    download.run(60) { Double(min($0, 16)) * 10e6 }
+    #expect(download.controller.proven == 16)
+    // Half as many and twice as many are tried, for a moment each.
+    #expect(download.targets.contains(8) && download.targets.contains(32))
+    #expect(download.targets.filter { $0 == 16 }.count > download.targets.count * 9 / 10)
+  }
+
+  @Test("What was learned is given up, step by step, when fewer bring as much")
+  func unlearned() {
+    var download = Download()
+    download.controller = ParallelismController(learned: 16, maximum: 32)
+    download.run(120) { _ in 90e6 }
+    #expect(download.controller.target <= 4, "\(download.controller.target)")
+    #expect(download.controller.proven ?? 16 <= 4)
+  }
+
+  @Test("While more requests than the smaller number are under way, nothing is concluded of it")
+  func draining() {
+    var download = Download()
+    download.controller = ParallelismController(learned: 16, maximum: 32)
+    download.run(4.25) { _ in 90e6 }
+    #expect(download.controller.target == 8)
+    download.run(5, active: 16) { _ in 90e6 }
+    #expect(download.controller.target == 8)
+    #expect(download.controller.proven == nil)
+  }
+
+  @Test("A fixed number that was halved because of a refusal comes back")
+  func fixedAfterRefusal() {
+    var download = Download(initial: 8, maximum: 8)
+    download.controller.stepDown(now: download.now)
+    #expect(download.controller.target == 4)
+    download.run(30) { Double($0) * 10e6 }
+    #expect(download.controller.target == 8)
   }
 
   @Test("A fixed number stays", arguments: [1, 6, 32])

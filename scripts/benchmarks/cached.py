@@ -154,13 +154,14 @@ def cached_reads(bench):
     rounds = bench.few_rounds
     fio_seconds = 0.5 if bench.quick else 3
     comparisons = {}
-    with big_file(bench) as (server, served):
+    with contextlib.ExitStack() as resources:
+        server, served = resources.enter_context(big_file(bench))
         digest = server.digest(served, served.names[0])
         name = AS_ROOT if is_root() else AS_USER
         subjects = [_remounted(bench, mounts.own(name), served, digest)]
         if is_root():
-            subjects.append(
-                _remounted(bench, mounts.own_as_nobody(bench, AS_USER), served, digest))
+            nobody = resources.enter_context(mounts.own_as_nobody(bench, AS_USER))
+            subjects.append(_remounted(bench, nobody, served, digest))
         subjects += [Subject(LOCAL, lambda: contextlib.nullcontext(_Local(server.root)), "big"),
                      _reference(bench, served, server.root)]
         if not bench.quick:

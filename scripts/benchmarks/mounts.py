@@ -138,13 +138,20 @@ def own_listing():
     return HttpFSListing(f"{OWN}, listing", "httpfs", is_own=True)
 
 
+@contextlib.contextmanager
 def own_as_nobody(bench, name):
-    """httpfs as the ordinary user `nobody`; only root can arrange that."""
+    """httpfs as the ordinary user `nobody`; only root can arrange that.
+
+    All its mounts are made in one namespace, as those of one session of a user are: in a new one the
+    cache's file system would count as mounted anew, and all that is cached would be verified again.
+    """
     device = bench.path("fuse-device")
     if not os.path.exists(device):
         run("mknod", "-m", "666", device, "c", "10", "229")
-    return own(name, launcher=in_namespace(device, "/dev/fuse") + NOBODY, enter=ENTER + NOBODY,
-               user="nobody:nogroup")
+    with child(*in_namespace(device, "/dev/fuse"), "sleep", "infinity") as holder:
+        wait_until(lambda: is_mounted("/dev/fuse", holder.pid), 10, "a mount namespace")
+        there = tuple(word.format(process=holder.pid) for word in ENTER)
+        yield own(name, launcher=there + NOBODY, enter=ENTER + NOBODY, user="nobody:nogroup")
 
 
 def own_trusting(bench, authority_path):

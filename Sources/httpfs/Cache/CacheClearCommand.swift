@@ -21,6 +21,7 @@ struct CacheClearCommand: ParsableCommand {
       let entries = try failing { () throws(CacheError) in try inventory.entries() }
       if !yes, !entries.isEmpty { try ask(entries, in: inventory) }
       try CacheRemoval(directory).remove(entries)
+      directory.removeNote(CacheDirectory.hostsName)
     }
   }
 

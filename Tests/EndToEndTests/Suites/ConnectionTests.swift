@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Issue point 5: parallel connections where they help.
@@ -22,6 +23,34 @@ extension RealMounts {
       let ratio = Double(requests.bodyByteCount) / (requests.span * Double(rate))
       #expect(ratio >= 4, "\(ratio) × one connection")
       print("throttled connections: \(ratio) × one, \(requests.peakConcurrency) at once")
+    }
+
+    @Test func `how many connections have paid is known to the next mount`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 96 << 20
+      func peakOfFirstRead(_ name: String, seed: UInt64, byteCount: Int64) throws -> Int {
+        try origin.clearLog()
+        let mount = try sandbox.mount(
+          urls: [origin.url(name, length: length, seed: seed, query: "rate=10000000")])
+        let read = try run([
+          "dd", "if=\(mount.path(name))", "of=/dev/null", "bs=1M", "count=\(byteCount >> 20)",
+        ])
+        #expect(read.succeeded, "\(read.error)")
+        try mount.unmount()
+        return Set(try origin.requests().map(\.connection)).count
+      }
+      _ = try peakOfFirstRead("first.bin", seed: 61, byteCount: length)
+      let hosts = try String(contentsOfFile: sandbox.path("cache/v1/hosts"), encoding: .utf8)
+      let words = hosts.split(separator: " ")
+      #expect(words.first.map(String.init) == "http://127.0.0.1:\(origin.port)")
+      let learned = try #require(words.count == 3 ? Int(words[1]) : nil)
+      #expect(learned >= 4, "\(hosts)")
+      // Without it, two connections are as far as so short a read comes.
+      let knowing = try peakOfFirstRead("second.bin", seed: 62, byteCount: 6 << 20)
+      try FileManager.default.removeItem(atPath: sandbox.path("cache/v1/hosts"))
+      let unknowing = try peakOfFirstRead("third.bin", seed: 63, byteCount: 6 << 20)
+      #expect(knowing > unknowing, "\(knowing), and \(unknowing) where nothing is known")
     }
 
     @Test func `--connections is a limit`() throws {

@@ -104,6 +104,31 @@ extension RealMounts {
         reader.standardOutput.prefix(64) == Digest.ofContent(seed: 7000, byteCount: Self.length))
     }
 
+    @Test func `a read whose server falls silent gets its bytes over another connection`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("hedged.bin", length: Self.length, seed: 7300, query: "latency=20")])
+      try output(of: ["ls", "-l", mount.mountpoint], within: .seconds(60))
+      try origin.clearLog()
+      // One response only: the path of that one connection is broken.
+      try origin.control(
+        "/data/hedged*", ["fault": "stall", "fault-at": "0", "fault-count": "1"])
+      let start = ContinuousClock.now
+      let read = try run(
+        ["dd", "if=\(mount.path("hedged.bin"))", "bs=64k", "skip=32", "count=1", "status=none"],
+        within: .seconds(30))
+      let duration = ContinuousClock.now - start
+      #expect(read.succeeded, "\(read.error)")
+      // It would be given up after 15 s.
+      #expect(duration < .seconds(8), "\(duration)")
+      print("a read of which one request was stalled took \(duration)")
+      #expect(try mount.unmount() == .exited(0))
+      let requests = try origin.requests()
+      #expect(Set(requests.map(\.connection)).count >= 2)
+      #expect(requests.count <= 4, "\(requests.count) requests")
+    }
+
     @Test(arguments: ["SIGTERM", "SIGINT"])
     func `a signal unmounts even while reads are stalled`(name: String) throws {
       let sandbox = try Sandbox()

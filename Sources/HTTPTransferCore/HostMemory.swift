@@ -1,0 +1,59 @@
+/// How many connections have paid at which origin, so that the next file of it need not find out again.
+///
+/// Advice only: what is forgotten or wrong costs a fraction of a second.
+public struct HostMemory: Sendable, Equatable {
+  private struct Entry: Sendable, Equatable {
+    var connections: Int
+    /// When it was seen last, in days since 1970.
+    var day: Int
+  }
+
+  /// How many origins are remembered.
+  static let limit = 1000
+
+  /// For how many days: servers change.
+  static let lifetime = 30
+
+  /// What no controller goes beyond.
+  static let connectionLimit = 64
+
+  private var entries: [String: Entry] = [:]
+
+  public init() {}
+
+  /// How many connections have paid at `origin` (scheme, host and port), nil where nobody knows.
+  public func connections(for origin: String, today: Int) -> Int? {
+    guard let entry = entries[origin], today - entry.day <= Self.lifetime else { return nil }
+    return entry.connections
+  }
+
+  /// Takes note of what paid at `origin`.
+  public mutating func note(_ connections: Int, for origin: String, today: Int) {
+    entries[origin] = Entry(
+      connections: min(max(1, connections), Self.connectionLimit), day: today)
+    if entries.count > Self.limit,
+      let oldest = entries.min(by: { ($0.value.day, $0.key) < ($1.value.day, $1.key) })
+    {
+      entries[oldest.key] = nil
+    }
+  }
+
+  // MARK: Text
+
+  /// A line for each origin, in their order: `ORIGIN CONNECTIONS DAY`.
+  public var text: String {
+    entries.sorted { $0.key < $1.key }
+      .map { "\($0.key) \($0.value.connections) \($0.value.day)\n" }.joined()
+  }
+
+  /// Reads ``text``; lines that are something else count for nothing.
+  public init(text: String) {
+    for line in text.split(whereSeparator: \.isNewline).prefix(Self.limit) {
+      let words = line.split(separator: " ")
+      guard words.count == 3, let connections = Int(words[1]), let day = Int(words[2]),
+        (1...Self.connectionLimit).contains(connections), day >= 0
+      else { continue }
+      entries[String(words[0])] = Entry(connections: connections, day: day)
+    }
+  }
+}
