@@ -243,7 +243,7 @@ public struct FetchPlanner: Sendable {
     _ predictions: [ByteRange], length: Int64, extents: ExtentSet, flights: inout [Flight],
     limits: Limits, plan: inout Plan
   ) {
-    for range in Self.joined(predictions) {
+    for range in Self.joined(predictions).flatMap(Self.fromTheEnd) {
       let wanted = range.aligned(to: Self.page, limit: length)
       // An edge of it is not worth a request: the next prediction may be a page off.
       for absent in Self.subtract(flights, from: extents.holes(in: wanted))
@@ -254,6 +254,24 @@ public struct FetchPlanner: Sendable {
       }
     }
   }
+
+  /// A long range in parts, the last one first: it is that of one who reads backward.
+  private static func fromTheEnd(_ range: ByteRange) -> [ByteRange] {
+    let part = max(leastSegment, range.byteCount / backwardPartCount)
+    guard range.byteCount > part else { return [range] }
+    var parts: [ByteRange] = []
+    var end = range.upperBound
+    while end > range.lowerBound {
+      // No crumbs at the far end.
+      let start = end - range.lowerBound < part + part / 2 ? range.lowerBound : end - part
+      parts.append(start..<end)
+      end = start
+    }
+    return parts
+  }
+
+  /// In how many requests is asked for what one who reads backward will want next.
+  private static let backwardPartCount: Int64 = 8
 
   /// Neighbours as one range, up to a size that is worth a request.
   private static func joined(_ ranges: [ByteRange]) -> [ByteRange] {

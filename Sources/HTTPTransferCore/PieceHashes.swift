@@ -25,7 +25,9 @@ public struct PieceHashes: Sendable, Hashable {
     return (length - 1) / pieceByteCount + 1 == Int64(digests.count)
   }
 
-  /// The pieces that `range` touches; empty for an empty range. Bytes beyond the last piece count to none.
+  /// The pieces that `range` touches; empty for an empty range.
+  ///
+  /// Bytes beyond the last piece count to none.
   public func pieces(touching range: ByteRange) -> Range<Int> {
     guard !range.isEmpty else { return 0..<0 }
     let first = min(range.lowerBound / pieceByteCount, Int64(digests.count))

@@ -28,6 +28,9 @@ public struct StrideTable: Sendable {
     /// Jumps that are the same by accident are not many.
     var isConfirmed: Bool { jumpCount >= StrideTable.leastJumpCount }
 
+    /// Whether he takes the file from its end to its start, without a gap.
+    var isBackward: Bool { isExact && lastByteCount.map { distance == -$0 } == true }
+
     /// Where the run after so many jumps begins, about: reads begin where a page does, so that the
     /// distance shows in the mean of many.
     func start(after count: Int64) -> Int64? {
@@ -71,6 +74,9 @@ public struct StrideTable: Sendable {
   /// How many jumps ahead something is worth having, at most.
   static let greatestDepth = 32
 
+  /// How many bytes ahead, of one who reads backward without a gap: for his jumps few requests will do.
+  static let greatestBackwardByteCount: Int64 = 16 << 20
+
   private var walks: [Walk] = []
   private var useCount: UInt64 = 0
 
@@ -112,6 +118,13 @@ public struct StrideTable: Sendable {
     let confirmed = walks.filter(\.isConfirmed).sorted { $0.lastUse > $1.lastUse }
     return confirmed.flatMap { walk -> [ByteRange] in
       guard let byteCount = walk.lastByteCount else { return [] }
+      if walk.isBackward {
+        let (ahead, overflow) = byteCount.multipliedReportingOverflow(by: Int64(walk.jumpCount))
+        let most =
+          overflow ? Self.greatestBackwardByteCount : min(ahead, Self.greatestBackwardByteCount)
+        let end = min(walk.run.lowerBound, length)
+        return end > 0 ? [max(0, end - most)..<end] : []
+      }
       // Where a run begins in its page is not known, nor the distance to the byte: a page more on both
       // sides covers that half as far ahead as it has been seen.
       let slack = walk.isExact ? 0 : FetchPlanner.page

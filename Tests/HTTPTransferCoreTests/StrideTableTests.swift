@@ -43,7 +43,18 @@ import Testing
       jumps(8, from: block.lowerBound, by: 131_072, of: 131_072)
     }
     #expect(
-      table(reads).predictions(length: 8 * Self.mebibyte) == Array(blocks.dropFirst(4).prefix(3)))
+      table(reads).predictions(length: 8 * Self.mebibyte) == [Self.mebibyte..<4 * Self.mebibyte])
+  }
+
+  @Test("Of a file that is read backward for long, 16 MiB are expected, and not beyond its start")
+  func longBackward() {
+    let reads = Array(jumps(1600, by: 65_536, of: 65_536).reversed())
+    let far = table(Array(reads.prefix(600))).predictions(length: 1 << 40)
+    let position = reads[599].lowerBound
+    #expect(far == [position - 16 * Self.mebibyte..<position])
+    let near = table(Array(reads.prefix(1500))).predictions(length: 1 << 40)
+    #expect(near == [0..<reads[1499].lowerBound])
+    #expect(table(reads).predictions(length: 1 << 40).isEmpty)
   }
 
   @Test("A jump that is no whole number of pages is met all the same")

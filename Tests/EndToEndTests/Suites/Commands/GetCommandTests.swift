@@ -243,7 +243,8 @@ extension RealMounts {
       #expect(result.succeeded, "\(result.error)")
       #expect(try work.sha256("a.bin") == Self.digest(5, 32 << 20))
       let requests = try origin.requests()
-      #expect(requests.peakConcurrency == 8)
+      // A request that was cut short may end later for the server than the next one begins.
+      #expect((8...9).contains(requests.peakConcurrency), "\(requests.peakConcurrency) at once")
       #expect(requests.bodyByteCount < 33 << 20)
     }
 
