@@ -55,7 +55,7 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    // Its headers only: the library is loaded when a listing is read.
+    // Its headers only: the library is loaded when a listing or a Metalink is read.
     .target(name: "CXML", cSettings: [.unsafeFlags(["-I/usr/include/libxml2"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
@@ -63,7 +63,8 @@ let package = Package(
     // The layers, lowest first; dependencies point only upward in this file.
     .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
     .target(
-      name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib"], swiftSettings: strict),
+      name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib", "CXML"],
+      swiftSettings: strict),
     .target(
       name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList", "CXML"],
       swiftSettings: strict + testableRelease),
@@ -150,7 +151,7 @@ let package = Package(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
-        "ExtentRecord", "OriginContent", httpTypes,
+        "ExtentRecord", "OriginContent", "CCrypto", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(

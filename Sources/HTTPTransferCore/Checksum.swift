@@ -9,6 +9,14 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
     case sha384 = "sha-384"
     case sha512 = "sha-512"
 
+    /// The algorithm of a name, in any case; many tools write sha256 for what aria2 calls sha-256.
+    package init?(named name: some StringProtocol) {
+      let name = name.lowercased()
+      self.init(
+        rawValue: name.hasPrefix("sha") && !name.hasPrefix("sha-")
+          ? "sha-\(name.dropFirst(3))" : name)
+    }
+
     /// The length of a digest in bytes.
     public var digestByteCount: Int {
       switch self {
@@ -52,12 +60,18 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
   public init(_ text: some StringProtocol) throws(ParseError) {
     let text = Substring(text)
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { throw .malformed }
-    let name = text[..<equals].trimmed.lowercased()
-    // Many tools write sha256 for what aria2 calls sha-256.
-    let aliased =
-      name.hasPrefix("sha") && !name.hasPrefix("sha-") ? "sha-\(name.dropFirst(3))" : name
-    guard let algorithm = Algorithm(rawValue: aliased) else { throw .unsupportedAlgorithm }
-    let digits = text[text.utf8.index(after: equals)...].trimmed.utf8
+    guard let algorithm = Algorithm(named: text[..<equals].trimmed) else {
+      throw .unsupportedAlgorithm
+    }
+    try self.init(
+      algorithm: algorithm, hexadecimal: text[text.utf8.index(after: equals)...].trimmed)
+  }
+
+  /// Reads the hexadecimal digits of a digest, in any case.
+  package init(
+    algorithm: Algorithm, hexadecimal: some StringProtocol
+  ) throws(ParseError) {
+    let digits = hexadecimal.utf8
     guard digits.count == algorithm.digestByteCount * 2 else {
       throw .wrongLength(algorithm, digitCount: digits.count)
     }

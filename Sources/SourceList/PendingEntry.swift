@@ -21,6 +21,10 @@ struct PendingEntry {
   var referer: HeaderField?
   /// The last `checksum=`.
   var checksum: Checksum?
+  /// The last `length=`.
+  var length: Int64?
+  /// Every `pieces=`, in order.
+  var pieces: PieceHashes?
 
   /// Whether the URL is that of a directory listing.
   let isListing: Bool
@@ -57,9 +61,12 @@ struct PendingEntry {
     for field in [userAgent, referer] {
       if let field, !headers.contains(where: { $0.isNamed(field.name) }) { fields.append(field) }
     }
-    return SourceEntry(
+    var entry = SourceEntry(
       path: path, url: url, mirrors: mirrors, headers: fields, checksum: checksum, line: line,
       isListing: isListing)
+    entry.length = length
+    entry.pieces = pieces
+    return entry
   }
 }
 

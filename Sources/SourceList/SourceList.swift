@@ -3,8 +3,9 @@ import HTTPTransferCore
 /// A list of URLs, parsed and checked: what a mount shows.
 ///
 /// The format is a superset of aria2's input file: one URL a line, mirrors of one file separated
-/// by TAB, `#` comments, and indented `name=value` options below a URL. Paths are unique, and no
-/// path is both a file and a directory. Names that differ only in case are different names.
+/// by TAB, `#` comments, and indented `name=value` options below a URL; or a Metalink (version 3, or 4:
+/// RFC 5854), which is told from a list by its first character. Paths are unique, and no path is both a
+/// file and a directory. Names that differ only in case are different names.
 public struct SourceList: Sendable, Equatable {
   /// The files, in the order of the list; at least one.
   public let entries: [SourceEntry]
@@ -30,7 +31,7 @@ public struct SourceList: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - bytes: The content: UTF-8 with or without byte order mark, lines that end in LF or
-  ///     CRLF; or the same compressed by gzip (told by its first bytes).
+  ///     CRLF; or a Metalink; or either compressed by gzip (told by its first bytes).
   ///   - sourceName: What to call the list in errors and warnings.
   ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still names the
   ///     whole path.
@@ -46,14 +47,30 @@ public struct SourceList: Sendable, Equatable {
     var parser = SourceListParser(
       sourceName: sourceName, tree: tree, rules: rules, allowsListings: allowsListings)
     if GzipInflater.isGzip(bytes) {
+      // A Metalink as far as it has come; nil for a list, or while nothing has come.
+      var metalink: [UInt8]?
+      var isFirst = true
       do {
         try GzipInflater.inflate(bytes, maximumByteCount: maximumInflatedByteCount) { chunk in
+          if isFirst, Metalink.isDocument(startingWith: chunk) { metalink = [] }
+          isFirst = false
+          guard metalink == nil else {
+            metalink? += chunk
+            return (metalink?.count ?? 0) <= Metalink.maximumByteCount
+          }
           parser.consume(chunk)
           return !parser.isStopped
         }
+        if let metalink {
+          return try Metalink.parse(metalink, sourceName: sourceName, rules: rules)
+        }
+      } catch let error as SourceListError {
+        throw error
       } catch {
-        parser.fail(line: nil, error.description)
+        parser.fail(line: nil, "\(error)")
       }
+    } else if Metalink.isDocument(startingWith: bytes) {
+      return try Metalink.parse(bytes, sourceName: sourceName, rules: rules)
     } else {
       parser.consume(bytes[...])
     }

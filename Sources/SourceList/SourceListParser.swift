@@ -212,6 +212,20 @@ package struct SourceListParser {
       } catch {
         fail(line: lineNumber, "\(error)")
       }
+    case .length:
+      guard let length = Int64(digits: value), length <= Int64.greatestFileOffset,
+        !entry.isListing
+      else {
+        return fail(line: lineNumber, "length= is the number of bytes that a file has")
+      }
+      entry.length = length
+    case .pieces:
+      guard !entry.isListing, let pieces = PieceHashes(option: value, after: entry.pieces) else {
+        return fail(
+          line: lineNumber,
+          "pieces= is ALGORITHM:LENGTH:HEX,HEX…, the same algorithm and length in each line")
+      }
+      entry.pieces = pieces
     case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
     case .unknown: warn("unknown option '\(name)' ignored", about: name)
     }

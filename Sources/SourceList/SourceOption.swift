@@ -6,6 +6,8 @@ enum SourceOption {
   case userAgent
   case referer
   case checksum
+  case length
+  case pieces
   /// aria2 knows it, httpfs has no use for it.
   case ignored
   case unknown
@@ -18,6 +20,8 @@ enum SourceOption {
     case "user-agent": self = .userAgent
     case "referer": self = .referer
     case "checksum": self = .checksum
+    case "length": self = .length
+    case "pieces": self = .pieces
     default: self = Self.ignoredNames.contains(name) ? .ignored : .unknown
     }
   }

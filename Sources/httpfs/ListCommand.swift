@@ -11,7 +11,8 @@ struct ListCommand: ParsableCommand {
     abstract: "Check a list and show its files, URLs and options, without any network.",
     discussion: """
       Prints a line for each file, its name and its URL with a TAB between them, and below it its \
-      mirrors and options, indented. Credentials, queries and the values of headers are not shown. \
+      mirrors and options, indented; for a file of a Metalink also its length and how many hashes of \
+      pieces there are. Credentials, queries and the values of headers are not shown. \
       A directory listing (a URL that ends in '/') is one line; its name ends in '/'.
       """)
 
@@ -39,6 +40,12 @@ struct ListCommand: ParsableCommand {
       for mirror in entry.mirrors { text += "  mirror=\(shown(mirror))\n".utf8 }
       for header in entry.headers { text += "  header=\(header.name)\n".utf8 }
       if let checksum = entry.checksum { text += "  checksum=\(checksum)\n".utf8 }
+      if let length = entry.length { text += "  length=\(length)\n".utf8 }
+      if let pieces = entry.pieces {
+        text +=
+          "  pieces=\(pieces.algorithm.rawValue):\(pieces.pieceByteCount) (\(pieces.digests.count))\n"
+          .utf8
+      }
     }
     return text
   }
@@ -49,6 +56,11 @@ struct ListCommand: ParsableCommand {
         Document.File(
           name: entry.path, url: shown(entry.url), mirrors: entry.mirrors.map(shown),
           headers: entry.headers.map(\.name), checksum: entry.checksum?.description,
+          length: entry.length,
+          pieces: entry.pieces.map {
+            Document.Pieces(
+              algorithm: $0.algorithm.rawValue, length: $0.pieceByteCount, count: $0.digests.count)
+          },
           line: entry.line, listing: entry.isListing)
       },
       warnings: list.warnings.map(\.description))
@@ -68,7 +80,7 @@ struct ListCommand: ParsableCommand {
 
   private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
 
-  /// What `--json` prints; an absent checksum is left out.
+  /// What `--json` prints; an absent checksum, length or list of piece hashes is left out.
   private struct Document: Encodable {
     struct File: Encodable {
       let name: String
@@ -76,9 +88,19 @@ struct ListCommand: ParsableCommand {
       let mirrors: [String]
       let headers: [String]
       let checksum: String?
+      let length: Int64?
+      let pieces: Pieces?
       let line: Int
       /// Whether it is a directory, which its server's listing fills.
       let listing: Bool
+    }
+
+    /// How many hashes of pieces there are, and of which.
+    struct Pieces: Encodable {
+      let algorithm: String
+      /// The length of a piece in bytes.
+      let length: Int64
+      let count: Int
     }
 
     let files: [File]

@@ -27,6 +27,7 @@ extension TransferTests {
         case .sent(let count): "sent \(count)"
         case .totalChanged(let difference): "total \(difference)"
         case .retrying: "retrying"
+        case .mirrorExcluded: "mirror excluded"
         case .restarted: "restarted"
         case .finished(let result): "finished \(result.byteCount)"
         case .failed: "failed"

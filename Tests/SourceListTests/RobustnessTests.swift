@@ -73,30 +73,6 @@ import Testing
 
   // MARK: gzip
 
-  private func gzip(_ bytes: [UInt8]) -> [UInt8] {
-    var stream = z_stream()
-    // 15 + 16: the largest window, a gzip head.
-    guard
-      deflateInit2_(
-        &stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
-        Int32(MemoryLayout<z_stream>.size)) == Z_OK
-    else { return [] }
-    defer { deflateEnd(&stream) }
-    var source = bytes
-    var target = [UInt8](repeating: 0, count: Int(deflateBound(&stream, UInt(bytes.count))))
-    let count = source.withUnsafeMutableBufferPointer { source in
-      target.withUnsafeMutableBufferPointer { target in
-        stream.next_in = source.baseAddress
-        stream.avail_in = UInt32(source.count)
-        stream.next_out = target.baseAddress
-        stream.avail_out = UInt32(target.count)
-        _ = deflate(&stream, Z_FINISH)
-        return target.count - Int(stream.avail_out)
-      }
-    }
-    return Array(target[..<count])
-  }
-
   @Test func aCompressedListIsInflatedAcrossItsMembers() throws {
     // The lines are cut in the middle, and the list is longer than one piece of the inflater.
     let text = Array((0..<20_000).map { "http://example.org/d/file-\($0).bin\n" }.joined().utf8)
@@ -148,4 +124,29 @@ import Testing
     }
     #expect(received <= 1 << 20)
   }
+}
+
+/// `bytes`, compressed by zlib.
+func gzip(_ bytes: [UInt8]) -> [UInt8] {
+  var stream = z_stream()
+  // 15 + 16: the largest window, a gzip head.
+  guard
+    deflateInit2_(
+      &stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+      Int32(MemoryLayout<z_stream>.size)) == Z_OK
+  else { return [] }
+  defer { deflateEnd(&stream) }
+  var source = bytes
+  var target = [UInt8](repeating: 0, count: Int(deflateBound(&stream, UInt(bytes.count))))
+  let count = source.withUnsafeMutableBufferPointer { source in
+    target.withUnsafeMutableBufferPointer { target in
+      stream.next_in = source.baseAddress
+      stream.avail_in = UInt32(source.count)
+      stream.next_out = target.baseAddress
+      stream.avail_out = UInt32(target.count)
+      _ = deflate(&stream, Z_FINISH)
+      return target.count - Int(stream.avail_out)
+    }
+  }
+  return Array(target[..<count])
 }

@@ -18,6 +18,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   /// The segment that it serves; another one once the server has answered with the whole.
   var segmentID: Int
+  /// Which of the transfer's servers it asks.
+  let mirror: Int
   var verdict = Verdict.none
   private(set) var exchangeID: ExchangeID?
   private let driver: TransferDriver
@@ -36,8 +38,9 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// little.
   private static let flushInterval = Duration.milliseconds(200)
 
-  init(driver: TransferDriver, segmentID: Int, pool: BufferPool) {
+  init(driver: TransferDriver, segmentID: Int, mirror: Int, pool: BufferPool) {
     self.driver = driver
+    self.mirror = mirror
     self.segmentID = segmentID
     self.pool = pool
   }
@@ -56,7 +59,9 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   // MARK: ExchangeReceiver
 
-  func redirected(to url: RemoteURL, status: Int) { driver.redirected(to: url, status: status) }
+  func redirected(to url: RemoteURL, status: Int) {
+    driver.redirected(to: url, status: status, by: mirror)
+  }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
     driver.held(until: moment)
@@ -121,7 +126,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     let start = bufferStart
     bufferStart += Int64(bufferedByteCount)
     bufferedByteCount = 0
-    if let error = driver.store(bytes, at: start, by: segmentID, now: now) {
+    if let error = driver.store(bytes, at: start, by: segmentID, of: mirror, now: now) {
       verdict = .fail(error)
       return false
     }

@@ -25,7 +25,7 @@ package struct SegmentTable: Sendable {
     package var firstByteAt: ContinuousClock.Instant?
 
     /// Bytes per second since the first byte, nil until it means something.
-    func rate(now: ContinuousClock.Instant) -> Double? {
+    package func rate(now: ContinuousClock.Instant) -> Double? {
       guard let firstByteAt else { return nil }
       let seconds = (now - firstByteAt) / .seconds(1)
       guard seconds > 0.02 else { return nil }
@@ -84,6 +84,11 @@ package struct SegmentTable: Sendable {
 
   /// Forgets what is present.
   package mutating func forgetExtents() { extents = ExtentSet() }
+
+  /// Forgets a part of what is present: it turned out wrong.
+  ///
+  /// - Returns: how many bytes of it were present.
+  package mutating func forget(_ range: ByteRange) -> Int64 { extents.remove(range) }
 
   /// Takes note of the complete length of the representation.
   package mutating func setLength(_ length: Int64) {

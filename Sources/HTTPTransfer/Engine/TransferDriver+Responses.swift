@@ -11,8 +11,9 @@ extension TransferDriver {
       return .stop
     }
     // Of a GET only: another method may have become one on the way, and must not go to its target.
-    if request.method == .get, url != request.url, (200..<300).contains(head.status.code) {
-      location = url
+    let mirror = mirrors[exchange.mirror]
+    if request.method == .get, url != mirror.url, (200..<300).contains(head.status.code) {
+      mirrors[exchange.mirror].location = url
     }
     guard request.method == .get else { return receiveReply(head, from: url, by: exchange) }
     if head.status.code == 204 || head.status.code == 205 {
@@ -32,11 +33,11 @@ extension TransferDriver {
     case .unsatisfiable(let length):
       return receiveUnsatisfiable(length, head, from: url, by: exchange)
     case .missing, .denied, .notModified, .preconditionFailed:
-      if location != nil, url == location, url != request.url {
+      if mirror.location != nil, url == mirror.location, url != mirror.url {
         // From where a redirect once led, a refusal means that its target has expired.
-        location = nil
+        mirrors[exchange.mirror].location = nil
         exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
-      } else if isConfirmed, isOneOfMany {
+      } else if isConfirmed, isOneOfMany(at: exchange.mirror) {
         // A server that has served others and refuses this one finds them too many.
         exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
       } else {
@@ -94,6 +95,11 @@ extension TransferDriver {
     var content = content
     if request.decodesContent, content.contentCoding != nil { content.completeLength = nil }
     if !segment.isWhole {
+      if haveRangesWorked, mirrors.hasAnother(than: exchange.mirror) {
+        exchange.verdict = .fail(
+          TransferError(.invalidResponse, url, "the server ignores ranges", response: head))
+        return .stop
+      }
       // Ranges have worked before: this may be one server's fault of many.
       if haveRangesWorked, ignoredRangeCount < 2 {
         ignoredRangeCount += 1
@@ -215,7 +221,14 @@ extension TransferDriver {
     _ content: ContentVersion, _ head: HTTPResponse, from url: RemoteURL,
     by exchange: SegmentExchange, canTakeAll: Bool
   ) -> Bool {
-    if let pinned = version {
+    if let reason = objection(to: content) {
+      exchange.verdict = .fail(TransferError(.invalidResponse, url, reason, response: head))
+      return false
+    }
+    if mirrors.count > 1, let answer = confirmMirror(content, head, from: url, by: exchange) {
+      return answer
+    }
+    if let pinned = mirrors.count > 1 ? mirrors[exchange.mirror].version ?? version : version {
       switch pinned.compare(content) {
       case .same:
         if isConfirmed { return true }
@@ -256,6 +269,31 @@ extension TransferDriver {
     return confirmFirst(head, from: url, begins: true, content, exchange)
   }
 
+  /// Compares what a mirror describes with what others have brought.
+  ///
+  /// - Returns: whether its body is wanted; nil where there is nothing of others to compare with.
+  private func confirmMirror(
+    _ content: ContentVersion, _ head: HTTPResponse, from url: RemoteURL,
+    by exchange: SegmentExchange
+  ) -> Bool? {
+    guard let pinned = version, mirrors[exchange.mirror].version == nil else { return nil }
+    if agrees(content) {
+      if isConfirmed {
+        mirrors[exchange.mirror].version = content
+        return true
+      }
+      return confirmFirst(head, from: url, begins: false, content, exchange)
+    }
+    // Of what an earlier run has left, the last one to be asked decides.
+    guard isConfirmed || mirrors.hasAnother(than: exchange.mirror) else { return nil }
+    var reason = "it has another version of the file"
+    if let length = content.completeLength, let known = pinned.completeLength, length != known {
+      reason = "its file has \(length) bytes, not \(known)"
+    }
+    exchange.verdict = .fail(TransferError(.changed, url, reason, response: head))
+    return false
+  }
+
   /// How often an answer whose modification date proves nothing yet is asked for again: once more
   /// for a clock that lags; a file that is always just modified has no better date.
   private static let freshLimit = 2
@@ -268,6 +306,7 @@ extension TransferDriver {
     isConfirmed = true
     response = (head, url)
     if version == nil || begins { version = content }
+    mirrors[exchange.mirror].version = content
     monitor.emit(.responded(head, from: url))
     guard begins else { return true }
     do throws(FileFailure) {

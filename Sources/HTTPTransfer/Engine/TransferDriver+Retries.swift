@@ -6,7 +6,10 @@ extension TransferDriver {
   // MARK: Retrying
 
   /// Tries a segment again later, or fails.
-  func retry(_ id: Int, _ error: TransferError, after retryAfter: Duration?) {
+  func retry(
+    _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int
+  ) {
+    if failOver(id, error, after: retryAfter, from: mirror) { return }
     guard error.isTransient else { return fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused
     if isRefusal { table.stepDown(now: .now) }
@@ -58,7 +61,7 @@ extension TransferDriver {
     return true
   }
 
-  private func sendAgain(_ id: Int, after delay: Duration) {
+  func sendAgain(_ id: Int, after delay: Duration) {
     if phase == .paused { return table.remove(id) }
     if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
     client.schedule(after: delay) { [self] in
@@ -111,8 +114,12 @@ extension TransferDriver {
   // MARK: Beginning anew
 
   /// Forgets everything that was fetched and starts at the first byte.
-  func beginAnew(_ reason: String) {
-    restartCount += 1
+  ///
+  /// - Parameters:
+  ///   - reason: why, for the user.
+  ///   - isCounted: whether it is one of the few times that this may happen.
+  func beginAnew(_ reason: String, isCounted: Bool = true) {
+    if isCounted { restartCount += 1 }
     guard restartCount <= Self.restartLimit else {
       return fail(
         TransferError(
@@ -151,11 +158,13 @@ extension TransferDriver {
     version = nil
     isConfirmed = false
     haveRangesWorked = false
+    mirrors.forgetVersions()
+    contributors = []
+    ledger = nil
+    pendingPieces = []
+    pieceGeneration += 1
     return true
   }
-
-  /// Whether several exchanges are under way.
-  var isOneOfMany: Bool { exchanges.count > 1 }
 
   /// Ends every exchange under way.
   func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {

@@ -8,7 +8,10 @@ internal import HTTPTypes
 /// it there by ``HTTPClient/perform(_:)``.
 final class TransferDriver: @unchecked Sendable {
   enum Phase {
-    case idle, preparing, running, paused, finishing, ended
+    case idle, preparing, running, paused
+    /// All is there, and pieces are still compared with their hashes.
+    case verifying
+    case finishing, ended
   }
 
   let request: Request
@@ -46,8 +49,24 @@ final class TransferDriver: @unchecked Sendable {
   var disconnectedSince: ContinuousClock.Instant?
   /// How often everything has begun anew.
   var restartCount = 0
-  /// Where redirects have led; asked directly while it answers.
-  var location: RemoteURL?
+  /// The servers, with where their redirects have led.
+  var mirrors: MirrorTable
+  /// Who has brought the bytes that are there.
+  var contributors: Set<Int> = []
+  /// How often the whole was fetched again because of its checksum.
+  var mismatchCount = 0
+  /// Which pieces are verified; nil where none are to be, or before the length is known.
+  var ledger: PieceLedger?
+  /// The pieces that are there and are to be hashed.
+  var pendingPieces: [Int] = []
+  /// Counts the new beginnings, which make the results of earlier verifications void.
+  var pieceGeneration = 0
+  /// How often each piece was wrong.
+  var pieceFailureCounts: [Int: Int] = [:]
+  /// Whether a piece was wrong since the last request was planned, and is absent again.
+  var hasRefutedPiece = false
+  /// Whether a thread hashes pieces.
+  var isVerifying = false
   /// The total as reported so far.
   var reportedTotal: Int64?
 
@@ -67,6 +86,7 @@ final class TransferDriver: @unchecked Sendable {
     self.client = client
     self.monitor = monitor
     self.sink = sink
+    mirrors = MirrorTable([request.url] + (request.method == .get ? request.mirrors : []))
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
       || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
@@ -151,7 +171,7 @@ final class TransferDriver: @unchecked Sendable {
       // What a failed or cancelled transfer has left goes, too.
       if removes, !hasFinished { sink.remove() }
     case .preparing, .finishing: pendingCancel = (isSilent, removes)
-    case .idle, .running, .paused:
+    case .idle, .running, .paused, .verifying:
       end(
         .failure(TransferError(.cancelled, request.url, "cancelled")), isSilent: isSilent,
         removes: removes)
@@ -200,6 +220,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     if let recovered {
       isSequential = false
+      contributors.insert(PieceLedger.earlierRun)
       // Of a range the file holds, from its first byte on, nothing else.
       let offset = request.range?.lowerBound ?? 0
       table.adopt(
@@ -248,12 +269,14 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   func send(_ segment: SegmentTable.Segment) {
+    let index = nextMirror()
+    let mirror = mirrors[index]
     var exchange = ExchangeRequest(
-      method: request.method, url: location ?? request.url,
+      method: request.method, url: mirror.location ?? mirror.url,
       range: segment.isWhole ? nil : segment.start..<segment.end, fields: request.fields,
-      confidentialFields: request.confidentialFields, confidentialOrigin: request.url.origin,
+      confidentialFields: request.confidentialFields, confidentialOrigin: mirror.url.origin,
       maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
-    exchange.userInfo = request.url.userInfo
+    exchange.userInfo = mirror.url.userInfo
     exchange.keepsMethodOnRedirect = request.redirects.keepsMethod
     exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
     exchange.decodesContent = request.decodesContent
@@ -267,7 +290,8 @@ final class TransferDriver: @unchecked Sendable {
       // One value only; that of a form says how the body is to be read.
       exchange.fields[.contentType] = request.body?.isForm == true ? type : given ?? type
     }
-    let receiver = SegmentExchange(driver: self, segmentID: segment.id, pool: client.buffers)
+    let receiver = SegmentExchange(
+      driver: self, segmentID: segment.id, mirror: index, pool: client.buffers)
     let id = client.start(exchange, receiver: receiver)
     exchanges[segment.id] = (id, receiver)
     showConnections()
@@ -298,9 +322,11 @@ final class TransferDriver: @unchecked Sendable {
   ///
   /// - Returns: why that failed.
   func store(
-    _ bytes: UnsafeRawBufferPointer, at start: Int64, by id: Int, now: ContinuousClock.Instant
+    _ bytes: UnsafeRawBufferPointer, at start: Int64, by id: Int, of mirror: Int,
+    now: ContinuousClock.Instant
   ) -> TransferError? {
     let range = ByteRange(offset: start, byteCount: Int64(bytes.count))
+    beginLedger()
     do throws(FileFailure) {
       for hole in table.holes(in: range.clamped(to: table.target)) {
         let slice = bytes[Int(hole.lowerBound - start)..<Int(hole.upperBound - start)]
@@ -314,6 +340,16 @@ final class TransferDriver: @unchecked Sendable {
       id, range.clamped(to: table.target), idle: client.idleSeconds, now: now)
     disconnectedSince = nil
     if added > 0 { monitor.emit(.received(byteCount: added)) }
+    if mirrors.count > 1 {
+      contributors.insert(mirror)
+      mirrors.succeeded(mirror, rate: table[id]?.rate(now: now))
+    }
+    if ledger != nil {
+      let complete = ledger?.stored(
+        range.clamped(to: table.target), by: mirror, extents: table.extents)
+      pendingPieces += complete ?? []
+      verifyPieces()
+    }
     plan()
     return nil
   }
@@ -336,8 +372,10 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  func redirected(to url: RemoteURL, status: Int) {
-    if !isConfirmed || location == nil { monitor.emit(.redirected(to: url, status: status)) }
+  func redirected(to url: RemoteURL, status: Int, by mirror: Int) {
+    if !isConfirmed || mirrors[mirror].location == nil {
+      monitor.emit(.redirected(to: url, status: status))
+    }
   }
 
   func ended(
@@ -355,8 +393,9 @@ final class TransferDriver: @unchecked Sendable {
     switch receiver.verdict {
     case .superseded:
       if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }
-    case .fail(let error): fail(error)
-    case .retry(let error, let delay): retry(id, error, after: delay)
+    case .fail(let error):
+      if !failOver(id, error, after: nil, from: receiver.mirror) { fail(error) }
+    case .retry(let error, let delay): retry(id, error, after: delay, from: receiver.mirror)
     case .none: bodyEnded(receiver, completion)
     }
     showConnections()
@@ -374,22 +413,22 @@ final class TransferDriver: @unchecked Sendable {
       if error.code == .unreadableBody, let failure = body?.failure {
         return fail(transferError(failure))
       }
-      retry(id, TransferError(error), after: nil)
+      retry(id, TransferError(error), after: nil, from: receiver.mirror)
     case .stopped where table[id].map({ $0.storedEnd < $0.end }) == true:
       // Nobody ends a body on purpose before the segment's end.
-      retry(id, truncated, after: nil)
+      retryCut(receiver)
     case .finished where receiver.position == nil && !table.isComplete:
       // Neither a body nor a verdict on it: that must not be asked for without an end.
-      retry(id, truncated, after: nil)
+      retryCut(receiver)
     case .finished, .stopped:
       if let position = receiver.position {
         if let expected = receiver.expectedEnd, position < expected, position < segment.end {
-          return retry(id, truncated, after: nil)
+          return retryCut(receiver)
         }
         if receiver.expectedEnd == nil, segment.isWhole {
           // What the length was known to be, it stays.
           if table.isLengthKnown, position < table.target.upperBound {
-            return retry(id, truncated, after: nil)
+            return retryCut(receiver)
           }
           learnEnd(position)
           guard phase != .ended else { return }
@@ -400,9 +439,13 @@ final class TransferDriver: @unchecked Sendable {
           return plan()
         }
       }
+      if phase == .running, isSequential, !table.isComplete, hasRefutedPiece {
+        table.remove(id)
+        return fetchRefutedPieces()
+      }
       if phase == .running, isSequential, !table.isComplete {
         // The whole has come without all that was wanted of it; never asked for without an end.
-        return retry(id, truncated, after: nil)
+        return retryCut(receiver)
       }
       table.remove(id)
       if table.isComplete { finish() } else { plan() }
@@ -413,9 +456,11 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  var truncated: TransferError {
-    TransferError(
-      .connectionLost, location ?? request.url, "response cut short", isTransient: true)
+  private func retryCut(_ receiver: SegmentExchange) {
+    let mirror = mirrors[receiver.mirror]
+    let error = TransferError(
+      .connectionLost, mirror.location ?? mirror.url, "response cut short", isTransient: true)
+    retry(receiver.segmentID, error, after: nil, from: receiver.mirror)
   }
 
   /// A body without a declared length has ended.
@@ -453,6 +498,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     endExchanges()
     table.removeAll()
+    guard arePiecesVerified() else { return }
     phase = .finishing
     monitor.update {
       $0.state = .finishing
@@ -476,7 +522,8 @@ final class TransferDriver: @unchecked Sendable {
         }
       } catch {
         client.perform { [self] in
-          if !takePendingCancel() { fail(transferError(error)) }
+          guard !takePendingCancel(), !beginAnew(afterMismatch: error) else { return }
+          fail(naming(transferError(error), besides: -1))
         }
       }
     }

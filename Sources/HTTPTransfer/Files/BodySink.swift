@@ -29,6 +29,15 @@ protocol BodySink: AnyObject, Sendable {
   /// Whether ``begin(version:wantedByteCount:)`` may come again after bytes: none has been handed on.
   var canBeginAnew: Bool { get }
 
+  /// Whether ``digester(of:algorithm:)`` can be had.
+  var canDigest: Bool { get }
+
+  /// What hashes bytes that are there, on any thread, while nothing writes to them; nil where they cannot be
+  /// read again.
+  func digester(
+    of range: ByteRange, algorithm: Checksum.Algorithm
+  ) -> (@Sendable () throws(FileFailure) -> Checksum)?
+
   /// What comes next is ``finish(length:checksum:)``: nothing else may touch the destination.
   func stopCommitting()
 
@@ -49,6 +58,10 @@ extension BodySink {
   var isFull: Bool { false }
   var isRandomAccess: Bool { true }
   var canBeginAnew: Bool { true }
+  var canDigest: Bool { false }
+  func digester(
+    of range: ByteRange, algorithm: Checksum.Algorithm
+  ) -> (@Sendable () throws(FileFailure) -> Checksum)? { nil }
   func recordLength(_ length: Int64) throws(FileFailure) {}
   func stopCommitting() {}
 }

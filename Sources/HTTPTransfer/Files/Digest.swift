@@ -35,16 +35,16 @@ final class RunningDigest {
     return Checksum(algorithm: algorithm, digest: digest)
   }
 
-  /// The hash of the first `byteCount` bytes of a file.
+  /// The hash of a range of a file.
   static func ofFile(
-    _ descriptor: Descriptor, byteCount: Int64, algorithm: Checksum.Algorithm
+    _ descriptor: Descriptor, range: ByteRange, algorithm: Checksum.Algorithm
   ) throws(ErrorNumber) -> Checksum {
     let digest = RunningDigest(algorithm)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
-    var offset: Int64 = 0
-    while offset < byteCount {
-      let wanted = Int(min(Int64(buffer.count), byteCount - offset))
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
       let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
       let count = try SystemCalls.read(descriptor.rawValue, into: piece, at: offset)
       guard count > 0 else { break }

@@ -41,8 +41,24 @@ final class FileSink: BodySink, @unchecked Sendable {
     self.client = client
     resumes = request.resumes && !request.decodesContent && request.method == .get
     let range = request.range.map { " \($0.rangeField)" } ?? ""
-    identity = request.url.withoutUserInfo + range
+    identity = request.url.withoutUserInfo + range + Self.hashes(of: request)
     source = request.url.redacted
+  }
+
+  /// The hashes that vouch for bytes which no validator vouches for: those of several mirrors, and those of
+  /// pieces that are not compared yet.
+  ///
+  /// A transfer without them must not go on with such bytes.
+  private static func hashes(of request: Request) -> String {
+    var text = ""
+    if let checksum = request.checksum, !request.mirrors.isEmpty { text += " \(checksum)" }
+    if let pieces = request.pieces {
+      text += " \(pieces.algorithm.rawValue):\(pieces.pieceByteCount)"
+      for digest in pieces.digests {
+        text += " \(Checksum(algorithm: pieces.algorithm, digest: digest).hexadecimal)"
+      }
+    }
+    return text
   }
 
   private(set) var refusal: String?
@@ -62,6 +78,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     guard let location, let file else { return }
     // First, because what is thrown away makes room.
     try file.begin(version: version)
+    isFinishing = false
     missingByteCount = wantedByteCount
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
@@ -122,6 +139,21 @@ final class FileSink: BodySink, @unchecked Sendable {
     syncFailure.withLock { $0 }.flatMap { file?.syncFailure($0) }
   }
 
+  var canDigest: Bool { true }
+
+  func digester(
+    of range: ByteRange, algorithm: Checksum.Algorithm
+  ) -> (@Sendable () throws(FileFailure) -> Checksum)? {
+    guard let location, let descriptor = file?.descriptor else { return nil }
+    return { () throws(FileFailure) -> Checksum in
+      do throws(ErrorNumber) {
+        return try RunningDigest.ofFile(descriptor, range: range, algorithm: algorithm)
+      } catch {
+        throw location.failure("cannot read '\(location.partPath)'", error)
+      }
+    }
+  }
+
   func stopCommitting() { isFinishing = true }
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
@@ -132,7 +164,7 @@ final class FileSink: BodySink, @unchecked Sendable {
       let found: Checksum
       do throws(ErrorNumber) {
         found = try RunningDigest.ofFile(
-          descriptor, byteCount: length, algorithm: checksum.algorithm)
+          descriptor, range: 0..<length, algorithm: checksum.algorithm)
       } catch {
         throw location.failure("cannot read '\(location.partPath)'", error)
       }

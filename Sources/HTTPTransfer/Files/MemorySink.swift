@@ -31,6 +31,21 @@ final class MemorySink: BodySink, @unchecked Sendable {
     }
   }
 
+  var canDigest: Bool { true }
+
+  func digester(
+    of range: ByteRange, algorithm: Checksum.Algorithm
+  ) -> (@Sendable () throws(FileFailure) -> Checksum)? {
+    guard range.upperBound <= bytes.count else { return nil }
+    // A copy, because the array goes on growing.
+    let part = Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+    return {
+      let digest = RunningDigest(algorithm)
+      part.withUnsafeBytes { digest.update($0) }
+      return digest.finish()
+    }
+  }
+
   private var tooLarge: FileFailure {
     FileFailure(
       code: .tooLarge,

@@ -17,11 +17,18 @@ public struct Request: Sendable {
   /// Where to; userinfo in it is sent as basic authentication, never in the request line.
   public var url: RemoteURL
 
+  /// Further URLs of the same bytes (`GET` only), the preferred ones first.
+  ///
+  /// They are asked where ``url`` fails and, where each proves that it has the same bytes, beside it:
+  /// by its length and an equal strong validator, or with a ``checksum`` or ``pieces`` by its length
+  /// alone. What differs is not asked again; ``TransferEvent/Kind/mirrorExcluded(_:reason:)`` names it.
+  public var mirrors: [RemoteURL] = []
+
   /// Header fields that any server on the way may see (`Accept`, conditions).
   public var fields = HTTPFields()
 
-  /// Header fields for the host of ``url`` alone (`Authorization`, `Cookie`, keys): they are dropped
-  /// when a redirect leads to another host, scheme or port.
+  /// Header fields for the hosts of ``url`` and ``mirrors`` alone (`Authorization`, `Cookie`, keys): they
+  /// are dropped when a redirect leads from one of these to another host, scheme or port.
   public var confidentialFields = HTTPFields()
 
   /// The bytes of the representation to fetch, half open; nil for all of it.
@@ -58,6 +65,15 @@ public struct Request: Sendable {
 
   /// What the bytes wanted must hash to, wherever they go; a file that does not never gets its name.
   public var checksum: Checksum?
+
+  /// What each piece of the whole file must hash to; compared before the destination is complete, as far as
+  /// that is a file or memory.
+  ///
+  /// A piece that does not is fetched again, from another mirror where there is one.
+  public var pieces: PieceHashes?
+
+  /// The complete length in bytes that every server must agree to; nil for any.
+  public var completeLength: Int64?
 
   /// Whether gzip, deflate, br and zstd are asked for and undone.
   ///

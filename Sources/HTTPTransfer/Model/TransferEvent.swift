@@ -32,6 +32,8 @@ public struct TransferEvent: Sendable {
     case totalChanged(by: Int64)
     /// A segment has failed and is tried again after the delay.
     case retrying(TransferError, attempt: Int, after: Duration)
+    /// A mirror is not asked any more, for the reason given.
+    case mirrorExcluded(RemoteURL, reason: String)
     /// What was there cannot be gone on with; the transfer begins at the first byte.
     case restarted(reason: String)
     /// The destination is complete.

@@ -180,7 +180,7 @@ final class TransferMonitor: Sendable {
       state.progress.totalByteCount = total
       state.progress.state = .connecting
       state.history.append(kind)
-    case .redirected, .restarted: state.history.append(kind)
+    case .redirected, .restarted, .mirrorExcluded: state.history.append(kind)
     case .responded:
       if state.progress.state != .paused { state.progress.state = .running }
       state.progress.reason = nil

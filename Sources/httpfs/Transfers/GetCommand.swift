@@ -238,7 +238,10 @@ struct GetCommand: ParsableCommand {
     // Not the entry's URL itself, which a session keeps.
     var request = Request(url: access.url(entry.source.url), destination: destination)
     request.confidentialFields = access.fields(for: entry.source)
+    request.mirrors = entry.source.mirrors.map(access.url)
     request.checksum = entry.source.checksum
+    request.pieces = entry.source.pieces
+    request.completeLength = entry.source.length
     request.resumes = resume
     request.decodesContent = compressed
     request.connections =

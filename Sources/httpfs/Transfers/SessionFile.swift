@@ -67,6 +67,8 @@ struct SessionFile {
         text += "  header=\(header.name): \(header.value)\n"
       }
       if let checksum = item.entry.source.checksum { text += "  checksum=\(checksum)\n" }
+      if let length = item.entry.source.length { text += "  length=\(length)\n" }
+      for option in item.entry.source.pieces?.options ?? [] { text += "  pieces=\(option)\n" }
     }
     return text
   }

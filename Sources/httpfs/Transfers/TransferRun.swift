@@ -115,6 +115,8 @@ final class TransferRun: Sendable {
       for await event in events {
         switch event.kind {
         case .restarted(let reason): notice("\(job.name): starting over: \(reason)")
+        case .mirrorExcluded(let url, let reason):
+          notice("\(job.name): a mirror is not used any more: \(url.redacted): \(reason)")
         case .finished(let result):
           let request = job.transfer.request
           if request.method == .get, !request.decodesContent,

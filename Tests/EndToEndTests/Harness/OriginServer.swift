@@ -78,6 +78,12 @@ final class OriginServer {
     }.filter { $0.path.hasPrefix("/data/") || $0.path.hasPrefix("/files/") }
   }
 
+  /// How many requests are under way, this one not counted.
+  func activeRequestCount() throws -> Int {
+    let stats = try JSONSerialization.jsonObject(with: Data(fetch("/stats").utf8))
+    return (stats as? [String: Any])?["active_requests"] as? Int ?? 0
+  }
+
   /// Forgets the log.
   func clearLog() throws {
     try output(of: curl + ["-X", "POST", "http://127.0.0.1:\(port)/log/clear"])

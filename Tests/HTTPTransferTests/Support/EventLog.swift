@@ -1,4 +1,5 @@
 import HTTPTransfer
+import HTTPTransferCore
 import HTTPTypes
 import Testing
 
@@ -61,6 +62,13 @@ struct EventLog: Sendable {
     events.compactMap { if case .restarted(let reason) = $0.kind { reason } else { nil } }
   }
 
+  /// The paths of the mirrors that were given up, with the reasons.
+  var excludedMirrors: [(path: String, reason: String)] {
+    events.compactMap {
+      if case .mirrorExcluded(let url, let reason) = $0.kind { (url.path, reason) } else { nil }
+    }
+  }
+
   var redirects: [Int] {
     events.compactMap { if case .redirected(_, let status) = $0.kind { status } else { nil } }
   }
@@ -116,7 +124,8 @@ struct EventLog: Sendable {
         // An unknown total that turns out to be 0 is told, too.
         #expect(difference != 0 || total == 0, sourceLocation: location)
         total += difference
-      case .redirected, .responded, .retrying, .restarted, .finished, .failed: break
+      case .redirected, .responded, .retrying, .mirrorExcluded, .restarted, .finished, .failed:
+        break
       }
       #expect(sent >= 0 && total >= 0, "event \(index)", sourceLocation: location)
     }

@@ -41,7 +41,7 @@ struct EventLedger: Sendable {
       restartReasons.append(reason)
       if reason.isEmpty { violations.append("a new beginning without a reason") }
     case .finished, .failed: hasEnded = true
-    case .redirected, .responded: break
+    case .redirected, .responded, .mirrorExcluded: break
     }
     if present < 0 { violations.append("\(present) bytes present") }
     if total < 0 { violations.append("a total of \(total)") }

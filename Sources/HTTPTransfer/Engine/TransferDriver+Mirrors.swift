@@ -1,0 +1,194 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// Several servers of the same bytes: whom to ask, whom to believe, whom to give up.
+extension TransferDriver {
+  // MARK: Whom to ask
+
+  /// The mirror that the next request goes to; the first where none is left.
+  func nextMirror() -> Int { chooseMirror() ?? 0 }
+
+  private func chooseMirror() -> Int? {
+    guard mirrors.count > 1 else { return 0 }
+    return mirrors.next(activeCounts: activeCounts, spreads: canSpread, now: .now)
+  }
+
+  /// How many exchanges are with each mirror.
+  private var activeCounts: [Int: Int] {
+    exchanges.values.reduce(into: [:]) { $0[$1.receiver.mirror, default: 0] += 1 }
+  }
+
+  /// Whether several exchanges are with one mirror.
+  func isOneOfMany(at mirror: Int) -> Bool { activeCounts[mirror, default: 0] > 1 }
+
+  /// Whether bytes of several mirrors may meet in one file: one has answered, and another one can prove
+  /// that it has the same.
+  private var canSpread: Bool { isConfirmed && (canTellByHash || version?.isResumable == true) }
+
+  /// Whether hashes will show if the bytes are the wanted ones; what has been handed on cannot be taken
+  /// back for that.
+  private var canTellByHash: Bool {
+    sink.canBeginAnew && (request.checksum != nil || wantedPieces != nil)
+  }
+
+  /// Whether what a mirror describes is what is fetched already: the same length, and a strong validator or
+  /// a hash that will tell.
+  func agrees(_ content: ContentVersion) -> Bool {
+    guard let version, let length = version.completeLength, content.completeLength == length,
+      content.contentCoding == version.contentCoding
+    else { return false }
+    if canTellByHash { return true }
+    return version.isResumable && content.isResumable && version.compare(content) == .same
+  }
+
+  /// Why a response cannot be of the wanted file, whatever its server says; nil where it can.
+  func objection(to content: ContentVersion) -> String? {
+    guard let length = content.completeLength, request.range == nil, !request.decodesContent else {
+      return nil
+    }
+    if let wanted = request.completeLength, wanted != length {
+      return "the server's file has \(length) bytes, not \(wanted)"
+    }
+    if let wantedPieces, !wantedPieces.covers(length: length) {
+      return "the server's file has \(length) bytes, and the hashes are of another number of pieces"
+    }
+    return nil
+  }
+
+  // MARK: Whom to give up
+
+  /// Gives a segment to another mirror after a failure.
+  ///
+  /// - Parameters:
+  ///   - id: the segment.
+  ///   - error: the failure.
+  ///   - retryAfter: how long the server wants to be left alone.
+  ///   - index: the mirror that has failed.
+  /// - Returns: whether the failure has been dealt with; else it counts as that of a single server.
+  func failOver(
+    _ id: Int, _ error: TransferError, after retryAfter: Duration?, from index: Int
+  ) -> Bool {
+    guard mirrors.count > 1, request.method == .get, error.isOfServer else { return false }
+    if error.code == .changed, error.isTransient, !mirrors.hasAnother(than: index) { return false }
+    let now = ContinuousClock.now
+    if error.hasNoRoute, isConfirmed {
+      mirrors.failed(index, until: now + .milliseconds(500), isCounted: false)
+      // Of a network that is down the mirrors know nothing.
+      guard let next = chooseMirror(), mirrors.rest(of: next, now: now) == .zero else {
+        return false
+      }
+      return send(id, to: next, after: error, attempt: 1)
+    }
+    let isRefusal = error.status != nil || error.code == .connectionRefused
+    let activeCount = activeCounts[index, default: 0]
+    if isRefusal, activeCount > 0, mirrors[index].version != nil {
+      // One connection too many says nothing about the others.
+      mirrors.limit(index, to: activeCount)
+      table.stepDown(now: now)
+      table.remove(id)
+      monitor.emit(.retrying(error, attempt: 1, after: .zero))
+      return true
+    }
+    let attempt = mirrors[index].failureCount + 1
+    let delay = request.retryPolicy.delay(
+      failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
+    mirrors.failed(index, until: now + delay)
+    // One that has never answered is given up soon, since there are others.
+    let limit = mirrors[index].version == nil ? min(1, request.retryCount) : request.retryCount
+    if error.code == .changed {
+      setAside(index, error.reason)
+    } else if !error.isTransient || attempt > limit {
+      exclude(index, error.reason)
+    }
+    guard let next = chooseMirror() else { return goOnWithout(index, error) }
+    return send(id, to: next, after: error, attempt: attempt)
+  }
+
+  private func send(_ id: Int, to next: Int, after error: TransferError, attempt: Int) -> Bool {
+    let delay = mirrors.rest(of: next, now: .now)
+    table.fail(id, isCounted: false)
+    monitor.emit(.retrying(error, attempt: attempt, after: delay))
+    sendAgain(id, after: delay)
+    return true
+  }
+
+  /// No mirror is left: begins anew with those that have another version, or fails.
+  private func goOnWithout(_ index: Int, _ error: TransferError) -> Bool {
+    if mirrors.hasSetAside {
+      beginAnew(
+        isConfirmed
+          ? "the mirrors that are left have another version"
+          : "the remote file has changed since the partial file was begun")
+    } else {
+      fail(naming(error, besides: index))
+    }
+    return true
+  }
+
+  /// The error with what has become of the other mirrors.
+  func naming(_ error: TransferError, besides index: Int) -> TransferError {
+    guard let others = mirrors.failures(besides: index) else { return error }
+    return TransferError(
+      error.code, error.url, "\(error.reason); other mirrors: \(others)", response: error.response,
+      errno: error.errno)
+  }
+
+  /// A mirror is not asked again, and the user is told.
+  func exclude(_ index: Int, _ reason: String) {
+    mirrors.exclude(index, reason: reason)
+    monitor.emit(.mirrorExcluded(mirrors[index].url, reason: reason))
+  }
+
+  private func setAside(_ index: Int, _ reason: String) {
+    mirrors.setAside(index, reason: reason)
+    monitor.emit(.mirrorExcluded(mirrors[index].url, reason: reason))
+  }
+
+  /// A mirror has served wrong bytes: nothing more of it is wanted.
+  func excludeLiar(_ index: Int, _ reason: String) {
+    guard mirrors.count > 1, mirrors.hasAnother(than: index) else { return }
+    exclude(index, reason)
+    for (id, exchange) in exchanges where exchange.receiver.mirror == index {
+      exchanges[id] = nil
+      table.remove(id)
+      client.cancel(exchange.id)
+    }
+  }
+
+  // MARK: The checksum of the whole
+
+  /// What came does not hash to the checksum: begins anew without the mirror that has served it, or with
+  /// one mirror alone where it came from several.
+  ///
+  /// - Returns: false where there is no other way to get it.
+  func beginAnew(afterMismatch failure: FileFailure) -> Bool {
+    guard failure.code == .checksumMismatch, mirrors.count > 1, ledger == nil, sink.canBeginAnew,
+      mismatchCount < 2 * mirrors.count
+    else { return false }
+    mismatchCount += 1
+    if contributors.count == 1, let liar = contributors.first, liar >= 0 {
+      guard mirrors.hasAnother(than: liar) else { return false }
+      exclude(liar, "what it serves has another checksum")
+    } else {
+      mirrors.focus = chooseMirror()
+    }
+    phase = .running
+    monitor.update { $0.state = .connecting }
+    beginAnew("what came has another checksum; trying other mirrors", isCounted: false)
+    return true
+  }
+}
+
+extension TransferError {
+  /// Whether another server may do better.
+  fileprivate var isOfServer: Bool {
+    switch code {
+    case .unresolvedHost, .connectionRefused, .connectionLost, .timedOut, .tls, .redirect, .status,
+      .invalidResponse, .changed, .other:
+      true
+    case .cancelled, .checksumMismatch, .tooLarge, .destination, .destinationInUse,
+      .unreadableBody, .invalidRequest, .outOfResources:
+      false
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import HTTPTransferCore
+
+/// What a Metalink says of one file, as far as it has been read.
+struct MetalinkFile {
+  /// The `name` attribute.
+  let name: String
+  /// The line of its start tag.
+  let line: Int
+  /// Its length in bytes.
+  var length: Int64?
+  /// The hashes of the whole that httpfs can calculate.
+  var checksums: [Checksum] = []
+  /// The lists of piece hashes that httpfs can calculate.
+  var pieceLists: [PieceList] = []
+  private var urls: [RankedURL] = []
+  /// Whether one of its URLs was malformed, which is an error of its own.
+  var hasMalformedURL = false
+
+  /// A URL and how early it comes: the lowest rank first.
+  private struct RankedURL {
+    let url: RemoteURL
+    let rank: Int
+  }
+
+  init(name: String, line: Int) {
+    self.name = name
+    self.line = line
+  }
+
+  mutating func add(_ url: RemoteURL, rank: Int) {
+    guard !urls.contains(where: { $0.url == url }) else { return }
+    urls.append(RankedURL(url: url, rank: rank))
+  }
+
+  /// The URLs, the preferred ones first, those of one rank in the document's order.
+  var rankedURLs: [RemoteURL] {
+    urls.enumerated().sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }
+      .map(\.element.url)
+  }
+
+  /// The strongest of the hashes of the whole: that with the longest digest.
+  var checksum: Checksum? {
+    checksums.max { $0.algorithm.digestByteCount < $1.algorithm.digestByteCount }
+  }
+
+  /// The strongest of the lists of piece hashes that fit the length, where that is known.
+  var pieces: PieceHashes? {
+    pieceLists.compactMap(\.hashes)
+      .filter { hashes in length.map { hashes.covers(length: $0) } ?? true }
+      .max { $0.algorithm.digestByteCount < $1.algorithm.digestByteCount }
+  }
+}
+
+/// One list of piece hashes, as far as it has been read.
+struct PieceList {
+  let algorithm: Checksum.Algorithm
+  let pieceByteCount: Int64
+  /// By the pieces' numbers.
+  private var digests: [Int: [UInt8]] = [:]
+  private var count = 0
+
+  init(algorithm: Checksum.Algorithm, pieceByteCount: Int64) {
+    self.algorithm = algorithm
+    self.pieceByteCount = pieceByteCount
+  }
+
+  /// Takes the next hash.
+  ///
+  /// - Parameters:
+  ///   - digest: its bytes.
+  ///   - piece: the piece's number, counted from 0, where the document says it (version 3); nil for the
+  ///     next one.
+  mutating func append(_ digest: [UInt8], piece: Int?) {
+    digests[piece ?? count] = digest
+    count += 1
+  }
+
+  /// The hashes; nil where the numbers are not 0, 1, 2 … each once.
+  var hashes: PieceHashes? {
+    let ordered = (0..<count).compactMap { digests[$0] }
+    guard ordered.count == count else { return nil }
+    return PieceHashes(algorithm: algorithm, pieceByteCount: pieceByteCount, digests: ordered)
+  }
+}

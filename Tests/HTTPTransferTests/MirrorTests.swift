@@ -1,0 +1,335 @@
+import HTTPTransfer
+import HTTPTransferCore
+import HTTPTypes
+import Testing
+
+extension TransferTests {
+  /// Several servers of one file: failing over, spreading, and telling who is wrong.
+  @Suite struct Mirrors {
+    private let client = HTTPClient()
+
+    /// A file that is worth several connections, and takes a while over each.
+    private static func pacedFile(_ byteCount: Int = 8 << 20) -> ServedFile {
+      var file = ServedFile(byteCount: byteCount)
+      file.isPaced = true
+      return file
+    }
+
+    private func request(
+      _ urls: [String], to destination: Destination = .memory()
+    ) throws -> Request {
+      var request = try Request.quick(try #require(urls.first), to: destination)
+      request.mirrors = try urls.dropFirst().map { try RemoteURL($0) }
+      request.connections = .exactly(4)
+      return request
+    }
+
+    // MARK: Failing over
+
+    @Test("A mirror that refuses connections is left for the next one")
+    func refused() async throws {
+      let file = ServedFile(byteCount: 1 << 20)
+      let server = try ScriptedServer(answer: file.answer)
+      defer { server.stop() }
+      let dead = "http://127.0.0.1:\(try ScriptedServer.unusedPort())/dead"
+      let run = await client.run(try request([dead, server.url("/a")]))
+      #expect(run.result?.body == file.bytes)
+      #expect(run.log.restarts.isEmpty)
+    }
+
+    @Test("A mirror that answers 404 is not asked twice, and is named", arguments: [404, 403, 410])
+    func refusing(status: Int) async throws {
+      let file = ServedFile(byteCount: 1 << 20)
+      let server = try ScriptedServer(answer: file.answer)
+      let other = try ScriptedServer { _ in
+        [.head("HTTP/1.1 \(status) No", "Content-Length: 0")]
+      }
+      defer {
+        server.stop()
+        other.stop()
+      }
+      let run = await client.run(try request([other.url("/gone"), server.url("/a")]))
+      #expect(run.result?.body == file.bytes)
+      #expect(run.log.excludedMirrors.map(\.path) == ["/gone"])
+      #expect(run.log.excludedMirrors.first?.reason.contains("HTTP \(status)") == true)
+      #expect(other.requests.count == 1)
+    }
+
+    @Test("Where every mirror fails, the error names them all")
+    func allFail() async throws {
+      let servers = try [404, 403].map { status in
+        try ScriptedServer { _ in [.head("HTTP/1.1 \(status) No", "Content-Length: 0")] }
+      }
+      defer { for server in servers { server.stop() } }
+      let run = await client.run(try request(servers.map { $0.url("/x") }))
+      #expect(run.error?.status == 403)
+      #expect(run.error?.reason.contains("HTTP 404") == true)
+    }
+
+    @Test("What one mirror has brought is kept when another one goes on")
+    func cut() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let server = try ScriptedServer(answer: file.answer)
+      let failing = Counter()
+      let cutting = try ScriptedServer { request in
+        guard failing.next() == 1 else { return [.reset] }
+        return [file.answer(request)[0], .send(Array(file.bytes[..<(1 << 20)])), .reset]
+      }
+      defer {
+        server.stop()
+        cutting.stop()
+      }
+      var request = try request([cutting.url("/cut"), server.url("/a")])
+      request.connections = .exactly(1)
+      let run = await client.run(request)
+      #expect(run.result?.body == file.bytes)
+      #expect(run.log.restarts.isEmpty)
+      let firsts = server.requests.compactMap { $0.range?.first }
+      #expect(!firsts.isEmpty && firsts.allSatisfy { $0 > 0 }, "\(firsts)")
+    }
+
+    @Test("A mirror of another length or version is not used, and named")
+    func different() async throws {
+      let file = Self.pacedFile()
+      let longer = ServedFile(byteCount: (8 << 20) + 1)
+      var other = ServedFile(byteCount: 8 << 20, seed: 2)
+      other.entityTag = "\"other\""
+      let changed = other
+      let servers = try [
+        ScriptedServer(answer: file.answer), ScriptedServer(answer: longer.answer),
+        ScriptedServer(answer: changed.answer),
+      ]
+      defer { for server in servers { server.stop() } }
+      let run = await client.run(
+        try request([
+          servers[0].url("/a"), servers[1].url("/longer"), servers[2].url("/changed"),
+        ]))
+      #expect(run.result?.body == file.bytes)
+      #expect(Set(run.log.excludedMirrors.map(\.path)) == ["/longer", "/changed"])
+      #expect(run.log.restarts.isEmpty)
+      #expect(servers[1].requests.count == 1 && servers[2].requests.count == 1)
+    }
+
+    @Test("Another version is begun anew where the one that was begun cannot be had any more")
+    func anotherVersion() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      var other = ServedFile(byteCount: 3 << 20, seed: 2)
+      other.entityTag = "\"other\""
+      let rest = other
+      let counter = Counter()
+      let dying = try ScriptedServer { request in
+        guard counter.next() == 1 else {
+          return [.head("HTTP/1.1 404 Gone", "Content-Length: 0")]
+        }
+        return [file.answer(request)[0], .send(Array(file.bytes[..<(1 << 20)])), .reset]
+      }
+      let server = try ScriptedServer(answer: rest.answer)
+      defer {
+        dying.stop()
+        server.stop()
+      }
+      var request = try request([dying.url("/dying"), server.url("/a")])
+      request.connections = .exactly(1)
+      let run = await client.run(request)
+      #expect(run.result?.body == rest.bytes)
+      #expect(run.log.restarts.count == 1)
+    }
+
+    @Test("A server whose file has not the length that was said is refused")
+    func wrongLength() async throws {
+      let server = try ScriptedServer(answer: ServedFile(byteCount: 1000).answer)
+      defer { server.stop() }
+      var request = try request([server.url("/a")])
+      request.completeLength = 1001
+      #expect(await client.run(request).error?.code == .invalidResponse)
+      request.completeLength = 1000
+      #expect(await client.run(request).result?.byteCount == 1000)
+    }
+
+    @Test("Credentials of a mirror go to that mirror, fields to all that were named")
+    func credentials() async throws {
+      let file = ServedFile(byteCount: 1000)
+      let server = try ScriptedServer(answer: file.answer)
+      let other = try ScriptedServer { _ in [.head("HTTP/1.1 404 No", "Content-Length: 0")] }
+      defer {
+        server.stop()
+        other.stop()
+      }
+      var request = try request([
+        other.url("/a", userInfo: "one:first@"), server.url("/a", userInfo: "two:second@"),
+      ])
+      request.confidentialFields[.accept] = "x/y"
+      #expect(await client.run(request).result?.byteCount == 1000)
+      #expect(other.requests.first?["authorization"] == ["Basic b25lOmZpcnN0"])
+      #expect(server.requests.first?["authorization"] == ["Basic dHdvOnNlY29uZA=="])
+      #expect(server.requests.first?["accept"] == ["x/y"])
+    }
+
+    // MARK: Spreading
+
+    @Test(
+      "Mirrors with the same strong validator, or with a checksum that will tell, share the work")
+    func spreading() async throws {
+      for isChecked in [false, true] {
+        let file = Self.pacedFile(16 << 20)
+        var twin = file
+        if isChecked { twin.entityTag = "\"twin\"" }
+        let other = twin
+        let servers = try [
+          ScriptedServer(answer: file.answer), ScriptedServer(answer: other.answer),
+        ]
+        defer { for server in servers { server.stop() } }
+        var request = try request(servers.map { $0.url("/a") })
+        if isChecked { request.checksum = TestHashes.checksum(file.bytes) }
+        let run = await client.run(request)
+        #expect(run.result?.body == file.bytes)
+        #expect(run.log.excludedMirrors.isEmpty)
+        for server in servers { #expect(server.sentByteCount > 1 << 20) }
+      }
+    }
+
+    // MARK: Wrong bytes
+
+    private static func lying(_ file: ServedFile, at place: Int) -> ServedFile {
+      var liar = file
+      liar.bytes[place] ^= 1
+      return liar
+    }
+
+    @Test("A piece that is wrong is fetched from another mirror, and the liar is named")
+    func lyingPiece() async throws {
+      let file = Self.pacedFile(16 << 20)
+      // In the middle of what is fetched last, and in what is fetched first.
+      for place in [12 << 20, 100] {
+        let liar = Self.lying(file, at: place)
+        let servers = try [
+          ScriptedServer(answer: liar.answer), ScriptedServer(answer: file.answer),
+        ]
+        defer { for server in servers { server.stop() } }
+        let directory = try TemporaryDirectory()
+        for destination in [Destination.memory(), .file(directory.file("a"))] {
+          var request = try request(
+            [servers[0].url("/liar"), servers[1].url("/honest")], to: destination)
+          request.pieces = TestHashes.pieces(file.bytes, of: 300_000)
+          let run = await client.run(request)
+          #expect(
+            run.result?.byteCount == Int64(file.bytes.count), "\(String(describing: run.error))")
+          if case .memory = destination { #expect(run.result?.body == file.bytes) }
+          #expect(run.log.excludedMirrors.allSatisfy { $0.path == "/liar" })
+        }
+        #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+        #expect(directory.names == ["a"])
+      }
+    }
+
+    @Test("Where every mirror is wrong the transfer fails and the file does not appear")
+    func allLie() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let liar = Self.lying(file, at: 1 << 20)
+      let servers = try [
+        ScriptedServer(answer: liar.answer), ScriptedServer(answer: liar.answer),
+      ]
+      defer { for server in servers { server.stop() } }
+      for count in [1, 2] {
+        let directory = try TemporaryDirectory()
+        var request = try request(
+          servers.prefix(count).map { $0.url("/a") }, to: .file(directory.file("a")))
+        request.pieces = TestHashes.pieces(file.bytes, of: 1 << 20)
+        let run = await client.run(request)
+        #expect(run.error?.code == .checksumMismatch)
+        #expect(run.error?.reason.contains("bytes 1048576-2097151 hash to sha-256=") == true)
+        #expect(directory.contents("a") == nil)
+      }
+    }
+
+    @Test("A piece that was wrong once only is mended by the only server", arguments: [1, 4])
+    func mended(connections: Int) async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let liar = Self.lying(file, at: 1 << 20)
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        counter.next() == 1 ? liar.answer(request) : file.answer(request)
+      }
+      defer { server.stop() }
+      var request = try request([server.url("/a")])
+      request.pieces = TestHashes.pieces(file.bytes, of: 1 << 20)
+      request.connections = .exactly(connections)
+      let run = await client.run(request)
+      #expect(run.result?.body == file.bytes)
+      // Of several connections another one may have brought it.
+      if connections == 1 { #expect(run.log.negativeDifferences == [-(1 << 20)]) }
+    }
+
+    @Test("A checksum of the whole finds a lying mirror, too", arguments: [1, 4])
+    func lyingWhole(connections: Int) async throws {
+      let file = Self.pacedFile(16 << 20)
+      let liar = Self.lying(file, at: 12 << 20)
+      let servers = try [
+        ScriptedServer(answer: liar.answer), ScriptedServer(answer: file.answer),
+      ]
+      defer { for server in servers { server.stop() } }
+      let directory = try TemporaryDirectory()
+      var request = try request(
+        [servers[0].url("/liar"), servers[1].url("/honest")], to: .file(directory.file("a")))
+      request.connections = .exactly(connections)
+      request.checksum = TestHashes.checksum(file.bytes)
+      let run = await client.run(request)
+      #expect(run.result != nil, "\(String(describing: run.error))")
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+      #expect(directory.names == ["a"])
+    }
+
+    @Test("A partial file with a wrong piece is mended by the next run")
+    func resumed() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      var liar = Self.lying(file, at: 100)
+      liar.heldAfter = 3 << 20
+      let held = liar
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        counter.next() == 1 ? held.answer(request) : file.answer(request)
+      }
+      defer { server.stop() }
+      let directory = try TemporaryDirectory()
+      var request = try request([server.url("/a")], to: .file(directory.file("a")))
+      request.connections = .exactly(1)
+      // One piece, which is not whole when the first run ends.
+      request.pieces = TestHashes.pieces(file.bytes, of: 4 << 20)
+      let first = client.transfer(request)
+      first.start()
+      try await eventually { first.progress.receivedByteCount >= 2 << 20 }
+      first.cancel()
+      _ = try? await first.result()
+      let run = await client.run(request)
+      #expect(run.log.resumed > 0)
+      #expect(run.result?.byteCount == 4 << 20)
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+    }
+
+    @Test("A partial file whose pieces were to be compared is not gone on with without them")
+    func withoutPieces() async throws {
+      var file = ServedFile(byteCount: 4 << 20)
+      file.heldAfter = 3 << 20
+      let held = file
+      file.heldAfter = nil
+      let whole = file
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        counter.next() == 1 ? held.answer(request) : whole.answer(request)
+      }
+      defer { server.stop() }
+      let directory = try TemporaryDirectory()
+      var request = try request([server.url("/a")], to: .file(directory.file("a")))
+      request.pieces = TestHashes.pieces(file.bytes, of: 1 << 20)
+      let first = client.transfer(request)
+      first.start()
+      try await eventually { first.progress.receivedByteCount >= 2 << 20 }
+      first.cancel()
+      _ = try? await first.result()
+      request.pieces = nil
+      let run = await client.run(request)
+      #expect(run.log.resumed == 0)
+      #expect(run.result?.byteCount == 4 << 20)
+    }
+  }
+}
