@@ -11,8 +11,9 @@ package enum LogRecord: Equatable {
   /// is said of that.
   case commit(fetchedByteCount: Int64, coveredSequence: UInt64, stamp: UInt64 = 0)
 
-  /// The complete length has become known, or is another than recorded before.
-  case completeLength(Int64)
+  /// The complete length has become known, or is another than recorded before. `mark`: what names the
+  /// checksum that all bytes of the log so far were found to have; 0: nothing is said of that.
+  case completeLength(Int64, mark: UInt64 = 0)
 
   /// Every record has the same size, so that its place follows from its sequence number.
   package static let byteCount = 48
@@ -37,9 +38,9 @@ package enum LogRecord: Equatable {
     case .commit(let fetchedByteCount, let coveredSequence, let stamp):
       kind = .commit
       payload = (UInt64(bitPattern: fetchedByteCount), coveredSequence, stamp)
-    case .completeLength(let length):
+    case .completeLength(let length, let mark):
       kind = .completeLength
-      payload = (UInt64(bitPattern: length), 0, 0)
+      payload = (UInt64(bitPattern: length), 0, mark)
     }
     var words: Words = (
       0, sequence.littleEndian, kind.rawValue.littleEndian, payload.0.littleEndian,
@@ -74,7 +75,7 @@ package enum LogRecord: Equatable {
         fetchedByteCount: first, coveredSequence: coveredSequence,
         stamp: bytes.integer(at: 40, as: UInt64.self))
     case .completeLength:
-      self = .completeLength(first)
+      self = .completeLength(first, mark: bytes.integer(at: 40, as: UInt64.self))
     }
   }
 

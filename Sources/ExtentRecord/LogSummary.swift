@@ -14,6 +14,10 @@ package struct LogSummary {
   /// What comes after a stamp is not in it, so it ends with the next record.
   package private(set) var stamp: UInt64 = 0
 
+  /// What names the checksum that the whole was found to have, where nothing has been stored since; else
+  /// 0.
+  package private(set) var checksumMark: UInt64 = 0
+
   package init() {}
 
   /// Takes the next record of the log.
@@ -21,6 +25,7 @@ package struct LogSummary {
     stamp = 0
     switch record {
     case .extent(_, let byteCount, _):
+      checksumMark = 0
       let (sum, overflow) = fetchedByteCount.addingReportingOverflow(byteCount)
       fetchedByteCount = overflow ? .max : sum
     case .commit(let fetched, let covered, let stamp):
@@ -28,8 +33,9 @@ package struct LogSummary {
       // An extent between the covered ones and the COMMIT is in the figure of the latter already.
       fetchedByteCount = fetched
       coveredSequence = max(coveredSequence, covered)
-    case .completeLength(let length):
+    case .completeLength(let length, let mark):
       completeLength = length
+      checksumMark = mark
     }
   }
 }

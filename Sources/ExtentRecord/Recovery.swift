@@ -42,6 +42,10 @@ package struct Recovery {
     needsRewrite || uncommittedByteCount > 0 ? 0 : summary.stamp
   }
 
+  /// What names the checksum that the whole was found to have; 0 where that is not said of all that is there
+  /// now.
+  package var checksumMark: UInt64 { needsRewrite ? 0 : summary.checksumMark }
+
   /// The sequence numbers of the extents that do not count.
   private var refuted: Set<UInt64> = []
 

@@ -45,6 +45,7 @@ extension FileSystem {
     ]
     if let tag = version?.content.entityTag { attributes.append(("etag", tag.field)) }
     if let date = version?.content.lastModified { attributes.append(("last_modified", date)) }
+    if let digest = version?.verifiedSHA256 { attributes.append(("sha256", digest)) }
     return attributes
   }
 }

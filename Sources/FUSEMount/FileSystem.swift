@@ -52,6 +52,13 @@ public final class FileSystem: Sendable {
     self.environment = environment
     self.tree = Mutex(tree)
     prober = DirectoryProber()
+    environment.onContentDropped { [weak self] version in self?.dropPages(of: version) }
+  }
+
+  /// Has the kernel forget what it keeps of a version whose bytes were wrong.
+  private func dropPages(of version: VersionID) {
+    guard let session = session.withLock({ $0 }) else { return }
+    fuse_lowlevel_notify_inval_inode(session.pointer, InodeNumber(version).rawValue, 0, 0)
   }
 
   /// Puts a new tree in the place of the present one; open handles go on.

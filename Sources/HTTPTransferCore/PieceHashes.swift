@@ -19,6 +19,14 @@ public struct PieceHashes: Sendable, Hashable {
     self.digests = digests
   }
 
+  /// A text that tells these hashes from others: algorithm, length of a piece, and a digest of each.
+  ///
+  /// - Returns: a line without spaces; as long as the digests together.
+  package var fingerprint: String {
+    let words = digests.map { Checksum(algorithm: algorithm, digest: $0).hexadecimal }
+    return "\(algorithm.rawValue)/\(pieceByteCount)/" + words.joined(separator: ".")
+  }
+
   /// Whether a file of `length` bytes has as many pieces as there are digests.
   public func covers(length: Int64) -> Bool {
     guard length > 0 else { return false }

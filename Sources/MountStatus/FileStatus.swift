@@ -53,6 +53,9 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// Whether what is cached of it is never evicted.
   public var pinned: Bool
 
+  /// The servers of the file, in the order of the list; nil where the list says no more than one URL.
+  public var mirrors: [MirrorStatus]?
+
   public init(
     name: String, url: String, state: FileState, length: Int64? = nil, cachedBytes: Int64 = 0,
     fetchedBytes: Int64 = 0, damagedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0,
@@ -98,7 +101,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     case lastError = "last_error"
     case validator
     case waitingReads = "waiting_reads"
-    case passthrough, pinned
+    case passthrough, pinned, mirrors
   }
 
   func write(to writer: inout JSONWriter) {
@@ -122,6 +125,11 @@ public struct FileStatus: Sendable, Hashable, Decodable {
       }
       writer.member(CodingKeys.passthrough, passthrough)
       writer.member(CodingKeys.pinned, pinned)
+      if let mirrors {
+        writer.member(CodingKeys.mirrors) { writer in
+          writer.array(mirrors) { $0.write(to: &$1) }
+        }
+      }
     }
   }
 }

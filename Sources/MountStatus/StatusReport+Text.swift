@@ -121,6 +121,7 @@ extension FileStatus {
         retries: "\(retries)", nameWidth: nameWidth) + (pinned ? "  pinned" : "")
     ]
     if let lastError { lines.append("    last error: \(escapingControls(lastError))") }
+    lines += (mirrors ?? []).compactMap(\.textLine)
     for read in waitingReads {
       lines.append(
         "    read of \(humanBytes(read.byteCount)) at \(humanBytes(read.offset)) waits"

@@ -147,7 +147,8 @@ public final class CacheDirectory: Sendable {
       believed: isStamped ? ExtentSet() : recovery.believed,
       fetchedByteCount: recovery.summary.fetchedByteCount,
       uncommittedByteCount: recovery.uncommittedByteCount, data: data, stamp: stamp,
-      isStamped: isStamped, record: nil, position: position, sequence: sequence)
+      isStamped: isStamped, checksumMark: recovery.checksumMark, record: nil, position: position,
+      sequence: sequence)
     if isReadOnly { endRecording(of: key) }
     return entry
   }

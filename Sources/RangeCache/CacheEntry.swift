@@ -39,6 +39,10 @@ public final class CacheEntry: Sendable {
   /// figure and the bytes stored since.
   public let recoveredFetchedByteCount: Int64
 
+  /// What names the checksum that the whole was found to have when it was last stored to; 0 where that is
+  /// not recorded.
+  private let recoveredChecksumMark: UInt64
+
   let directory: CacheDirectory
   let recording: Recording
   let data: Descriptor
@@ -81,8 +85,10 @@ public final class CacheEntry: Sendable {
   init(
     directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
     fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, stamp: FileStamp?,
-    isStamped: Bool, record: Descriptor?, position: Int64, sequence: UInt64
+    isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?, position: Int64,
+    sequence: UInt64
   ) {
+    recoveredChecksumMark = checksumMark
     self.directory = directory
     self.data = data
     key = header.key
@@ -139,8 +145,21 @@ public final class CacheEntry: Sendable {
   ///   extent then is not recorded; the entry can still be used.
   public func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard !bytes.isEmpty else { return }
-    let byteCount = Int64(bytes.count)
-    guard offset >= 0, !offset.addingReportingOverflow(byteCount).overflow else {
+    try write(bytes, at: offset)
+    try claim(
+      ByteRange(offset: offset, byteCount: Int64(bytes.count)),
+      contentHash: ContentHash.hash(bytes))
+  }
+
+  /// Writes `bytes` to the data file at `offset` and records nothing: nobody is to take them for present
+  /// before ``claim(_:contentHash:)``.
+  ///
+  /// - Parameters:
+  ///   - bytes: what to write.
+  ///   - offset: the place of the first byte in the remote file, 0 or more.
+  /// - Throws: as ``store(_:at:)``.
+  public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+    guard offset >= 0, !offset.addingReportingOverflow(Int64(bytes.count)).overflow else {
       throw CacheError(code: .invalidArgument, path: path)
     }
     try checkSync()
@@ -153,10 +172,20 @@ public final class CacheEntry: Sendable {
       throw CacheError(error, path: path)
     }
     noteChanges { $0.changed($1) }
+  }
+
+  /// Records that bytes that have been written are present.
+  ///
+  /// - Parameters:
+  ///   - range: which; not empty.
+  ///   - contentHash: what they hash to.
+  /// - Throws: as ``store(_:at:)``.
+  public func claim(_ range: ByteRange, contentHash: UInt64) throws(CacheError) {
+    try checkSync()
     let extent = LogRecord.extent(
-      offset: offset, byteCount: byteCount, contentHash: ContentHash.hash(bytes))
-    if try append(extent, storedByteCount: byteCount) {
-      directory.noteStored(byteCount)
+      offset: range.lowerBound, byteCount: range.byteCount, contentHash: contentHash)
+    if try append(extent, storedByteCount: range.byteCount) {
+      directory.noteStored(range.byteCount)
     }
   }
 
@@ -168,6 +197,27 @@ public final class CacheEntry: Sendable {
     guard length >= 0 else { throw CacheError(code: .invalidArgument, path: path) }
     try checkSync()
     _ = try append(.completeLength(length))
+  }
+
+  /// Records that the whole, of `length` bytes, was found to hash to `checksum`.
+  ///
+  /// - Throws: as ``store(_:at:)``.
+  public func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
+    try checkSync()
+    _ = try append(.completeLength(length, mark: mark(of: checksum)))
+  }
+
+  /// Whether the record says that the whole was found to hash to `checksum`, and nothing was stored since.
+  ///
+  /// Of what was there when the entry was opened.
+  public func isRecorded(_ checksum: Checksum) -> Bool {
+    recoveredChecksumMark == mark(of: checksum)
+  }
+
+  private func mark(of checksum: Checksum) -> UInt64 {
+    let text = Array(checksum.description.utf8)
+    // 0 says nothing.
+    return max(1, text.withUnsafeBytes { ContentHash.hash($0, seed: salt) })
   }
 
   /// Records that what `checkpoint` covers is on the disk.

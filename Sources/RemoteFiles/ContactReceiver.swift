@@ -14,6 +14,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   /// The version that the condition names, if there is one.
   private let known: RemoteVersion?
   private let asked: ByteRange?
+  /// Which of the file's servers is asked.
+  private let mirror: Int
   private var writer: SegmentWriter?
   private var version: RemoteVersion?
   private var failure: FileError?
@@ -29,11 +31,14 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   /// Whether the end of the mount waits for its body.
   private var isAwaited = false
 
-  init(id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?) {
+  init(
+    id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int
+  ) {
     self.id = id
     self.file = file
     self.known = known
     self.asked = asked
+    self.mirror = mirror
   }
 
   func receive(
@@ -55,11 +60,13 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
         asksAgain = true
         return .discard
       }
-      if file.wantsSecondOpinion(id, on: content) { return hearAgain() }
+      if contradicts(content) { return .stop }
+      if file.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
       return receivePart(content, range: range, length: length, from: url, transfer: transfer)
     case .whole(let content):
-      if file.wantsSecondOpinion(id, on: content) { return hearAgain() }
+      if contradicts(content) { return .stop }
+      if file.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
       return receiveWhole(content, from: url, transfer: transfer)
     case .notModified:
@@ -71,15 +78,17 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
         report(FileError(.invalidResponse, "HTTP 304 about another version"))
         return .discard
       }
-      file.confirm(known)
+      file.confirm(known, by: mirror)
       return answer(known, from: url)
     case .unsatisfiable(let length?) where asked?.lowerBound == 0 && length == 0:
       // No range of an empty file can be satisfied. Its bytes are the same in all versions.
       if let known, known.length == 0 {
-        file.confirm(known)
+        file.confirm(known, by: mirror)
         return answer(known, from: url)
       }
-      return answer(file.adopt(ContentVersion(completeLength: 0)), from: url)
+      let empty = ContentVersion(completeLength: 0)
+      if contradicts(empty) { return .stop }
+      return answer(file.adopt(empty, from: mirror), from: url)
     case .unsatisfiable:
       asksAgain = asked != nil
     case .unavailable(_, let delay):
@@ -92,6 +101,15 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     // What follows a head that cannot be right cannot be trusted either, nor the connection.
     if case .invalid = verdict { return .stop }
     return .discard
+  }
+
+  /// Whether the answer is about a file that cannot be the wanted one; then its server is not asked again.
+  private func contradicts(_ content: ContentVersion) -> Bool {
+    guard let reason = file.objection(to: content, from: mirror) else { return false }
+    file.refuseMirror(mirror, reason)
+    // Trying again does not mend it.
+    failure = FileError(.refused, reason)
+    return true
   }
 
   private func hearAgain() -> ExchangeDisposition {
@@ -110,14 +128,14 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   func requestSent() { file.contactSent(id) }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    if let moment { file.contactHeld(id, until: moment, transfer: transfer) }
+    if let moment { file.contactHeld(id, until: moment, from: mirror, transfer: transfer) }
   }
 
   private func receivePart(
     _ content: ContentVersion, range: ByteRange, length: Int64, from url: RemoteURL,
     transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let version = file.adopt(content)
+    let version = file.adopt(content, from: mirror)
     // Those who wait will read what this brings: it must be known to be on its way before they are
     // answered.
     defer { _ = answer(version, from: url) }
@@ -126,7 +144,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     let end = min(range.upperBound, asked?.upperBound ?? length, length)
     guard let hole = version.firstHole(in: start..<max(start, end)) else { return .discard }
     let id = version.adoptSegment(
-      range: hole.lowerBound..<end, isWhole: false, transfer: transfer)
+      range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
     writer = SegmentWriter(version: version, id: id, body: range, start: hole.lowerBound)
     isAwaited = true
     file.environment.firstBytesBegan()
@@ -136,7 +154,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private func receiveWhole(
     _ content: ContentVersion, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let version = file.adopt(content)
+    let version = file.adopt(content, from: mirror)
     // One such answer proves nothing where ranges have worked.
     if asked != nil, !version.hasCachedBytes { version.markSequential() }
     guard !version.isComplete, !version.isStreaming else { return stop(version, from: url) }
@@ -145,13 +163,14 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       return stop(version, from: url)
     }
     let id = version.adoptSegment(
-      range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer)
+      range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
+      mirror: mirror)
     writer = SegmentWriter(
       version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
       self.version = version
-      file.noteLocation(url)
+      file.noteLocation(url, ofMirror: mirror)
       file.answerProvisionally(self.id, version)
       return .proceed
     }
@@ -161,7 +180,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   private func answer(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
     self.version = version
-    file.noteLocation(url)
+    file.noteLocation(url, ofMirror: mirror)
     file.endContact(id, .success(version))
     return .discard
   }
@@ -197,6 +216,6 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   private func report(_ error: FileError) {
     isReported = true
-    file.contactFailed(id, error, retryAfter: retryAfter)
+    file.contactFailed(id, error, from: mirror, retryAfter: retryAfter)
   }
 }

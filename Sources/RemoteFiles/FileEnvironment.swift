@@ -63,6 +63,8 @@ public final class FileEnvironment: Sendable {
   private let backgroundQueue = DispatchQueue(label: "httpfs.background")
   /// Reads all that is cached of files, for minutes perhaps.
   private let verificationQueue = DispatchQueue(label: "httpfs.verification")
+  /// Hashes pieces that have arrived, for which reads wait.
+  private let hashingQueue = DispatchQueue(label: "httpfs.hashing")
 
   private struct Watch {
     var versions: [VersionID: Watched] = [:]
@@ -89,6 +91,7 @@ public final class FileEnvironment: Sendable {
     weak var version: RemoteVersion?
   }
 
+  private let contentDropped = Mutex<(@Sendable (VersionID) -> Void)?>(nil)
   private let watch = Mutex(Watch())
   /// Until when servers are taken not to answer.
   private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
@@ -149,6 +152,24 @@ public final class FileEnvironment: Sendable {
     replyQueue.async(execute: work)
   }
 
+  /// Runs `work`, which hashes all that is cached of a file, after what was asked for before.
+  func hashWhole(_ work: @escaping @Sendable () -> Void) {
+    verificationQueue.async(execute: work)
+  }
+
+  /// Sets what is done when bytes that readers have seen are known to be wrong: the kernel is to forget
+  /// them.
+  public func onContentDropped(_ action: @escaping @Sendable (VersionID) -> Void) {
+    contentDropped.withLock { $0 = action }
+  }
+
+  /// Bytes of `version` that readers have seen are wrong.
+  func noteDropped(_ version: VersionID) {
+    guard let action = contentDropped.withLock({ $0 }) else { return }
+    // It may wait for a read that is being answered.
+    background { action(version) }
+  }
+
   /// Returns when every read that could be answered has been; for the end of a mount.
   public func finishReplies() { replyQueue.sync {} }
 
@@ -159,6 +180,9 @@ public final class FileEnvironment: Sendable {
   public func background(_ work: @escaping @Sendable () -> Void) {
     backgroundQueue.async(execute: work)
   }
+
+  /// Runs `work`, which hashes a piece, on a thread that may wait for the disk.
+  func hashPiece(_ work: @escaping @Sendable () -> Void) { hashingQueue.async(execute: work) }
 
   // MARK: Prefetching
 

@@ -24,6 +24,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case unavailable
     /// TLS, redirect and other failures that trying again does not mend.
     case refused
+    /// What the servers send is not what the list says by its hashes.
+    case corrupt
     /// The process or the system has no descriptor left.
     case tooManyFiles
     /// The cache cannot be read or written.
@@ -43,6 +45,24 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
   }
 
   public var description: String { reason }
+
+  /// Whether it says something about the server that was asked, so that another one may do better.
+  var isOfServer: Bool {
+    switch code {
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .missing,
+      .denied, .refused:
+      true
+    case .stale, .corrupt, .tooManyFiles, .cacheFailed, .unmounted: false
+    }
+  }
+
+  /// Bytes of which no server has the ones that hash to what the list says.
+  static let wrongPiece = FileError(
+    .corrupt, "checksum mismatch: what the servers send is not what the list's piece hash says")
+
+  /// A whole of which no server has the one that hashes to what the list says.
+  static let wrongWhole = FileError(
+    .corrupt, "checksum mismatch: the whole is not what the list's checksum says")
 
   init(_ error: ExchangeError) {
     let code: Code =
@@ -85,8 +105,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case .stale: ESTALE
     case .timedOut: ETIMEDOUT
     case .tooManyFiles: EMFILE
-    case .unreachable, .disconnected, .invalidResponse, .unavailable, .refused, .cacheFailed,
-      .unmounted:
+    case .unreachable, .disconnected, .invalidResponse, .unavailable, .refused, .corrupt,
+      .cacheFailed, .unmounted:
       EIO
     }
   }

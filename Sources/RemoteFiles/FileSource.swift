@@ -9,21 +9,28 @@ public struct FileSource: Hashable, Sendable {
   public let url: RemoteURL
   /// Fields to send to the URL's own origin, and to no other.
   public let fields: HTTPFields
+  /// What else the list says of the file; nil where it says nothing.
+  public let details: SourceDetails?
 
-  public init(path: String, url: RemoteURL, fields: HTTPFields = HTTPFields()) {
+  public init(
+    path: String, url: RemoteURL, fields: HTTPFields = HTTPFields(), details: SourceDetails? = nil
+  ) {
     self.path = path
     self.url = url
     self.fields = fields
+    self.details = details
   }
 
   /// What names the file's cache entry: the URL without userinfo, and the fields that may select
-  /// another representation.
+  /// another representation; and the piece hashes, because the record of such an entry claims that its
+  /// bytes have them.
   ///
   /// Credentials are left out: they change without the file changing.
   public var cacheKeyText: String {
     let selecting = fields.filter { !Self.credentialFields.contains($0.name) }
       .map { "\($0.name.canonicalName): \($0.value)" }
-    return ([url.withoutUserInfo] + selecting).joined(separator: "\n")
+    let pieces = details?.pieces.map { ["pieces: \($0.fingerprint)"] } ?? []
+    return ([url.withoutUserInfo] + selecting + pieces).joined(separator: "\n")
   }
 
   private static let credentialFields: Set<HTTPField.Name> = [

@@ -66,13 +66,16 @@ extension VersionState {
     var allowance = allowance
     for read in parked.reads {
       guard allowance > 0, hasPlaceForHedge else { return }
-      let wanted = clamped(read.range)
-      guard let hole = extents.firstHole(in: wanted),
+      // Of a piece every byte is waited for.
+      let wanted = pieces?.wholePieces(around: clamped(read.range)) ?? clamped(read.range)
+      guard let hole = absent(in: wanted).first,
         let segment = segments.first(where: {
           $0.storedEnd <= hole.lowerBound && hole.lowerBound < $0.end
             && $0.position < wanted.upperBound
         }),
         segment.isSent, segment.heldUntil == nil, !segment.isWhole, !isHedged(segment),
+        // One server alone is to bring it.
+        segment.suspectPiece == nil,
         now - segment.lastProgressAt >= delay
       else { continue }
       // What has arrived of it is stored when it ends.

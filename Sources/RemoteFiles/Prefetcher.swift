@@ -177,7 +177,7 @@ final class Prefetcher: Sendable {
   /// What could not be fetched is tried again later, or given up; the file says why.
   private func note(_ error: FileError, of file: RemoteFile) {
     switch error.code {
-    case .missing, .denied, .refused, .cacheFailed, .unmounted: return remove([file])
+    case .missing, .denied, .refused, .corrupt, .cacheFailed, .unmounted: return remove([file])
     case .stale, .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable,
       .tooManyFiles:
       break

@@ -20,6 +20,7 @@ extension RemoteFile {
     status.requests = facts.statistics.requestCount
     status.retries = facts.statistics.retryCount
     status.lastError = facts.statistics.lastError
+    status.mirrors = mirrors.map { $0.snapshot.mirrors.map { $0.status(now: now) } }
     guard let version = facts.current else {
       let wishes = wishes.withLock { $0 }
       status.state =
@@ -43,6 +44,28 @@ extension RemoteFile {
     }
     if let length = status.length, speed > 0, status.connections > 0 {
       status.etaSeconds = Double(max(0, length - status.cachedBytes)) / speed
+    }
+    return status
+  }
+}
+
+extension MirrorSet.Mirror {
+  /// The server's line in `.status`.
+  fileprivate func status(now: ContinuousClock.Instant) -> MirrorStatus {
+    var status = MirrorStatus(url: url.redacted, state: .untried)
+    status.bytesPerSecond = rate.map { Int64($0) }
+    switch standing {
+    case .untried: break
+    case .agreed: status.state = .agreed
+    case .similar: status.state = .similar
+    case .refused(let reason):
+      status.state = .refused
+      status.reason = reason
+      return status
+    }
+    if let restsUntil, now < restsUntil {
+      status.state = .resting
+      status.reason = failure
     }
     return status
   }
@@ -72,6 +95,7 @@ extension VersionState {
   fileprivate func fileState(now: ContinuousClock.Instant) -> FileState {
     if isComplete { return .complete }
     if isSuperseded { return .stale }
+    if permanentFailure != nil { return .failed }
     let isFlowing = segments.contains {
       $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
@@ -89,7 +113,8 @@ extension VersionState {
       let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
       return "retrying in \(delay) ms after: \(lastFailure?.reason ?? "a failure")"
     }
-    let hole = extents.firstHole(in: clamped(read.range)) ?? read.range
+    let hole = absent(in: clamped(read.range)).first ?? read.range
+    if pieces != nil, absent(in: clamped(read.range)).isEmpty { return "its piece is being hashed" }
     guard
       let segment = segments.first(where: {
         $0.position <= hole.lowerBound && hole.lowerBound < $0.end

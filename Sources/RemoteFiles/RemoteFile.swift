@@ -18,6 +18,8 @@ public final class RemoteFile: Sendable {
   public let source: FileSource
   public let environment: FileEnvironment
   public let cacheKey: CacheKey
+  /// The servers of the file; nil where the list says no more of it than a URL.
+  let mirrors: MirrorBoard?
 
   /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
   /// they share its name.
@@ -70,6 +72,10 @@ public final class RemoteFile: Sendable {
     var sentAt: ContinuousClock.Instant?
     /// Whether there is time for that.
     let mayRepeat: Bool
+    /// Which of the file's servers is being asked.
+    var mirror = 0
+    /// Those that have failed to answer, since all of them were last asked.
+    var failures: [(index: Int, error: FileError)] = []
     /// A version that differs from the current one, as an answer said that is to be confirmed.
     var contradiction: ContentVersion?
     /// What is answered at a moment before the deadline, if nothing better is known by then.
@@ -85,6 +91,7 @@ public final class RemoteFile: Sendable {
     self.source = source
     self.cacheKey = cacheKey
     self.environment = environment
+    mirrors = source.details.map { MirrorBoard(url: source.url, details: $0) }
   }
 
   // MARK: Lookup and open
@@ -221,11 +228,12 @@ public final class RemoteFile: Sendable {
       // What is cached is not kept waiting for long by a server that does not answer.
       let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
       let patience = environment.settings.readTimeout
-      let contact = Contact(
+      var contact = Contact(
         id: ContactID(rawValue: state.lastContact), waiters: [waiter], byteCount: byteCount,
         deadline: now
           + (hasCached ? min(patience, FileSettings.confirmationPatience) : patience),
         mayRepeat: !hasCached)
+      contact.mirror = mirrors?.change { $0.contact(except: [], now: now) } ?? 0
       state.contact = contact
       return contact.id
     }
@@ -237,26 +245,35 @@ public final class RemoteFile: Sendable {
   /// Sends the question `id`, unless it has been answered meanwhile; `whole` asks without a range,
   /// because one brought no length.
   func sendContact(_ id: ContactID, whole: Bool = false) {
-    let (known, byteCount) = state.withLock {
-      ($0.current, $0.contact?.id == id ? $0.contact?.byteCount : nil)
+    let (known, contact) = state.withLock {
+      ($0.current, $0.contact?.id == id ? $0.contact : nil)
     }
-    guard let byteCount else { return }
+    guard let contact else { return }
+    let byteCount = contact.byteCount
     let first = 0..<byteCount
     let wanted = known == nil ? first : known?.firstHole(in: first)
     // Where nothing is wanted but the confirmation, 304 costs no body. Not by the date: a server also
     // answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
-    var request = request(range: whole ? nil : wanted ?? 0..<1, isContact: true)
-    if wanted == nil { request.fields[.ifNoneMatch] = known?.content.entityTag?.field }
-    let receiver = ContactReceiver(id: id, file: self, known: known, asked: request.range)
+    var request = request(
+      range: whole ? nil : wanted ?? 0..<1, isContact: true, mirror: contact.mirror)
+    // A weak tag is a server's own, and says nothing of another server's bytes.
+    if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
+      request.fields[.ifNoneMatch] = tag.field
+    }
+    let receiver = ContactReceiver(
+      id: id, file: self, known: known, asked: request.range, mirror: contact.mirror)
     state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = nil } }
     let transfer = environment.client.start(request, receiver: receiver)
     state.withLock { if $0.contact?.id == id { $0.contact?.transfer = transfer } }
   }
 
-  /// The server has described the file.
+  /// The server `mirror` has described the file, or with `isConfirmation` has said that it has not
+  /// changed.
   ///
   /// - Returns: the version that it described: the current one, if it is still that.
-  func adopt(_ content: ContentVersion) -> RemoteVersion {
+  func adopt(
+    _ content: ContentVersion, from mirror: Int, isConfirmation: Bool = false
+  ) -> RemoteVersion {
     // A first version may be the one of a record that could not be read before; its identity decides
     // when it is opened, where it has one.
     let (isFirst, listedID) = state.withLock {
@@ -270,7 +287,9 @@ public final class RemoteFile: Sendable {
       state.isDoubted = false
       state.recentFailure = nil
       if let current = state.current {
-        if current.content.compare(content) == .same, current.canContinue(with: content) {
+        if isConfirmation && current.content == content
+          || isSame(current.content, content, from: mirror) && current.canContinue(with: content)
+        {
           return (current, nil)
         }
         state.current = candidate
@@ -280,6 +299,16 @@ public final class RemoteFile: Sendable {
       return (candidate, nil)
     }
     environment.noteAnswer(of: source.url.origin)
+    mirrors?.change {
+      $0.answered(mirror)
+      $0.readmit(mirror)
+      if version === candidate {
+        $0.defined(content, by: mirror)
+      } else if isConfirmation {
+        // That is an answer about these validators.
+        _ = $0.judge(content, from: mirror, pinned: content, now: .now)
+      }
+    }
     replaced?.supersede()
     if version === candidate { version.followWishes() } else { version.reinstate() }
     statistics.withLock { $0.isOffline = false }
@@ -292,7 +321,9 @@ public final class RemoteFile: Sendable {
   }
 
   /// The server has confirmed `version`.
-  func confirm(_ version: RemoteVersion) { _ = adopt(version.content) }
+  func confirm(_ version: RemoteVersion, by mirror: Int) {
+    _ = adopt(version.content, from: mirror, isConfirmation: true)
+  }
 
   /// The length is not known before the body's end: `version` is the answer unless that comes soon.
   func answerProvisionally(_ id: ContactID, _ version: RemoteVersion) {
@@ -313,14 +344,21 @@ public final class RemoteFile: Sendable {
       environment.noteSilence(of: source.url.origin)
       endContact(contact.id, .failure(FileError(.timedOut, "no answer from the server")))
       if let transfer = contact.transfer { environment.client.cancel(transfer) }
-    } else if contact.mayRepeat, contact.provisional == nil, let transfer = contact.transfer,
-      let sentAt = contact.sentAt, now - sentAt >= environment.settings.responsePatience
+    } else if contact.mayRepeat || mirrors?.hasReady(besides: contact.mirror, now: now) == true,
+      contact.provisional == nil, let transfer = contact.transfer, let sentAt = contact.sentAt,
+      now - sentAt >= responsePatience(with: contact.mirror, now: now)
     {
       // Its receiver hears of that, and asks again.
       state.withLock { if $0.contact?.id == contact.id { $0.contact?.transfer = nil } }
       environment.client.cancel(transfer)
     }
     return state.withLock { $0.contact != nil }
+  }
+
+  /// How long a response of the server `mirror` may bring nothing before it is given up.
+  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
+    let patience = environment.settings.responsePatience
+    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
   }
 
   /// The process was suspended for `delay`, during which no server could answer.
@@ -333,11 +371,13 @@ public final class RemoteFile: Sendable {
 
   /// Whether the answer `content` to the question `id` is to be heard a second time: it contradicts
   /// the current version, and several servers of a host may disagree about the same bytes.
-  func wantsSecondOpinion(_ id: ContactID, on content: ContentVersion) -> Bool {
+  func wantsSecondOpinion(
+    _ id: ContactID, on content: ContentVersion, from mirror: Int
+  ) -> Bool {
     state.withLock { state in
       guard state.contact?.id == id, state.contact?.contradiction == nil,
         let current = state.current, current.hasCachedBytes,
-        current.content.compare(content) != .same
+        !isSame(current.content, content, from: mirror)
       else { return false }
       state.contact?.contradiction = content
       return true
@@ -366,8 +406,18 @@ public final class RemoteFile: Sendable {
     for waiter in waiters { waiter(result) }
   }
 
-  /// The question `id` failed; asks again if that may help and there is time.
-  func contactFailed(_ id: ContactID, _ error: FileError, retryAfter: Duration?) {
+  /// The question `id` to the server `mirror` failed; asks another one, or again if that may help and
+  /// there is time.
+  func contactFailed(
+    _ id: ContactID, _ error: FileError, from mirror: Int, retryAfter: Duration?
+  ) {
+    guard state.withLock({ $0.contact?.id == id && $0.contact?.mirror == mirror }) else { return }
+    mirrors?.failed(mirror, error, retryAfter: retryAfter)
+    if askNextMirror(id, error, after: mirror) {
+      noteFailure(error, isRetried: true)
+      return environment.client.perform { [weak self] in self?.sendContact(id) }
+    }
+    let error = takeContactFailures(id) ?? error
     let now = ContinuousClock.now
     let policy = environment.retryPolicy
     let delay = state.withLock { state -> Duration? in
@@ -384,7 +434,8 @@ public final class RemoteFile: Sendable {
           now - since < FileSettings.unreachablePatience
         else { return nil }
       case .timedOut, .invalidResponse, .unavailable: break
-      case .missing, .denied, .stale, .refused, .tooManyFiles, .cacheFailed, .unmounted: return nil
+      case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
+        return nil
       }
       // What is cached need not wait for a server that is in trouble.
       if state.current?.hasCachedBytes == true, !state.isDoubted { return nil }
@@ -397,6 +448,37 @@ public final class RemoteFile: Sendable {
     environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
   }
 
+  /// Has the question `id` put to the next server of the file.
+  ///
+  /// - Returns: whether there is one that has not been asked yet.
+  private func askNextMirror(_ id: ContactID, _ error: FileError, after mirror: Int) -> Bool {
+    guard let mirrors, mirrors.count > 1, error.isOfServer else { return false }
+    return state.withLock { state in
+      guard state.contact?.id == id, let deadline = state.contact?.deadline else { return false }
+      state.contact?.failures.append((mirror, error))
+      state.contact?.transfer = nil
+      state.contact?.sentAt = nil
+      let tried = Set((state.contact?.failures ?? []).map(\.index))
+      guard ContinuousClock.now < deadline,
+        let next = mirrors.change({ $0.contact(except: tried, now: .now) })
+      else { return false }
+      state.contact?.mirror = next
+      return true
+    }
+  }
+
+  /// All servers have failed to answer the question `id`: what to say of that. They may be asked again.
+  private func takeContactFailures(_ id: ContactID) -> FileError? {
+    guard let mirrors else { return nil }
+    let failures = state.withLock { state -> [(index: Int, error: FileError)] in
+      guard let contact = state.contact, contact.id == id else { return [] }
+      state.contact?.failures = []
+      state.contact?.mirror = mirrors.change { $0.contact(except: [], now: .now) } ?? contact.mirror
+      return contact.failures
+    }
+    return combined(failures)
+  }
+
   /// The request of question `id` is being sent.
   func contactSent(_ id: ContactID) {
     state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = .now } }
@@ -406,10 +488,14 @@ public final class RemoteFile: Sendable {
   ///
   /// What is cached need not wait for that, nor a question whose time is up before.
   func contactHeld(
-    _ id: ContactID, until moment: ContinuousClock.Instant, transfer: ExchangeID
+    _ id: ContactID, until moment: ContinuousClock.Instant, from mirror: Int, transfer: ExchangeID
   ) {
     let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
     let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
+    if mirrors?.hasReady(besides: mirror) == true {
+      contactFailed(id, error, from: mirror, retryAfter: moment - .now)
+      return environment.client.cancel(transfer)
+    }
     let isHopeless = state.withLock { state -> Bool in
       guard let contact = state.contact, contact.id == id else { return true }
       let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
@@ -462,9 +548,16 @@ public final class RemoteFile: Sendable {
 
   // MARK: Requests
 
-  /// A request for `range` of the file, or for the whole of it; a contact asks the listed URL, not
-  /// where that has led before.
-  func request(range: ByteRange?, isContact: Bool = false) -> ExchangeRequest {
+  /// A request for `range` of the file, or for the whole of it, to its server `mirror`; a contact asks
+  /// the listed URL, not where that has led before.
+  func request(range: ByteRange?, isContact: Bool = false, mirror: Int = 0) -> ExchangeRequest {
+    if let mirrors, mirrors.count > 1 {
+      var request = request(range: range, to: mirrors.url(mirror), mirror: mirror)
+      if mirror == 0, !isContact, let location = state.withLock({ $0.location }) {
+        request.url = location
+      }
+      return request
+    }
     let location = isContact ? nil : state.withLock { $0.location }
     var request = ExchangeRequest(
       url: location ?? source.url, range: range, confidentialFields: source.fields,
@@ -474,7 +567,26 @@ public final class RemoteFile: Sendable {
     return request
   }
 
-  func noteLocation(_ url: RemoteURL) {
+  /// As ``request(range:isContact:mirror:)``, where another server may be asked instead.
+  private func request(range: ByteRange?, to url: RemoteURL, mirror: Int) -> ExchangeRequest {
+    var request = ExchangeRequest(
+      url: url, range: range, confidentialFields: source.fields,
+      connectTimeout: mirrors?.patience(
+        environment.settings.connectTimeout, with: mirror, now: .now)
+        ?? environment.settings.connectTimeout)
+    request.userInfo = url.userInfo
+    return request
+  }
+
+  /// The URL of the server `mirror` as listed.
+  func url(ofMirror mirror: Int) -> RemoteURL {
+    mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
+  }
+
+  /// An answer of the server `mirror` came from `url`; of the first one that is where its next requests go.
+  func noteLocation(_ url: RemoteURL, ofMirror mirror: Int = 0) {
+    // Others are asked for too little to save a redirect.
+    guard mirror == 0 else { return }
     let location = url == source.url || url.text == source.url.withoutUserInfo ? nil : url
     state.withLock { $0.location = location }
   }

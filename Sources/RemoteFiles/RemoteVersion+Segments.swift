@@ -8,10 +8,13 @@ internal import Synchronization
 extension RemoteVersion {
   /// Enters a request that a contact with the server has brought: the first bytes of the file, or
   /// the whole of it.
-  func adoptSegment(range: ByteRange, isWhole: Bool, transfer: ExchangeID) -> SegmentID {
+  func adoptSegment(
+    range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
+  ) -> SegmentID {
     let segment = state.withLock { guarded in
       if isWhole { guarded.version.isSequential = true }
       let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
+      guarded.version.setMirror(mirror, of: segment.id)
       guarded.version.setTransfer(transfer, of: segment.id)
       return segment
     }
@@ -26,7 +29,7 @@ extension RemoteVersion {
 
   /// The parts of `range` that are absent: what a writer stores of what it has.
   func holes(in range: ByteRange) -> [ByteRange] {
-    state.withLock { $0.version.extents.holes(in: range) }
+    state.withLock { $0.version.absent(in: range) }
   }
 
   func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
@@ -42,14 +45,21 @@ extension RemoteVersion {
       return advice
     }
     if let rival = advice?.rival { environment.client.cancel(rival) }
+    if let mirror = advice?.silentMirror {
+      file.mirrors?.failed(mirror, FileError(.timedOut, "another server answered sooner"))
+    }
     return advice
   }
 
   func stored(_ id: SegmentID, _ range: ByteRange) {
     let idle = environment.client.idleSeconds
     state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(range) } }
+    if checksum != nil {
+      state.withLock { $0.wholeCheck.noteStored(from: $0.version.mirror(of: id)) }
+    }
     change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
     environment.checkpointIfDue(self, now: .now)
+    if checksum != nil { hashWholeIfDue() }
   }
 
   /// The server has answered a range with the whole representation.
@@ -115,9 +125,11 @@ extension RemoteVersion {
     if [.unavailable, .denied, .missing].contains(error.code) {
       environment.hedges.withLock { $0.noteRefusal(now: .now) }
     }
+    noteMirrorFailure(id, error, retryAfter: retryAfter)
     if error.code != .stale, state.withLock({ $0.version.dropFailedHedge(id) }) {
       return file.noteFailure(error, isRetried: true)
     }
+    if moveToAnotherMirror(id, error) { return }
     switch error.code {
     case .stale:
       change { version, _ in version.removeSegment(id) }
@@ -130,12 +142,55 @@ extension RemoteVersion {
           after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
           now: .now, into: &$1)
       }
-    case .missing, .denied, .refused, .tooManyFiles, .cacheFailed, .unmounted:
+    case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       file.noteFailure(error, isRetried: false)
       change {
         $0.removeSegment(id)
         $0.failParked(error, now: .now, into: &$1)
       }
+    }
+  }
+
+  /// Takes note that the server of a request has failed.
+  private func noteMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
+    guard let mirrors = file.mirrors, error.isOfServer,
+      let mirror = state.withLock({ $0.version.mirror(of: id) })
+    else { return }
+    mirrors.failed(mirror, error, retryAfter: retryAfter)
+  }
+
+  /// Has what a failed request was to bring asked for elsewhere.
+  ///
+  /// - Returns: whether another server can be asked; if not, the failure is that of the file.
+  private func moveToAnotherMirror(_ id: SegmentID, _ error: FileError) -> Bool {
+    guard let mirrors = file.mirrors, mirrors.count > 1, error.isOfServer,
+      let mirror = state.withLock({ $0.version.mirror(of: id) }),
+      mirrors.hasReady(besides: mirror)
+    else { return false }
+    file.noteFailure(
+      FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
+    change {
+      $0.lastFailure = error
+      $0.removeSegment(id)
+      $0.plan(now: .now, into: &$1)
+    }
+    return true
+  }
+
+  /// A server has answered with another file than the version's: it is not asked again, and what it was to
+  /// bring is asked for elsewhere.
+  func mirrorContradicted(_ id: SegmentID, _ mirror: Int, _ reason: String) {
+    file.refuseMirror(mirror, reason)
+    file.noteFailure(
+      FileError(.refused, "\(file.url(ofMirror: mirror).authority): \(reason)"), isRetried: true)
+    mirrorDeclined(id)
+  }
+
+  /// The answer to a request is not used, because a better server can be asked.
+  func mirrorDeclined(_ id: SegmentID) {
+    change {
+      $0.removeSegment(id)
+      $0.plan(now: .now, into: &$1)
     }
   }
 
@@ -196,8 +251,14 @@ extension RemoteVersion {
     let settings = environment.settings
     var failure: FileError?
     let allowance = environment.hedges.withLock { $0.allowance(now: now) }
+    let mirrors = file.mirrors
     change {
-      $0.expire(now: now, settings: settings, hedgeAllowance: allowance, into: &$1)
+      $0.expire(
+        now: now, settings: settings, hedgeAllowance: allowance,
+        sparePatience: { mirror in
+          guard let mirrors, mirrors.hasReady(besides: mirror, now: now) else { return nil }
+          return mirrors.patience(settings.responsePatience, with: mirror, now: now)
+        }, into: &$1)
       failure = $1.failures.first?.error
     }
     if let failure { file.noteFailure(failure, isRetried: false) }

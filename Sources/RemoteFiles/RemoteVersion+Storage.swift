@@ -148,7 +148,8 @@ extension RemoteVersion {
     // call only, and what it stored is committed by whoever opens it next.
     let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
     let isBorrowing = isExtra && !environment.cache.hasSpareDescriptors
-    if isBorrowing, !environment.cache.hasBorrowableDescriptors {
+    // What is not recorded yet would be lost with the descriptor.
+    if isBorrowing, hasPieces || !environment.cache.hasBorrowableDescriptors {
       throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
     }
     defer { if isBorrowing { returnEntry() } }
@@ -160,7 +161,12 @@ extension RemoteVersion {
             isStale = true
             return
           }
-          try entry.store(bytes, at: offset)
+          if hasPieces {
+            // Recorded when their hash is known to be right.
+            try entry.write(bytes, at: offset)
+          } else {
+            try entry.store(bytes, at: offset)
+          }
         }
         if !isStale { return environment.health.noteSuccess() }
       } catch {
@@ -242,6 +248,7 @@ extension RemoteVersion {
         guarded.spill?.remove(range) == true
       else { return (nil, false) }
       guarded.version.extents.remove(range)
+      guarded.version.forgetUnverified(range)
       return (guarded.spill?.file, true)
     }
     if let file {

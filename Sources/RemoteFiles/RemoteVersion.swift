@@ -17,6 +17,12 @@ public final class RemoteVersion: Sendable {
   /// later, see ``length``.
   public let content: ContentVersion
 
+  /// Whether what arrives is hashed by pieces before anybody sees it.
+  let hasPieces: Bool
+
+  /// What the whole must hash to; nil where the list says nothing.
+  var checksum: Checksum? { file.mirrors?.details.checksum }
+
   let state: Mutex<Guarded>
   var environment: FileEnvironment { file.environment }
 
@@ -36,10 +42,13 @@ public final class RemoteVersion: Sendable {
     var spill: Spill?
     /// Whether the entry is not ours to write.
     var isUncacheable = false
+    /// What is known of the whole's checksum, where the list has one.
+    var wholeCheck = WholeCheck()
     /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
     var lastStamp: FileStamp?
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
+    var retiredSpills: [Spill] = []
     var openCount = 0
     /// How many others need the entry to stay at hand.
     var holdCount = 0
@@ -60,14 +69,19 @@ public final class RemoteVersion: Sendable {
     /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
     /// bytes.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
+      let present = version.extents
       version.extents = cached
+      version.pieces?.forgetArrived(but: spill?.extents ?? ExtentSet())
       unverified = believed
       for extent in refuted.extents {
         version.extents.remove(extent)
         unverified.remove(extent)
       }
       for extent in spill?.extents.extents ?? [] {
-        version.extents.insert(extent)
+        // Of pieces, some may have arrived and not been hashed yet.
+        for run in version.pieces == nil ? [extent] : present.runs(in: extent) {
+          version.extents.insert(run)
+        }
         unverified.remove(extent)
       }
     }
@@ -104,6 +118,8 @@ public final class RemoteVersion: Sendable {
 
     /// Whether the record of the whole file is still to say that all of its bytes were looked at.
     var awaitsStamp: Bool {
+      // The stamp is the last word of a record.
+      if wholeCheck.isHashing { return false }
       guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
         !isUncacheable, !version.isSuperseded,
         version.extents.byteCount >= FileSettings.leastStampedByteCount
@@ -120,14 +136,19 @@ public final class RemoteVersion: Sendable {
     mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
       guard isUnused else { return nil }
       retired = []
+      retiredSpills = []
       if let spill {
         // Memory is for readers only.
-        for extent in spill.extents.extents { version.extents.remove(extent) }
+        for extent in spill.extents.extents {
+          version.extents.remove(extent)
+          version.forgetUnverified(extent)
+        }
         self.spill = nil
         version.readAheadLimit = nil
       }
       guard let idle = entry, areDescriptorsShort || !awaitsRecord else { return nil }
       entry = nil
+      version.pieces?.forgetArrived()
       lastStamp = idle.dataStamp
       return idle
     }
@@ -144,15 +165,21 @@ public final class RemoteVersion: Sendable {
     self.file = file
     self.content = content
     self.id = id ?? file.environment.nextVersionID()
+    var version = VersionState(
+      length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
+      connections: file.environment.connections,
+      learned: file.environment.learnedConnections(for: file.source.url))
+    if let pieces = file.mirrors?.details.pieces, let length = content.completeLength {
+      version.pieces = PieceTable(hashes: pieces, length: length)
+    }
+    hasPieces = version.pieces != nil
     state = Mutex(
       Guarded(
-        version: VersionState(
-          length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
-          connections: file.environment.connections,
-          learned: file.environment.learnedConnections(for: file.source.url)),
+        version: version,
         hasRecord: record != nil || mayHaveRecord,
         unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
+    if let record { noteRecordedChecksum(record) }
   }
 
   // MARK: Facts
@@ -171,7 +198,7 @@ public final class RemoteVersion: Sendable {
 
   /// The part of `range` that a question about the file may as well bring: its first hole.
   func firstHole(in range: ByteRange) -> ByteRange? {
-    state.withLock { $0.version.extents.firstHole(in: $0.version.clamped(range)) }
+    state.withLock { $0.version.absent(in: $0.version.clamped(range)).first }
   }
 
   /// Whether a body that `response` describes is of these bytes.
@@ -230,6 +257,7 @@ public final class RemoteVersion: Sendable {
       releaseHandle()
       throw FileError(error)
     }
+    hashWholeIfDue()
   }
 
   public func releaseHandle() {
@@ -297,6 +325,7 @@ public final class RemoteVersion: Sendable {
       return entry != nil
     }
     guard isTaken else { return }
+    if let entry { noteRecordedChecksum(entry) }
     environment.retain(key, by: self)
     // What a crash has left uncommitted is committed in the course of things.
     if state.withLock({ $0.awaitsRecord }) { environment.watch(self) }
@@ -343,6 +372,11 @@ public final class RemoteVersion: Sendable {
     let dropped = state.withLock { guarded -> CacheEntry? in
       guarded.hasRecord = false
       guarded.refuted = ExtentSet()
+      if guarded.wholeCheck.hasFailed {
+        // Whoever evicts it wants it fetched anew.
+        guarded.wholeCheck = WholeCheck()
+        guarded.version.permanentFailure = nil
+      }
       // Opened just now: what its descriptor still holds can be read, and no more is recorded.
       guard guarded.isUnused else { return nil }
       defer { guarded.entry = nil }
@@ -366,7 +400,8 @@ public final class RemoteVersion: Sendable {
   public var backingDescriptor: CInt? {
     let entry = state.withLock { guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
-        && !guarded.isUncacheable ? guarded.entry : nil
+        && !guarded.isUncacheable && (checksum == nil || guarded.wholeCheck.isRight)
+        ? guarded.entry : nil
     }
     guard let entry, let length, let size = entry.dataByteCount, size >= length, entry.isReadable
     else { return nil }
@@ -519,6 +554,10 @@ public final class RemoteVersion: Sendable {
     for writer in actions.flushes {
       environment.client.perform { writer.flushForReader() }
     }
+    if let mirrors = file.mirrors {
+      // Before they are cancelled, and what they were to bring is asked for anew.
+      for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
+    }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
     for transfer in actions.raises { environment.client.prioritize(transfer) }
     if !actions.starts.isEmpty {
@@ -527,19 +566,48 @@ public final class RemoteVersion: Sendable {
         $0.noteRequests(actions.starts.count, hedges: hedgeCount)
       }
     }
-    for segment in actions.starts {
-      var request = file.request(range: segment.isWhole ? nil : segment.start..<segment.end)
+    for var segment in actions.starts {
+      if let mirrors = file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
+      var request = file.request(
+        range: segment.isWhole ? nil : segment.start..<segment.end, mirror: segment.mirror)
       request.priority = segment.isWaitedFor ? .demand : .readAhead
       let receiver = SegmentReceiver(version: self, segment: segment, asked: request.url)
       let transfer = environment.client.start(request, receiver: receiver)
       state.withLock { $0.version.setTransfer(transfer, of: segment.id) }
     }
+    if !actions.checks.isEmpty { hash(actions.checks) }
     if let delay = actions.retryAfter {
       environment.client.schedule(after: delay) { [weak self] in
         self?.change { $0.plan(now: .now, into: &$1) }
       }
     }
     if actions.needsWatch || !actions.starts.isEmpty { environment.watch(self) }
+  }
+
+  /// Decides which server of the file the request of `segment` goes to.
+  ///
+  /// - Returns: whether there is one; if not, the segment has failed.
+  private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {
+    let (id, isUrgent) = (segment.id, segment.isWaitedFor)
+    var excluded = segment.excludedMirrors
+    if let silent = segment.hedgeOf.flatMap({ id in state.withLock { $0.version.mirror(of: id) } })
+    {
+      excluded.insert(silent)
+    }
+    let chosen = mirrors.change { [excluded] set -> Int? in
+      let index =
+        set.choose(isUrgent: isUrgent, except: excluded, now: .now)
+        ?? set.choose(isUrgent: isUrgent, now: .now)
+      if let index { set.began(index) }
+      return index
+    }
+    guard let chosen else {
+      failed(id, FileError(.refused, "every server of the file has other bytes"))
+      return false
+    }
+    segment.mirror = chosen
+    state.withLock { $0.version.setMirror(chosen, of: id) }
+    return true
   }
 
   private func wake(_ reads: [ParkedRead]) {

@@ -28,6 +28,12 @@ struct Segment: Sendable {
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: ExchangeID?
+  /// Which of the file's servers is asked.
+  var mirror = 0
+  /// The piece that it is to bring again, alone, because it was wrong.
+  var suspectPiece: Int?
+  /// Servers that are asked for it only if there is no other.
+  var excludedMirrors: Set<Int> = []
   /// Until when the request is held back, because the server has asked for that.
   var heldUntil: ContinuousClock.Instant?
   /// Whether the request is with the server: before, it may wait for a connection.

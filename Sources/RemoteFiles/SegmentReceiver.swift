@@ -20,6 +20,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private let asked: RemoteURL
   /// Whether what was asked refuses, and the source is to be asked for another one.
   private var hasExpired = false
+  /// Why the bytes of this server are not the version's.
+  private var contradiction: String?
+  /// Whether a better server is to be asked.
+  private var isDeclined = false
+  private var firstBodyAt: ContinuousClock.Instant?
 
   init(version: RemoteVersion, segment: Segment, asked: RemoteURL) {
     self.version = version
@@ -42,9 +47,13 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       return receiveWhole(content, transfer: transfer)
     case .unsatisfiable, .preconditionFailed:
       // The file does not reach as far any more.
-      failure = FileError(.stale, "the range is beyond the end of the remote file")
+      if version.file.isOneOfSeveral(segment.mirror) {
+        contradiction = "the range is beyond the end of its file"
+      } else {
+        failure = FileError(.stale, "the range is beyond the end of the remote file")
+      }
     case .missing, .denied:
-      if asked != version.file.source.url {
+      if asked != version.file.url(ofMirror: segment.mirror) {
         // The target of a redirect has expired: a refusal by the source would be one.
         hasExpired = true
       } else if case .denied(403) = verdict, version.isServed(besides: segment.id) {
@@ -68,6 +77,28 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Checks the response's version against the pinned one.
   private func accept(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
+    if let mirrors = version.file.mirrors {
+      if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
+        // Nothing that it says is about the file.
+        if !fields.isDoubtful(forPath: version.file.source.url.path) { contradiction = reason }
+        failure = FileError(.invalidResponse, reason)
+        return false
+      }
+      let (mirror, pinned) = (segment.mirror, version.content)
+      switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
+      case .same, .similar: return true
+      case .declined:
+        isDeclined = true
+        return false
+      case .contradicts where fields.isDoubtful(forPath: version.file.source.url.path):
+        failure = FileError(.invalidResponse, "the answer looks like another document")
+        return false
+      case .contradicts(let reason):
+        contradiction = reason
+        return false
+      case .ordinary: break
+      }
+    }
     switch version.content.compare(content) {
     case .same: return true
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
@@ -91,12 +122,14 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     var id = segment.id
     if !segment.isWhole {
-      guard version.rangeIgnored(segment.id) else {
+      let hasOther = version.file.mirrors?.hasReady(besides: segment.mirror) == true
+      guard !hasOther, version.rangeIgnored(segment.id) else {
         failure = FileError(.invalidResponse, "the server ignored the range (HTTP 200)")
         return .stop
       }
       id = version.adoptSegment(
-        range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer)
+        range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
+        mirror: segment.mirror)
     }
     writer = SegmentWriter(
       version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)
@@ -105,11 +138,19 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
     version.held(segment.id, until: moment)
+    guard let moment, let mirrors = version.file.mirrors,
+      mirrors.hasReady(besides: segment.mirror)
+    else { return }
+    // Another server need not be waited for.
+    retryAfter = moment - .now
+    failure = FileError(.unavailable, "the server has asked for no request for a while")
+    version.file.environment.client.cancel(transfer)
   }
 
   func requestSent() { version.sent(segment.id) }
 
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    if fetchedByteCount == 0, version.file.mirrors != nil { firstBodyAt = .now }
     fetchedByteCount += body.count
     version.file.noteFetched(body.count)
     return writer?.take(body) ?? .discard
@@ -119,6 +160,11 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.noteRequests(metrics)
     version.noteFetched(fetchedByteCount)
     if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }
+    noteMirror(metrics)
+    if let contradiction {
+      return version.mirrorContradicted(segment.id, segment.mirror, contradiction)
+    }
+    if isDeclined { return version.mirrorDeclined(segment.id) }
     if hasExpired { return version.locationExpired(segment.id, asked) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
@@ -126,6 +172,24 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       version.failed(segment.id, FileError(error))
     default:
       version.failed(segment.id, failure, retryAfter: retryAfter)
+    }
+  }
+
+  /// How many bytes say something about a connection's rate, and in what time.
+  private static let measured = (byteCount: 64 << 10, seconds: 0.02)
+
+  /// What the request has shown of its server.
+  private func noteMirror(_ metrics: ExchangeMetrics) {
+    guard let mirrors = version.file.mirrors else { return }
+    var rate: Double?
+    if let firstBodyAt, fetchedByteCount >= Self.measured.byteCount {
+      let seconds = (ContinuousClock.now - firstBodyAt) / .seconds(1)
+      if seconds >= Self.measured.seconds { rate = Double(fetchedByteCount) / seconds }
+    }
+    let (index, hasBrought) = (segment.mirror, fetchedByteCount > 0)
+    mirrors.change { [rate] in
+      $0.ended(index, bytesPerSecond: rate)
+      if hasBrought, failure == nil { $0.answered(index) }
     }
   }
 }

@@ -9,6 +9,10 @@ struct VersionActions {
   var cancels: [ExchangeID] = []
   /// Requests for which somebody waits from now on.
   var raises: [ExchangeID] = []
+  /// The servers of requests that are given up because they bring nothing.
+  var silentMirrors: [(index: Int, error: FileError)] = []
+  /// Pieces that are to be hashed.
+  var checks: [PieceTable.Check] = []
   /// Writers that hold what a read waits for.
   var flushes: [SegmentWriter] = []
   /// Plan again after this delay.
@@ -24,6 +28,9 @@ struct VersionActions {
 struct VersionState: Sendable {
   var length: Int64?
   var extents: ExtentSet
+  /// What has arrived of pieces that are to be hashed first, and is not in `extents`; nil where the list
+  /// has no hashes of pieces.
+  var pieces: PieceTable?
   var parked = ParkedReads()
   var segments: [Segment] = []
   var streams = StreamTable()
@@ -165,6 +172,7 @@ struct VersionState: Sendable {
 
   /// The file is opened, which nobody had open.
   mutating func beginReading(isCautious: Bool) {
+    pieces?.forgive()
     usage = Usage()
     streams.isCautious = isCautious
   }
@@ -204,6 +212,7 @@ struct VersionState: Sendable {
       return .failed(FileError(.stale, "the remote file has changed since it was opened"))
     }
     if let permanentFailure { return .failed(permanentFailure) }
+    if pieces?.isLost(range) == true { return .failed(.wrongPiece) }
     recentFailures.removeAll { $0.until <= now }
     if let recent = recentFailures.first(where: { $0.range.overlaps(range) }) {
       return .failed(recent.error)
@@ -233,8 +242,29 @@ struct VersionState: Sendable {
 
   private mutating func updateWake(of index: Int) {
     let segment = segments[index]
+    if let pieces {
+      segments[index].wakeAt = nextPieceEnd(in: segment, pieces)
+      return
+    }
     segments[index].wakeAt = parked.nextWake(
       in: segment.start..<segment.end, after: segment.position, partly: length == nil)
+  }
+
+  /// The end of the next piece that a read waits for, as far as the segment brings it.
+  private func nextPieceEnd(in segment: Segment, _ pieces: PieceTable) -> Int64? {
+    var least: Int64?
+    for read in parked.reads {
+      let range = clamped(read.range)
+      guard range.upperBound > segment.start, range.lowerBound < segment.end, !range.isEmpty else {
+        if range.lowerBound >= segment.end { break }
+        continue
+      }
+      let lower = max(range.lowerBound, segment.position)
+      guard lower < segment.end else { continue }
+      let end = min(pieces.wholePieces(around: lower..<(lower + 1)).upperBound, segment.end)
+      if end > segment.position { least = min(least ?? end, end) }
+    }
+    return least
   }
 
   /// Whether a parked read can be answered now; of a growing file, also in part.
@@ -255,15 +285,12 @@ struct VersionState: Sendable {
       return
     }
     guard let length else { return }
-    let flights = segments.map {
-      FetchPlanner.Flight(
-        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
-        rate: $0.rate(now: now))
-    }
+    if pieces != nil { planSuspects(now: now, into: &actions) }
+    let extents = settledExtents
+    let flights = self.flights(now: now)
     let mayReadAhead = hasReader(now: now) && !wishes.isPaused
     let plan = FetchPlanner().plan(
-      length: length, extents: extents, flights: flights,
-      demands: parked.reads.map { clamped($0.range) },
+      length: length, extents: extents, flights: flights, demands: demands,
       streams: mayReadAhead ? readers : [],
       predictions: mayReadAhead && readAheadLimit == nil ? strides.predictions(length: length) : [],
       limits: FetchPlanner.Limits(
@@ -292,13 +319,8 @@ struct VersionState: Sendable {
     // One who reads gets the half of them at any time.
     let target = parallelism.target
     let connections = hasReader(now: now) ? max(1, target / 2) : target
-    let flights = segments.map {
-      FetchPlanner.Flight(
-        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
-        rate: $0.rate(now: now))
-    }
     let plan = FetchPlanner().planPrefetch(
-      length: length, extents: extents, flights: flights,
+      length: length, extents: settledExtents, flights: flights(now: now),
       limits: FetchPlanner.Limits(
         connections: connections, demandConnections: requestLimit, roundTrip: roundTrip,
         connectionRate: connectionRate))
@@ -312,11 +334,69 @@ struct VersionState: Sendable {
     }
   }
 
-  private var readers: [FetchPlanner.Reader] {
-    guard let readAheadLimit else { return streams.readers }
-    return streams.readers.map {
-      FetchPlanner.Reader(cursor: $0.cursor, window: min($0.window, readAheadLimit))
+  /// What is in flight, but for what is fetched again from one server alone.
+  private func flights(now: ContinuousClock.Instant) -> [FetchPlanner.Flight] {
+    segments.lazy.filter { $0.suspectPiece == nil }.map {
+      FetchPlanner.Flight(
+        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
+        rate: $0.rate(now: now))
     }
+  }
+
+  /// What need not be asked for.
+  private var settledExtents: ExtentSet { pieces?.settled(with: extents) ?? extents }
+
+  /// What the parked reads need: whole pieces, where the file has such.
+  private var demands: [ByteRange] {
+    let ranges = parked.reads.map { clamped($0.range) }
+    guard let pieces else { return ranges }
+    var demands: [ByteRange] = []
+    for range in ranges.map({ pieces.wholePieces(around: $0) }) where demands.last != range {
+      demands.append(range)
+    }
+    return demands
+  }
+
+  private var readers: [FetchPlanner.Reader] {
+    let readers = streams.readers.map {
+      FetchPlanner.Reader(
+        cursor: $0.cursor, window: min($0.window, readAheadLimit ?? Int64.max))
+    }
+    guard let pieces, let length else { return readers }
+    // A part of a piece is of no use to anybody.
+    return readers.map { reader in
+      let cursor = min(reader.cursor, length)
+      let end = cursor + min(reader.window, length - cursor)
+      guard end > cursor else { return reader }
+      let whole = pieces.wholePieces(around: (end - 1)..<end).upperBound
+      return FetchPlanner.Reader(cursor: reader.cursor, window: max(reader.window, whole - cursor))
+    }
+  }
+
+  /// Asks for pieces that were wrong, each from one server alone, so that it is known who has brought it.
+  private mutating func planSuspects(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    for index in pieces?.suspects ?? [] {
+      guard let table = pieces, !table.isChecking(piece: index),
+        !segments.contains(where: { $0.suspectPiece == index }),
+        segments.count < requestLimit
+      else { continue }
+      let range = table.hashes.range(ofPiece: index, length: table.length)
+      guard isPrefetching || parked.reads.contains(where: { clamped($0.range).overlaps(range) })
+      else { continue }
+      _ = pieces?.restart(piece: index)
+      var segment = addSegment(range: range, isWhole: false, now: now)
+      segment.suspectPiece = index
+      segment.excludedMirrors = table.excluded(fromPiece: index)
+      segments[segments.count - 1] = segment
+      actions.starts.append(segment)
+    }
+  }
+
+  /// The parts of `range` that have not arrived: what a writer stores of what it has.
+  func absent(in range: ByteRange) -> [ByteRange] {
+    pieces?.holes(in: range, extents: extents) ?? extents.holes(in: range)
   }
 
   /// Whether somebody is reading: read-ahead for one who has gone would never end.
@@ -328,7 +408,10 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     let isPrefetch = isPrefetching && readAheadLimit == nil
-    guard !parked.isEmpty || isPrefetch, segments.isEmpty else { return }
+    guard !parked.isEmpty || isPrefetch, segments.isEmpty,
+      // What has arrived is being hashed, and may be all.
+      pieces?.isWanting(extents: extents) != false
+    else { return }
     actions.starts.append(
       addSegment(
         range: 0..<(length ?? Int64.max), isWhole: true, isPrefetch: parked.isEmpty, now: now))
@@ -374,6 +457,14 @@ struct VersionState: Sendable {
     if let index = index(of: id) { segments[index].transfer = transfer }
   }
 
+  /// The request of a segment goes to this server of the file.
+  mutating func setMirror(_ mirror: Int, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].mirror = mirror }
+  }
+
+  /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
+  func mirror(of id: SegmentID) -> Int? { index(of: id).map { segments[$0].mirror } }
+
   private func index(of id: SegmentID) -> Int? { segments.firstIndex { $0.id == id } }
 
   /// What the writer of a segment does with the bytes that it has gathered.
@@ -384,6 +475,8 @@ struct VersionState: Sendable {
     var end: Int64
     /// The request that was to bring the same, to be cancelled.
     var rival: ExchangeID?
+    /// The server that was to bring it, where another one was asked when it was silent.
+    var silentMirror: Int?
   }
 
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
@@ -395,10 +488,12 @@ struct VersionState: Sendable {
     segments[index].position = position
     segments[index].noteProgress(now: now)
     let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
+    let silentMirror = segments[index].hedgeOf.flatMap { mirror(of: $0) }
     return Advice(
       mustFlush: mustFlush, end: segments[index].end,
       // A trickle is no progress.
-      rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil)
+      rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
+      silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
   }
 
   /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
@@ -406,7 +501,12 @@ struct VersionState: Sendable {
     _ id: SegmentID, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    let added = extents.insert(range)
+    let added: Int64
+    if pieces != nil {
+      added = noteArrival(of: range, by: id, into: &actions)
+    } else {
+      added = extents.insert(range)
+    }
     failureCount = 0
     retryAt = nil
     unreachableSince = nil
@@ -428,6 +528,43 @@ struct VersionState: Sendable {
       now: clock.seconds(at: now))
     plan(now: now, into: &actions)
   }
+
+  /// Bytes of pieces have arrived, which are to be hashed before anybody sees them.
+  private mutating func noteArrival(
+    of range: ByteRange, by id: SegmentID, into actions: inout VersionActions
+  ) -> Int64 {
+    let mirror = index(of: id).map { segments[$0].mirror } ?? 0
+    guard let arrival = pieces?.note(range, from: mirror, extents: extents) else { return 0 }
+    actions.checks += arrival.checks
+    return arrival.byteCount
+  }
+
+  /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.
+  mutating func settle(
+    _ check: PieceTable.Check, matches: Bool, trusted: [Int], now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) -> PieceTable.Outcome {
+    guard let outcome = pieces?.settle(check, matches: matches, trusted: trusted) else {
+      return .outdated
+    }
+    switch outcome {
+    case .outdated: return outcome
+    case .verified:
+      extents.insert(check.range)
+      actions.wakes += parked.remove(overlapping: check.range, where: canAnswer)
+    case .mismatch: lastFailure = .wrongPiece
+    case .lost:
+      lastFailure = .wrongPiece
+      prefetchFailure = .wrongPiece
+      actions.failures +=
+        parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
+    }
+    plan(now: now, into: &actions)
+    return outcome
+  }
+
+  /// What the cache held of `range` is gone, as far as nobody has seen it yet.
+  mutating func forgetUnverified(_ range: ByteRange) { pieces?.forget(range) }
 
   /// The complete length has become known: the body has ended.
   mutating func setLength(_ newLength: Int64, into actions: inout VersionActions) {
@@ -537,9 +674,12 @@ struct VersionState: Sendable {
 
   /// Fails the reads whose time is up, gives up requests that bring nothing, and before that sends
   /// others beside them, `hedgeAllowance` at most.
+  ///
+  /// `sparePatience` says how long a request to a server may bring nothing while a read waits for it; nil
+  /// where no other server can be asked.
   mutating func expire(
     now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
-    into actions: inout VersionActions
+    sparePatience: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
   ) {
     let late = parked.removeAll { $0.deadline <= now }
     if !late.isEmpty {
@@ -555,10 +695,16 @@ struct VersionState: Sendable {
     let patience = settings.responsePatience
     planHedges(now: now, patience: patience, allowance: hedgeAllowance, into: &actions)
     for segment in segments {
+      var patience = patience
+      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
+        patience = min(patience, spare)
+      }
       guard segment.isSent || segment.firstByteAt != nil else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
-      lastFailure = FileError(.timedOut, "the server stopped sending for \(patience)")
+      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
+      lastFailure = error
+      actions.silentMirrors.append((segment.mirror, error))
       actions.cancels.append(transfer)
     }
   }

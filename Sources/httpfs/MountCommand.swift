@@ -278,7 +278,11 @@ func mountSources(of list: SourceList, _ access: Access) -> MountSources {
       sources.listings.append(
         ListingSource(path: entry.path, url: url, fields: fields))
     } else {
-      sources.files.append(FileSource(path: entry.path, url: url, fields: fields))
+      let details = SourceDetails(
+        mirrors: entry.mirrors.map(access.url), checksum: entry.checksum, pieces: entry.pieces,
+        length: entry.length)
+      sources.files.append(
+        FileSource(path: entry.path, url: url, fields: fields, details: details))
     }
   }
   return sources

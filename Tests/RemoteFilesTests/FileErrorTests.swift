@@ -13,6 +13,7 @@ import Testing
     (.unreachable, EIO, EIO), (.disconnected, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT),
     (.invalidResponse, EIO, EIO),
     (.unavailable, EIO, EIO), (.refused, EIO, EIO), (.tooManyFiles, EMFILE, EIO),
+    (.corrupt, EIO, EIO),
     (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
   ]
 

@@ -1,13 +1,13 @@
 internal import CCrypto
 internal import ExtentRecord
-internal import HTTPTransferCore
+package import HTTPTransferCore
 
 /// A running hash over libcrypto's `EVP_MD_CTX`.
-final class RunningDigest {
+package final class RunningDigest {
   private let context: OpaquePointer?
   private let algorithm: Checksum.Algorithm
 
-  init(_ algorithm: Checksum.Algorithm) {
+  package init(_ algorithm: Checksum.Algorithm) {
     self.algorithm = algorithm
     context = EVP_MD_CTX_new()
     let function =
@@ -24,12 +24,12 @@ final class RunningDigest {
 
   deinit { EVP_MD_CTX_free(context) }
 
-  func update(_ bytes: UnsafeRawBufferPointer) {
+  package func update(_ bytes: UnsafeRawBufferPointer) {
     EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
   }
 
   /// The hash of all bytes; ends the calculation.
-  func finish() -> Checksum {
+  package func finish() -> Checksum {
     var digest = [UInt8](repeating: 0, count: algorithm.digestByteCount)
     EVP_DigestFinal_ex(context, &digest, nil)
     return Checksum(algorithm: algorithm, digest: digest)

@@ -151,7 +151,8 @@ struct ListingState {
       self.question?.unreachableSince = since
       guard now - since < FileSettings.unreachablePatience else { return nil }
     case .timedOut, .invalidResponse, .unavailable: break
-    case .missing, .denied, .stale, .refused, .tooManyFiles, .cacheFailed, .unmounted: return nil
+    case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
+      return nil
     }
     let delay = policy.delay(
       failures: question.failureCount, retryAfter: retryAfter, random: random)

@@ -17,15 +17,23 @@ struct MountStatusFile: Decodable {
     let passthrough: Bool
     let damagedByteCount: Int64
     let pinned: Bool
+    let mirrors: [Mirror]?
 
     enum CodingKeys: String, CodingKey {
       case name, url, state, length, connections, requests, retries, validator, passthrough, pinned
+      case mirrors
       case damagedByteCount = "damaged_bytes"
       case cachedByteCount = "cached_bytes"
       case fetchedByteCount = "fetched_bytes"
       case lastError = "last_error"
       case waitingReads = "waiting_reads"
     }
+  }
+
+  struct Mirror: Decodable {
+    let url: String
+    let state: String
+    let reason: String?
   }
 
   struct WaitingRead: Decodable {

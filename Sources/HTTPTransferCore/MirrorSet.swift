@@ -1,0 +1,296 @@
+/// The servers that are said to have one file, and what has been learned of each: says which of them the
+/// next request goes to.
+///
+/// A value without I/O. Servers are named by their places in the list, from 0.
+public struct MirrorSet: Sendable {
+  /// What shows that two servers have the same bytes.
+  public enum Trust: Sendable, Hashable {
+    /// Equal lengths and equal validators that are strong.
+    case validators
+    /// As well, for want of better, an equal length: the whole is hashed at its end.
+    case checksum
+    /// An equal length: each piece is hashed before anybody sees it.
+    case pieces
+  }
+
+  /// What is known of a server's bytes, for the present version of the file.
+  public enum Standing: Sendable, Hashable {
+    /// Nothing yet.
+    case untried
+    /// They are those of the version.
+    case agreed
+    /// They are as many as those of the version: used where nobody who is ``agreed`` can be asked.
+    case similar
+    /// They are others: the server is not asked again.
+    case refused(reason: String)
+  }
+
+  public struct Mirror: Sendable {
+    public let url: RemoteURL
+    public internal(set) var standing = Standing.untried
+    /// Why the last request failed; nil where it did not.
+    public internal(set) var failure: String?
+    /// Until when others are asked first.
+    public internal(set) var restsUntil: ContinuousClock.Instant?
+    /// Bytes per second of one connection: a moving average; nil while unknown.
+    public internal(set) var rate: Double?
+    /// How many requests it is answering.
+    public internal(set) var flightCount = 0
+    var failureCount = 0
+    /// Whether it has said that the file is not there, or not for us.
+    var hasDenied = false
+    /// The version as it described it when that was last found to be the file's.
+    var content: ContentVersion?
+
+    public var isRefused: Bool {
+      if case .refused = standing { true } else { false }
+    }
+
+    func isResting(_ now: ContinuousClock.Instant) -> Bool { restsUntil.map { now < $0 } ?? false }
+  }
+
+  public private(set) var mirrors: [Mirror]
+  public let trust: Trust
+
+  /// Who has described the version first, and whose word it is that it has changed; nil where an earlier
+  /// mount has learned it.
+  public private(set) var definer: Int?
+
+  /// Who alone is asked while that is possible: when nobody knows who of several has sent wrong bytes.
+  public var sole: Int?
+
+  /// How long a server that failed is asked last, from its first failure on.
+  static let rests = Duration.seconds(2)...Duration.seconds(60)
+
+  /// - Parameters:
+  ///   - urls: in the order of preference, at least one.
+  ///   - trust: what shows that two of them are the same file.
+  public init(urls: [RemoteURL], trust: Trust) {
+    mirrors = urls.map { Mirror(url: $0) }
+    self.trust = trust
+  }
+
+  // MARK: Choice
+
+  /// Which server is asked about the file: the first that has not failed lately, else the one that rests
+  /// for the shortest time.
+  ///
+  /// - Parameters:
+  ///   - tried: who has been asked already.
+  ///   - now: the time.
+  /// - Returns: nil where nobody is left.
+  public func contact(except tried: Set<Int>, now: ContinuousClock.Instant) -> Int? {
+    let left = mirrors.indices.filter { !mirrors[$0].isRefused && !tried.contains($0) }
+    return left.first { !mirrors[$0].isResting(now) } ?? soonest(of: left)
+  }
+
+  /// Which server a range is asked of.
+  ///
+  /// Of those who agree, the one that would bring it first, by its rate and by how much it is asked for
+  /// already. What nobody waits for is a good occasion to try another one.
+  ///
+  /// - Parameters:
+  ///   - isUrgent: whether a read waits for it.
+  ///   - excluded: who must not be asked for this range.
+  ///   - now: the time.
+  /// - Returns: nil where nobody is left.
+  public func choose(
+    isUrgent: Bool, except excluded: Set<Int> = [], now: ContinuousClock.Instant
+  ) -> Int? {
+    let left = mirrors.indices.filter { !mirrors[$0].isRefused && !excluded.contains($0) }
+    let ready = left.filter { !mirrors[$0].isResting(now) }
+    if let sole, ready.contains(sole) { return sole }
+    let agreed = ready.filter { mirrors[$0].standing == .agreed }
+    let untried = ready.filter { mirrors[$0].standing == .untried }
+    if !agreed.isEmpty { return best(of: isUrgent ? agreed : agreed + untried) }
+    return best(of: untried) ?? best(of: ready) ?? soonest(of: left)
+  }
+
+  private func best(of candidates: [Int]) -> Int? {
+    // Nothing is known against one that was never asked.
+    let greatest = mirrors.lazy.compactMap(\.rate).max() ?? 1
+    func cost(_ index: Int) -> Double {
+      Double(mirrors[index].flightCount + 1) / max(1, mirrors[index].rate ?? greatest)
+    }
+    return candidates.min { (cost($0), $0) < (cost($1), $1) }
+  }
+
+  private func soonest(of candidates: [Int]) -> Int? {
+    candidates.min { left, right in
+      guard let first = mirrors[left].restsUntil, let second = mirrors[right].restsUntil else {
+        return mirrors[left].restsUntil == nil && mirrors[right].restsUntil != nil
+      }
+      return first < second
+    }
+  }
+
+  /// Whether a server beside `index` can be asked at once: what `index` does not bring soon is asked for
+  /// there.
+  public func hasReady(besides index: Int, now: ContinuousClock.Instant) -> Bool {
+    mirrors.indices.contains {
+      $0 != index && !mirrors[$0].isRefused && !mirrors[$0].isResting(now)
+    }
+  }
+
+  /// Whether a server that may still have the version cannot be asked just now: who has another one in the
+  /// meantime does not take its place.
+  public func hasAbsent(besides index: Int, now: ContinuousClock.Instant) -> Bool {
+    mirrors.indices.contains {
+      $0 != index && !mirrors[$0].isRefused && mirrors[$0].isResting(now) && !mirrors[$0].hasDenied
+    }
+  }
+
+  /// Who has not been refused.
+  public var trusted: [Int] { mirrors.indices.filter { !mirrors[$0].isRefused } }
+
+  // MARK: Judgement
+
+  /// What an answer says of its server.
+  public enum Judgement: Sendable, Hashable {
+    /// It is to be judged by the rules for one server.
+    case ordinary
+    /// The bytes are those of the version.
+    case same
+    /// They may be: nobody who has shown more can be asked.
+    case similar
+    /// Nothing shows that they are; they may be used for want of better, and others can be asked.
+    case declined
+    /// They are others, or nothing shows that they are not.
+    case contradicts(reason: String)
+  }
+
+  /// Judges an answer about the version `pinned`, and remembers what follows for the server.
+  ///
+  /// - Parameters:
+  ///   - content: the version as the answer describes it.
+  ///   - index: who has answered.
+  ///   - pinned: the version that is wanted.
+  ///   - now: the time.
+  public mutating func judge(
+    _ content: ContentVersion, from index: Int, pinned: ContentVersion,
+    now: ContinuousClock.Instant
+  ) -> Judgement {
+    if trust != .pieces, index == definer || mirrors.count == 1 { return .ordinary }
+    // What has been accepted of a server once is compared with its own word from then on.
+    if trust != .pieces, let own = mirrors[index].content {
+      switch own.compare(content) {
+      case .same: return mirrors[index].standing == .similar ? .similar : .same
+      case .different, .unknown: return .contradicts(reason: "its file has changed")
+      }
+    }
+    if let reason = Self.difference(pinned, content) { return .contradicts(reason: reason) }
+    if trust == .pieces || Self.isProven(pinned, content) {
+      accept(content, from: index, as: .agreed)
+      return .same
+    }
+    guard trust == .checksum else {
+      return .contradicts(reason: "its validators do not show that its file is the same")
+    }
+    let hasBetter = mirrors.indices.contains {
+      $0 != index && mirrors[$0].standing == .agreed && !mirrors[$0].isResting(now)
+    }
+    accept(content, from: index, as: .similar)
+    return hasBetter ? .declined : .similar
+  }
+
+  private mutating func accept(
+    _ content: ContentVersion, from index: Int, as standing: Standing
+  ) {
+    mirrors[index].standing = standing
+    mirrors[index].content = content
+  }
+
+  /// What two servers' files differ in whatever their validators are; nil where nothing shows that they do.
+  private static func difference(
+    _ pinned: ContentVersion, _ other: ContentVersion
+  ) -> String? {
+    if let mine = pinned.completeLength {
+      guard let theirs = other.completeLength else { return "it does not say how long its file is" }
+      if mine != theirs { return "its file has \(theirs) bytes, not \(mine)" }
+    }
+    return pinned.contentCoding == other.contentCoding ? nil : "its file is coded otherwise"
+  }
+
+  /// Whether equal validators show that two servers have the same bytes.
+  ///
+  /// A tag is strong and the same, or neither has one and the dates are equal and not of the second of the
+  /// change. Equal dates beside different tags are what copies look like, and prove nothing; weak tags and
+  /// lengths do even less.
+  static func isProven(_ pinned: ContentVersion, _ other: ContentVersion) -> Bool {
+    guard pinned.completeLength != nil, pinned.compare(other) == .same else { return false }
+    if let mine = pinned.entityTag, let theirs = other.entityTag {
+      return !mine.isWeak && !theirs.isWeak
+    }
+    return pinned.lastModified != nil && other.dateStrength != .weak
+  }
+
+  // MARK: Learning
+
+  /// A server has described a version that takes the place of what was known: what others have shown is of
+  /// no account any more.
+  public mutating func defined(_ content: ContentVersion, by index: Int) {
+    for other in mirrors.indices {
+      mirrors[other].standing = .untried
+      mirrors[other].content = nil
+    }
+    definer = index
+    accept(content, from: index, as: .agreed)
+  }
+
+  /// A server that was refused has described the file as it should be; it is asked about it only where
+  /// nobody else is left.
+  public mutating func readmit(_ index: Int) {
+    if mirrors[index].isRefused { mirrors[index].standing = .untried }
+  }
+
+  /// A server has answered.
+  public mutating func answered(_ index: Int) {
+    mirrors[index].failure = nil
+    mirrors[index].restsUntil = nil
+    mirrors[index].failureCount = 0
+    mirrors[index].hasDenied = false
+  }
+
+  /// A server has failed: others are asked first for a while.
+  ///
+  /// - Parameters:
+  ///   - index: which.
+  ///   - reason: why, in one line.
+  ///   - isDenial: whether it has said that it does not have the file, or not for us.
+  ///   - retryAfter: how long it has asked to be left alone.
+  ///   - now: the time.
+  public mutating func failed(
+    _ index: Int, reason: String, isDenial: Bool = false, retryAfter: Duration? = nil,
+    now: ContinuousClock.Instant
+  ) {
+    mirrors[index].failure = reason
+    mirrors[index].hasDenied = isDenial
+    // Requests that fail together are one failure.
+    if !mirrors[index].isResting(now) { mirrors[index].failureCount += 1 }
+    let doublings = min(max(1, mirrors[index].failureCount) - 1, 8)
+    var rest = min(Self.rests.lowerBound * (1 << doublings), Self.rests.upperBound)
+    if isDenial { rest = Self.rests.upperBound }
+    let until = now + max(rest, min(retryAfter ?? .zero, Self.rests.upperBound))
+    mirrors[index].restsUntil = max(mirrors[index].restsUntil ?? until, until)
+  }
+
+  /// A server contradicts the version: it is not asked again.
+  ///
+  /// - Returns: whether that is news.
+  public mutating func refuse(_ index: Int, reason: String) -> Bool {
+    if mirrors[index].isRefused { return false }
+    mirrors[index].standing = .refused(reason: reason)
+    return true
+  }
+
+  public mutating func began(_ index: Int) { mirrors[index].flightCount += 1 }
+
+  /// A request has ended; `bytesPerSecond` is what its body came at, where that means something.
+  public mutating func ended(_ index: Int, bytesPerSecond: Double?) {
+    mirrors[index].flightCount -= 1
+    guard let bytesPerSecond else { return }
+    mirrors[index].rate =
+      mirrors[index].rate.map { $0 * 0.7 + bytesPerSecond * 0.3 }
+      ?? bytesPerSecond
+  }
+}

@@ -1,0 +1,216 @@
+/// The pieces of one version of a file: what has arrived of those whose hash has not been compared yet, who
+/// has brought it, and what became of those whose hash was another.
+///
+/// A value without I/O. A piece is present as a whole, or not at all: what has arrived of it is nobody's to
+/// see before. Servers are named as in ``MirrorSet``.
+public struct PieceTable: Sendable {
+  public let hashes: PieceHashes
+  /// The complete length in bytes.
+  public let length: Int64
+
+  /// A piece that has arrived as a whole and is to be hashed.
+  public struct Check: Sendable, Hashable {
+    public let piece: Int
+    public let range: ByteRange
+    /// Tells a check from an earlier one of the same piece, whose bytes are gone.
+    let ticket: Int
+  }
+
+  /// What a hash has shown.
+  public enum Outcome: Sendable, Hashable {
+    /// Nothing: the bytes that were hashed are no longer there.
+    case outdated
+    /// The piece is right; it is present from now on.
+    case verified
+    /// It is not, and is fetched again. `liar` has brought all of it, and others are left; nil where nobody
+    /// can be blamed.
+    case mismatch(liar: Int?)
+    /// It is not, and nobody is left who may have the right one.
+    case lost
+  }
+
+  private struct Piece: Sendable {
+    var contributors: Set<Int> = []
+    /// The ticket of the check that is under way.
+    var ticket: Int?
+    /// How often each server alone has brought wrong bytes of it.
+    var failures: [Int: Int] = [:]
+    /// Whether it has been wrong: then one server alone is asked for it.
+    var isSuspect = false
+    var isLost = false
+  }
+
+  /// What has arrived and waits for its hash.
+  public private(set) var arrived = ExtentSet()
+  /// The pieces of which there is something to say.
+  private var pieces: [Int: Piece] = [:]
+  private var lastTicket = 0
+
+  /// How often a server that is the only one left may bring a wrong piece.
+  static let attemptLimit = 2
+
+  /// - Returns: nil where the hashes are not those of a file of `length` bytes.
+  public init?(hashes: PieceHashes, length: Int64) {
+    guard hashes.covers(length: length) else { return nil }
+    self.hashes = hashes
+    self.length = length
+  }
+
+  // MARK: Places
+
+  /// `range` grown to whole pieces.
+  public func wholePieces(around range: ByteRange) -> ByteRange {
+    let touched = hashes.pieces(touching: range)
+    guard !touched.isEmpty else { return range }
+    let first = hashes.range(ofPiece: touched.lowerBound, length: length)
+    let last = hashes.range(ofPiece: touched.upperBound - 1, length: length)
+    return first.lowerBound..<last.upperBound
+  }
+
+  /// What need not be asked for in the ordinary way: what is present (`extents`), has arrived, is fetched
+  /// from one server alone, or cannot be had.
+  public func settled(with extents: ExtentSet) -> ExtentSet {
+    var settled = extents
+    for extent in arrived.extents { settled.insert(extent) }
+    for (index, piece) in pieces where piece.isSuspect || piece.isLost {
+      settled.insert(hashes.range(ofPiece: index, length: length))
+    }
+    return settled
+  }
+
+  /// The parts of `range` that are neither present (`extents`) nor have arrived.
+  public func holes(in range: ByteRange, extents: ExtentSet) -> [ByteRange] {
+    extents.holes(in: range).flatMap { arrived.holes(in: $0) }
+  }
+
+  // MARK: Arrival
+
+  /// Bytes of `range` have come from the server `mirror`; those that were there already do not count.
+  ///
+  /// - Parameter extents: what is present.
+  /// - Returns: how many bytes are new, and the pieces that are whole now.
+  public mutating func note(
+    _ range: ByteRange, from mirror: Int, extents: ExtentSet
+  ) -> (byteCount: Int64, checks: [Check]) {
+    var byteCount: Int64 = 0
+    for hole in holes(in: range, extents: extents) {
+      byteCount += arrived.insert(hole)
+      for index in hashes.pieces(touching: hole) {
+        pieces[index, default: Piece()].contributors.insert(mirror)
+      }
+    }
+    var checks: [Check] = []
+    for index in hashes.pieces(touching: range) {
+      let whole = hashes.range(ofPiece: index, length: length)
+      guard pieces[index]?.ticket == nil, pieces[index]?.contributors.isEmpty == false,
+        holes(in: whole, extents: extents).isEmpty
+      else { continue }
+      lastTicket += 1
+      pieces[index]?.ticket = lastTicket
+      checks.append(Check(piece: index, range: whole, ticket: lastTicket))
+    }
+    return (byteCount, checks)
+  }
+
+  /// Whether the bytes that `check` is about are still there.
+  public func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
+
+  /// What has arrived of `range` is gone.
+  public mutating func forget(_ range: ByteRange) {
+    guard arrived.overlaps(range) else { return }
+    arrived.remove(range)
+    for index in hashes.pieces(touching: range) { pieces[index]?.ticket = nil }
+  }
+
+  /// All that has arrived is gone, but for `kept`.
+  public mutating func forgetArrived(but kept: ExtentSet = ExtentSet()) {
+    for extent in arrived.extents {
+      for hole in kept.holes(in: extent) { forget(hole) }
+    }
+  }
+
+  /// Whether bytes are still to come, of pieces that can be had.
+  public func isWanting(extents: ExtentSet) -> Bool {
+    holes(in: 0..<length, extents: extents).contains { hole in
+      hashes.pieces(touching: hole).contains { pieces[$0]?.isLost != true }
+    }
+  }
+
+  // MARK: Hashes
+
+  /// A hash has been compared.
+  ///
+  /// - Parameters:
+  ///   - check: of what.
+  ///   - matches: whether it is the right one.
+  ///   - trusted: the servers that have not been refused.
+  /// - Returns: what follows.
+  public mutating func settle(_ check: Check, matches: Bool, trusted: [Int]) -> Outcome {
+    guard isCurrent(check), var piece = pieces[check.piece] else { return .outdated }
+    arrived.remove(check.range)
+    if matches {
+      pieces[check.piece] = nil
+      return .verified
+    }
+    let contributors = piece.contributors
+    piece.contributors = []
+    piece.ticket = nil
+    piece.isSuspect = true
+    defer { pieces[check.piece] = piece }
+    guard contributors.count == 1, let only = contributors.first else {
+      return .mismatch(liar: nil)
+    }
+    let liar = liar(of: check, trusted: trusted)
+    piece.failures[only, default: 0] += 1
+    if let liar { return .mismatch(liar: liar) }
+    guard piece.failures[only, default: 0] >= Self.attemptLimit else {
+      return .mismatch(liar: nil)
+    }
+    piece.isLost = true
+    return .lost
+  }
+
+  /// Who has brought all of a piece that is wrong, where others are left to ask; nil where nobody can be
+  /// blamed, or could be asked instead.
+  public func liar(of check: Check, trusted: [Int]) -> Int? {
+    guard isCurrent(check), let piece = pieces[check.piece], piece.contributors.count == 1,
+      let only = piece.contributors.first
+    else { return nil }
+    return trusted.contains { $0 != only && piece.failures[$0] == nil } ? only : nil
+  }
+
+  /// Who must not be asked for a piece that was wrong, while there is somebody else.
+  public func excluded(fromPiece index: Int) -> Set<Int> {
+    Set(pieces[index]?.failures.keys.map { $0 } ?? [])
+  }
+
+  /// The pieces that were wrong and are to be fetched from one server alone, ascending.
+  public var suspects: [Int] {
+    pieces.keys.filter { pieces[$0]?.isSuspect == true && pieces[$0]?.isLost == false }.sorted()
+  }
+
+  /// A suspect piece is asked for anew, as a whole: what another server has brought of it is forgotten.
+  ///
+  /// - Returns: its bytes.
+  public mutating func restart(piece index: Int) -> ByteRange {
+    let range = hashes.range(ofPiece: index, length: length)
+    arrived.remove(range)
+    pieces[index]?.contributors = []
+    pieces[index]?.ticket = nil
+    return range
+  }
+
+  /// Whether a suspect piece is being hashed.
+  public func isChecking(piece index: Int) -> Bool { pieces[index]?.ticket != nil }
+
+  /// Whether bytes of `range` cannot be had.
+  public func isLost(_ range: ByteRange) -> Bool {
+    guard pieces.values.contains(where: \.isLost) else { return false }
+    return hashes.pieces(touching: range).contains { pieces[$0]?.isLost == true }
+  }
+
+  /// Lets what was lost be tried again, by a reader who comes later: the servers may have been repaired.
+  public mutating func forgive() {
+    for index in pieces.keys where pieces[index]?.isLost == true { pieces[index] = nil }
+  }
+}

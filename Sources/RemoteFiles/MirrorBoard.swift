@@ -1,0 +1,118 @@
+internal import HTTPTransferCore
+internal import Logging
+internal import Synchronization
+
+/// What the versions and questions of one file share of its servers; only files have one of which a list
+/// says more than a URL.
+///
+/// Lock order: `servers` is a leaf.
+final class MirrorBoard: Sendable {
+  let details: SourceDetails
+  private let servers: Mutex<MirrorSet>
+  /// How many servers there are.
+  let count: Int
+
+  init(url: RemoteURL, details: SourceDetails) {
+    self.details = details
+    count = details.mirrors.count + 1
+    servers = Mutex(MirrorSet(urls: [url] + details.mirrors, trust: details.trust))
+  }
+
+  func url(_ index: Int) -> RemoteURL { servers.withLock { $0.mirrors[index].url } }
+
+  /// The servers as they stand now.
+  var snapshot: MirrorSet { servers.withLock { $0 } }
+
+  func change<Result: Sendable>(_ body: (inout MirrorSet) -> Result) -> Result {
+    servers.withLock { body(&$0) }
+  }
+
+  /// How long a request to `index` may take to be answered, or to go on, before another server is asked:
+  /// `patience`, or less where one can be.
+  func patience(_ patience: Duration, with index: Int, now: ContinuousClock.Instant) -> Duration {
+    hasReady(besides: index, now: now) ? min(patience, Self.sparePatience) : patience
+  }
+
+  /// A healthy server has answered by then, wherever it is; and nobody should wait longer for what another
+  /// one can bring.
+  private static let sparePatience = Duration.seconds(3)
+
+  func hasReady(besides index: Int, now: ContinuousClock.Instant = .now) -> Bool {
+    servers.withLock { $0.hasReady(besides: index, now: now) }
+  }
+
+  /// A server has failed for a reason that says nothing about its file.
+  func failed(_ index: Int, _ error: FileError, retryAfter: Duration? = nil) {
+    let isDenial = error.code == .missing || error.code == .denied
+    servers.withLock {
+      $0.failed(
+        index, reason: error.reason, isDenial: isDenial, retryAfter: retryAfter, now: .now)
+    }
+  }
+}
+
+extension RemoteFile {
+  /// Whether another server than `index` can say what the file is.
+  func isOneOfSeveral(_ index: Int) -> Bool {
+    guard let mirrors, mirrors.count > 1 else { return false }
+    let snapshot = mirrors.snapshot
+    return snapshot.trust == .pieces || snapshot.definer != index
+  }
+
+  /// The server `index` of the file has other bytes than those that are wanted: it is not asked again,
+  /// and named.
+  func refuseMirror(_ index: Int, _ reason: String) {
+    guard let mirrors, mirrors.change({ $0.refuse(index, reason: reason) }) else { return }
+    environment.logger.warning(
+      "not asked again for the file",
+      metadata: [
+        "file": "\(source.path)", "url": "\(mirrors.url(index).redacted)", "reason": "\(reason)",
+      ])
+  }
+
+  /// Whether what `index` says of the file now is the version `pinned`; takes note of what follows for the
+  /// server.
+  func isSame(_ pinned: ContentVersion, _ content: ContentVersion, from index: Int) -> Bool {
+    if let mirrors {
+      switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {
+      case .same, .similar, .declined: return true
+      case .contradicts: return false
+      case .ordinary: break
+      }
+    }
+    return pinned.compare(content) == .same
+  }
+
+  /// Why the answer `content` of the server `index` cannot be about the file that is wanted; nil where it
+  /// can.
+  ///
+  /// The bytes of a version are not given up for another server's file while the one that has it may come
+  /// back.
+  func objection(to content: ContentVersion, from index: Int) -> String? {
+    guard let mirrors else { return nil }
+    if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
+      return reason
+    }
+    guard let current, current.hasCachedBytes, !isSame(current.content, content, from: index),
+      mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
+    else { return nil }
+    return "nothing shows that its file is the one that is partly cached"
+  }
+
+  /// One error for the failures of several servers: the one that leaves most hope, with the words of all.
+  ///
+  /// That a file is not there is said only where every server says it.
+  func combined(_ failures: [(index: Int, error: FileError)]) -> FileError? {
+    guard let mirrors, let first = failures.first else { return nil }
+    guard failures.count > 1 else { return first.error }
+    let order: [FileError.Code] = [
+      .unavailable, .timedOut, .invalidResponse, .disconnected, .unreachable, .refused, .denied,
+      .missing,
+    ]
+    let code = failures.map(\.error.code).min {
+      (order.firstIndex(of: $0) ?? 0) < (order.firstIndex(of: $1) ?? 0)
+    }
+    let words = failures.map { "\(mirrors.url($0.index).authority): \($0.error.reason)" }
+    return FileError(code ?? first.error.code, words.joined(separator: "; "))
+  }
+}

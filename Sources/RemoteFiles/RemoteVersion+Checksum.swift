@@ -1,0 +1,138 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// Hashing the whole of a file for which the list has a checksum, in the background, when it is complete.
+///
+/// Readers may have seen its bytes by then. From the moment on at which they are known to be wrong nobody
+/// sees them any more.
+extension RemoteVersion {
+  /// The SHA-256 of the whole in hexadecimal digits, where the list says it and the bytes were found to have
+  /// it.
+  public var verifiedSHA256: String? {
+    guard let checksum, checksum.algorithm == .sha256,
+      state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
+    else { return nil }
+    return checksum.hexadecimal
+  }
+
+  /// Takes up what the record of `entry` says of the whole.
+  func noteRecordedChecksum(_ entry: CacheEntry) {
+    guard let checksum else { return }
+    let isRecorded = entry.isRecorded(checksum)
+    state.withLock { guarded in
+      if guarded.version.isComplete, isRecorded, guarded.wholeCheck.begin() {
+        guarded.wholeCheck.succeed()
+      }
+      if !entry.recoveredExtents.isEmpty { guarded.wholeCheck.hasEarlierBytes = true }
+    }
+  }
+
+  /// Has the whole hashed, if it is there and was not since it was stored; the entry stays at hand until
+  /// that is done.
+  func hashWholeIfDue() {
+    guard let checksum else { return }
+    let isDue = state.withLock { guarded in
+      guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil,
+        guarded.wholeCheck.begin()
+      else { return false }
+      guarded.holdCount += 1
+      return true
+    }
+    guard isDue else { return }
+    environment.hashWhole { [self] in
+      let found = hashWhole(checksum.algorithm)
+      environment.client.perform { [self] in
+        settleWhole(checksum, found)
+        state.withLock { $0.holdCount -= 1 }
+        environment.watch(self)
+      }
+    }
+  }
+
+  /// Hashes all bytes; on a queue that may wait for the disk.
+  ///
+  /// - Returns: nil where some are no longer there, or cannot be read.
+  private func hashWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
+    guard let length else { return nil }
+    // What the disk has damaged says nothing about the servers.
+    verify(0..<length)
+    let located = state.withLock {
+      guarded -> (parts: [PresentBytes.Piece], lease: Int?, entry: CacheEntry?)? in
+      guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
+        return nil
+      }
+      let (parts, lease) = guarded.locate(0..<length)
+      return (parts, lease, guarded.entry)
+    }
+    guard let (parts, lease, entry) = located else { return nil }
+    defer { if let lease { endLease(lease) } }
+    return withExtendedLifetime(entry) {
+      let digest = RunningDigest(algorithm)
+      let isRead = Self.forEachBlock(of: parts, from: 0) { bytes, _ in digest.update(bytes) }
+      return isRead && isComplete ? digest.finish() : nil
+    }
+  }
+
+  /// Takes up what the hash of the whole has shown; on the network thread, which alone appends to records.
+  private func settleWhole(_ checksum: Checksum, _ found: Checksum?) {
+    guard let found, let length else { return state.withLock { $0.wholeCheck.abandon() } }
+    guard found == checksum else { return dropWhole() }
+    let entry = state.withLock { guarded in
+      guarded.wholeCheck.succeed()
+      return guarded.entry
+    }
+    do throws(CacheError) {
+      try entry?.recordChecksum(checksum, length: length)
+    } catch {
+      // The next mount hashes it again.
+      noteCacheFailure(error)
+    }
+    environment.logger.info(
+      "the checksum is right", metadata: ["file": "\(file.source.path)"])
+  }
+
+  /// The whole is not what the list says: its bytes are dropped, everywhere, and fetched from another server
+  /// if there is one.
+  private func dropWhole() {
+    let trusted = file.mirrors?.snapshot.trusted ?? [0]
+    var retired: CacheEntry?
+    let remedy = file.loading.withLock { _ in
+      environment.cache.removeEntry(file.cacheKey)
+      return state.withLock { guarded in
+        let remedy = guarded.wholeCheck.fail(trusted: trusted)
+        if let entry = guarded.entry { guarded.retired.append(entry) }
+        // Replies may still be reading from it.
+        if let spill = guarded.spill { guarded.retiredSpills.append(spill) }
+        retired = guarded.entry
+        guarded.entry = nil
+        guarded.spill = nil
+        guarded.hasRecord = false
+        guarded.refuted = ExtentSet()
+        guarded.setCached(ExtentSet(), believed: ExtentSet())
+        if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
+        return remedy
+      }
+    }
+    drop(retired)
+    if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
+    environment.noteDropped(id)
+    file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)
+    change {
+      if remedy == .giveUp { $0.failParked(.wrongWhole, now: .now, into: &$1) }
+      $0.plan(now: .now, into: &$1)
+    }
+  }
+
+  /// Has one server alone asked from now on, so that it is known who has brought the whole.
+  private func chooseAnother(than liar: Int?) {
+    if let liar {
+      file.refuseMirror(liar, "it has sent wrong bytes: the whole does not match its checksum")
+    }
+    file.mirrors?.change { set in
+      set.sole = set.contact(except: [], now: .now)
+    }
+  }
+}

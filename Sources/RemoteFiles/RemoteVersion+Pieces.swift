@@ -1,0 +1,178 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// Hashing the pieces that have arrived: what is in the cache file and in no record becomes present when its
+/// hash is the one that the list says.
+///
+/// A crash loses what is not in the record, as if it had never come.
+extension RemoteVersion {
+  /// What has become of a look at the bytes of a piece.
+  private enum PieceReading: Sendable {
+    case read(PieceContent)
+    /// They are no longer there.
+    case gone
+    /// The disk does not give them back.
+    case unreadable
+  }
+
+  /// What the bytes of a piece are.
+  private struct PieceContent: Sendable {
+    let digest: Checksum
+    /// The blocks to record, and what they hash to.
+    let claims: [(range: ByteRange, contentHash: UInt64)]
+    /// Where they were read; nil where memory holds some of them.
+    let entry: CacheEntry?
+  }
+
+  /// How many bytes are read, and recorded, at a time: as many as a writer gathers, so that whoever verifies
+  /// a few of them later need not read more.
+  private static let blockByteCount = 512 << 10
+
+  /// Has pieces hashed that have arrived as a whole; the entry stays at hand until that is done.
+  func hash(_ checks: [PieceTable.Check]) {
+    state.withLock { $0.holdCount += checks.count }
+    for check in checks {
+      environment.hashPiece { [self] in
+        let reading = read(check)
+        if case .unreadable = reading { noteUnreadable(check.range) }
+        environment.client.perform { [self] in settle(check, reading) }
+      }
+    }
+  }
+
+  /// Reads a piece where it was stored; on the hashing queue.
+  private func read(_ check: PieceTable.Check) -> PieceReading {
+    guard let pieces = state.withLock({ $0.version.pieces }) else { return .gone }
+    let located = state.withLock {
+      guarded -> (parts: [PresentBytes.Piece], lease: Int?, entry: CacheEntry?)? in
+      guard guarded.version.pieces?.isCurrent(check) == true else { return nil }
+      let (parts, lease) = guarded.locate(check.range)
+      return (parts, lease, guarded.entry)
+    }
+    guard let (parts, lease, entry) = located else { return .gone }
+    defer { if let lease { endLease(lease) } }
+    // The entry keeps its descriptor open.
+    return withExtendedLifetime(entry) {
+      let digest = RunningDigest(pieces.hashes.algorithm)
+      var claims: [(range: ByteRange, contentHash: UInt64)] = []
+      let isRead = Self.forEachBlock(of: parts, from: check.range.lowerBound) { bytes, offset in
+        digest.update(bytes)
+        claims.append(
+          (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
+      }
+      guard isRead else { return .unreadable }
+      return .read(
+        PieceContent(digest: digest.finish(), claims: claims, entry: lease == nil ? entry : nil))
+    }
+  }
+
+  /// Reads the bytes that `parts` hold, from the offset `start` of the remote file on, block by block.
+  ///
+  /// - Returns: whether all could be read.
+  static func forEachBlock(
+    of parts: [PresentBytes.Piece], from start: Int64,
+    _ body: (UnsafeRawBufferPointer, _ offset: Int64) -> Void
+  ) -> Bool {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: blockByteCount, alignment: 4096)
+    defer { buffer.deallocate() }
+    var offset = start
+    for part in parts {
+      let end = offset + Int64(part.byteCount)
+      while offset < end {
+        let block = UnsafeMutableRawBufferPointer(
+          rebasing: buffer[..<Int(min(Int64(buffer.count), end - offset))])
+        guard fill(block, from: part.descriptor, at: offset) else { return false }
+        body(UnsafeRawBufferPointer(block), offset)
+        offset += Int64(block.count)
+      }
+    }
+    return true
+  }
+
+  /// Fills `block` with the bytes of a file from `offset` on; false where it has fewer.
+  private static func fill(
+    _ block: UnsafeMutableRawBufferPointer, from descriptor: CInt, at offset: Int64
+  ) -> Bool {
+    var done = 0
+    while done < block.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: block[done...])
+      guard
+        let count = try? SystemCalls.read(descriptor, into: rest, at: offset + Int64(done)),
+        count > 0
+      else { return false }
+      done += count
+    }
+    return true
+  }
+
+  /// Takes up what the hash of a piece has shown; on the network thread, which alone appends to records.
+  private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
+    defer {
+      state.withLock { $0.holdCount -= 1 }
+      // What was recorded is to be committed, and the entry let go of.
+      environment.watch(self)
+    }
+    guard case .read(let content) = reading else {
+      // That says nothing about a server: the bytes are fetched again.
+      return change {
+        $0.forgetUnverified(check.range)
+        $0.plan(now: .now, into: &$1)
+      }
+    }
+    guard let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check) else {
+      return
+    }
+    let matches = content.digest.digest == pieces.hashes.digests[check.piece]
+    if matches { record(content) }
+    let trusted = file.mirrors?.snapshot.trusted ?? [0]
+    var outcome = PieceTable.Outcome.outdated
+    // Before what was wrong is asked for anew, the liar must be known.
+    let liar = matches ? nil : pieces.liar(of: check, trusted: trusted)
+    if let liar { refuse(liar, for: check) }
+    change {
+      outcome = $0.settle(check, matches: matches, trusted: trusted, now: .now, into: &$1)
+    }
+    switch outcome {
+    case .verified:
+      environment.checkpointIfDue(self, now: .now)
+      hashWholeIfDue()
+      noteProgressOfPieces()
+    case .mismatch: file.noteFailure(.wrongPiece, isRetried: true)
+    case .lost: file.noteFailure(.wrongPiece, isRetried: false)
+    case .outdated: break
+    }
+  }
+
+  private func record(_ content: PieceContent) {
+    guard let entry = content.entry else { return }
+    do throws(CacheError) {
+      for claim in content.claims {
+        try entry.claim(claim.range, contentHash: claim.contentHash)
+      }
+    } catch {
+      // This mount has the bytes all the same.
+      noteCacheFailure(error)
+    }
+    for claim in content.claims {
+      state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(claim.range) } }
+    }
+  }
+
+  private func refuse(_ mirror: Int, for check: PieceTable.Check) {
+    file.refuseMirror(
+      mirror, "it has sent wrong bytes: piece \(check.piece) does not match its hash")
+  }
+
+  /// A file that was fetched for nobody may be complete only now.
+  private func noteProgressOfPieces() {
+    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
+    if isPrefetched { environment.prefetcher.wake(in: environment) }
+    if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
+  }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Feature C5: several URLs of one file.
+extension RealMounts {
+  @Suite(.timeLimit(.minutes(4))) struct Mirrors {
+    private static let file = RemoteTestFile(name: "m.bin", seed: 301, byteCount: 24 << 20)
+
+    /// One file on two servers.
+    private struct Pair {
+      let sandbox: Sandbox
+      let first: OriginServer
+      let second: OriginServer
+
+      init() throws {
+        sandbox = try Sandbox()
+        first = try OriginServer()
+        second = try OriginServer()
+      }
+
+      /// Mounts `file` with the URL of the first server before that of the second one.
+      func mount(
+        _ file: RemoteTestFile = Mirrors.file, query: String = "", second other: String? = nil,
+        options: [String] = []
+      ) throws -> Mount {
+        let line = [file.url(first, query: query), other ?? file.url(second, query: query)]
+        return try sandbox.mount(urls: [line.joined(separator: "\t")], options: options)
+      }
+    }
+
+    @Test func `a server that is dead from the start costs no read`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      try TestContent.write(to: "\(root)/d.bin", seed: 302, byteCount: 8 << 20)
+      let nginx = try sandbox.nginx(root: root)
+      let dead = "http://127.0.0.1:\(try FreePort.next())/d.bin"
+      let mount = try sandbox.mount(urls: ["\(dead)\t\(nginx.url("d.bin"))"])
+      let digest = Digest.ofContent(seed: 302, byteCount: 8 << 20)
+      #expect(try mount.sha256("d.bin", within: .seconds(20)) == digest)
+      let mirrors = try #require(try mount.status(of: "d.bin").mirrors)
+      #expect(mirrors.map(\.state) == ["resting", "agreed"])
+      #expect(mirrors.first?.reason?.contains("refused") == true)
+    }
+
+    @Test(arguments: ["status=404", "status=403", "status=503", "fault=stall-head", "fault=reset"])
+    func `a server that does not give the file is passed over before an error is given`(
+      fault: String
+    ) throws {
+      let pair = try Pair()
+      let file = Self.file
+      let line = [file.url(pair.first, query: fault), file.url(pair.second)]
+      let mount = try pair.sandbox.mount(
+        urls: [line.joined(separator: "\t")], options: ["--read-timeout", "30"])
+      #expect(try mount.sha256(file.name, within: .seconds(40)) == file.digest)
+    }
+
+    @Test func `all servers say that there is no file, and so does the mount`() throws {
+      let pair = try Pair()
+      let mount = try pair.mount(query: "status=404")
+      let result = try run(["cat", mount.path(Self.file.name)], within: .seconds(20))
+      #expect(result.error.contains("No such file"))
+      #expect(try mount.status(of: Self.file.name).lastError?.contains("HTTP 404") == true)
+    }
+
+    @Test func `a server that dies in a read is replaced by the other one`() throws {
+      let pair = try Pair()
+      let mount = try pair.mount(query: "rate=6m")
+      let reader = try pair.sandbox.start(["sha256sum", mount.path(Self.file.name)])
+      #expect(try mount.waitForStatus(of: Self.file.name) { $0.cachedByteCount > 4 << 20 })
+      pair.first.stop()
+      #expect(reader.wait(within: .seconds(40)) == .exited(0))
+      #expect(reader.standardOutput.hasPrefix(Self.file.digest))
+      #expect(try pair.second.bodyByteCount(of: Self.file) > 8 << 20)
+    }
+
+    @Test func `a server that falls silent in a read is left before its stall timeout`() throws {
+      let pair = try Pair()
+      let mount = try pair.mount(query: "rate=6m")
+      let reader = try pair.sandbox.start(["sha256sum", mount.path(Self.file.name)])
+      #expect(try mount.waitForStatus(of: Self.file.name) { $0.cachedByteCount > 4 << 20 })
+      pair.first.signal(SIGSTOP)
+      defer { pair.first.signal(SIGCONT) }
+      // 24 MiB at 6 MiB/s or more, and the patience of 3 s once or twice; a stall is 15 s.
+      #expect(reader.wait(within: .seconds(14)) == .exited(0))
+      #expect(reader.standardOutput.hasPrefix(Self.file.digest))
+    }
+
+    @Test func `a server whose file has another length is named and not asked again`() throws {
+      let pair = try Pair()
+      let other = pair.second.url(Self.file.name, length: Self.file.byteCount - 1, seed: 301)
+      let mount = try pair.mount(query: "total-rate=12m", second: other)
+      #expect(try mount.sha256(Self.file.name) == Self.file.digest)
+      let mirrors = try #require(try mount.status(of: Self.file.name).mirrors)
+      #expect(mirrors.map(\.state) == ["agreed", "refused"])
+      #expect(mirrors.last?.reason?.contains("\(Self.file.byteCount - 1) bytes") == true)
+      #expect(try pair.second.bodyByteCount(of: Self.file) <= 4 << 20)
+      let text = try output(of: ["cat", mount.path(".status")], within: .seconds(5))
+      #expect(text.contains("is not asked again: its file has \(Self.file.byteCount - 1) bytes"))
+    }
+
+    @Test func `a server with other bytes of that length never gets one of them read`() throws {
+      let pair = try Pair()
+      let other = pair.second.url(Self.file.name, length: Self.file.byteCount, seed: 999)
+      let mount = try pair.mount(query: "total-rate=12m", second: other)
+      #expect(try mount.sha256(Self.file.name) == Self.file.digest)
+      let mirrors = try #require(try mount.status(of: Self.file.name).mirrors)
+      #expect(mirrors.last?.state == "refused")
+    }
+
+    @Test func `what is cached is not given up for another file while its server is away`() throws {
+      let pair = try Pair()
+      let other = pair.second.url(Self.file.name, length: Self.file.byteCount, seed: 999)
+      let mount = try pair.mount(second: other, options: ["--read-timeout", "10"])
+      let head = HeldFile.Reading.bytes(
+        count: 65536, sha256: Digest.ofContent(seed: 301, byteCount: 65536))
+      let before = try HeldFile(mount.path(Self.file.name))
+      #expect(try before.read(at: 0, 65536) == head)
+      before.close()
+      pair.first.stop()
+      // Past the time for which an open trusts the last answer.
+      pause(for: .milliseconds(1500))
+      let after = try HeldFile(mount.path(Self.file.name))
+      #expect(try after.read(at: 0, 65536) == head)
+    }
+
+    @Test func `two servers of limited speed together are faster than one`() throws {
+      let pair = try Pair()
+      let file = RemoteTestFile(name: "fast.bin", seed: 303, byteCount: 64 << 20)
+      let clock = ContinuousClock()
+      let query = "total-rate=10m"
+      let one = try pair.sandbox.mount(urls: [file.url(pair.first, query: query)], cache: "one")
+      let single = try clock.measure { #expect(try one.sha256(file.name) == file.digest) }
+      try one.unmount()
+      let two = try pair.mount(file, query: query)
+      let both = try clock.measure { #expect(try two.sha256(file.name) == file.digest) }
+      #expect(both < single * 0.75, "one: \(single), two: \(both)")
+      #expect(try pair.second.bodyByteCount(of: file) > 16 << 20)
+    }
+  }
+}

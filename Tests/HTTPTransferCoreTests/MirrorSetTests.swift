@@ -1,0 +1,175 @@
+import HTTPTransferCore
+import Testing
+
+@Suite struct MirrorSetTests {
+  private let start = ContinuousClock.now
+
+  private func mirrors(_ count: Int = 3, trust: MirrorSet.Trust = .validators) throws -> MirrorSet {
+    MirrorSet(urls: try (0..<count).map { try RemoteURL("http://m\($0)/f") }, trust: trust)
+  }
+
+  private static func version(
+    _ tag: String? = nil, date: String? = nil, strength: ContentVersion.DateStrength = .strong,
+    length: Int64? = 100
+  ) -> ContentVersion {
+    var version = ContentVersion(
+      entityTag: tag.flatMap(EntityTag.init(field:)), lastModified: date, completeLength: length)
+    version.dateStrength = date == nil ? .undated : strength
+    return version
+  }
+
+  // MARK: Judgement
+
+  struct Row: Sendable, CustomTestStringConvertible {
+    let pinned: ContentVersion
+    let answer: ContentVersion
+    let isSame: Bool
+    var testDescription: String { "\(pinned) / \(answer)" }
+  }
+
+  @Test(
+    "Another server's answer is the version only where strong validators and lengths agree",
+    arguments: [
+      Row(pinned: version("a"), answer: version("a"), isSame: true),
+      Row(pinned: version("a", date: "d"), answer: version("a", date: "e"), isSame: true),
+      Row(pinned: version("a"), answer: version("b"), isSame: false),
+      // What copies look like, and so do other files of a length that were made together.
+      Row(pinned: version("a", date: "d"), answer: version("b", date: "d"), isSame: false),
+      Row(pinned: version("W/a", date: "d"), answer: version("W/a", date: "d"), isSame: false),
+      Row(pinned: version(date: "d"), answer: version(date: "d"), isSame: true),
+      Row(pinned: version(date: "d"), answer: version(date: "e"), isSame: false),
+      Row(
+        pinned: version(date: "d"), answer: version(date: "d", strength: .weak), isSame: false),
+      Row(pinned: version("a", date: "d"), answer: version(date: "d"), isSame: false),
+      Row(pinned: version(), answer: version(), isSame: false),
+      Row(pinned: version("a"), answer: version("a", length: 99), isSame: false),
+      Row(pinned: version("a"), answer: version("a", length: nil), isSame: false),
+    ])
+  func provenByValidators(row: Row) throws {
+    var mirrors = try mirrors()
+    mirrors.defined(row.pinned, by: 0)
+    let judgement = mirrors.judge(row.answer, from: 1, pinned: row.pinned, now: start)
+    #expect((judgement == .same) == row.isSame)
+    if case .contradicts = judgement {
+      #expect(!row.isSame)
+    } else {
+      #expect(mirrors.mirrors[1].standing == .agreed)
+    }
+  }
+
+  @Test("The server that described the version is judged by the rules for one server")
+  func ordinary() throws {
+    var mirrors = try mirrors()
+    mirrors.defined(Self.version("W/a"), by: 1)
+    let pinned = Self.version("W/a")
+    #expect(mirrors.judge(pinned, from: 1, pinned: pinned, now: start) == .ordinary)
+    var single = try self.mirrors(1)
+    #expect(single.judge(pinned, from: 0, pinned: pinned, now: start) == .ordinary)
+  }
+
+  @Test("With piece hashes an equal length is enough, and nothing else counts")
+  func provenByPieces() throws {
+    var mirrors = try mirrors(trust: .pieces)
+    let pinned = Self.version("a")
+    mirrors.defined(pinned, by: 0)
+    #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .same)
+    #expect(mirrors.judge(Self.version("c"), from: 0, pinned: pinned, now: start) == .same)
+    let short = mirrors.judge(Self.version("a", length: 99), from: 2, pinned: pinned, now: start)
+    #expect(short == .contradicts(reason: "its file has 99 bytes, not 100"))
+  }
+
+  @Test("With a checksum, a server of which only the length agrees is used for want of better")
+  func similar() throws {
+    var mirrors = try mirrors(trust: .checksum)
+    let pinned = Self.version("a")
+    mirrors.defined(pinned, by: 0)
+    #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .declined)
+    #expect(mirrors.choose(isUrgent: true, now: start) == 0)
+    mirrors.failed(0, reason: "gone", now: start)
+    _ = mirrors.refuse(2, reason: "other")
+    #expect(mirrors.choose(isUrgent: true, now: start) == 1)
+    #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .similar)
+    // It has changed: what it had was never shown to be the file.
+    let changed = mirrors.judge(Self.version("c"), from: 1, pinned: pinned, now: start)
+    #expect(changed == .contradicts(reason: "its file has changed"))
+  }
+
+  // MARK: Choice
+
+  @Test("The first server is asked about the file, then the next that has not failed")
+  func contacts() throws {
+    var mirrors = try mirrors()
+    #expect(mirrors.contact(except: [], now: start) == 0)
+    mirrors.failed(0, reason: "refused", now: start)
+    #expect(mirrors.contact(except: [0], now: start) == 1)
+    #expect(mirrors.contact(except: [], now: start) == 1)
+    #expect(mirrors.refuse(1, reason: "other bytes") == true)
+    #expect(mirrors.refuse(1, reason: "again") == false)
+    mirrors.failed(2, reason: "refused", now: start + .seconds(1))
+    // All rest: the one whose rest ends first.
+    #expect(mirrors.contact(except: [], now: start + .seconds(1)) == 0)
+    #expect(mirrors.contact(except: [0], now: start + .seconds(1)) == 2)
+    #expect(mirrors.contact(except: [0, 2], now: start) == nil)
+    #expect(mirrors.contact(except: [], now: start + .seconds(30)) == 0)
+  }
+
+  @Test("A read that waits is never the first to try a server, read-ahead is")
+  func tryingOut() throws {
+    var mirrors = try mirrors(2)
+    mirrors.defined(Self.version("a"), by: 0)
+    mirrors.began(0)
+    #expect(mirrors.choose(isUrgent: true, now: start) == 0)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 1)
+    mirrors.failed(0, reason: "silent", now: start)
+    #expect(mirrors.choose(isUrgent: true, now: start) == 1)
+  }
+
+  @Test("Requests are spread so that those of the faster server are more")
+  func spreading() throws {
+    var mirrors = try mirrors(2)
+    let version = Self.version("a")
+    mirrors.defined(version, by: 0)
+    _ = mirrors.judge(version, from: 1, pinned: version, now: start)
+    for (index, rate) in [(0, 1e6), (1, 3e6)] {
+      mirrors.began(index)
+      mirrors.ended(index, bytesPerSecond: rate)
+    }
+    var counts = [0, 0]
+    for _ in 0..<8 {
+      let index = try #require(mirrors.choose(isUrgent: true, now: start))
+      counts[index] += 1
+      mirrors.began(index)
+    }
+    #expect(counts == [2, 6])
+  }
+
+  @Test("A server rests longer after each failure in a row, and not at all after an answer")
+  func rests() throws {
+    var mirrors = try mirrors(1)
+    var now = start
+    var rests: [Duration] = []
+    for _ in 0..<8 {
+      mirrors.failed(0, reason: "x", now: now)
+      let until = try #require(mirrors.mirrors[0].restsUntil)
+      rests.append(until - now)
+      now = until
+    }
+    #expect(rests == [2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+    mirrors.answered(0)
+    #expect(mirrors.mirrors[0].restsUntil == nil)
+    mirrors.failed(0, reason: "x", retryAfter: .seconds(30), now: now)
+    #expect(mirrors.mirrors[0].restsUntil == now + .seconds(30))
+  }
+
+  @Test("A new version forgets what servers have shown of the old one, not that they are silent")
+  func newVersion() throws {
+    var mirrors = try mirrors(2)
+    mirrors.defined(Self.version("a"), by: 0)
+    _ = mirrors.refuse(1, reason: "other")
+    mirrors.failed(0, reason: "x", now: start)
+    mirrors.defined(Self.version("b"), by: 0)
+    #expect(mirrors.mirrors[1].standing == .untried)
+    #expect(mirrors.mirrors[0].standing == .agreed)
+    #expect(mirrors.contact(except: [], now: start) == 1)
+  }
+}

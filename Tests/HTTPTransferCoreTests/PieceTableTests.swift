@@ -1,0 +1,117 @@
+import HTTPTransferCore
+import Testing
+
+@Suite struct PieceTableTests {
+  /// Ten pieces of 100 bytes, but for the last one, which has 50.
+  private func table() throws -> PieceTable {
+    let hashes = try #require(
+      PieceHashes(
+        algorithm: .md5, pieceByteCount: 100,
+        digests: (0..<10).map { [UInt8](repeating: UInt8($0), count: 16) }))
+    return try #require(PieceTable(hashes: hashes, length: 950))
+  }
+
+  @Test("A range grows to whole pieces, and no farther than the file")
+  func wholePieces() throws {
+    let table = try table()
+    #expect(table.wholePieces(around: 150..<151) == 100..<200)
+    #expect(table.wholePieces(around: 100..<200) == 100..<200)
+    #expect(table.wholePieces(around: 199..<201) == 100..<300)
+    #expect(table.wholePieces(around: 901..<950) == 900..<950)
+    #expect(table.wholePieces(around: 7..<7) == 7..<7)
+  }
+
+  @Test("A piece is checked once, when its last byte has arrived, whatever the order")
+  func arrival() throws {
+    var table = try table()
+    #expect(table.note(150..<220, from: 0, extents: ExtentSet()).checks == [])
+    let arrival = table.note(90..<160, from: 1, extents: ExtentSet())
+    #expect(arrival.byteCount == 60)
+    #expect(arrival.checks.map(\.range) == [100..<200])
+    #expect(table.note(100..<200, from: 0, extents: ExtentSet()).checks == [])
+    #expect(table.holes(in: 0..<300, extents: ExtentSet()) == [0..<90, 220..<300])
+  }
+
+  @Test("The piece that ends with the file is checked, too")
+  func lastPiece() throws {
+    var table = try table()
+    #expect(table.note(900..<950, from: 0, extents: ExtentSet()).checks.map(\.piece) == [9])
+  }
+
+  @Test("A right piece is present and forgotten; an old check of it says nothing")
+  func verified() throws {
+    var table = try table()
+    let check = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    #expect(table.settle(check, matches: true, trusted: [0]) == .verified)
+    #expect(table.arrived.isEmpty)
+    #expect(table.settle(check, matches: false, trusted: [0]) == .outdated)
+    // What is present does not arrive a second time.
+    #expect(table.note(0..<100, from: 0, extents: ExtentSet([0..<100])).checks == [])
+  }
+
+  @Test("Bytes that are gone while they are hashed are not judged")
+  func forgotten() throws {
+    var table = try table()
+    let check = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    table.forget(40..<60)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .outdated)
+    let again = try #require(table.note(40..<60, from: 0, extents: ExtentSet()).checks.first)
+    #expect(again.range == 0..<100)
+    #expect(table.settle(check, matches: true, trusted: [0, 1]) == .outdated)
+    #expect(table.settle(again, matches: true, trusted: [0, 1]) == .verified)
+  }
+
+  @Test("Who alone has brought a wrong piece is the liar")
+  func oneLiar() throws {
+    var table = try table()
+    let check = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: check, trusted: [0, 1]) == 1)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch(liar: 1))
+    #expect(table.suspects == [0])
+    #expect(table.excluded(fromPiece: 0) == [1])
+    // It is withheld from the ordinary plan, and fetched as a whole.
+    #expect(table.settled(with: ExtentSet()).contains(0..<100))
+    #expect(table.restart(piece: 0) == 0..<100)
+  }
+
+  @Test(
+    "Where several have brought a wrong piece, nobody is blamed before one alone has brought it")
+  func severalSuspects() throws {
+    var table = try table()
+    _ = table.note(0..<50, from: 0, extents: ExtentSet())
+    let check = try #require(table.note(50..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch(liar: nil))
+    #expect(table.excluded(fromPiece: 0).isEmpty)
+    _ = table.restart(piece: 0)
+    let alone = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    #expect(table.settle(alone, matches: false, trusted: [0, 1]) == .mismatch(liar: 0))
+    _ = table.restart(piece: 0)
+    let other = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.settle(other, matches: true, trusted: [1]) == .verified)
+    #expect(table.suspects.isEmpty)
+  }
+
+  @Test("A single server is asked once more, then the piece is lost until somebody comes anew")
+  func lost() throws {
+    var table = try table()
+    let first = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    #expect(table.settle(first, matches: false, trusted: [0]) == .mismatch(liar: nil))
+    _ = table.restart(piece: 0)
+    let second = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
+    #expect(table.settle(second, matches: false, trusted: [0]) == .lost)
+    #expect(table.isLost(99..<100))
+    #expect(!table.isLost(100..<200))
+    #expect(table.isWanting(extents: ExtentSet()))
+    #expect(!table.isWanting(extents: ExtentSet([100..<950])))
+    table.forgive()
+    #expect(!table.isLost(0..<100))
+  }
+
+  @Test("Hashes of another number of pieces are refused")
+  func lengths() throws {
+    let hashes = try table().hashes
+    #expect(PieceTable(hashes: hashes, length: 900) == nil)
+    #expect(PieceTable(hashes: hashes, length: 901) != nil)
+    #expect(PieceTable(hashes: hashes, length: 1001) == nil)
+  }
+}

@@ -1,0 +1,144 @@
+import HTTPTransferCore
+import Testing
+
+@testable import RemoteFiles
+
+/// What one version of a file decides whose list has hashes of its pieces.
+@Suite struct VersionPieceTests {
+  private static let piece: Int64 = 1 << 20
+  private let start = ContinuousClock.now
+
+  private func state(pieces count: Int = 8) throws -> VersionState {
+    let length = Self.piece * Int64(count)
+    var state = VersionState(length: length, extents: ExtentSet(), connections: nil)
+    let hashes = try #require(
+      PieceHashes(
+        algorithm: .sha1, pieceByteCount: Self.piece,
+        digests: Array(repeating: [UInt8](repeating: 0, count: 20), count: count)))
+    state.pieces = PieceTable(hashes: hashes, length: length)
+    return state
+  }
+
+  private func park(_ range: ByteRange, in state: inout VersionState) -> VersionActions {
+    var actions = VersionActions()
+    state.park(parkedRead(range, since: start), into: &actions)
+    state.plan(now: start, into: &actions)
+    return actions
+  }
+
+  private func store(
+    _ range: ByteRange, of segment: Segment, in state: inout VersionState
+  ) -> VersionActions {
+    var actions = VersionActions()
+    _ = state.advance(segment.id, to: range.upperBound, now: start)
+    state.stored(segment.id, range, now: start, into: &actions)
+    return actions
+  }
+
+  private func settle(
+    _ check: PieceTable.Check, matches: Bool, trusted: [Int], in state: inout VersionState
+  ) -> VersionActions {
+    var actions = VersionActions()
+    _ = state.settle(check, matches: matches, trusted: trusted, now: start, into: &actions)
+    return actions
+  }
+
+  @Test("A read asks for its whole piece, and sees it when its hash is right, not before")
+  func wholePiece() throws {
+    var state = try state()
+    let segment = try #require(park(5000..<6000, in: &state).starts.first)
+    #expect(segment.start..<segment.end == 0..<Self.piece)
+    #expect(store(0..<8192, of: segment, in: &state).wakes.isEmpty)
+    let arrived = store(8192..<Self.piece, of: segment, in: &state)
+    #expect(arrived.wakes.isEmpty)
+    #expect(state.extents.isEmpty)
+    if case .absent = state.attempt(5000..<6000, now: start) {} else { Issue.record("visible") }
+    let check = try #require(arrived.checks.first)
+    state.removeSegment(segment.id)
+    #expect(settle(check, matches: true, trusted: [0], in: &state).wakes.count == 1)
+    #expect(state.extents.extents == [0..<Self.piece])
+  }
+
+  @Test("What has arrived and is being hashed is not asked for again")
+  func noSecondRequest() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    _ = store(0..<Self.piece, of: segment, in: &state)
+    state.removeSegment(segment.id)
+    #expect(park(4096..<8192, in: &state).starts.isEmpty)
+    #expect(state.absent(in: 0..<Self.piece).isEmpty)
+  }
+
+  @Test("A wrong piece is fetched again as a whole, from another server than the one that lied")
+  func anotherServer() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    state.setMirror(1, of: segment.id)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    let actions = settle(check, matches: false, trusted: [0, 1], in: &state)
+    let again = try #require(actions.starts.first)
+    #expect(actions.starts.count == 1)
+    #expect(again.start..<again.end == 0..<Self.piece)
+    #expect(again.excludedMirrors == [1])
+    #expect(state.extents.isEmpty)
+    // One request, while it is under way.
+    #expect(park(4096..<8192, in: &state).starts.isEmpty)
+    state.setMirror(0, of: again.id)
+    let second = try #require(store(0..<Self.piece, of: again, in: &state).checks.first)
+    #expect(settle(second, matches: true, trusted: [0], in: &state).wakes.count == 2)
+  }
+
+  @Test("A request for a wrong piece that is cut begins anew")
+  func cutAgain() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    let again = try #require(
+      settle(check, matches: false, trusted: [0], in: &state).starts.first)
+    #expect(store(0..<8192, of: again, in: &state).starts.isEmpty)
+    state.removeSegment(again.id)
+    var actions = VersionActions()
+    state.plan(now: start, into: &actions)
+    #expect(actions.starts.map { $0.start..<$0.end } == [0..<Self.piece])
+  }
+
+  @Test("A single server that brings a wrong piece twice fails its reads, and no others")
+  func lost() throws {
+    var state = try state()
+    var segment = try #require(park(0..<4096, in: &state).starts.first)
+    for _ in 0..<2 {
+      let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+      state.removeSegment(segment.id)
+      let actions = settle(check, matches: false, trusted: [0], in: &state)
+      if let next = actions.starts.first {
+        segment = next
+      } else {
+        #expect(actions.failures.map(\.error.code) == [.corrupt])
+      }
+    }
+    if case .failed(let error) = state.attempt(0..<4096, now: start) {
+      #expect(error.readErrno == 5)
+    } else {
+      Issue.record("not failed")
+    }
+    #expect(park(Self.piece..<(Self.piece + 1), in: &state).starts.count == 1)
+    state.beginReading(isCautious: false)
+    if case .absent = state.attempt(0..<4096, now: start) {} else { Issue.record("not tried anew") }
+  }
+
+  @Test("A stream of the whole is not begun again while what has arrived is being hashed")
+  func stream() throws {
+    var state = try state(pieces: 1)
+    state.isSequential = true
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    #expect(segment.isWhole)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    var actions = VersionActions()
+    state.plan(now: start, into: &actions)
+    #expect(actions.starts.isEmpty)
+    #expect(settle(check, matches: false, trusted: [0], in: &state).starts.map(\.isWhole) == [true])
+  }
+}
