@@ -35,6 +35,7 @@ import Testing
   @Test("Requests are spread by what each connection brings, and each mirror is tried")
   func spreading() throws {
     var table = try table(2)
+    for index in 0..<2 { table[index].version = ContentVersion() }
     table.succeeded(0, rate: 3e6)
     #expect(table.next(activeCounts: [0: 1], spreads: true, now: start) == 1)
     table.succeeded(1, rate: 1e6)
@@ -43,9 +44,19 @@ import Testing
     #expect(table.next(activeCounts: [0: 3], spreads: true, now: start) == 1)
   }
 
+  @Test("One that has not shown yet that it has the same bytes gets one request to do so")
+  func unproven() throws {
+    var table = try table(2)
+    table[0].version = ContentVersion()
+    table.succeeded(0, rate: 1)
+    #expect(table.next(activeCounts: [0: 7], spreads: true, now: start) == 1)
+    #expect(table.next(activeCounts: [0: 7, 1: 1], spreads: true, now: start) == 0)
+  }
+
   @Test("One that refuses more connections gets no more")
   func limits() throws {
     var table = try table(2)
+    for index in 0..<2 { table[index].version = ContentVersion() }
     table.succeeded(0, rate: 9e6)
     table.succeeded(1, rate: 1)
     table.limit(0, to: 2)

@@ -77,7 +77,11 @@ package struct MirrorTable: Sendable {
       return usable.min { rest(of: $0, now: now) < rest(of: $1, now: now) }
     }
     guard spreads else { return awake.first }
-    let roomy = awake.filter { activeCounts[$0, default: 0] < mirrors[$0].limit ?? .max }
+    // Who has not shown yet that he has the same bytes gets one request to do so.
+    let roomy = awake.filter {
+      let limit = mirrors[$0].version == nil ? 1 : mirrors[$0].limit ?? .max
+      return activeCounts[$0, default: 0] < limit
+    }
     // What has not been measured counts as the best: it is asked once, and then it is known.
     let best = awake.compactMap { mirrors[$0].rate }.max() ?? 1
     func load(_ index: Int) -> Double {

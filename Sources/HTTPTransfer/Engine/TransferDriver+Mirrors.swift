@@ -79,9 +79,8 @@ extension TransferDriver {
       }
       return send(id, to: next, after: error, attempt: 1)
     }
-    let isRefusal = error.status != nil || error.code == .connectionRefused
     let activeCount = activeCounts[index, default: 0]
-    if isRefusal, activeCount > 0, mirrors[index].version != nil {
+    if error.status != nil, activeCount > 0, mirrors[index].version != nil {
       // One connection too many says nothing about the others.
       mirrors.limit(index, to: activeCount)
       table.stepDown(now: now)

@@ -140,7 +140,7 @@ extension RealMounts {
           try origins.allSatisfy { try $0.activeRequestCount() > 0 }
         })
       origins[0].stop()
-      #expect(process.wait(within: .seconds(60)) == .exited(0))
+      #expect(process.wait(within: .seconds(60)) == .exited(0), "\(process.standardError)")
       #expect(try work.sha256("a.bin") == Self.sha256)
     }
 
