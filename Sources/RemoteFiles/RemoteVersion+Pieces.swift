@@ -136,6 +136,7 @@ extension RemoteVersion {
     let liar = matches ? nil : pieces.liar(of: check, trusted: trusted)
     if let liar { refuse(liar, for: check) }
     change {
+      if let liar { $0.endRequests(to: liar, into: &$1) }
       outcome = $0.settle(check, matches: matches, trusted: trusted, now: .now, into: &$1)
     }
     switch outcome {

@@ -202,6 +202,8 @@ struct VersionState: Sendable {
   mutating func attempt(_ asked: ByteRange, now: ContinuousClock.Instant) -> ReadAttempt {
     let range = clamped(asked)
     if range.isEmpty { return .present(byteCount: 0) }
+    // What is known to be wrong is not shown, however it comes to be there.
+    if let permanentFailure, permanentFailure.code == .corrupt { return .failed(permanentFailure) }
     if extents.contains(range) { return .present(byteCount: Int(range.byteCount)) }
     if length == nil {
       // Served while it grows: what is there of the range is better than waiting for all of it.
@@ -561,6 +563,15 @@ struct VersionState: Sendable {
     }
     plan(now: now, into: &actions)
     return outcome
+  }
+
+  /// Ends the requests to a server whose bytes are wrong.
+  mutating func endRequests(to mirror: Int, into actions: inout VersionActions) {
+    for index in segments.indices where segments[index].mirror == mirror {
+      // What comes all the same is not stored.
+      segments[index].end = segments[index].position
+      if let transfer = segments[index].transfer { actions.cancels.append(transfer) }
+    }
   }
 
   /// What the cache held of `range` is gone, as far as nobody has seen it yet.

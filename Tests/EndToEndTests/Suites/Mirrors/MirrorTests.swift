@@ -124,18 +124,25 @@ extension RealMounts {
       #expect(try after.read(at: 0, 65536) == head)
     }
 
+    private func duration(ofReading file: RemoteTestFile, on mount: Mount) throws -> Duration {
+      let start = ContinuousClock.now
+      let digest = try mount.sha256(file.name)
+      #expect(digest == file.digest)
+      return .now - start
+    }
+
     @Test func `two servers of limited speed together are faster than one`() throws {
       let pair = try Pair()
-      let file = RemoteTestFile(name: "fast.bin", seed: 303, byteCount: 64 << 20)
-      let clock = ContinuousClock()
-      let query = "total-rate=10m"
+      // Slow enough for a busy machine.
+      let file = RemoteTestFile(name: "fast.bin", seed: 303, byteCount: 24 << 20)
+      let query = "total-rate=3m"
       let one = try pair.sandbox.mount(urls: [file.url(pair.first, query: query)], cache: "one")
-      let single = try clock.measure { #expect(try one.sha256(file.name) == file.digest) }
+      let single = try duration(ofReading: file, on: one)
       try one.unmount()
       let two = try pair.mount(file, query: query)
-      let both = try clock.measure { #expect(try two.sha256(file.name) == file.digest) }
+      let both = try duration(ofReading: file, on: two)
       #expect(both < single * 0.75, "one: \(single), two: \(both)")
-      #expect(try pair.second.bodyByteCount(of: file) > 16 << 20)
+      #expect(try pair.second.bodyByteCount(of: file) > 6 << 20)
     }
   }
 }
