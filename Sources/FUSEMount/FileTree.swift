@@ -81,7 +81,15 @@ public final class FileTree: Sendable {
       let known = Dictionary(
         old.existingListFiles.map { ($0.source.path, $0) }, uniquingKeysWith: { first, _ in first })
       for (index, source) in sources.enumerated() {
-        if let file = known[source.path], file.source == source { files[index] = file }
+        guard let file = known[source.path] else { continue }
+        if file.source == source {
+          files[index] = file
+        } else if source.differsInAccessOnly(from: file.source),
+          file.cacheKey == cacheKeys[index] ?? CacheKey(source.cacheKeyText)
+        {
+          file.adopt(source)
+          files[index] = file
+        }
       }
     }
     self.files = Mutex(files)

@@ -106,7 +106,15 @@ final class OriginServer: Sendable {
   ) -> (plan: ResponsePlan, source: ContentSource?) {
     let parameters: ResponseParameters
     do {
-      parameters = try ResponseParameters(values: values)
+      var given = try ResponseParameters(values: values)
+      if given.fault == nil,
+        let location = SignedLink.location(for: request, lifetime: given.lifetime, now: now)
+      {
+        given.requiresSignature = false
+        given.fault = .redirect
+        given.redirect = location
+      }
+      parameters = given
     } catch {
       return (
         .message(
@@ -153,7 +161,8 @@ final class OriginServer: Sendable {
   private func find(
     _ path: String, _ parameters: ResponseParameters
   ) -> (resource: Resource, source: ContentSource)? {
-    if path.hasPrefix("/data/") {
+    // Of a link there are parameters only.
+    if path.hasPrefix("/data/") || path.hasPrefix("/signed/") {
       let seed = seed(path, parameters)
       return (.generated(length: parameters.length, seed: seed), .generated(seed: seed))
     }

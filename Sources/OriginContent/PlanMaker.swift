@@ -98,6 +98,12 @@ public struct PlanMaker: Sendable {
 
   /// The response to a request that may not have the resource; nil if it may.
   private var refusal: ResponsePlan? {
+    if parameters.requiresSignature,
+      !SignedLink.permits(path: request.path, query: request.query, now: context.now)
+    {
+      let plan = shortResponse(403, "signature needed, or expired\n")
+      return isUpload ? UploadPlanner(maker: self).refusing(with: plan) : plan
+    }
     let policy = AccessPolicy(
       credentials: parameters.credentials, requiredCookie: parameters.requiredCookie)
     let plan: ResponsePlan

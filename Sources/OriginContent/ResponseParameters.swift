@@ -78,6 +78,10 @@ public struct ResponseParameters: Equatable, Sendable {
   public var cookie: String?
   /// The cookie that a request must have, `NAME=VALUE`; nil for none.
   public var requiredCookie: String?
+  /// Whether a request must have a signature that has not expired.
+  public var requiresSignature = false
+  /// How long a link that `/signed/` gives is good, in seconds.
+  public var lifetime: Int64 = 3
 
   // With which fault.
   public var fault: Fault?
@@ -104,6 +108,7 @@ public struct ResponseParameters: Equatable, Sendable {
     "fault-at", "fault-count", "fault-from", "fault-range", "stall-seconds", "status",
     "retry-after", "redirect", "redirect-status", "upload-rate", "coding", "multipart",
     "content-disposition", "interim", "echo", "auth", "auth-mode", "set-cookie", "require-cookie",
+    "require-signature", "lifetime",
   ]
 
   public init() {}
@@ -178,6 +183,11 @@ public struct ResponseParameters: Equatable, Sendable {
       } ?? .early
     cookie = try source.cookie("set-cookie")
     requiredCookie = try source.cookie("require-cookie")
+    requiresSignature = try source.flag("require-signature") ?? false
+    lifetime =
+      try source.value("lifetime", expected: "seconds, at most a day") { text in
+        ByteText.decimal(text).flatMap { (0...86_400).contains($0) ? $0 : nil }
+      } ?? lifetime
   }
 
   /// The values by name, with one reader per type.

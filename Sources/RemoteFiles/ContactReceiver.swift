@@ -16,6 +16,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private let asked: ByteRange?
   /// Which of the file's servers is asked.
   private let mirror: Int
+  private let askedURL: RemoteURL
   private var writer: SegmentWriter?
   private var version: RemoteVersion?
   private var failure: FileError?
@@ -32,13 +33,15 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private var isAwaited = false
 
   init(
-    id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int
+    id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int,
+    askedURL: RemoteURL
   ) {
     self.id = id
     self.file = file
     self.known = known
     self.asked = asked
     self.mirror = mirror
+    self.askedURL = askedURL
   }
 
   func receive(
@@ -93,11 +96,16 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       asksAgain = asked != nil
     case .unavailable(_, let delay):
       retryAfter = delay
-    case .missing, .denied, .preconditionFailed, .invalid:
+    case .missing, .denied:
+      if file.mayAskAnotherURL(id, after: askedURL) {
+        asksSame = true
+        return .discard
+      }
+    case .preconditionFailed, .invalid:
       break
     }
     // A refusal's body may be long in coming; what it says is said.
-    if !asksAgain { report(FileError(verdict)) }
+    if !asksAgain { report(file.refusal(verdict, mirror: mirror)) }
     // What follows a head that cannot be right cannot be trusted either, nor the connection.
     if case .invalid = verdict { return .stop }
     return .discard
@@ -170,7 +178,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
       self.version = version
-      file.noteLocation(url, ofMirror: mirror)
+      file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
       file.answerProvisionally(self.id, version)
       return .proceed
     }
@@ -180,7 +188,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   private func answer(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
     self.version = version
-    file.noteLocation(url, ofMirror: mirror)
+    file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
     file.endContact(id, .success(version))
     return .discard
   }

@@ -22,6 +22,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case invalidResponse
     /// The server says that it cannot serve now (429, 5xx).
     case unavailable
+    /// The user's command has given no URL to ask.
+    case unsigned
     /// TLS, redirect and other failures that trying again does not mend.
     case refused
     /// What the servers send is not what the list says by its hashes.
@@ -52,7 +54,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .missing,
       .denied, .refused:
       true
-    case .stale, .corrupt, .tooManyFiles, .cacheFailed, .unmounted: false
+    case .stale, .unsigned, .corrupt, .tooManyFiles, .cacheFailed, .unmounted: false
     }
   }
 
@@ -105,7 +107,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case .stale: ESTALE
     case .timedOut: ETIMEDOUT
     case .tooManyFiles: EMFILE
-    case .unreachable, .disconnected, .invalidResponse, .unavailable, .refused, .corrupt,
+    case .unreachable, .disconnected, .invalidResponse, .unavailable, .unsigned, .refused, .corrupt,
       .cacheFailed, .unmounted:
       EIO
     }

@@ -1,4 +1,5 @@
 public import DirectoryListing
+public import HTTPTransfer
 
 /// What a user can set about reading files.
 public struct FileSettings: Sendable {
@@ -16,6 +17,8 @@ public struct FileSettings: Sendable {
   public var believesListings = true
   /// What no listing shows.
   public var hiddenNames = HiddenNames()
+  /// What makes the URLs that files are asked for at; nil where that is the listed ones.
+  public var signer: (any URLSigner)?
   /// How long a connection may take to come up.
   public var connectTimeout = Duration.seconds(10)
 

@@ -6,9 +6,9 @@ public struct FileSource: Hashable, Sendable {
   /// The path below the mount point, without a leading slash.
   public let path: String
   /// The URL as listed; may hold credentials.
-  public let url: RemoteURL
+  public private(set) var url: RemoteURL
   /// Fields to send to the URL's own origin, and to no other.
-  public let fields: HTTPFields
+  public private(set) var fields: HTTPFields
   /// What else the list says of the file; nil where it says nothing.
   public let details: SourceDetails?
 
@@ -21,16 +21,24 @@ public struct FileSource: Hashable, Sendable {
     self.details = details
   }
 
-  /// What names the file's cache entry: the URL without userinfo, and the fields that may select
-  /// another representation; and the piece hashes, because the record of such an entry claims that its
-  /// bytes have them.
+  /// Whether `other` is the same file, reached with another signature or other credentials.
+  public func differsInAccessOnly(from other: FileSource) -> Bool {
+    var moved = self
+    moved.url = other.url
+    moved.fields = other.fields
+    return moved == other && cacheKeyText == other.cacheKeyText
+  }
+
+  /// What names the file's cache entry: the URL without userinfo and signature, and the fields that may
+  /// select another representation; and the piece hashes, because the record of such an entry claims that
+  /// its bytes have them.
   ///
   /// Credentials are left out: they change without the file changing.
   public var cacheKeyText: String {
     let selecting = fields.filter { !Self.credentialFields.contains($0.name) }
       .map { "\($0.name.canonicalName): \($0.value)" }
     let pieces = details?.pieces.map { ["pieces: \($0.fingerprint)"] } ?? []
-    return ([url.withoutUserInfo] + selecting + pieces).joined(separator: "\n")
+    return ([url.withoutSignature] + selecting + pieces).joined(separator: "\n")
   }
 
   private static let credentialFields: Set<HTTPField.Name> = [

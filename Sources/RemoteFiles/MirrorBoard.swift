@@ -12,10 +12,15 @@ final class MirrorBoard: Sendable {
   /// How many servers there are.
   let count: Int
 
-  init(url: RemoteURL, details: SourceDetails) {
+  /// - Parameters:
+  ///   - url: the file's own.
+  ///   - details: what the list says besides.
+  ///   - isSigned: whether a signer makes the URLs that are asked, of the file's own one alone.
+  init(url: RemoteURL, details: SourceDetails, isSigned: Bool) {
     self.details = details
-    count = details.mirrors.count + 1
-    servers = Mutex(MirrorSet(urls: [url] + details.mirrors, trust: details.trust))
+    let others = isSigned ? [] : details.mirrors
+    count = others.count + 1
+    servers = Mutex(MirrorSet(urls: [url] + others, trust: details.trust))
   }
 
   func url(_ index: Int) -> RemoteURL { servers.withLock { $0.mirrors[index].url } }

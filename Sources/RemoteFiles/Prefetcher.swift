@@ -179,7 +179,7 @@ final class Prefetcher: Sendable {
     switch error.code {
     case .missing, .denied, .refused, .corrupt, .cacheFailed, .unmounted: return remove([file])
     case .stale, .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable,
-      .tooManyFiles:
+      .unsigned, .tooManyFiles:
       break
     }
     file.wish { $0.mayPrefetch = false }

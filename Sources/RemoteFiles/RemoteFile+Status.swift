@@ -115,6 +115,7 @@ extension VersionState {
     }
     let hole = absent(in: clamped(read.range)).first ?? read.range
     if pieces != nil, absent(in: clamped(read.range)).isEmpty { return "its piece is being hashed" }
+    if isAwaitingLocation { return "asking where the file is now" }
     guard
       let segment = segments.first(where: {
         $0.position <= hole.lowerBound && hole.lowerBound < $0.end

@@ -15,7 +15,10 @@ internal import Synchronization
 /// Lock order: `looking` (over I/O) → `state` → a version's state; `statistics` and `wishes` are leaves. No lock is
 /// held over a call into the client, a waiter or, but for `looking`, the cache.
 public final class RemoteFile: Sendable {
-  public let source: FileSource
+  /// Where it comes from now: a list that is read again may bring another URL of the same file.
+  public var source: FileSource { sourceState.withLock { $0 } }
+  /// A leaf.
+  let sourceState: Mutex<FileSource>
   public let environment: FileEnvironment
   public let cacheKey: CacheKey
   /// The servers of the file; nil where the list says no more of it than a URL.
@@ -28,7 +31,7 @@ public final class RemoteFile: Sendable {
   let loading = Mutex(())
   /// Whether the cache has been asked, which is I/O: before `state`, and not on the path of a read.
   private let looking = Mutex(false)
-  let state = Mutex(State())
+  let state: Mutex<State>
   private let statistics = Mutex(FileStatistics())
   /// A leaf, also below a version's state.
   let wishes = Mutex(FileWishes())
@@ -51,8 +54,12 @@ public final class RemoteFile: Sendable {
     fileprivate var contact: Contact?
     fileprivate var lastContact = 0
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
-    /// Where the source's redirects led; asked directly until it refuses.
-    var location: RemoteURL?
+    /// Which URL is asked.
+    var location: ResourceLocation
+    /// Whether the signer is at work for this file.
+    var isSigning = false
+
+    fileprivate init(location: ResourceLocation) { self.location = location }
 
     mutating func setFirst(_ version: RemoteVersion) {
       current = version
@@ -85,13 +92,23 @@ public final class RemoteFile: Sendable {
     var unreachableSince: ContinuousClock.Instant?
     /// How often an answer was too fresh to prove anything.
     var freshCount = 0
+    /// Whether the last URL has refused, and another one was made for this question.
+    var hasNewURL = false
+    /// Whether it waits for the signer.
+    var awaitsURL = false
   }
 
   public init(source: FileSource, cacheKey: CacheKey, environment: FileEnvironment) {
-    self.source = source
+    sourceState = Mutex(source)
+    state = Mutex(
+      State(
+        location: ResourceLocation(
+          listed: source.url, isSigned: environment.settings.signer != nil)))
     self.cacheKey = cacheKey
     self.environment = environment
-    mirrors = source.details.map { MirrorBoard(url: source.url, details: $0) }
+    mirrors = source.details.map {
+      MirrorBoard(url: source.url, details: $0, isSigned: environment.settings.signer != nil)
+    }
   }
 
   // MARK: Lookup and open
@@ -245,23 +262,29 @@ public final class RemoteFile: Sendable {
   /// Sends the question `id`, unless it has been answered meanwhile; `whole` asks without a range,
   /// because one brought no length.
   func sendContact(_ id: ContactID, whole: Bool = false) {
-    let (known, contact) = state.withLock {
-      ($0.current, $0.contact?.id == id ? $0.contact : nil)
+    let (known, contact, base) = state.withLock {
+      ($0.current, $0.contact?.id == id ? $0.contact : nil, $0.location.base)
     }
     guard let contact else { return }
     let byteCount = contact.byteCount
+    guard let url = contact.mirror == 0 ? base : url(ofMirror: contact.mirror) else {
+      // The signer's answer sends the question.
+      state.withLock { if $0.contact?.id == id { $0.contact?.awaitsURL = true } }
+      return sign()
+    }
     let first = 0..<byteCount
     let wanted = known == nil ? first : known?.firstHole(in: first)
     // Where nothing is wanted but the confirmation, 304 costs no body. Not by the date: a server also
     // answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
     var request = request(
-      range: whole ? nil : wanted ?? 0..<1, isContact: true, mirror: contact.mirror)
+      range: whole ? nil : wanted ?? 0..<1, at: url, mirror: contact.mirror)
     // A weak tag is a server's own, and says nothing of another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[.ifNoneMatch] = tag.field
     }
     let receiver = ContactReceiver(
-      id: id, file: self, known: known, asked: request.range, mirror: contact.mirror)
+      id: id, file: self, known: known, asked: request.range, mirror: contact.mirror,
+      askedURL: url)
     state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = nil } }
     let transfer = environment.client.start(request, receiver: receiver)
     state.withLock { if $0.contact?.id == id { $0.contact?.transfer = transfer } }
@@ -341,8 +364,12 @@ public final class RemoteFile: Sendable {
     if let provisional = contact.provisional, min(provisional.at, contact.deadline) <= now {
       endContact(contact.id, .success(provisional.version))
     } else if contact.deadline <= now {
-      environment.noteSilence(of: source.url.origin)
-      endContact(contact.id, .failure(FileError(.timedOut, "no answer from the server")))
+      if !contact.awaitsURL { environment.noteSilence(of: source.url.origin) }
+      let error =
+        contact.awaitsURL
+        ? FileError(.unsigned, "the URL command has not answered in time")
+        : FileError(.timedOut, "no answer from the server")
+      endContact(contact.id, .failure(error))
       if let transfer = contact.transfer { environment.client.cancel(transfer) }
     } else if contact.mayRepeat || mirrors?.hasReady(besides: contact.mirror, now: now) == true,
       contact.provisional == nil, let transfer = contact.transfer, let sentAt = contact.sentAt,
@@ -433,7 +460,7 @@ public final class RemoteFile: Sendable {
         guard let since = contact.unreachableSince,
           now - since < FileSettings.unreachablePatience
         else { return nil }
-      case .timedOut, .invalidResponse, .unavailable: break
+      case .timedOut, .invalidResponse, .unavailable, .unsigned: break
       case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
         return nil
       }
@@ -523,6 +550,42 @@ public final class RemoteFile: Sendable {
     }
   }
 
+  /// Whether the question `id`, which `url` has refused, is to be put to another URL, which the signer is
+  /// to make: once.
+  func mayAskAnotherURL(_ id: ContactID, after url: RemoteURL) -> Bool {
+    state.withLock { state in
+      guard state.location.isSigned, let contact = state.contact, contact.id == id,
+        !contact.hasNewURL
+      else { return false }
+      state.contact?.hasNewURL = true
+      return state.location.noteRefusal(of: url, now: .now) == .expired
+    }
+  }
+
+  /// Sends the question that waits for the signer, or fails it.
+  ///
+  /// - Returns: whether there is one.
+  func signerAnswered(_ failure: FileError?) -> Bool {
+    let id = state.withLock { state -> ContactID? in
+      guard let contact = state.contact, contact.awaitsURL else { return nil }
+      state.contact?.awaitsURL = false
+      if failure == nil { state.contact?.hasNewURL = true }
+      return contact.id
+    }
+    guard let id else { return false }
+    if let failure {
+      contactFailed(id, failure, from: 0, retryAfter: nil)
+    } else {
+      sendContact(id)
+    }
+    return true
+  }
+
+  /// Asks the server about the file for somebody who wants to know where its bytes are.
+  func askWhere(_ done: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
+    contact(done)
+  }
+
   func askLater(_ id: ContactID, after delay: Duration) {
     environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
   }
@@ -544,68 +607,6 @@ public final class RemoteFile: Sendable {
     }
     noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
     version.supersede()
-  }
-
-  // MARK: Requests
-
-  /// A request for `range` of the file, or for the whole of it, to its server `mirror`; a contact asks
-  /// the listed URL, not where that has led before.
-  func request(range: ByteRange?, isContact: Bool = false, mirror: Int = 0) -> ExchangeRequest {
-    if let mirrors, mirrors.count > 1 {
-      var request = request(range: range, to: mirrors.url(mirror), mirror: mirror)
-      if mirror == 0, !isContact, let location = state.withLock({ $0.location }) {
-        request.url = location
-      }
-      return request
-    }
-    let location = isContact ? nil : state.withLock { $0.location }
-    var request = ExchangeRequest(
-      url: location ?? source.url, range: range, confidentialFields: source.fields,
-      confidentialOrigin: source.url.origin,
-      connectTimeout: environment.settings.connectTimeout)
-    request.userInfo = source.url.userInfo
-    return request
-  }
-
-  /// As ``request(range:isContact:mirror:)``, where another server may be asked instead.
-  private func request(range: ByteRange?, to url: RemoteURL, mirror: Int) -> ExchangeRequest {
-    var request = ExchangeRequest(
-      url: url, range: range, confidentialFields: source.fields,
-      connectTimeout: mirrors?.patience(
-        environment.settings.connectTimeout, with: mirror, now: .now)
-        ?? environment.settings.connectTimeout)
-    request.userInfo = url.userInfo
-    return request
-  }
-
-  /// The URL of the server `mirror` as listed.
-  func url(ofMirror mirror: Int) -> RemoteURL {
-    mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
-  }
-
-  /// An answer of the server `mirror` came from `url`; of the first one that is where its next requests go.
-  func noteLocation(_ url: RemoteURL, ofMirror mirror: Int = 0) {
-    // Others are asked for too little to save a redirect.
-    guard mirror == 0 else { return }
-    let location = url == source.url || url.text == source.url.withoutUserInfo ? nil : url
-    state.withLock { $0.location = location }
-  }
-
-  /// A location that was remembered refuses: the source is asked next.
-  func forgetLocation(_ location: RemoteURL) {
-    state.withLock { if $0.location == location { $0.location = nil } }
-  }
-
-  /// Asks the source where its bytes are now, unless that has been learned meanwhile; `done` gets the
-  /// failure, if there is one.
-  func renewLocation(_ done: @escaping @Sendable (FileError?) -> Void) {
-    if state.withLock({ $0.location != nil }) { return done(nil) }
-    contact { result in
-      switch result {
-      case .success: done(nil)
-      case .failure(let error): done(error)
-      }
-    }
   }
 
   // MARK: Statistics

@@ -134,7 +134,7 @@ extension RemoteVersion {
     case .stale:
       change { version, _ in version.removeSegment(id) }
       file.versionContradicted(self)
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable:
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
       file.noteFailure(error, isRetried: true)
       change { [policy = environment.retryPolicy] in
         $0.removeSegment(id)
@@ -194,20 +194,27 @@ extension RemoteVersion {
     }
   }
 
-  /// Where the source's redirects once led refuses: the source is asked where to go now, once for all
-  /// requests that meet this, and what they were to bring is planned again then.
-  func locationExpired(_ id: SegmentID, _ location: RemoteURL) {
-    file.forgetLocation(location)
+  /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
+  /// were to bring is planned again then.
+  func awaitLocation(_ id: SegmentID) {
     state.withLock {
       $0.version.removeSegment(id)
       $0.version.isAwaitingLocation = true
     }
     file.renewLocation { [weak self] error in
-      self?.change {
+      self?.change { [policy = self?.environment.retryPolicy ?? RetryPolicy()] in
         $0.isAwaitingLocation = false
+        switch error?.code {
+        case .missing?, .denied?, .refused?:
+          if let error { $0.failParked(error, now: .now, into: &$1) }
+        case .unsigned?:
+          if let error {
+            $0.retryLater(
+              after: error, retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now,
+              into: &$1)
+          }
         // Other failures are met again by the requests to the source, and retried.
-        if let error, [.missing, .denied, .refused].contains(error.code) {
-          $0.failParked(error, now: .now, into: &$1)
+        default: break
         }
         $0.plan(now: .now, into: &$1)
       }

@@ -568,10 +568,17 @@ public final class RemoteVersion: Sendable {
     }
     for var segment in actions.starts {
       if let mirrors = file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
+      guard let url = file.place(atMirror: segment.mirror) else {
+        let index = segment.mirror
+        file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
+        awaitLocation(segment.id)
+        continue
+      }
       var request = file.request(
-        range: segment.isWhole ? nil : segment.start..<segment.end, mirror: segment.mirror)
+        range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
+        mirror: segment.mirror)
       request.priority = segment.isWaitedFor ? .demand : .readAhead
-      let receiver = SegmentReceiver(version: self, segment: segment, asked: request.url)
+      let receiver = SegmentReceiver(version: self, segment: segment, asked: url)
       let transfer = environment.client.start(request, receiver: receiver)
       state.withLock { $0.version.setTransfer(transfer, of: segment.id) }
     }

@@ -16,9 +16,9 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private var retryAfter: Duration?
   private var fetchedByteCount = 0
 
-  /// The URL that was asked: where the source's redirects once led, or the source itself.
+  /// The URL that was asked: where redirects once led, one that the signer has made, or the source itself.
   private let asked: RemoteURL
-  /// Whether what was asked refuses, and the source is to be asked for another one.
+  /// Whether what was asked refuses, and another one is to be asked.
   private var hasExpired = false
   /// Why the bytes of this server are not the version's.
   private var contradiction: String?
@@ -40,10 +40,12 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     switch verdict {
     case .part(let content, let range):
       guard accept(content, head.headerFields) else { return .stop }
+      version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
       writer = SegmentWriter(version: version, id: segment.id, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
       guard accept(content, head.headerFields) else { return .stop }
+      version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
       return receiveWhole(content, transfer: transfer)
     case .unsatisfiable, .preconditionFailed:
       // The file does not reach as far any more.
@@ -53,14 +55,10 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         failure = FileError(.stale, "the range is beyond the end of the remote file")
       }
     case .missing, .denied:
-      if asked != version.file.url(ofMirror: segment.mirror) {
-        // The target of a redirect has expired: a refusal by the source would be one.
-        hasExpired = true
-      } else if case .denied(403) = verdict, version.isServed(besides: segment.id) {
-        // A server that serves others at the same time finds them too many.
-        failure = FileError(.unavailable, "HTTP 403 to one of several requests")
+      if segment.mirror == 0 {
+        noteRefusal(verdict)
       } else {
-        failure = FileError(verdict)
+        refuse(verdict)
       }
     case .unavailable(_, let delay):
       retryAfter = delay
@@ -73,6 +71,28 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       return .stop
     }
     return .discard
+  }
+
+  private func noteRefusal(_ verdict: ResponseVerdict) {
+    switch version.file.noteRefusal(of: asked) {
+    case .expired: hasExpired = true
+    case .tooMany: failure = tooMany(verdict)
+    case .final: refuse(verdict)
+    }
+  }
+
+  /// The refusal is not that of a URL that has expired.
+  private func refuse(_ verdict: ResponseVerdict) {
+    if case .denied(403) = verdict, version.isServed(besides: segment.id) {
+      // A server that serves others at the same time finds them too many.
+      failure = tooMany(verdict)
+    } else {
+      failure = version.file.refusal(verdict, mirror: segment.mirror)
+    }
+  }
+
+  private func tooMany(_ verdict: ResponseVerdict) -> FileError {
+    FileError(.unavailable, "\(FileError(verdict).reason) to one of several requests")
   }
 
   /// Checks the response's version against the pinned one.
@@ -165,7 +185,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       return version.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
     if isDeclined { return version.mirrorDeclined(segment.id) }
-    if hasExpired { return version.locationExpired(segment.id, asked) }
+    if hasExpired { return version.awaitLocation(segment.id) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:

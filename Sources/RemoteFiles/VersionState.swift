@@ -695,8 +695,12 @@ struct VersionState: Sendable {
     let late = parked.removeAll { $0.deadline <= now }
     if !late.isEmpty {
       let reason = lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
+      // Not where the time was spent on something else than waiting for a server.
+      let kept = lastFailure.map(\.code).flatMap {
+        $0 == .invalidResponse || $0 == .unsigned ? $0 : nil
+      }
       let error = FileError(
-        lastFailure?.code == .invalidResponse ? .invalidResponse : .timedOut,
+        kept ?? .timedOut,
         "no bytes within \(settings.readTimeout): \(reason)")
       remember(late.map(\.range), error, now: now)
       actions.failures += late.map { ($0, error) }

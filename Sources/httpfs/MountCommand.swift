@@ -99,6 +99,8 @@ struct MountCommand: ParsableCommand {
       valueName: "file"), completion: .file())
   var trace: String?
 
+  @OptionGroup var location: URLCommandOptions
+
   @OptionGroup(title: "Access") var access: AccessOptions
 
   func validate() throws {
@@ -150,6 +152,8 @@ struct MountCommand: ParsableCommand {
     settings.believesListings = listingSizes
     settings.hiddenNames = HiddenNames(noIndex)
     if let timeout = access.stallTimeout { settings.stallTimeout = timeout }
+    let urlCommand = makeURLCommand(logger: logger)
+    settings.signer = urlCommand
     if !access.configuration.verifiesServers {
       logger.warning("https servers are not verified (--insecure)")
     }
@@ -195,9 +199,17 @@ struct MountCommand: ParsableCommand {
       _ = try? printToStandardOutput(Array(line.utf8))
       if DaemonProcess.isDaemon { DaemonProcess.detach() }
     }
+    urlCommand?.end()
     withExtendedLifetime(delivery) {}
     recorder?.flush()
     watchdog?.dismiss()
+  }
+
+  private func makeURLCommand(logger: Logger) -> URLCommand? {
+    guard let command = location.urlCommand else { return nil }
+    return URLCommand(command, timeLimit: .seconds(readTimeout)) { line, name in
+      logger.warning("the URL command says", metadata: ["file": "\(name)", "line": "\(line)"])
+    }
   }
 
   /// The least time without an answer after which a daemon is taken to hang: a busy machine may keep

@@ -12,8 +12,8 @@ import Testing
     (.missing, ENOENT, EIO), (.denied, EACCES, EACCES), (.stale, ESTALE, ESTALE),
     (.unreachable, EIO, EIO), (.disconnected, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT),
     (.invalidResponse, EIO, EIO),
-    (.unavailable, EIO, EIO), (.refused, EIO, EIO), (.tooManyFiles, EMFILE, EIO),
-    (.corrupt, EIO, EIO),
+    (.unavailable, EIO, EIO), (.unsigned, EIO, EIO), (.refused, EIO, EIO),
+    (.tooManyFiles, EMFILE, EIO), (.corrupt, EIO, EIO),
     (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
   ]
 

@@ -66,11 +66,35 @@ extension ActiveExchange {
     case CURLE_COULDNT_RESOLVE_HOST: return route.isDirect ? route : nil
     case CURLE_PROXY: return isServersFailure ? nil : route
     case CURLE_OPERATION_TIMEDOUT:
-      var microseconds: curl_off_t = 0
-      _ = httpfs_easy_get_offset(easy, CURLINFO_CONNECT_TIME_T, &microseconds)
-      return microseconds == 0 ? route : nil
+      if microseconds(of: CURLINFO_CONNECT_TIME_T) == 0 { return route }
+      // It takes connections, and answers no request for a tunnel.
+      var status = 0
+      _ = httpfs_easy_get_long(easy, CURLINFO_HTTP_CONNECTCODE, &status)
+      let isSilent = microseconds(of: CURLINFO_PRETRANSFER_TIME_T) == 0 && status == 0
+      return !route.isDirect && isSilent ? route : nil
     default: return nil
     }
+  }
+
+  /// A time of the present hop in microseconds; 0 where it has not come so far.
+  private func microseconds(of info: CURLINFO) -> curl_off_t {
+    var microseconds: curl_off_t = 0
+    _ = httpfs_easy_get_offset(easy, info, &microseconds)
+    return microseconds
+  }
+
+  /// For how long a proxy says nothing before it may be one that hangs: not every server is quick.
+  private static let proxyPatience = Duration.seconds(1)
+
+  /// The http proxy that has the request, and has said nothing since; nil where it is a tunnel, behind
+  /// which the server may be the silent one.
+  func silentProxy(
+    now: ContinuousClock.Instant
+  ) -> (route: ProxyList.Route, since: ContinuousClock.Instant)? {
+    guard let since = unansweredSince, now - since >= Self.proxyPatience, url.scheme == "http",
+      let route = way.route, case .proxy(let proxy) = route, proxy.hasPrefix("http")
+    else { return nil }
+    return (route, since)
   }
 
   /// Whether a SOCKS proxy says that it is the server that cannot be reached.

@@ -56,6 +56,7 @@ extension ActiveExchange {
       return false
     }
     if let limit = request.headTimeout, body == nil { headDeadline = .now + limit }
+    unansweredSince = .now
     receiver.requestSent()
     guard let address = AddressGuard.address(text) else { return true }
     // The name may have been another address's when the connection was made.

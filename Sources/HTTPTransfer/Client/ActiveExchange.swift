@@ -65,6 +65,10 @@ final class ActiveExchange {
   var onRouteFailure: (ProxyList.Route, Set<ProxyList.Route>, RemoteURL) -> Bool = { _, _, _ in
     false
   }
+  /// When the request of the present hop was sent; nil before, and once its way has brought a head.
+  var unansweredSince: ContinuousClock.Instant?
+  /// Called when a proxy has brought a head.
+  var onProxyAnswer: (ProxyList.Route) -> Void = { _ in }
   private var stallTimeout: Duration?
   /// The head of a 417, after which libcurl sends the body without asking first.
   private var refusedExpectation: HTTPResponse?
@@ -126,6 +130,7 @@ final class ActiveExchange {
     _ = addressGuard.permitsHost()
     self.way = way
     headDeadline = nil
+    unansweredSince = nil
     set(CURLOPT_ERRORBUFFER, pointer: errorText)
     set(CURLOPT_URL, url.withoutUserInfo)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
@@ -247,6 +252,8 @@ final class ActiveExchange {
       failure = ExchangeError(code: .malformedResponse, url: url, detail: "no status line")
       return false
     case .head(let head):
+      unansweredSince = nil
+      if let route = way.route, !route.isDirect { onProxyAnswer(route) }
       noteRetryAfter(head)
       let goesOn = take(head)
       if goesOn, isDiscarding { onDiscard(hop) }

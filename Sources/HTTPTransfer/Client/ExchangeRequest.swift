@@ -28,6 +28,10 @@ package struct ExchangeRequest: Sendable {
   /// The origin (scheme, host, port) that may see ``confidentialFields``.
   package var confidentialOrigin: String
 
+  /// The origin that the user has named, or a command of the user's: what lies elsewhere has been
+  /// named by a redirect; ``confidentialOrigin`` unless set.
+  package var namedOrigin: String?
+
   /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
   package var maximumRedirects: Int
 
@@ -86,6 +90,15 @@ package struct ExchangeRequest: Sendable {
     self.confidentialOrigin = confidentialOrigin ?? url.origin
     self.maximumRedirects = maximumRedirects
     self.connectTimeout = connectTimeout
+  }
+
+  /// Sends the credentials that ``url`` holds, where it was not listed but made by a command of the
+  /// user's; those of the listed one are for its own origin.
+  package mutating func useOwnCredentials() {
+    guard let own = url.userInfo else { return }
+    if url.origin != confidentialOrigin { confidentialFields = HTTPFields() }
+    confidentialOrigin = url.origin
+    userInfo = own
   }
 }
 

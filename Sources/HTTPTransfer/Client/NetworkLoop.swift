@@ -147,6 +147,9 @@ final class NetworkLoop {
         return $0.hasRoute(besides: tried, for: url)
       }
     }
+    transfer.onProxyAnswer = { [client] route in
+      client.proxies.withLock { $0.noteAnswer(of: route, now: .now) }
+    }
     transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
     transfers[id] = transfer
     begin(transfer, multi: multi)
@@ -249,6 +252,10 @@ final class NetworkLoop {
 
   private func end(_ transfer: ActiveExchange, _ completion: ExchangeCompletion) {
     transfers[transfer.id] = nil
+    let now = ContinuousClock.now
+    if let (route, since) = transfer.silentProxy(now: now) {
+      client.proxies.withLock { $0.noteSilence(of: route, since: since, now: now) }
+    }
     queue.leave(transfer.request.url.normalizedOrigin)
     transfer.closeHandle()
     client.exchangeEnded()

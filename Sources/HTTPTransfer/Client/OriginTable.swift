@@ -24,10 +24,11 @@ struct OriginTable {
 
   /// The guard of an exchange that is about to start.
   ///
-  /// A URL of another origin than that of its credentials is one that a redirect has named before.
+  /// A URL of another origin than the user's is one that a redirect has named before.
   func addressGuard(for request: ExchangeRequest) -> AddressGuard {
     let origin = request.url.normalizedOrigin
-    let source = (try? RemoteURL(request.confidentialOrigin))?.normalizedOrigin ?? origin
+    let named = request.namedOrigin ?? request.confidentialOrigin
+    let source = (try? RemoteURL(named))?.normalizedOrigin ?? origin
     return AddressGuard(
       isRedirected: origin != source, cameFromPublicAddress: isPublic(source) || isPublic(origin))
   }

@@ -18,6 +18,8 @@ struct ProxySettings {
   private let exceptions: String?
   private let routeCount: Int
   private var rotation: ProxyRotation?
+  /// When each proxy of the list last brought a head.
+  private var answers: [ProxyList.Route: ContinuousClock.Instant] = [:]
 
   init(configuration: HTTPClient.Configuration, environment: ProxyEnvironment = .current) {
     exceptions = configuration.proxyExceptions
@@ -41,6 +43,19 @@ struct ProxySettings {
   /// Whether a request whose routes `tried` have failed has another one.
   func hasRoute(besides tried: Set<ProxyList.Route>, for url: RemoteURL) -> Bool {
     rotation != nil && !environment.isException(url) && tried.count < routeCount
+  }
+
+  mutating func noteAnswer(of route: ProxyList.Route, now: ContinuousClock.Instant) {
+    if rotation != nil { answers[route] = now }
+  }
+
+  /// A request was given up that a proxy has had since `since`: unless it has answered another one
+  /// meanwhile, it hangs.
+  mutating func noteSilence(
+    of route: ProxyList.Route, since: ContinuousClock.Instant, now: ContinuousClock.Instant
+  ) {
+    if let answered = answers[route], answered >= since { return }
+    noteFailure(of: route, now: now)
   }
 
   mutating func noteFailure(of route: ProxyList.Route, now: ContinuousClock.Instant) {

@@ -8,8 +8,8 @@ package struct MirrorTable: Sendable {
   package struct Mirror: Sendable {
     /// Its URL, as given.
     package let url: RemoteURL
-    /// Where its redirects have led; asked directly while that answers.
-    package var location: RemoteURL?
+    /// Which URL of it is asked.
+    package var location: ResourceLocation
     /// What it has described in this run: each server has validators of its own.
     package var version: ContentVersion?
     /// How often in a row it has failed.
@@ -35,10 +35,15 @@ package struct MirrorTable: Sendable {
   /// The only one that is asked, to find out which of several has served wrong bytes.
   package var focus: Int?
 
-  package init(_ urls: [RemoteURL]) {
+  /// - Parameters:
+  ///   - urls: of the servers, at least one.
+  ///   - isSigned: whether a signer makes the URLs that are asked.
+  package init(_ urls: [RemoteURL], isSigned: Bool = false) {
     var unique: [RemoteURL] = []
     for url in urls where !unique.contains(url) { unique.append(url) }
-    mirrors = unique.map { Mirror(url: $0) }
+    mirrors = unique.map {
+      Mirror(url: $0, location: ResourceLocation(listed: $0, isSigned: isSigned))
+    }
   }
 
   package var count: Int { mirrors.count }

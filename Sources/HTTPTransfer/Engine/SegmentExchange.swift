@@ -12,6 +12,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     case none
     case fail(TransferError)
     case retry(TransferError, after: Duration?)
+    /// The URL that was asked refuses, and another one is to be asked.
+    case expired(TransferError)
     /// The exchange was ended because everything begins anew.
     case superseded
   }
@@ -21,6 +23,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// Which of the transfer's servers it asks.
   let mirror: Int
   var verdict = Verdict.none
+  /// The URL that was asked.
+  let asked: RemoteURL
   private(set) var exchangeID: ExchangeID?
   private let driver: TransferDriver
   private let pool: BufferPool
@@ -38,10 +42,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// little.
   private static let flushInterval = Duration.milliseconds(200)
 
-  init(driver: TransferDriver, segmentID: Int, mirror: Int, pool: BufferPool) {
+  init(
+    driver: TransferDriver, segmentID: Int, mirror: Int, asked: RemoteURL, pool: BufferPool
+  ) {
     self.driver = driver
     self.mirror = mirror
     self.segmentID = segmentID
+    self.asked = asked
     self.pool = pool
   }
 

@@ -11,9 +11,8 @@ extension TransferDriver {
       return .stop
     }
     // Of a GET only: another method may have become one on the way, and must not go to its target.
-    let mirror = mirrors[exchange.mirror]
-    if request.method == .get, url != mirror.url, (200..<300).contains(head.status.code) {
-      mirrors[exchange.mirror].location = url
+    if request.method == .get, (200..<300).contains(head.status.code) {
+      noteAnswer(from: url, to: exchange)
     }
     guard request.method == .get else { return receiveReply(head, from: url, by: exchange) }
     if head.status.code == 204 || head.status.code == 205 {
@@ -33,15 +32,14 @@ extension TransferDriver {
     case .unsatisfiable(let length):
       return receiveUnsatisfiable(length, head, from: url, by: exchange)
     case .missing, .denied, .notModified, .preconditionFailed:
-      if mirror.location != nil, url == mirror.location, url != mirror.url {
-        // From where a redirect once led, a refusal means that its target has expired.
-        mirrors[exchange.mirror].location = nil
-        exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
-      } else if isConfirmed, isOneOfMany(at: exchange.mirror) {
+      let error = statusError(head, url, isTransient: true)
+      switch noteRefusal(of: exchange) {
+      case .expired: exchange.verdict = .expired(error)
+      case .tooMany: exchange.verdict = .retry(error, after: nil)
+      case .final where isConfirmed && isOneOfMany(at: exchange.mirror):
         // A server that has served others and refuses this one finds them too many.
-        exchange.verdict = .retry(statusError(head, url, isTransient: true), after: nil)
-      } else {
-        exchange.verdict = .fail(statusError(head, url))
+        exchange.verdict = .retry(error, after: nil)
+      case .final: exchange.verdict = .fail(refusalError(head, url))
       }
     case .unavailable(_, let delay):
       exchange.verdict = .retry(statusError(head, url, isTransient: true), after: delay)
@@ -350,6 +348,16 @@ extension TransferDriver {
   ) -> TransferError {
     let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"
     return TransferError(.status, url, "the range is beyond the end: \(reach)", response: head)
+  }
+
+  /// A refusal for good, which may have a reason that can be seen.
+  private func refusalError(_ head: HTTPResponse, _ url: RemoteURL) -> TransferError {
+    let error = statusError(head, url)
+    guard request.signer == nil, let expiry = request.url.signatureExpiry,
+      expiry <= Self.secondsSince1970
+    else { return error }
+    return TransferError(
+      error.code, url, error.reason + ": the signature of the URL has expired", response: head)
   }
 
   func statusError(

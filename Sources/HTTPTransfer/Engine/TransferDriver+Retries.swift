@@ -42,6 +42,20 @@ extension TransferDriver {
     sendAgain(id, after: delay)
   }
 
+  /// The URL of a segment's request has expired, which is no failure: another one is asked at once.
+  func askElsewhere(_ id: Int, _ error: TransferError) {
+    monitor.emit(.retrying(error, attempt: 1, after: .zero))
+    if phase == .paused { return table.remove(id) }
+    table.fail(id, isCounted: false)
+    if let segment = table.retry(id) {
+      resendable(segment)
+    } else if table.isComplete {
+      finish()
+    } else {
+      plan()
+    }
+  }
+
   /// How long a network may be down under a transfer, and how often it is looked whether it still is,
   /// which costs nothing: no packet leaves the machine.
   private static let disconnectionPatience = Duration.seconds(60)
@@ -174,6 +188,7 @@ extension TransferDriver {
       if flushing { _ = exchange.receiver.flush(now: .now) }
       client.cancel(exchange.id)
     }
+    if let scout, exchanges[scout] == nil { self.scout = nil }
   }
 
   /// The exchange goes on as that of another segment.

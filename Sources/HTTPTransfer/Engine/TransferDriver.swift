@@ -67,6 +67,15 @@ final class TransferDriver: @unchecked Sendable {
   var hasRefutedPiece = false
   /// Whether a thread hashes pieces.
   var isVerifying = false
+  /// The segments that wait for a URL.
+  var unplaced: [Int] = []
+  /// The segment whose request finds out where the bytes are, for all.
+  var scout: Int?
+  /// Whether nobody knows where the bytes are: one request asks.
+  var isLost = false
+  var isSigning = false
+  /// How often in a row the signer has failed.
+  var signerFailureCount = 0
   /// The total as reported so far.
   var reportedTotal: Int64?
 
@@ -86,7 +95,10 @@ final class TransferDriver: @unchecked Sendable {
     self.client = client
     self.monitor = monitor
     self.sink = sink
-    mirrors = MirrorTable([request.url] + (request.method == .get ? request.mirrors : []))
+    let isSigned = request.signer != nil && request.method == .get
+    // The signer makes URLs of the first one.
+    let others = request.method == .get && !isSigned ? request.mirrors : []
+    mirrors = MirrorTable([request.url] + others, isSigned: isSigned)
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
       || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
@@ -270,13 +282,16 @@ final class TransferDriver: @unchecked Sendable {
 
   func send(_ segment: SegmentTable.Segment) {
     let index = nextMirror()
+    guard let url = place(segment, at: index) else { return }
     let mirror = mirrors[index]
     var exchange = ExchangeRequest(
-      method: request.method, url: mirror.location ?? mirror.url,
+      method: request.method, url: url,
       range: segment.isWhole ? nil : segment.start..<segment.end, fields: request.fields,
       confidentialFields: request.confidentialFields, confidentialOrigin: mirror.url.origin,
       maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
     exchange.userInfo = mirror.url.userInfo
+    exchange.namedOrigin = mirror.location.base?.origin
+    if mirror.location.isSigned, url == mirror.location.base { exchange.useOwnCredentials() }
     exchange.keepsMethodOnRedirect = request.redirects.keepsMethod
     exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
     exchange.decodesContent = request.decodesContent
@@ -291,7 +306,7 @@ final class TransferDriver: @unchecked Sendable {
       exchange.fields[.contentType] = request.body?.isForm == true ? type : given ?? type
     }
     let receiver = SegmentExchange(
-      driver: self, segmentID: segment.id, mirror: index, pool: client.buffers)
+      driver: self, segmentID: segment.id, mirror: index, asked: url, pool: client.buffers)
     let id = client.start(exchange, receiver: receiver)
     exchanges[segment.id] = (id, receiver)
     showConnections()
@@ -373,7 +388,7 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   func redirected(to url: RemoteURL, status: Int, by mirror: Int) {
-    if !isConfirmed || mirrors[mirror].location == nil {
+    if !isConfirmed || mirrors[mirror].location.redirected == nil {
       monitor.emit(.redirected(to: url, status: status))
     }
   }
@@ -396,8 +411,10 @@ final class TransferDriver: @unchecked Sendable {
     case .fail(let error):
       if !failOver(id, error, after: nil, from: receiver.mirror) { fail(error) }
     case .retry(let error, let delay): retry(id, error, after: delay, from: receiver.mirror)
+    case .expired(let error): askElsewhere(id, error)
     case .none: bodyEnded(receiver, completion)
     }
+    scoutEnded(id)
     showConnections()
   }
 
@@ -459,7 +476,8 @@ final class TransferDriver: @unchecked Sendable {
   private func retryCut(_ receiver: SegmentExchange) {
     let mirror = mirrors[receiver.mirror]
     let error = TransferError(
-      .connectionLost, mirror.location ?? mirror.url, "response cut short", isTransient: true)
+      .connectionLost, mirror.location.current ?? mirror.url, "response cut short",
+      isTransient: true)
     retry(receiver.segmentID, error, after: nil, from: receiver.mirror)
   }
 

@@ -41,7 +41,8 @@ final class FileSink: BodySink, @unchecked Sendable {
     self.client = client
     resumes = request.resumes && !request.decodesContent && request.method == .get
     let range = request.range.map { " \($0.rangeField)" } ?? ""
-    identity = request.url.withoutUserInfo + range + Self.hashes(of: request)
+    // A URL that is signed anew is that of the same bytes.
+    identity = request.url.withoutSignature + range + Self.hashes(of: request)
     source = request.url.redacted
   }
 

@@ -83,6 +83,12 @@ public struct Request: Sendable {
   /// Whether credentials are sent only when the server has asked for them.
   public var authenticatesOnChallenge = false
 
+  /// What makes the URL that is asked instead of ``url``; for `GET`.
+  public var signer: (any URLSigner)?
+
+  /// What ``signer`` is told that the file is called.
+  public var name = ""
+
   /// How long a connection may take to come up, TLS included.
   public var connectTimeout = Duration.seconds(10)
 

@@ -16,6 +16,8 @@ final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
   static func run(
     _ request: Request, client: HTTPClient, report: @escaping @Sendable (Int64?) -> Void
   ) {
+    // Another URL is not made for a figure.
+    guard request.signer == nil else { return client.perform { report(nil) } }
     var exchange = ExchangeRequest(
       url: request.url, range: 0..<1, fields: request.fields,
       confidentialFields: request.confidentialFields,

@@ -150,7 +150,7 @@ struct ListingState {
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
       guard now - since < FileSettings.unreachablePatience else { return nil }
-    case .timedOut, .invalidResponse, .unavailable: break
+    case .timedOut, .invalidResponse, .unavailable, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       return nil
     }

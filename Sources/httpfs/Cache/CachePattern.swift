@@ -21,7 +21,7 @@ struct CachePattern {
   /// Whether it names `file`.
   func matches(_ file: CachedFile) -> Bool {
     if text == file.entry.name { return true }
-    if let url, file.entry.isFiled(under: url.withoutUserInfo) { return true }
+    if let url, file.entry.isFiled(under: url.withoutSignature) { return true }
     guard let source = file.source else { return false }
     // The record keeps of a query that there was one.
     let path = String(source.prefix { $0 != "?" })

@@ -72,6 +72,8 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Stop all when one file fails.")
   var failFast = false
 
+  @OptionGroup var location: URLCommandOptions
+
   @OptionGroup var options: TransferOptions
 
   /// How many connections a file gets at most where no number is given: they are added while that
@@ -110,8 +112,10 @@ struct GetCommand: ParsableCommand {
       if let connections { connectionsPerHost = max(64, connections * jobs) }
       let access = try Access(options.access)
       let client = options.makeClient(access, maximumConnectionsPerHost: connectionsPerHost)
-      if output == "-" { return try copyToStandardOutput(entries, client, access) }
-      try download(entries, client, access)
+      let urlCommand = makeURLCommand(access)
+      defer { urlCommand?.end() }
+      if output == "-" { return try copyToStandardOutput(entries, client, access, urlCommand) }
+      try download(entries, client, access, urlCommand)
     }
   }
 
@@ -232,13 +236,27 @@ struct GetCommand: ParsableCommand {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
+  private func makeURLCommand(_ access: Access) -> URLCommand? {
+    guard let command = location.urlCommand else { return nil }
+    let isQuiet = options.quiet
+    return URLCommand(
+      command, timeLimit: access.stallTimeout ?? URLCommand.greatestTimeLimit
+    ) { line, name in
+      guard !isQuiet else { return }
+      printToStandardError("httpfs: \(escapingControls("\(name): the URL command says: \(line)"))")
+    }
+  }
+
   private func request(
-    for entry: SessionEntry, to destination: Destination, _ access: Access
+    for entry: SessionEntry, to destination: Destination, _ access: Access,
+    _ urlCommand: URLCommand?
   ) -> Request {
     // Not the entry's URL itself, which a session keeps.
     var request = Request(url: access.url(entry.source.url), destination: destination)
     request.confidentialFields = access.fields(for: entry.source)
     request.mirrors = entry.source.mirrors.map(access.url)
+    request.signer = urlCommand
+    request.name = entry.path
     request.checksum = entry.source.checksum
     request.pieces = entry.source.pieces
     request.completeLength = entry.source.length
@@ -253,7 +271,7 @@ struct GetCommand: ParsableCommand {
   // MARK: Fetching
 
   private func download(
-    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access
+    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access, _ urlCommand: URLCommand?
   ) throws {
     var configuration = TransferQueue.Configuration()
     configuration.maximumConcurrent = jobs
@@ -263,7 +281,7 @@ struct GetCommand: ParsableCommand {
     var runJobs: [TransferRun.Job] = []
     for entry in entries {
       let destination = entry.path == "/dev/null" ? Destination.discard : .file(entry.path)
-      let transfer = queue.add(request(for: entry, to: destination, access))
+      let transfer = queue.add(request(for: entry, to: destination, access, urlCommand))
       runJobs.append(TransferRun.Job(name: entry.path, transfer: transfer))
     }
     let keeper = try session.map { try SessionKeeper(SessionFile(path: $0), entries, runJobs) }
@@ -283,10 +301,10 @@ struct GetCommand: ParsableCommand {
 
   /// `-o -`: one connection, in order, as fast as the reader of standard output takes it.
   private func copyToStandardOutput(
-    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access
+    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access, _ urlCommand: URLCommand?
   ) throws {
     guard let entry = entries.first else { return }
-    let transfer = client.transfer(request(for: entry, to: .stream(), access))
+    let transfer = client.transfer(request(for: entry, to: .stream(), access, urlCommand))
     try StandardOutputCopy(transfer).run()
   }
 }

@@ -5,7 +5,7 @@ import SourceList
 
 /// A file to fetch, and where it goes.
 struct SessionEntry: Sendable {
-  let source: SourceEntry
+  var source: SourceEntry
   /// The path of the file, relative to the working directory or absolute.
   var path: String
   /// Whether ``path`` is final: of a session it is.
@@ -14,6 +14,12 @@ struct SessionEntry: Sendable {
   init(_ source: SourceEntry) {
     self.source = source
     path = source.path
+  }
+
+  /// Whether `other` has the same URL with another signature.
+  fileprivate func isSignedAnew(by other: SessionEntry) -> Bool {
+    let (own, others) = (source.url, other.source.url)
+    return own.userInfo == others.userInfo && own.withoutSignature == others.withoutSignature
   }
 }
 
@@ -46,7 +52,11 @@ struct SessionFile {
       return entry
     }
     for entry in entries where !merged.contains(where: { $0.source.url == entry.source.url }) {
-      merged.append(entry)
+      if let index = merged.firstIndex(where: { $0.isSignedAnew(by: entry) }) {
+        merged[index].source.url = entry.source.url
+      } else {
+        merged.append(entry)
+      }
     }
     return merged
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// An `Origin` in a network namespace, at all of its IPv4 addresses.
+/// An `Origin` in a network namespace, at all of its IPv4 addresses unless said otherwise.
 final class NetworkNamespaceOrigin {
   static let port: UInt16 = 8080
 
@@ -19,12 +19,16 @@ final class NetworkNamespaceOrigin {
 
   private let namespace: NetworkNamespace
   private let process: ChildProcess
+  /// Where the harness asks it for its log.
+  private let controlHost: String
 
-  init(in namespace: NetworkNamespace) throws {
+  init(in namespace: NetworkNamespace, address: String = "0.0.0.0") throws {
     self.namespace = namespace
+    controlHost =
+      address == "0.0.0.0" ? "127.0.0.1" : address.contains(":") ? "[\(address)]" : address
     let process = try ChildProcess(
       namespace.enter
-        + [try Products.origin, "--address", "0.0.0.0", "--port", String(Self.port)])
+        + [try Products.origin, "--address", address, "--port", String(Self.port)])
     self.process = process
     let isReady = Deadline(after: .seconds(10)).wait {
       process.standardOutput.contains("listening on ") || !process.isRunning
@@ -66,6 +70,6 @@ final class NetworkNamespaceOrigin {
   private func fetch(_ path: String, _ options: [String] = []) throws -> String {
     try output(
       of: namespace.enter + ["curl", "-sS", "--fail", "--noproxy", "*", "--max-time", "20"]
-        + options + ["http://127.0.0.1:\(Self.port)\(path)"])
+        + options + ["http://\(controlHost):\(Self.port)\(path)"])
   }
 }

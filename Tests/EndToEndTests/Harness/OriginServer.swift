@@ -46,6 +46,14 @@ final class OriginServer {
     return "http://127.0.0.1:\(port)/data/\(name)?length=\(length)&seed=\(seed)\(extra)"
   }
 
+  /// The URL that leads to a link to a deterministic resource, signed for `lifetime` seconds.
+  func signedURL(
+    _ name: String, length: Int64, seed: UInt64, lifetime: Int = 3, query: String = ""
+  ) -> String {
+    url(name, length: length, seed: seed, query: query)
+      .replacingOccurrences(of: "/data/", with: "/signed/") + "&lifetime=\(lifetime)"
+  }
+
   /// The URL of a file below the root.
   func fileURL(_ path: String) -> String { "http://127.0.0.1:\(port)/files/\(path)" }
 
@@ -75,7 +83,9 @@ final class OriginServer {
         end: (entry.time_ms + entry.duration_ms) / 1000,
         requestBodyByteCount: entry.request_body_bytes, requestBodyHash: entry.request_body_hash,
         fields: entry.headers, fault: entry.fault, rule: entry.rule)
-    }.filter { $0.path.hasPrefix("/data/") || $0.path.hasPrefix("/files/") }
+    }.filter { entry in
+      ["/data/", "/files/", "/signed/"].contains { entry.path.hasPrefix($0) }
+    }
   }
 
   /// How many requests are under way, this one not counted.

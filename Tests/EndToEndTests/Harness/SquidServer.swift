@@ -76,6 +76,9 @@ final class SquidServer {
     }
   }
 
+  /// Sends a signal to the proxy, such as SIGSTOP.
+  func signal(_ number: CInt) { process.signal(number) }
+
   func stop() {
     process.signal(SIGTERM)
     if process.wait(within: .seconds(5)) == nil { process.kill() }

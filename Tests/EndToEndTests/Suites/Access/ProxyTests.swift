@@ -106,6 +106,100 @@ extension RealMounts {
       }
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `a proxy that takes connections and says nothing is passed over`() throws {
+      let work = try TransferWorkspace()
+      let hung = try squid(work.sandbox, "hung")
+      let origin = try OriginServer()
+      let authority = try work.sandbox.certificateAuthority()
+      let root = try work.sandbox.makeDirectory("root")
+      try TestContent.write(to: "\(root)/a.bin", seed: 81, byteCount: 1 << 20)
+      let nginx = try work.sandbox.nginx(
+        root: root, features: ServerFeatures(certificate: try authority.certificate()))
+      hung.signal(SIGSTOP)
+      defer { hung.signal(SIGCONT) }
+      let options = [
+        "--connect-timeout", "2", "--stall-timeout", "2", "--cacert", authority.certificatePath,
+      ]
+      for (name, url) in [("plain", url(origin)), ("tunnel", try nginx.secureURL("a.bin"))] {
+        let list = options + ["--proxy", "\(hung.url());DIRECT"]
+        let mount = try work.sandbox.mount(urls: [url], options: list, cache: name)
+        var read = ""
+        let duration = try elapsed { read = try mount.sha256("a.bin") }
+        #expect(read == Self.digest, "\(name)")
+        #expect(try mount.unmount() == .exited(0))
+        let download = try work.run(["get", "-o", name, url] + list)
+        #expect(download.succeeded, "\(name): \(download.error)")
+        #expect(try work.sha256(name) == Self.digest)
+        print("past a hanging proxy, \(name): mount \(duration), get \(download.duration)")
+        #expect(duration < .seconds(15))
+        #expect(download.duration < .seconds(20))
+
+        // Where there is no other way, the deadline holds.
+        let alone = try work.sandbox.mount(
+          urls: [url], options: options + ["--proxy", hung.url(), "--read-timeout", "3"],
+          cache: "\(name)-alone")
+        let result = try run(["cat", alone.path("a.bin")], within: .seconds(20))
+        #expect(!result.succeeded)
+        #expect(result.duration < .seconds(8), "\(name): \(result.duration)")
+        #expect(try alone.unmount() == .exited(0))
+      }
+    }
+
+    @Test func `an https proxy is verified, also where servers are not`() throws {
+      let work = try TransferWorkspace()
+      let squid = try squid(work.sandbox, isGuarded: true)
+      let (authority, stranger) = (
+        try work.sandbox.certificateAuthority(), try work.sandbox.certificateAuthority()
+      )
+      let front = try TLSFront(
+        directory: try work.sandbox.makeDirectory("front"),
+        certificate: try authority.certificate(),
+        port: squid.port)
+      let origin = try OriginServer()
+      let root = try work.sandbox.makeDirectory("root")
+      try TestContent.write(to: "\(root)/a.bin", seed: 81, byteCount: 1 << 20)
+      let nginx = try work.sandbox.nginx(
+        root: root, features: ServerFeatures(certificate: try authority.certificate()))
+      let proxy = "https://\(Self.userInfo)localhost:\(front.port)"
+      for (name, url) in [("plain", url(origin)), ("tunnel", try nginx.secureURL("a.bin"))] {
+        let options = ["--proxy", proxy, "--cacert", authority.certificatePath]
+        let mount = try work.sandbox.mount(urls: [url], options: options, cache: name)
+        #expect(try mount.sha256("a.bin") == Self.digest, "\(name)")
+        #expect(try mount.unmount() == .exited(0))
+        let download = try work.run(["get", "-o", name, url] + options)
+        #expect(download.succeeded, "\(name): \(download.error)")
+        #expect(try work.sha256(name) == Self.digest)
+        for refusing in [["--cacert", stranger.certificatePath], ["--insecure"]] {
+          let refused = try work.run(
+            ["get", "--retries", "0", "-o", "no", url, "--proxy", proxy] + refusing)
+          #expect(refused.ending == .exited(1), "\(name) \(refusing)")
+          #expect(!refused.error.contains("canary"))
+        }
+      }
+      let seen = try squid.requests()
+      #expect(seen.contains { $0.hasPrefix("GET http://127.0.0.1:\(origin.port)/data/a.bin") })
+      #expect(seen.contains { $0.hasPrefix("CONNECT localhost:") })
+    }
+
+    @Test func `a socks4 proxy carries a mount and a download`() throws {
+      let work = try TransferWorkspace()
+      let socks = try DanteServer(directory: try work.sandbox.makeDirectory("dante"))
+      let origin = try OriginServer()
+      let options = ["--proxy", "socks4://127.0.0.1:\(socks.port)"]
+      let mount = try work.sandbox.mount(urls: [url(origin)], options: options)
+      #expect(try mount.sha256("a.bin") == Self.digest)
+      #expect(try mount.unmount() == .exited(0))
+      let download = try work.run(["get", "-o", "got", url(origin)] + options)
+      #expect(download.succeeded, "\(download.error)")
+      #expect(try work.sha256("got") == Self.digest)
+      // The origin has been reached through it, and no other way.
+      #expect(socks.connectionCount >= 2, "\(socks.log)")
+      socks.stop()
+      let gone = try work.run(["get", "--retries", "0", "-o", "no", url(origin)] + options)
+      #expect(gone.ending == .exited(1))
+    }
+
     @Test func `the environment's proxy is used, unless no_proxy or --no-proxy names the host`()
       throws
     {

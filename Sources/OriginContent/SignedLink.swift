@@ -1,0 +1,60 @@
+/// A link to a resource that is good for a while, as object stores give them: a path, when it expires, and
+/// a signature over both.
+///
+/// The signature is a keyed hash that nobody is meant to forge, and no protection: the key is in this file.
+public struct SignedLink: Equatable, Sendable {
+  private static let key = "a link of the origin"
+
+  /// What `/signed/NAME` leads to lies here.
+  private static let resources = "/data/"
+  private static let prefix = "/signed/"
+
+  /// The parameters that make up the signature, and the one that asks for a link.
+  private static let ownNames: Set<String> = ["expires", "signature", "lifetime"]
+
+  public let path: String
+  /// Seconds since 1970.
+  public let expires: Int64
+
+  public init(path: String, expires: Int64) {
+    self.path = path
+    self.expires = expires
+  }
+
+  public var signature: String {
+    var hash = FNV1a()
+    Array("\(Self.key)\n\(path)\n\(expires)".utf8).withUnsafeBytes { hash.update($0) }
+    return hash.text
+  }
+
+  /// Whether a request with these parameters may have the resource at `path`: its signature is right,
+  /// and its time has not come.
+  public static func permits(path: String, query: [String: String], now: Int64) -> Bool {
+    guard let expires = query["expires"].flatMap({ ByteText.decimal($0) }), now < expires else {
+      return false
+    }
+    return query["signature"] == SignedLink(path: path, expires: expires).signature
+  }
+
+  /// Where `/signed/NAME` leads: to `/data/NAME` with the same parameters and a signature; nil for other
+  /// paths.
+  ///
+  /// - Parameters:
+  ///   - request: what asks for the link.
+  ///   - lifetime: how long the link is to be good, in seconds.
+  ///   - now: seconds since 1970.
+  /// - Returns: a path with a query.
+  public static func location(
+    for request: RequestHead, lifetime: Int64, now: Int64
+  ) -> String? {
+    guard request.path.hasPrefix(prefix) else { return nil }
+    let path = resources + request.path.dropFirst(prefix.count)
+    let link = SignedLink(path: path, expires: now + lifetime)
+    let query = request.target.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
+    let kept = query.split(separator: "&").filter {
+      !ownNames.contains(String($0.prefix { $0 != "=" }))
+    }
+    let own = ["require-signature=yes", "expires=\(link.expires)", "signature=\(link.signature)"]
+    return path + "?" + (kept.map(String.init) + own).joined(separator: "&")
+  }
+}

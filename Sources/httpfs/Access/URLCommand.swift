@@ -1,0 +1,182 @@
+import Dispatch
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import Synchronization
+
+/// `--url-command`: a shell command of the user's prints the URL that a file is asked for at.
+///
+/// What it prints is a secret: it goes to the servers, and nowhere else. The listed URL may be one: the
+/// command gets it in its environment, which other users cannot see, not as an argument.
+final class URLCommand: URLSigner {
+  private let command: String
+  private let timeLimit: Duration
+  /// What comes before it: to the directory where httpfs was started, which a daemon has left and a
+  /// relative path may depend on, and what is known of the file.
+  private let prologue: String
+  private let report: @Sendable (_ line: String, _ name: String) -> Void
+  private let queue = DispatchQueue(label: "httpfs.url-command", attributes: .concurrent)
+  private let state = Mutex(State())
+
+  private struct Job: Sendable {
+    let url: RemoteURL
+    let name: String
+    let done: @Sendable (Result<RemoteURL, URLSigningError>) -> Void
+  }
+
+  private struct State {
+    var waiting: [Job] = []
+    var runningCount = 0
+    var groups: Set<pid_t> = []
+    var hasEnded = false
+  }
+
+  /// How many run at a time: a directory may have thousands of files.
+  private static let concurrency = 4
+
+  /// How long a run may take at most.
+  static let greatestTimeLimit = Duration.seconds(30)
+
+  /// How much of what a run writes to standard error is told of, in lines.
+  private static let reportedLineCount = 20
+
+  /// - Parameters:
+  ///   - command: what `/bin/sh -c` gets.
+  ///   - timeLimit: how long somebody waits for it; it is killed then.
+  ///   - report: told each line that it writes to standard error, without the secrets of URLs, and the
+  ///     name of the file.
+  init(
+    _ command: String, timeLimit: Duration,
+    report: @escaping @Sendable (_ line: String, _ name: String) -> Void
+  ) {
+    self.command = command
+    self.timeLimit = min(timeLimit, Self.greatestTimeLimit)
+    self.report = report
+    let path = getcwd(nil, 0)
+    defer { free(path) }
+    let directory = path.map { String(cString: $0) } ?? "/"
+    let quoted = directory.replacing("'", with: "'\\''")
+    prologue = "cd -- '\(quoted)' || exit\nset -- \"$HTTPFS_URL\"\n"
+  }
+
+  func sign(
+    _ url: RemoteURL, name: String,
+    _ done: @escaping @Sendable (Result<RemoteURL, URLSigningError>) -> Void
+  ) {
+    let job = Job(url: url, name: name, done: done)
+    let mayRun = state.withLock { state in
+      guard state.runningCount < Self.concurrency else {
+        state.waiting.append(job)
+        return false
+      }
+      state.runningCount += 1
+      return true
+    }
+    if mayRun { queue.async { [self] in run(job) } }
+  }
+
+  /// Ends what runs; nobody waits for URLs any more.
+  func end() {
+    let groups = state.withLock { state in
+      state.hasEnded = true
+      return state.groups
+    }
+    for group in groups { kill(-group, SIGKILL) }
+  }
+
+  private func run(_ first: Job) {
+    var job = first
+    while true {
+      job.done(result(of: job))
+      let next = state.withLock { state -> Job? in
+        guard !state.waiting.isEmpty else {
+          state.runningCount -= 1
+          return nil
+        }
+        return state.waiting.removeFirst()
+      }
+      guard let next else { return }
+      job = next
+    }
+  }
+
+  private func result(of job: Job) -> Result<RemoteURL, URLSigningError> {
+    guard !state.withLock({ $0.hasEnded }) else {
+      return .failure(URLSigningError("the URL command is not run any more"))
+    }
+    // By the environment, because arguments are seen by every user of the machine.
+    let shell = ShellCommand(
+      script: prologue + command,
+      variables: [("HTTPFS_URL", job.url.text), ("HTTPFS_NAME", job.name)])
+    let outcome: ShellCommand.Outcome
+    var group: pid_t = 0
+    do throws(SystemError) {
+      outcome = try shell.run(within: timeLimit) { started in
+        group = started
+        state.withLock { _ = $0.groups.insert(started) }
+      }
+    } catch {
+      return .failure(URLSigningError("the URL command cannot be started: \(error)"))
+    }
+    state.withLock { _ = $0.groups.remove(group) }
+    let result = Self.url(of: outcome, timeLimit: timeLimit)
+    var secrets = [job.url]
+    if case .success(let url) = result { secrets.append(url) }
+    for line in Self.lines(outcome.errors).prefix(Self.reportedLineCount) {
+      report(Self.hiding(secrets, in: line), job.name)
+    }
+    return result
+  }
+
+  /// The URL that a run has printed: one line, but for empty ones.
+  static func url(
+    of outcome: ShellCommand.Outcome, timeLimit: Duration
+  ) -> Result<RemoteURL, URLSigningError> {
+    switch outcome.ending {
+    case .exited(0): break
+    case .exited(let code):
+      return .failure(URLSigningError("the URL command failed (exit code \(code))"))
+    case .signalled(let number):
+      return .failure(URLSigningError("the URL command was ended by signal \(number)"))
+    case .timedOut:
+      return .failure(URLSigningError("the URL command took longer than \(timeLimit)"))
+    }
+    let lines = lines(outcome.output)
+    guard let line = lines.first else {
+      return .failure(URLSigningError("the URL command printed nothing"))
+    }
+    guard lines.count == 1 else {
+      return .failure(URLSigningError("the URL command printed more than one line"))
+    }
+    // Nothing of it is shown.
+    guard let url = try? RemoteURL(line) else {
+      return .failure(URLSigningError("the URL command printed no http or https URL"))
+    }
+    return .success(url)
+  }
+
+  private static func lines(_ bytes: [UInt8]) -> [String] {
+    bytes.split { $0 == 0x0A || $0 == 0x0D }.compactMap { line in
+      let text = line.drop { $0 == 0x20 || $0 == 0x09 }
+      let end = text.lastIndex { $0 != 0x20 && $0 != 0x09 }
+      return end.map { String(decoding: text[...$0], as: UTF8.self) }
+    }
+  }
+
+  /// A line without the secrets of any URL in it, and without those of `urls` in any form.
+  static func hiding(_ urls: [RemoteURL], in line: String) -> String {
+    let hidden = Secrecy.hidingSecrets(in: Array(line.utf8.prefix(1000)), after: [])
+    var text = String(decoding: hidden, as: UTF8.self)
+    for url in urls {
+      for secret in [url.query, url.userInfo] + (url.query ?? "").split(separator: "&").map(value) {
+        guard let secret, secret.utf8.count >= 8 else { continue }
+        text = text.replacing(secret, with: "…")
+      }
+    }
+    return text
+  }
+
+  private static func value(of parameter: Substring) -> String? {
+    parameter.firstIndex(of: "=").map { String(parameter[parameter.index(after: $0)...]) }
+  }
+}

@@ -1,0 +1,42 @@
+import Foundation
+
+/// A shell script that makes signed URLs, as a user's would: it asks the Origin for a link.
+final class SigningCommand {
+  /// What `--url-command` gets.
+  let command: String
+  private let logPath: String
+
+  /// - Parameters:
+  ///   - sandbox: where the script goes.
+  ///   - lifetime: how long a link is good, in seconds.
+  /// - Throws: where the script cannot be written.
+  init(_ sandbox: Sandbox, lifetime: Int) throws {
+    logPath = sandbox.path("runs-\(UInt32.random(in: 0 ... .max))")
+    let path = try sandbox.write(
+      """
+      echo "$HTTPFS_NAME" >> \(quoted(logPath))
+      test "$1" = "$HTTPFS_URL" || exit 9
+      url=$(printf %s "$1" | sed 's,/data/,/signed/,')
+      exec curl -sS --fail --noproxy '*' -o /dev/null -w '%{redirect_url}\\n' \
+        "$url&lifetime=\(lifetime)"
+
+      """, to: "sign-\(UInt32.random(in: 0 ... .max)).sh")
+    command = ". \(quoted(path))"
+  }
+
+  /// The names of the files that it was run for, in order.
+  var runs: [String] {
+    ((try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "").split(separator: "\n")
+      .map(String.init)
+  }
+}
+
+extension OriginServer {
+  /// A link to a resource that is good for `lifetime` seconds from now.
+  func link(_ name: String, length: Int64, seed: UInt64, lifetime: Int) throws -> String {
+    try output(of: [
+      "curl", "-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{redirect_url}",
+      signedURL(name, length: length, seed: seed, lifetime: lifetime),
+    ])
+  }
+}

@@ -1,0 +1,129 @@
+import HTTPTransfer
+import HTTPTransferCore
+import Testing
+
+/// Which URL is asked next, while URLs expire.
+@Suite struct ResourceLocationTests {
+  private let start = ContinuousClock.now
+  /// The same moment by the clock on the wall.
+  private let epoch = Duration.seconds(1_769_860_800)
+
+  private func url(_ text: String) throws -> RemoteURL { try RemoteURL("http://\(text)") }
+
+  /// A link that is good for so many seconds from the start on.
+  private func link(_ text: String, for seconds: Int64) throws -> RemoteURL {
+    try url("\(text)?expires=\(1_769_860_800 + seconds)&signature=0x1")
+  }
+
+  private func answer(
+    _ location: inout ResourceLocation, from url: RemoteURL, asked: RemoteURL, after seconds: Int
+  ) {
+    location.noteAnswer(
+      from: url, asked: asked, now: start + .seconds(seconds),
+      sinceEpoch: epoch + .seconds(seconds))
+  }
+
+  @Test("A listed URL that leads nowhere else is asked itself, and its refusal is final")
+  func plain() throws {
+    let listed = try url("u:p@h/a")
+    var location = ResourceLocation(listed: listed)
+    #expect(location.current == listed)
+    answer(&location, from: listed, asked: listed, after: 0)
+    #expect(location.redirected == nil)
+    #expect(location.noteRefusal(of: listed, now: start + .seconds(5)) == .final)
+    #expect(location.current == listed)
+    #expect(location.takeSignerTurn(now: start) == false)
+  }
+
+  @Test("Where redirects have led is asked until it refuses, then the listed URL")
+  func redirects() throws {
+    let (listed, first, second) = (try url("h/a"), try url("cdn/a"), try url("cdn/b"))
+    var location = ResourceLocation(listed: listed)
+    answer(&location, from: first, asked: listed, after: 0)
+    #expect(location.current == first)
+    #expect(location.base == listed)
+    #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
+    #expect(location.current == listed)
+    // Others come later, and find that somebody asks already, or that it is known again.
+    #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
+    answer(&location, from: second, asked: listed, after: 10)
+    #expect(location.noteRefusal(of: first, now: start + .seconds(10)) == .expired)
+    #expect(location.current == second)
+    // An answer that was long on its way changes nothing.
+    answer(&location, from: first, asked: first, after: 10)
+    #expect(location.current == second)
+  }
+
+  @Test("A new URL that has served one and refuses another finds them too many")
+  func tooMany() throws {
+    let (listed, target) = (try url("h/a"), try url("cdn/a"))
+    var location = ResourceLocation(listed: listed)
+    answer(&location, from: target, asked: listed, after: 0)
+    #expect(location.noteRefusal(of: target, now: start + .milliseconds(500)) == .tooMany)
+    #expect(location.current == target)
+    #expect(location.noteRefusal(of: target, now: start + .seconds(2)) == .expired)
+  }
+
+  @Test("The redirects are followed again shortly before their target expires, by one request")
+  func renewal() throws {
+    let listed = try url("h/a")
+    for (life, margin) in [(10, 2.0), (3600, 60.0)] as [(Int64, Double)] {
+      var location = ResourceLocation(listed: listed)
+      answer(&location, from: try link("cdn/a", for: life), asked: listed, after: 0)
+      let due = start + .seconds(Double(life) - margin)
+      #expect(location.takeTargetRenewal(now: due - .milliseconds(1)) == false)
+      #expect(location.takeTargetRenewal(now: due) == true)
+      #expect(location.takeTargetRenewal(now: due) == false)
+      #expect(location.redirected != nil)
+    }
+    // Clocks differ: what has expired already is asked until it refuses.
+    var location = ResourceLocation(listed: listed)
+    answer(&location, from: try link("cdn/a", for: -5), asked: listed, after: 0)
+    #expect(location.takeTargetRenewal(now: start + .seconds(100_000)) == false)
+    #expect(location.redirected != nil)
+  }
+
+  @Test("A signer is asked first, before its URL expires, and when that refuses")
+  func signer() throws {
+    let listed = try url("h/a")
+    var location = ResourceLocation(listed: listed, isSigned: true)
+    #expect(location.current == nil)
+    #expect(location.takeSignerTurn(now: start) == true)
+    let first = try link("s/a", for: 10)
+    location.noteSigned(first, now: start, sinceEpoch: epoch)
+    #expect(location.current == first)
+    #expect(location.takeSignerTurn(now: start + .seconds(7)) == false)
+    #expect(location.takeSignerTurn(now: start + .seconds(8)) == true)
+    #expect(location.takeSignerTurn(now: start + .seconds(8)) == false)
+    #expect(location.current == first)
+    #expect(location.noteRefusal(of: first, now: start + .seconds(11)) == .expired)
+    #expect(location.current == nil)
+    #expect(location.takeSignerTurn(now: start + .seconds(11)) == true)
+    // Its redirects are remembered, and forgotten with it.
+    let second = try link("s/a", for: 20)
+    let target = try url("cdn/a")
+    location.noteSigned(second, now: start + .seconds(11), sinceEpoch: epoch + .seconds(11))
+    answer(&location, from: target, asked: second, after: 11)
+    #expect(location.current == target)
+    #expect(location.base == second)
+    location.noteSigned(first, now: start, sinceEpoch: epoch)
+    #expect(location.redirected == nil)
+  }
+
+  @Test("New URLs that are all refused are a refusal")
+  func fruitless() throws {
+    let listed = try url("h/a")
+    var location = ResourceLocation(listed: listed, isSigned: true)
+    var refusals: [ResourceLocation.Refusal] = []
+    for number in 0..<4 {
+      let signed = try url("s/\(number)")
+      location.noteSigned(signed, now: start, sinceEpoch: epoch)
+      refusals.append(location.noteRefusal(of: signed, now: start))
+    }
+    #expect(refusals == [.expired, .expired, .expired, .final])
+    // What came next could be right again.
+    let signed = try url("s/5")
+    location.noteSigned(signed, now: start, sinceEpoch: epoch)
+    #expect(location.noteRefusal(of: signed, now: start) == .expired)
+  }
+}
