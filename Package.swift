@@ -73,6 +73,9 @@ let package = Package(
     .target(name: "MountControl", swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
+      name: "MountView", dependencies: ["MountStatus", "MountControl", "TransferDisplay"],
+      swiftSettings: strict),
+    .target(
       name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
       swiftSettings: strict),
     .target(
@@ -103,7 +106,7 @@ let package = Package(
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
         "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "TransferDisplay", argumentParser, httpTypes, logging,
+        "TransferDisplay", "MountView", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -144,6 +147,11 @@ let package = Package(
       name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
       swiftSettings: strict),
     .testTarget(
+      name: "MountViewTests",
+      dependencies: [
+        "SeededRandom", "MountView", "MountStatus", "MountControl", "TransferDisplay",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "RangeCacheTests",
       dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
       swiftSettings: strict),
@@ -166,7 +174,8 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
-        "SourceList", "MountStatus", "MountControl", "DirectoryListing", httpTypes,
+        "SourceList", "MountStatus", "MountControl", "MountView", "TransferDisplay",
+        "DirectoryListing", httpTypes,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -4,54 +4,12 @@ extension StatusReport {
   public func text() -> String {
     var lines = headerLines
     lines.append("")
-    let nameWidth = Self.nameWidth(of: files[...])
+    let nameWidth = Self.nameWidth(of: files)
     lines.append(Self.columnTitles(nameWidth: nameWidth))
     for file in files {
       lines.append(contentsOf: file.textLines(nameWidth: nameWidth))
     }
     return lines.joined(separator: "\n") + "\n"
-  }
-
-  /// The report for a terminal: no more than `rowCount` lines of `columnCount` characters.
-  ///
-  /// Where not all files fit, those in which something happens come first, and the last line says
-  /// how many are left out.
-  public func screen(rowCount: Int, columnCount: Int) -> String {
-    var lines = headerLines
-    lines.append("")
-    let order = files.sorted { Self.urgency($0) < Self.urgency($1) }
-    // The titles and the line that counts the rest need a place, too.
-    let room = max(0, rowCount - lines.count - 2)
-    // On 80 columns that leaves all figures but the connections and retries.
-    let nameWidth = min(
-      Self.nameWidth(of: order.prefix(room)), max(16, columnCount - FileStatus.figuresWidth))
-    lines.append(Self.columnTitles(nameWidth: nameWidth))
-    var shownCount = 0
-    var usedCount = 0
-    for file in order {
-      let block = file.textLines(nameWidth: nameWidth, shortensName: true)
-      guard usedCount + block.count <= room || shownCount == 0 else { break }
-      lines.append(contentsOf: block)
-      usedCount += block.count
-      shownCount += 1
-    }
-    if shownCount < files.count {
-      lines.append("… and \(counted(files.count - shownCount, "more file"))")
-    }
-    return lines.prefix(max(1, rowCount)).map { String($0.prefix(max(1, columnCount))) }
-      .joined(separator: "\n") + "\n"
-  }
-
-  /// Waiting first, then moving, then broken, then the rest; the order within is the list's.
-  private static func urgency(_ file: FileStatus) -> Int {
-    if !file.waitingReads.isEmpty || file.state == .waiting { return 0 }
-    switch file.state {
-    case .downloading, .streaming, .prefetching: return 1
-    case .failed, .stale, .offline: return 2
-    case .idle, .paused, .waiting: return 3
-    case .complete: return 4
-    case .unknown: return 5
-    }
   }
 
   private var headerLines: [String] {
@@ -88,7 +46,7 @@ extension StatusReport {
     return lines
   }
 
-  private static func nameWidth(of files: ArraySlice<FileStatus>) -> Int {
+  private static func nameWidth(of files: [FileStatus]) -> Int {
     // One very long name does not push all figures off the screen.
     let longest = files.lazy.map { escapingControls($0.name).count }.max() ?? 0
     return min(60, max(4, longest))
@@ -102,19 +60,12 @@ extension StatusReport {
 }
 
 extension FileStatus {
-  /// How many characters the columns after the name take.
-  static let figuresWidth = 72
-
   /// The lines of `.status` for this file.
-  fileprivate func textLines(nameWidth: Int, shortensName: Bool = false) -> [String] {
-    var shownName = escapingControls(name)
-    if shortensName, shownName.count > nameWidth {
-      // The end tells files of one directory apart.
-      shownName = "…" + shownName.suffix(nameWidth - 1)
-    }
+  fileprivate func textLines(nameWidth: Int) -> [String] {
     var lines = [
       Self.row(
-        name: shownName, state: state.rawValue, percent: percent.map { "\($0)%" } ?? "?",
+        name: escapingControls(name), state: state.rawValue,
+        percent: percent.map { "\($0)%" } ?? "?",
         cached: humanBytes(cachedBytes), length: length.map(humanBytes) ?? "?",
         speed: humanBytes(speedBytesPerSecond) + "/s",
         eta: etaSeconds.map { humanDuration(seconds: $0) } ?? "-", connections: "\(connections)",

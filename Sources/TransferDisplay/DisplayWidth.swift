@@ -67,7 +67,7 @@ package func displayable(_ text: String, isUTF8: Bool = true) -> String {
 }
 
 /// The text, with its end replaced by an ellipsis where it is wider than `width` columns.
-func cutAtEnd(_ text: String, to width: Int, ellipsis: String) -> String {
+package func cutAtEnd(_ text: String, to width: Int, ellipsis: String) -> String {
   guard displayWidth(text) > width else { return text }
   let room = width - displayWidth(ellipsis)
   // Of a few columns, an ellipsis would leave nothing that says anything.
@@ -77,7 +77,7 @@ func cutAtEnd(_ text: String, to width: Int, ellipsis: String) -> String {
 
 /// The text, with its middle replaced by an ellipsis where it is wider than `width` columns: the
 /// ends of file names tell files apart.
-func cutInMiddle(_ text: String, to width: Int, ellipsis: String) -> String {
+package func cutInMiddle(_ text: String, to width: Int, ellipsis: String) -> String {
   guard displayWidth(text) > width else { return text }
   let room = width - displayWidth(ellipsis)
   guard room >= 2 else { return String(prefix(of: text, width: width)) }
@@ -85,7 +85,7 @@ func cutInMiddle(_ text: String, to width: Int, ellipsis: String) -> String {
 }
 
 /// The text followed (`right`: preceded) by spaces up to `width` columns.
-func padded(_ text: String, to width: Int, right: Bool = false) -> String {
+package func padded(_ text: String, to width: Int, right: Bool = false) -> String {
   let spaces = String(repeating: " ", count: max(0, width - displayWidth(text)))
   return right ? spaces + text : text + spaces
 }

@@ -1,10 +1,15 @@
 /// The bar of one line, in brackets.
-struct ProgressBar {
+package struct ProgressBar {
   /// The columns of the whole bar with its brackets, at least 3.
   let width: Int
 
   /// Whether the terminal shows block elements, which divide each column by eight.
   let isUTF8: Bool
+
+  package init(width: Int, isUTF8: Bool) {
+    self.width = width
+    self.isUTF8 = isUTF8
+  }
 
   private var innerWidth: Int { max(1, width - 2) }
 
@@ -12,7 +17,7 @@ struct ProgressBar {
   ///
   /// - Parameter fraction: how much is done, 0 to 1; only 1 fills the bar.
   /// - Returns: text of `width` columns.
-  func filled(fraction: Double) -> String {
+  package func filled(fraction: Double) -> String {
     let fraction = fraction.isNaN ? 0 : min(1, max(0, fraction))
     return isUTF8 ? blocks(fraction: fraction) : arrow(fraction: fraction)
   }
@@ -21,7 +26,7 @@ struct ProgressBar {
   ///
   /// - Parameter seconds: the time that determines where the mark is.
   /// - Returns: text of `width` columns.
-  func moving(at seconds: Double) -> String {
+  package func moving(at seconds: Double) -> String {
     let mark = String((isUTF8 ? "███" : "<=>").prefix(innerWidth))
     let span = innerWidth - mark.count
     // The period of the movement; a bar as wide as the mark has nowhere to go.

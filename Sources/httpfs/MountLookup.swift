@@ -29,6 +29,18 @@ func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
   return entry
 }
 
+/// As ``httpfsMount(at:)``, but without asking the mount itself where that can be: one that hangs
+/// would not answer.
+func httpfsMountUntouched(at path: String) throws(CommandFailure) -> MountTable.Entry {
+  if let resolved = try? pathBelowResolvedParent(path),
+    let entry = try currentMountTable().mount(at: resolved),
+    entry.fileSystemType == "fuse.httpfs"
+  {
+    return entry
+  }
+  return try httpfsMount(at: path)
+}
+
 /// The absolute path without symbolic links.
 ///
 /// Works for a mount whose daemon has died, too: there only the directory above can be looked at.
@@ -37,15 +49,22 @@ private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
     return try realPath(path)
   } catch {
     guard error.code == ENOTCONN || error.code == EIO || error.code == EACCES else { throw error }
-    var trimmed = Substring(path)
-    while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }
-    let nameStart = trimmed.lastIndex(of: "/").map { trimmed.index(after: $0) }
-    let name = trimmed[(nameStart ?? trimmed.startIndex)...]
-    guard !name.isEmpty, name != ".", name != ".." else { throw error }
-    let parent = nameStart.map { String(trimmed[..<$0]) } ?? "."
-    let directory = try realPath(parent)
-    return directory == "/" ? "/\(name)" : "\(directory)/\(name)"
+    guard let resolved = try pathBelowResolvedParent(path) else { throw error }
+    return resolved
   }
+}
+
+/// The path with its last name as it is, behind the real path of the directory above; nil where it
+/// ends in no name.
+private func pathBelowResolvedParent(_ path: String) throws(SystemError) -> String? {
+  var trimmed = Substring(path)
+  while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }
+  let nameStart = trimmed.lastIndex(of: "/").map { trimmed.index(after: $0) }
+  let name = trimmed[(nameStart ?? trimmed.startIndex)...]
+  guard !name.isEmpty, name != ".", name != ".." else { return nil }
+  let parent = nameStart.map { String(trimmed[..<$0]) } ?? "."
+  let directory = try realPath(parent)
+  return directory == "/" ? "/\(name)" : "\(directory)/\(name)"
 }
 
 /// `realpath(3)`.

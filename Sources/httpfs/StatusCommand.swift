@@ -13,7 +13,11 @@ struct StatusCommand: ParsableCommand {
   @Flag(help: "Print the JSON of '.status.json'.")
   var json = false
 
-  @Flag(help: "Redraw every second, until Ctrl-C or unmount.")
+  @Flag(
+    help: """
+      Show it live, with keys to control the mount ('?' names them), until q or unmount; where that \
+      is no terminal, print the text every second.
+      """)
   var watch = false
 
   func validate() throws {
@@ -22,13 +26,25 @@ struct StatusCommand: ParsableCommand {
 
   func run() throws {
     try reportingFailure {
-      let mount = try httpfsMount(at: mountpoint)
-      if watch {
-        try keepWatching(mount)
+      if watch, TerminalSession.isPossible {
+        try showLive(try httpfsMountUntouched(at: mountpoint))
+      } else if watch {
+        try keepPrinting(try httpfsMount(at: mountpoint))
       } else {
+        let mount = try httpfsMount(at: mountpoint)
         try printToStandardOutput(
           try read(json ? ".status.json" : ".status", of: mount.mountpoint))
       }
+    }
+  }
+
+  private func showLive(_ mount: MountTable.Entry) throws {
+    var view = try LiveView(of: mount, shownPath: mountpoint)
+    switch try view.run() {
+    case .quit: break
+    case .unmounted: printToStandardError("httpfs: '\(mountpoint)' is no longer mounted")
+    case .failed(let reason): throw CommandFailure(reason)
+    case .signal(let number): throw ExitCode(128 + number)
     }
   }
 
@@ -43,8 +59,7 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  private func keepWatching(_ mount: MountTable.Entry) throws(CommandFailure) {
-    let isTerminal = isatty(STDOUT_FILENO) == 1
+  private func keepPrinting(_ mount: MountTable.Entry) throws(CommandFailure) {
     while true {
       let content: [UInt8]
       do {
@@ -59,29 +74,8 @@ struct StatusCommand: ParsableCommand {
       } catch {
         throw CommandFailure("cannot read '\(mount.mountpoint)/.status.json': \(error)")
       }
-      try printToStandardOutput(Array((isTerminal ? drawn(report) : report.text() + "\n").utf8))
+      try printToStandardOutput(Array((report.text() + "\n").utf8))
       sleep(1)
     }
-  }
-
-  /// The report over what was drawn before: the cursor goes home, each line is cleared behind its
-  /// end, then the rest of the screen, so that nothing flickers.
-  private func drawn(_ report: StatusReport) -> String {
-    let size = terminalSize()
-    // The last row stays free for the cursor.
-    let screen = report.screen(rowCount: max(1, size.rows - 1), columnCount: size.columns)
-    var text = "\u{1B}[H"
-    for line in screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
-      text += line + "\u{1B}[K\n"
-    }
-    return text + "\u{1B}[J"
-  }
-
-  /// The size of the terminal at standard output; 24 × 80 where it does not tell.
-  private func terminalSize() -> (rows: Int, columns: Int) {
-    var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0
-    else { return (24, 80) }
-    return (Int(size.ws_row), Int(size.ws_col))
   }
 }

@@ -1,6 +1,8 @@
 import MountStatus
+import MountView
 import SeededRandom
 import Testing
+import TransferDisplay
 
 /// `.status.json` of another process is data from outside: what is read of it can be shown.
 @Suite(.timeLimit(.minutes(10))) struct StatusFuzzTests {
@@ -29,15 +31,22 @@ import Testing
       }
       let rows = Int.random(in: -1...60, using: &generator)
       let columns = Int.random(in: -1...200, using: &generator)
-      let screen = report.screen(rowCount: rows, columnCount: columns)
-      for text in [report.text(), screen] {
+      var view = StatusView(mountpoint: report.mountpoint)
+      view.take(report)
+      // What the keys do must hold for any report, too.
+      for _ in 0..<4 {
+        _ = view.press(.character(generator.pick(["s", "a", "j", "G", "d", "i", "e"])))
+      }
+      let lines = view.screen(columns: columns, rows: rows, isUTF8: columns % 2 == 0).lines
+      for text in [report.text()] + lines.map(\.text) {
         let isClean = text.unicodeScalars.allSatisfy {
           $0 == "\n" || $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value)
         }
         if !isClean { return .broken("a control character: \(text.debugDescription)") }
       }
-      let lines = screen.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-      if lines.count > max(1, rows) || lines.contains(where: { $0.count > max(1, columns) }) {
+      if lines.count != max(1, rows)
+        || lines.contains(where: { displayWidth($0.text) > max(1, columns) })
+      {
         return .broken("\(lines.count) lines on a screen of \(rows) × \(columns)")
       }
       // What is written again must be read again.

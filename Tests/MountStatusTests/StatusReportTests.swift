@@ -152,7 +152,6 @@ let sample = StatusReport(
         ])
       let report = StatusReport(mountpoint: "/m", uptimeSeconds: .infinity, files: [odd])
       #expect(report.text().contains("100%"))
-      #expect(!report.screen(rowCount: 24, columnCount: 80).isEmpty)
     }
   }
 }

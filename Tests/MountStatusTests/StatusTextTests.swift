@@ -35,37 +35,6 @@ import Testing
     #expect(report.text().contains("\n\(name) idle"))
   }
 
-  @Test(arguments: [1, 2, 5, 6, 10, 24, 50], [1, 20, 80, 200])
-  func aScreenNeverExceedsItsSize(rowCount: Int, columnCount: Int) {
-    let files = (0..<30).map { index in
-      FileStatus(
-        name: "directory/with a long name/file-\(index).bin", url: "u",
-        state: index % 2 == 0 ? .complete : .idle,
-        lastError: index == 20 ? "HTTP 404" : nil)
-    }
-    let text = StatusReport(mountpoint: "/m", uptimeSeconds: 0, files: files)
-      .screen(rowCount: rowCount, columnCount: columnCount)
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-    #expect(lines.count <= rowCount)
-    #expect(lines.allSatisfy { $0.count <= columnCount })
-  }
-
-  @Test func aScreenShowsWhatMovesFirstAndCountsTheRest() {
-    var files = (0..<30).map { FileStatus(name: "f\($0)", url: "u", state: .complete) }
-    files[25].state = .downloading
-    files[29].waitingReads = [
-      WaitingRead(offset: 0, byteCount: 1, waitedSeconds: 1, reason: "connecting")
-    ]
-    let lines = StatusReport(mountpoint: "/m", uptimeSeconds: 0, files: files)
-      .screen(rowCount: 10, columnCount: 100).split(
-        separator: "\n", omittingEmptySubsequences: false)
-    #expect(lines[5].hasPrefix("f29 "))
-    #expect(lines[6].contains("connecting"))
-    #expect(lines[7].hasPrefix("f25 "))
-    #expect(lines[8].hasPrefix("f0 "))
-    #expect(lines[9] == "… and 27 more files")
-  }
-
   @Test(
     arguments: [
       (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (128 << 10, "128 KiB"), (1536, "1.5 KiB"),

@@ -24,20 +24,12 @@ struct TransferOutput {
     } else if quiet {
       style = .errorsOnly
     } else if isatty(STDERR_FILENO) == 1, environmentVariable("TERM") != "dumb" {
-      let isUTF8 = Self.isUTF8
-      let color = environmentVariable("NO_COLOR").map(\.isEmpty) ?? true
-      style = .bars(TerminalPainter(color: color, isUTF8: isUTF8), isUTF8: isUTF8)
+      let isUTF8 = TerminalTraits.isUTF8
+      let painter = TerminalPainter(color: TerminalTraits.color, isUTF8: isUTF8)
+      style = .bars(painter, isUTF8: isUTF8)
     } else {
       style = .lines(PlainReporter())
     }
-  }
-
-  /// Whether the locale's characters are UTF-8, by the variables that decide it.
-  private static var isUTF8: Bool {
-    let value = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environmentVariable)
-      .first { !$0.isEmpty }
-    let name = (value ?? "").lowercased()
-    return name.contains("utf-8") || name.contains("utf8")
   }
 
   /// Shows how things are now.

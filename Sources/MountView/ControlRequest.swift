@@ -1,0 +1,45 @@
+package import MountControl
+
+/// What the view asks of the mount.
+package enum ControlRequest: Hashable, Sendable {
+  /// A verb for one file; for all files where the name is nil.
+  case file(FileVerb, name: String?)
+  /// A number, or `auto`.
+  case connections(String)
+  /// Bytes per second, as `10M`; 0 for no limit.
+  case rateLimit(String)
+
+  /// The words of the `httpfs` command that does it.
+  ///
+  /// - Parameter mountpoint: an absolute path.
+  /// - Returns: what follows `httpfs`.
+  package func arguments(mountpoint: String) -> [String] {
+    switch self {
+    case .file(let verb, nil): [verb.rawValue, mountpoint]
+    case .file(let verb, let name?): [verb.rawValue, "--", mountpoint, Self.literal(name)]
+    case .connections(let count): ["connections", mountpoint, count]
+    case .rateLimit(let rate): ["rate-limit", mountpoint, rate]
+    }
+  }
+
+  /// What is done, in a few words.
+  var description: String {
+    switch self {
+    case .file(.refresh, nil): "refresh the list"
+    case .file(let verb, nil): "\(verb.rawValue) all files"
+    case .file(let verb, let name?): "\(verb.rawValue) \(name)"
+    case .connections(let count): "connections \(count)"
+    case .rateLimit(let rate): "rate-limit \(rate)"
+    }
+  }
+
+  /// The pattern (``NamePattern``) that stands for this name alone.
+  private static func literal(_ name: String) -> String {
+    guard NamePattern(name).hasWildcards else { return name }
+    return String(
+      String.UnicodeScalarView(
+        name.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
+          ["*", "?", "[", "\\"].contains(scalar) ? ["\\", scalar] : [scalar]
+        }))
+  }
+}

@@ -1,0 +1,140 @@
+import MountStatus
+import TransferDisplay
+
+/// The table of files: which columns fit, and the line of a file.
+///
+/// The name comes last, because it alone may hold characters of which terminals disagree how wide
+/// they are, or which way they go.
+struct FileTable: Sendable {
+  /// The columns before the name, in the order in which they are left out where there is no room.
+  private enum Column: CaseIterable {
+    case retries, cached, bar, connections, timeLeft, length, speed, percent, state
+
+    /// In the order of the screen.
+    static let shown: [Column] = [
+      .state, .bar, .percent, .cached, .length, .speed, .timeLeft, .connections, .retries,
+    ]
+
+    var title: String {
+      switch self {
+      case .state: "STATE"
+      case .bar: "PROGRESS"
+      case .percent: "%"
+      case .cached: "CACHED"
+      case .length: "SIZE"
+      case .speed: "SPEED"
+      case .timeLeft: "ETA"
+      case .connections: "CON"
+      case .retries: "RETRY"
+      }
+    }
+
+    /// As wide as its widest value; the bar grows.
+    var width: Int {
+      switch self {
+      case .state: 11
+      case .bar: 8
+      case .percent: 4
+      case .cached, .length: 10
+      case .speed: 12
+      case .timeLeft: 6
+      case .connections: 3
+      case .retries: 5
+      }
+    }
+
+    /// The width that names have before there is room for the column.
+    var usefulName: Int { self == .retries || self == .cached ? 32 : 16 }
+
+    var isRight: Bool { self != .state && self != .bar }
+  }
+
+  private let type: Typesetting
+  private let columns: [Column]
+  private let barWidth: Int
+
+  /// The width that names have before the bar grows.
+  private static let ampleName = 40
+  private static let widestBar = 30
+  /// In seconds: from 100 days on, times are wider than their column.
+  private static let longestTime = 100.0 * 86_400 - 1
+
+  init(_ type: Typesetting) {
+    self.type = type
+    var dropped: Set<Column> = []
+    func used() -> Int {
+      // The mark of the selected file and a space after each column.
+      Column.shown.reduce(1) { $0 + (dropped.contains($1) ? 0 : $1.width + 1) }
+    }
+    for column in Column.allCases where used() + column.usefulName > type.columns {
+      dropped.insert(column)
+    }
+    columns = Column.shown.filter { !dropped.contains($0) }
+    let spare = type.columns - used() - Self.ampleName
+    barWidth = Column.bar.width + min(Self.widestBar - Column.bar.width, max(0, spare))
+  }
+
+  /// The line above the files.
+  var titles: StyledLine {
+    let cells = columns.map { cell($0.title, $0) }
+    return StyledLine(" " + (cells + ["NAME"]).joined(separator: " "), .faint)
+  }
+
+  /// The line of a file.
+  ///
+  /// - Parameters:
+  ///   - file: the file.
+  ///   - isSelected: whether the keys are about it.
+  ///   - seconds: the time, for bars of files of unknown length.
+  /// - Returns: a line as wide as the terminal where it is selected, else no wider.
+  func line(of file: FileStatus, isSelected: Bool, at seconds: Double) -> StyledLine {
+    var line = StyledLine(isSelected ? ">" : " ")
+    for column in columns {
+      line.append(cell(value(of: column, file, at: seconds), column), style(of: column, file))
+      line.append(" ")
+    }
+    let room = max(1, type.columns - line.width)
+    line.append(cutInMiddle(type.shown(file.name), to: room, ellipsis: type.ellipsis))
+    guard isSelected else { return line }
+    return StyledLine(padded(line.text, to: type.columns), .selected)
+  }
+
+  private func cell(_ text: String, _ column: Column) -> String {
+    let width = column == .bar ? barWidth : column.width
+    return padded(cutAtEnd(text, to: width, ellipsis: ""), to: width, right: column.isRight)
+  }
+
+  private func style(of column: Column, _ file: FileStatus) -> LineStyle {
+    switch column {
+    case .state: file.state.style
+    case .bar: file.state == .complete ? .faint : .good
+    case .retries: file.retries > 0 ? .warning : .plain
+    default: .plain
+    }
+  }
+
+  private func value(of column: Column, _ file: FileStatus, at seconds: Double) -> String {
+    switch column {
+    case .state: return file.state.rawValue
+    case .bar: return bar(of: file, at: seconds)
+    case .percent: return file.percent.map { "\($0)%" } ?? "?"
+    case .cached: return humanBytes(file.cachedBytes)
+    case .length: return file.length.map(humanBytes) ?? "?"
+    case .speed:
+      // A mean dies away slowly: without a connection nothing comes.
+      let isFlowing = file.speedBytesPerSecond > 0 && file.connections > 0
+      return isFlowing ? humanBytes(file.speedBytesPerSecond) + "/s" : "-"
+    case .timeLeft:
+      guard let seconds = file.etaSeconds else { return "-" }
+      return seconds < Self.longestTime ? humanDuration(seconds: seconds) : ">99d"
+    case .connections: return "\(file.connections)"
+    case .retries: return "\(file.retries)"
+    }
+  }
+
+  private func bar(of file: FileStatus, at seconds: Double) -> String {
+    let bar = ProgressBar(width: barWidth, isUTF8: type.isUTF8)
+    if file.length != nil { return bar.filled(fraction: file.fraction) }
+    return file.connections > 0 ? bar.moving(at: seconds) : ""
+  }
+}

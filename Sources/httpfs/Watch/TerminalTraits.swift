@@ -1,0 +1,21 @@
+import Glibc
+
+/// What the environment says of the terminal.
+enum TerminalTraits {
+  /// Whether the locale's characters are UTF-8, by the variables that decide it.
+  static var isUTF8: Bool {
+    let value = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environmentVariable)
+      .first { !$0.isEmpty }
+    let name = (value ?? "").lowercased()
+    return name.contains("utf-8") || name.contains("utf8")
+  }
+
+  /// Whether colours are wanted: not with a `NO_COLOR` that is not empty.
+  static var color: Bool { environmentVariable("NO_COLOR").map(\.isEmpty) ?? true }
+
+  /// Whether the terminal can move its cursor.
+  static var movesCursor: Bool {
+    let kind = environmentVariable("TERM") ?? ""
+    return !kind.isEmpty && kind != "dumb"
+  }
+}
