@@ -66,7 +66,10 @@ public final class MountSession: Sendable {
     let context = Unmanaged.passUnretained(fileSystem).toOpaque()
     guard
       let pointer = Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)
-    else { throw MountError("libfuse refuses the mount options '\(mountOptions)'") }
+    else {
+      throw MountError(
+        "libfuse refuses the mount options '\(mountOptions)' and says why above; check --fsname")
+    }
     let isRoot = geteuid() == 0
     guard fuse_session_mount(pointer, fileSystem.mountpoint) == 0 else {
       fuse_session_destroy(pointer)

@@ -10,8 +10,8 @@ package enum GzipInflater {
 
     package var description: String {
       switch self {
-      case .damaged: "the gzip data is damaged"
-      case .truncated: "the gzip data ends too early"
+      case .damaged: "the gzip data is damaged; get the list again"
+      case .truncated: "the gzip data ends too early; get the list again"
       case .tooLong(let maximum): "the list inflates to more than \(maximum) bytes"
       case .noMemory: "no memory to inflate the list"
       }

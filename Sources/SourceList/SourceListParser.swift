@@ -115,7 +115,7 @@ package struct SourceListParser {
     }
     guard let text = String(validating: line, as: UTF8.self) else {
       if !isIndented { startSkipping() }
-      return fail(line: lineNumber, "bytes that are not UTF-8")
+      return fail(line: lineNumber, "bytes that are not UTF-8; save the list as UTF-8")
     }
     if isIndented {
       takeOption(rules == .local ? text[...] : trimmingBlanks(text[...]))

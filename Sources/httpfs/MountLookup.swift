@@ -21,10 +21,13 @@ func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
     throw CommandFailure("cannot find '\(path)'", error)
   }
   guard let entry = try currentMountTable().mount(at: resolved) else {
-    throw CommandFailure("nothing is mounted at '\(path)'")
+    throw CommandFailure(
+      "nothing is mounted at '\(path)'; 'findmnt -t fuse.httpfs' shows the mounts that there are")
   }
   guard entry.fileSystemType == "fuse.httpfs" else {
-    throw CommandFailure("'\(path)' is not an httpfs mount but \(entry.fileSystemType)")
+    throw CommandFailure(
+      "'\(path)' is not an httpfs mount but \(entry.fileSystemType); "
+        + "'findmnt -t fuse.httpfs' shows the mounts that there are")
   }
   return entry
 }

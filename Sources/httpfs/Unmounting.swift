@@ -58,6 +58,8 @@ struct Unmounting {
       if try !currentMountTable().entries.contains(mount) { return }
       usleep(intervalMicroseconds)
     }
-    throw CommandFailure("'\(mount.mountpoint)' is still mounted after 5 s")
+    throw CommandFailure(
+      "'\(mount.mountpoint)' is still mounted after 5 s; 'fuser -vm' shows what uses it, --lazy "
+        + "detaches it all the same")
   }
 }

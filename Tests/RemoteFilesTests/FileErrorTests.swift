@@ -50,7 +50,9 @@ import Testing
     "Every verdict that is no answer has its code",
     arguments: [
       (.missing(status: 404), .missing, "HTTP 404"), (.missing(status: 410), .missing, "HTTP 410"),
-      (.denied(status: 403), .denied, "HTTP 403"),
+      (.denied(status: 401), .denied, "HTTP 401: credentials"),
+      (.denied(status: 403), .denied, "HTTP 403: access is refused"),
+      (.denied(status: 407), .denied, "HTTP 407: the proxy"),
       (.unavailable(status: 503, retryAfter: nil), .unavailable, "HTTP 503"),
       (.unavailable(status: 429, retryAfter: .seconds(7)), .unavailable, "retry after 7.0 seconds"),
       (.invalid(reason: "206 without Content-Range"), .invalidResponse, "Content-Range"),

@@ -54,7 +54,7 @@ import Testing
       try SourceList.parse(
         Array("http://h/a\nhttp://h/".utf8) + bytes + [0x0A], sourceName: "urls.txt")
     } throws: { error in
-      "\(error)" == "urls.txt:2: bytes that are not UTF-8"
+      "\(error)" == "urls.txt:2: bytes that are not UTF-8; save the list as UTF-8"
     }
   }
 

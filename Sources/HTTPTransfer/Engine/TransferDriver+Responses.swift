@@ -335,8 +335,9 @@ extension TransferDriver {
   /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
   private static let phrases = [
     400: "Bad Request", 401: "Unauthorized: credentials are missing, or not accepted",
-    403: "Forbidden",
-    404: "Not Found", 405: "Method Not Allowed", 407: "Proxy Authentication Required",
+    403: "Forbidden: access is refused",
+    404: "Not Found", 405: "Method Not Allowed",
+    407: "Proxy Authentication Required: the proxy wants other credentials",
     408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
     416: "Range Not Satisfiable", 423: "Locked", 429: "Too Many Requests",
     500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",

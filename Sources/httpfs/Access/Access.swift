@@ -29,7 +29,7 @@ struct Access: Sendable {
     netrc = try Self.netrc(options)
     if let userAgent = options.userAgent {
       guard let field = HeaderField(name: "User-Agent", value: userAgent) else {
-        throw CommandFailure("--user-agent holds a control character")
+        throw CommandFailure("--user-agent holds a control character; give it on one line")
       }
       configuration.userAgent = field.value
     }

@@ -27,7 +27,8 @@ func requirePrivacy(ofFile path: String, _ purpose: String) throws(CommandFailur
         + "the passwords if others are on this machine")
   }
   guard status.st_uid == geteuid() || status.st_uid == 0 else {
-    throw CommandFailure("the \(purpose) '\(path)' belongs to another user")
+    throw CommandFailure(
+      "the \(purpose) '\(path)' belongs to another user; name a file of your own")
   }
 }
 

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+/// docs/TROUBLESHOOTING.md names no message and no state that the program does not have.
+@Suite struct Troubleshooting {
+  private static let document = "docs/TROUBLESHOOTING.md"
+
+  /// The sources of the program, without comments; string literals that `+` joins are one.
+  private static let sources = Result {
+    var text = ""
+    for file in try Repository.swiftFiles(below: "Sources") {
+      for line in try Repository.text(of: "Sources/\(file)").split(separator: "\n") {
+        let line = line.drop { $0 == " " }
+        if line.hasPrefix("//") { continue }
+        if line.hasPrefix("+ \""), text.hasSuffix("\"") {
+          text.removeLast()
+          text += line.dropFirst(3)
+        } else {
+          text += "\n" + line
+        }
+      }
+    }
+    return text
+  }
+
+  /// Whether the sources hold `text`.
+  private static func isInSources(_ text: String) throws -> Bool {
+    try sources.get().range(of: text, options: .literal) != nil
+  }
+
+  /// What must occur in the sources for `message` to be a message: its parts between the `…`.
+  private static func fragments(_ message: String) -> [String] {
+    message.split(separator: "…").map { $0.trimmingCharacters(in: .whitespaces) }
+      .filter { $0.count > 3 }
+  }
+
+  @Test func `each message of the document is one of the program`() throws {
+    let tables = MarkdownTable.all(in: try Repository.text(of: Self.document))
+      .filter { $0.header.first == "message" }
+    #expect(tables.count >= 10)
+    for row in tables.flatMap(\.rows) {
+      let messages = MarkdownTable.codeSpans(row.cells[0])
+      #expect(!messages.isEmpty, "\(Self.document):\(row.line) names no message")
+      for fragment in messages.flatMap(Self.fragments) {
+        #expect(
+          try Self.isInSources(fragment),
+          "\(Self.document):\(row.line): no message of the program holds '\(fragment)'")
+      }
+    }
+  }
+
+  @Test func `the check sees a message that is not there`() throws {
+    let fragments = Self.fragments("cannot frobnicate '…': …")
+    #expect(fragments == ["cannot frobnicate '"])
+    #expect(try !Self.isInSources(fragments[0]))
+    // Joined literals, and no comments.
+    #expect(try Self.isInSources("run 'chmod 666 /dev/fuse', which is what udev does"))
+    #expect(try !Self.isInSources("The directory that a mount is to be made on."))
+  }
+
+  @Test func `each option and command of the document exists`() throws {
+    let text = try Repository.text(of: Self.document)
+    let help = try CommandHelp.ofHTTPFS().displayedSubcommands()
+    let options = Set(help.values.flatMap(\.options.keys))
+    for match in text.matches(of: /`(?:[^`\n]* )?(--[a-z][a-z-]*)[^`\n]*`/) {
+      let option = String(match.1)
+      // Of other programs: of docker and podman, and what mount and curl are called with.
+      if ["--device", "--cap-add", "--help"].contains(option) { continue }
+      #expect(options.contains(option), "no command has \(option)")
+    }
+    for match in text.matches(of: /`httpfs ([a-z][a-z-]*)/) {
+      let name = String(match.1)
+      #expect(
+        help.keys.contains { $0 == name || $0.hasPrefix(name + " ") }, "no command '\(name)'")
+    }
+  }
+}
