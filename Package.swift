@@ -57,6 +57,8 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     // Its headers only: the library is loaded when a listing or a Metalink is read.
     .target(name: "CXML", cSettings: [.unsafeFlags(["-I/usr/include/libxml2"])]),
+    // Its headers only, too.
+    .target(name: "CTOMLPlusPlus"),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
@@ -67,6 +69,9 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList", "CXML"],
+      swiftSettings: strict + testableRelease),
+    .target(
+      name: "ConfigurationFile", dependencies: ["CTOMLPlusPlus"],
       swiftSettings: strict + testableRelease),
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
@@ -106,7 +111,8 @@ let package = Package(
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
         "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "TransferDisplay", "MountView", argumentParser, httpTypes, logging,
+        "ConfigurationFile", "TransferDisplay", "MountView", "CLinux", argumentParser, httpTypes,
+        logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -141,6 +147,8 @@ let package = Package(
     .testTarget(
       name: "AccessTraceTests", dependencies: ["SeededRandom", "AccessTrace"],
       swiftSettings: strict),
+    .testTarget(
+      name: "ConfigurationFileTests", dependencies: ["ConfigurationFile"], swiftSettings: strict),
     .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
     .testTarget(name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict),
     .testTarget(
@@ -185,5 +193,6 @@ let package = Package(
         httpTypes,
       ],
       swiftSettings: strict),
-  ]
+  ],
+  cxxLanguageStandard: .cxx17
 )

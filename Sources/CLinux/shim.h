@@ -86,3 +86,9 @@ static inline int httpfs_punch_hole(int descriptor, int64_t offset, int64_t byte
   return (int)syscall(
       SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, byte_count);
 }
+
+/// The magic number of the file system at a path (`statfs(2)`); 0 on failure.
+static inline uint32_t httpfs_file_system_type(const char *path) {
+  struct statfs status;
+  return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
+}

@@ -14,9 +14,17 @@ internal import Synchronization
 extension FileSystem {
   static let controlHelp = Array(ControlHelp.text.utf8)
 
+  /// Whom `.control` belongs to: the user whom root has mounted for; else who mounts, because only
+  /// root may give something away.
+  var controllingUser: uid_t { mountingUser == 0 ? ownership.userID : mountingUser }
+
+  private func mayControl(_ user: uid_t) -> Bool {
+    user == controllingUser || user == mountingUser
+  }
+
   func openControl(_ info: fuse_file_info, _ reply: consuming sending Reply) {
     // The kernel checks the mode, but lets root and who has its privileges pass.
-    guard reply.userID == owner.uid else { return reply.error(EACCES) }
+    guard mayControl(reply.userID) else { return reply.error(EACCES) }
     var info = info
     info.direct_io = 1
     open(OpenHandle(.control(OpenHandle.ControlHandle())), info, reply)
@@ -27,7 +35,7 @@ extension FileSystem {
     let isControl = number == ControlFile.control.inode.rawValue
     guard isControl, valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) == 0
     else { return reply.error(EROFS) }
-    guard reply.userID == owner.uid else { return reply.error(EACCES) }
+    guard mayControl(reply.userID) else { return reply.error(EACCES) }
     reply.attributes(attributes(of: .control), timeout: 0)
   }
 

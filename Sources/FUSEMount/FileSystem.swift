@@ -26,7 +26,9 @@ public final class FileSystem: Sendable {
   /// Reads the list again.
   private let reload = Mutex<(@Sendable () -> Void)?>(nil)
   private let started = ContinuousClock.now
-  let owner: (uid: uid_t, gid: gid_t) = (getuid(), getgid())
+  let ownership: FileOwnership
+  /// Who mounts.
+  let mountingUser: uid_t = getuid()
   private let mountTime: time_t = time(nil)
   /// The FUSE session, once it is there; for registering backing files.
   let session = Mutex<SessionPointer?>(nil)
@@ -43,10 +45,13 @@ public final class FileSystem: Sendable {
   ///   - mountpoint: the directory, as an absolute path.
   ///   - tree: what it shows.
   ///   - environment: what the files share.
+  ///   - ownership: whom the files belong to.
   ///   - trace: records the operations on files; the kernel then reads none by itself.
   public init(
-    mountpoint: String, tree: FileTree, environment: FileEnvironment, trace: TraceRecorder? = nil
+    mountpoint: String, tree: FileTree, environment: FileEnvironment,
+    ownership: FileOwnership = .ofThisProcess, trace: TraceRecorder? = nil
   ) {
+    self.ownership = ownership
     self.trace = trace
     self.mountpoint = mountpoint
     self.environment = environment
@@ -365,10 +370,10 @@ public final class FileSystem: Sendable {
   ) -> stat {
     var attributes = stat()
     attributes.st_ino = ino_t(number.rawValue)
-    attributes.st_mode = mode
+    attributes.st_mode = mode & ~ownership.mask
     attributes.st_nlink = mode & S_IFMT == S_IFDIR ? 2 : 1
-    attributes.st_uid = owner.uid
-    attributes.st_gid = owner.gid
+    attributes.st_uid = ownership.userID
+    attributes.st_gid = ownership.groupID
     attributes.st_size = off_t(byteCount)
     // Tools take fewer blocks for holes and then look for zeros that are not there.
     attributes.st_blocks = blkcnt_t((byteCount + 511) / 512)
@@ -387,7 +392,10 @@ public final class FileSystem: Sendable {
 
   func attributes(of control: ControlFile) -> stat {
     let mode: mode_t = control == .control ? 0o600 : 0o444
-    return attributes(control.inode, mode: S_IFREG | mode, byteCount: 0, modified: time(nil))
+    var attributes = attributes(
+      control.inode, mode: S_IFREG | mode, byteCount: 0, modified: time(nil))
+    if control == .control { attributes.st_uid = controllingUser }
+    return attributes
   }
 
   func directoryAttributes(_ number: InodeNumber) -> stat {

@@ -7,9 +7,14 @@ func defaultCacheDirectory() -> String? {
   if let base = environmentVariable("XDG_CACHE_HOME"), base.hasPrefix("/") {
     return "\(base)/httpfs"
   }
-  if let home = environmentVariable("HOME"), home.hasPrefix("/") { return "\(home)/.cache/httpfs" }
+  return homeDirectory().map { "\($0)/.cache/httpfs" }
+}
+
+/// The user's home directory, by `HOME`, else as the system knows it; nil where neither does.
+func homeDirectory() -> String? {
+  if let home = environmentVariable("HOME"), home.hasPrefix("/") { return home }
   guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else { return nil }
-  return "\(String(cString: home))/.cache/httpfs"
+  return String(cString: home)
 }
 
 /// The value of an environment variable; nil where it is not set or empty.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Logging
 
 /// Why a command has failed: what stands after `httpfs: ` on standard error.
 struct CommandFailure: Error, CustomStringConvertible {
@@ -29,7 +30,9 @@ func reportingFailure(_ body: () throws -> Void) throws {
   do {
     try body()
   } catch let failure as CommandFailure {
-    for message in failure.messages { printToStandardError("httpfs: \(message)") }
+    for message in failure.messages {
+      printToStandardError(Journal.marked("httpfs: \(message)", as: .error))
+    }
     throw ExitCode.failure
   }
 }

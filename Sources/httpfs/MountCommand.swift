@@ -20,10 +20,13 @@ struct MountCommand: ParsableCommand {
       Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
-  @Argument(help: "A list file, '-' for standard input, or one URL.", completion: .file())
+  @Argument(
+    help: "A list file, '-' for standard input, one URL, or '@NAME' of the configuration file.",
+    completion: .file())
   var source: String
 
-  @Argument(help: "The directory to mount on.", completion: .directory)
+  @Argument(
+    help: "The directory to mount on; '@NAME' may know its own.", completion: .directory)
   var mountpoint: String
 
   @Option(
@@ -73,6 +76,23 @@ struct MountCommand: ParsableCommand {
   @Flag(help: "Let other users look into the mount.")
   var allowOther = false
 
+  @Option(
+    help: ArgumentHelp(
+      "The user whom the files belong to (default: who mounts).", valueName: "number"))
+  var uid: UInt32?
+
+  @Option(
+    help: ArgumentHelp("The group of the files (default: that of who mounts).", valueName: "number")
+  )
+  var gid: UInt32?
+
+  @Option(
+    name: .customLong("umask"),
+    help: ArgumentHelp(
+      "Permissions that nobody has, octal: 077 hides the files from other users.",
+      valueName: "mask"))
+  var permissionMask: PermissionMask = .none
+
   @Flag(name: .customLong("noexec"), help: "Let no program be run from the mount.")
   var forbidsExecution = false
 
@@ -89,8 +109,9 @@ struct MountCommand: ParsableCommand {
   var logLevel: LogLevel = .warning
 
   @Option(
-    help: ArgumentHelp("Append the log to a file, not to standard error.", valueName: "file"),
-    completion: .file())
+    help: ArgumentHelp(
+      "Append the log to a file, opened anew on SIGHUP (default: standard error; with --daemon the system's log).",
+      valueName: "file"), completion: .file())
   var logFile: String?
 
   @Option(
@@ -103,7 +124,13 @@ struct MountCommand: ParsableCommand {
 
   @OptionGroup(title: "Access") var access: AccessOptions
 
+  @OptionGroup var configuration: ConfigurationOptions
+
   func validate() throws {
+    // (uid_t)-1 means "no user" to the system.
+    if uid == UInt32.max || gid == UInt32.max {
+      throw ValidationError("--uid and --gid are below 4294967295")
+    }
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }
@@ -144,7 +171,8 @@ struct MountCommand: ParsableCommand {
     let access = try Access(self.access, refusesReserved: true)
     let sources = mountSources(of: list, access)
     let directory = try MountPoint.prepare(mountpoint)
-    let logger = try makeLogger()
+    let log = try LogDestination(file: logFile)
+    let logger = log.logger(level: logLevel.level)
     var settings = FileSettings(
       connections: connections, readTimeout: .seconds(readTimeout),
       revalidationInterval: .seconds(revalidate), listingTimeToLive: .seconds(listingTTL))
@@ -165,7 +193,7 @@ struct MountCommand: ParsableCommand {
     let recorder = try makeTraceRecorder(logger: logger)
     let fileSystem = FileSystem(
       mountpoint: directory, tree: FileTree(sources: sources, environment: environment),
-      environment: environment, trace: recorder)
+      environment: environment, ownership: ownership, trace: recorder)
     let session: MountSession
     do throws(MountError) {
       session = try MountSession(
@@ -176,7 +204,7 @@ struct MountCommand: ParsableCommand {
     } catch {
       throw CommandFailure("\(error)")
     }
-    let watchdog = startWatchdog(of: directory, logger: logger)
+    let watchdog = startWatchdog(of: directory, logFile: log.file, logger: logger)
     let reload = ListReload(source: source, tree: tree, access: access)
     // SIGHUP and the command `refresh` of .control.
     fileSystem.onReload { [weak fileSystem] in
@@ -191,7 +219,11 @@ struct MountCommand: ParsableCommand {
         serviceManager.notify(.stopping)
         session.stop()
       },
-      onReload: { fileSystem.reloadList() })
+      onReload: {
+        // Before what the reload has to say.
+        log.reopen(complainingTo: logger)
+        fileSystem.reloadList()
+      })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
     session.serve {
       serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
@@ -218,7 +250,9 @@ struct MountCommand: ParsableCommand {
 
   /// Starts what ends the mount where this process no longer can; nil, with a warning, where that
   /// fails: the mount works without.
-  private func startWatchdog(of mountpoint: String, logger: Logger) -> Watchdog? {
+  private func startWatchdog(
+    of mountpoint: String, logFile: String?, logger: Logger
+  ) -> Watchdog? {
     do throws(SystemError) {
       guard let mount = MountTable.current()?.mount(at: mountpoint) else {
         throw SystemError(code: ENOENT)
@@ -226,7 +260,7 @@ struct MountCommand: ParsableCommand {
       // Readers are promised an end by the read timeout, whoever must see to it.
       return try Watchdog(
         of: mount, patience: max(Self.minimumPatience, .seconds(readTimeout)),
-        logFile: logFile.map(absolutePath))
+        logFile: logFile)
     } catch {
       logger.warning(
         "no watchdog: a hung mount must be unmounted by hand", metadata: ["error": "\(error)"])
@@ -234,11 +268,10 @@ struct MountCommand: ParsableCommand {
     }
   }
 
-  /// The path of a file that exists, without links.
-  private func absolutePath(_ path: String) -> String {
-    guard let resolved = realpath(path, nil) else { return path }
-    defer { free(resolved) }
-    return String(cString: resolved)
+  private var ownership: FileOwnership {
+    let own = FileOwnership.ofThisProcess
+    return FileOwnership(
+      userID: uid ?? own.userID, groupID: gid ?? own.groupID, mask: permissionMask.bits)
   }
 
   private func openCache() throws(CommandFailure) -> CacheDirectory {
@@ -250,16 +283,6 @@ struct MountCommand: ParsableCommand {
     } catch {
       throw CommandFailure("\(error)")
     }
-  }
-
-  private func makeLogger() throws(CommandFailure) -> Logger {
-    var descriptor = STDERR_FILENO
-    if let logFile {
-      descriptor = open(logFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { throw CommandFailure("cannot open log '\(logFile)'", .last) }
-    }
-    let level = logLevel.level
-    return Logger(label: "httpfs") { _ in LineLogHandler(descriptor: descriptor, logLevel: level) }
   }
 
   private func makeTraceRecorder(logger: Logger) throws(CommandFailure) -> TraceRecorder? {

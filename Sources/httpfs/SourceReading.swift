@@ -1,4 +1,5 @@
 import Glibc
+import Logging
 import SourceList
 
 /// Reads and parses the SOURCE of a command: a list file, `-` for standard input, or one URL.
@@ -39,5 +40,7 @@ func loadSource(
 
 /// Prints what was ignored in a list to standard error.
 func printWarnings(of list: SourceList) {
-  for warning in list.warnings { printToStandardError("httpfs: warning: \(warning)") }
+  for warning in list.warnings {
+    printToStandardError(Journal.marked("httpfs: warning: \(warning)", as: .warning))
+  }
 }

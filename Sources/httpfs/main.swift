@@ -7,4 +7,9 @@ let arguments = Secrecy.hideSecretsOfCommandLine()
 if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
   exit(helper.run(arguments))
 }
-HTTPFS.main(separatingShortOptions(arguments))
+do throws(CommandFailure) {
+  HTTPFS.main(try ConfiguredArguments(separatingShortOptions(arguments)).words)
+} catch {
+  printToStandardError("httpfs: \(error)")
+  exit(ExitCode.validationFailure.rawValue)
+}

@@ -81,6 +81,11 @@ struct Access: Sendable {
     guard let path = options.netrcFile ?? homeDirectory().map({ "\($0)/.netrc" }) else {
       throw CommandFailure("no home directory for .netrc; name the file with --netrc-file")
     }
+    return try netrc(ofFile: path)
+  }
+
+  /// Reads a netrc file, which must be private.
+  static func netrc(ofFile path: String) throws(CommandFailure) -> Netrc {
     try requirePrivacy(ofFile: path, "netrc file")
     let bytes = try accessFile(path, "netrc file")
     do {
@@ -88,12 +93,6 @@ struct Access: Sendable {
     } catch {
       throw CommandFailure("the netrc file '\(path)', \(error)")
     }
-  }
-
-  private static func homeDirectory() -> String? {
-    if let home = environmentVariable("HOME"), home.hasPrefix("/") { return home }
-    guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else { return nil }
-    return String(cString: home)
   }
 
   private mutating func setTrust(_ options: AccessOptions) throws(CommandFailure) {

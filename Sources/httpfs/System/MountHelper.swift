@@ -40,7 +40,9 @@ struct MountHelper {
   mutating func run(_ arguments: [String]) -> Int32 {
     do {
       try parse(arguments)
-      let words = try commandLine()
+      let line = try commandLine()
+      // The settings of the configuration file come between.
+      let words = try ConfiguredArguments(["mount"] + line.options, defaults: line.defaults).words
       guard !isFake else { return 0 }
       if !DaemonProcess.isDaemon { silenceStandardOutput() }
       var command = try HTTPFS.parseAsRoot(words)
@@ -84,14 +86,15 @@ struct MountHelper {
   private static let usage =
     "usage: mount -t fuse.httpfs [-o OPTIONS] SOURCE MOUNTPOINT (see mount.httpfs(8))"
 
-  /// The command line of `httpfs mount`; options that were given come after what this adds, and win.
-  private func commandLine() throws -> [String] {
+  /// The command line of `httpfs mount`: what this adds, and what was given, which wins.
+  private func commandLine() throws -> (defaults: [String], options: [String]) {
     let (source, mountpoint) = (positionals[0], positionals[1])
-    var words = ["mount", "--daemon"]
-    if let name = Self.publicName(of: source) { words.append("--fsname=\(name)") }
+    var defaults = ["--daemon"]
+    if let name = Self.publicName(of: source) { defaults.append("--fsname=\(name)") }
     if let directory = Self.cacheDirectory(ofMountpoint: mountpoint) {
-      words.append("--cache-dir=\(directory)")
+      defaults.append("--cache-dir=\(directory)")
     }
+    var words: [String] = []
     for option in options {
       switch option.meaning {
       case .none: continue
@@ -111,7 +114,7 @@ struct MountHelper {
         words.append(word)
       }
     }
-    return words + ["--", source, mountpoint]
+    return (defaults, words + ["--", source, mountpoint])
   }
 
   /// Whether `httpfs mount` has the option, whatever it thinks of the value.

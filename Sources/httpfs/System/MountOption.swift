@@ -39,8 +39,8 @@ struct MountOption: Equatable {
       return .none
     }
     switch name {
-    case "uid", "gid", "umask", "fmask", "dmask":
-      return .ignored(reason: "files belong to the user who mounts")
+    case "fmask", "dmask":
+      return .ignored(reason: "there is one for files and directories, umask")
     case "remount", "bind", "rbind", "move":
       return .refused(reason: "unmount, and mount again with the new options")
     case "header":

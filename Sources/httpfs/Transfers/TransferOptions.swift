@@ -23,6 +23,8 @@ struct TransferOptions: ParsableArguments {
 
   @OptionGroup(title: "Access") var access: AccessOptions
 
+  @OptionGroup var configuration: ConfigurationOptions
+
   func validate() throws {
     guard (0...1000).contains(retries) else {
       throw ValidationError("--retries must be from 0 to 1000")

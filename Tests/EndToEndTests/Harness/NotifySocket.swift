@@ -35,18 +35,25 @@ final class NotifySocket {
   ///
   /// - Throws: `HarnessError` where none comes in time.
   func next(within limit: Duration = .seconds(20)) throws -> [String: String] {
-    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    guard poll(&request, 1, CInt(limit.seconds * 1000)) == 1 else {
-      throw HarnessError("no message to the service manager within \(limit)")
-    }
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    let count = recv(descriptor, &buffer, buffer.count, 0)
-    guard count >= 0 else { throw HarnessError.systemCall("recv") }
     var assignments: [String: String] = [:]
-    for line in String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "\n") {
+    for line in try nextText(within: limit).split(separator: "\n") {
       let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       assignments[String(parts[0])] = parts.count == 2 ? String(parts[1]) : ""
     }
     return assignments
+  }
+
+  /// The next message as it came.
+  ///
+  /// - Throws: `HarnessError` where none comes in time.
+  func nextText(within limit: Duration = .seconds(20)) throws -> String {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&request, 1, CInt(limit.seconds * 1000)) == 1 else {
+      throw HarnessError("no message on \(name) within \(limit)")
+    }
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    guard count >= 0 else { throw HarnessError.systemCall("recv") }
+    return String(decoding: buffer.prefix(count), as: UTF8.self)
   }
 }

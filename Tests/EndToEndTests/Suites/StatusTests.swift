@@ -96,12 +96,5 @@ extension RealMounts {
       #expect(result.ending == .exited(1))
       #expect(result.error.hasPrefix("httpfs: "))
     }
-
-    @Test func `doctor finds this machine fit`() throws {
-      let sandbox = try Sandbox()
-      let result = try run([try Products.httpfs, "doctor", "--cache-dir", sandbox.path("cache")])
-      #expect(result.ending == .exited(0), "\(result.output)\(result.error)")
-      #expect(result.output.contains("/dev/fuse"))
-    }
   }
 }

@@ -27,7 +27,7 @@ extension RealMounts {
       defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
       let options =
         "rw,_netdev,nofail,x-a.b=c,noatime,noexec,no-proxy=\"localhost,127.0.0.1\","
-        + "cache_dir=\(cache),connections=3"
+        + "cache_dir=\(cache),connections=3,uid=12345,gid=23456,umask=077"
       let result = try run(
         [try helper(sandbox, name), list, mountpoint, "-n", "-o", options], within: .seconds(20))
       #expect(result.ending == .exited(0), "\(result.error)")
@@ -37,6 +37,8 @@ extension RealMounts {
       #expect(entry.source == list)
       #expect(Set(["nosuid", "nodev", "noexec"]).isSubset(of: entry.options))
       #expect(access(cache, F_OK) == 0)
+      #expect(
+        try output(of: ["stat", "--format=%u %g %a", "\(mountpoint)/h.bin"]) == "12345 23456 400\n")
       let line = try output(of: ["sha256sum", "\(mountpoint)/h.bin"], within: .seconds(20))
       #expect(line.prefix(64) == Digest.ofContent(seed: 191, byteCount: 300_000))
       try output(of: ["fusermount3", "-u", mountpoint])
@@ -90,7 +92,7 @@ extension RealMounts {
       let sandbox = try Sandbox()
       let list = try sandbox.write("http://127.0.0.1:9/a\n", to: "urls.txt")
       let mountpoint = try sandbox.makeDirectory("mnt")
-      let options = ["-o", "cache-dir=\(sandbox.path("cache")),uid=0,nonsense"]
+      let options = ["-o", "cache-dir=\(sandbox.path("cache")),dmask=0,nonsense"]
       let missing = try run(
         [try helper(sandbox), sandbox.path("no-such-list"), mountpoint]
           + ["-o", "cache-dir=\(sandbox.path("cache"))"], within: .seconds(20))
@@ -98,7 +100,7 @@ extension RealMounts {
       #expect(missing.error.contains("no-such-list"))
       let fake = try run([try helper(sandbox), list, mountpoint, "-sf"] + options)
       #expect(fake.ending == .exited(0))
-      #expect(fake.error.contains("'uid' is ignored"))
+      #expect(fake.error.contains("'dmask' is ignored"))
       #expect(MountTable.httpfs(at: mountpoint) == nil)
       #expect(try run([try helper(sandbox), list]).ending == .exited(1))
     }

@@ -1,0 +1,133 @@
+/// The options of a command, as far as a configuration file must know them.
+public struct OptionCatalog: Sendable {
+  /// An option with all its names.
+  public struct Option: Sendable {
+    /// Without dashes: `H`, `header`.
+    public let names: [String]
+    /// Whether it is given without a value.
+    public let isFlag: Bool
+    public let isRepeating: Bool
+    /// Whether its value names a file or a directory.
+    public let isPath: Bool
+
+    public init(names: [String], isFlag: Bool, isRepeating: Bool, isPath: Bool) {
+      self.names = names
+      self.isFlag = isFlag
+      self.isRepeating = isRepeating
+      self.isPath = isPath
+    }
+  }
+
+  private var options: [String: Option] = [:]
+
+  /// Options that say where settings come from, or end the command.
+  private static let withoutKey: Set<String> = ["config", "no-config", "help", "version"]
+
+  public init(_ options: [Option]) {
+    for option in options { for name in option.names { self.options[name] = option } }
+  }
+
+  /// Turns settings into words of a command line, in their order.
+  ///
+  /// - Parameters:
+  ///   - settings: keys of one command.
+  ///   - paths: what relative paths are relative to.
+  /// - Returns: for each setting its words, none for a flag that is not set.
+  public func words(
+    for settings: [ConfigurationFile.Setting], resolving paths: ConfiguredPaths
+  ) throws(ConfigurationError) -> [(setting: ConfigurationFile.Setting, words: [String])] {
+    var all: [(setting: ConfigurationFile.Setting, words: [String])] = []
+    for setting in settings {
+      all.append((setting: setting, words: try words(for: setting, paths)))
+    }
+    return all
+  }
+
+  private func words(
+    for setting: ConfigurationFile.Setting, _ paths: ConfiguredPaths
+  ) throws(ConfigurationError) -> [String] {
+    let key = setting.key
+    guard key.count > 1, !Self.withoutKey.contains(key), let option = options[key] else {
+      throw ConfigurationError("unknown key '\(key)'", line: setting.line)
+    }
+    func word(_ text: String) -> String {
+      "--\(key)=\(option.isPath ? paths.resolved(text) : text)"
+    }
+    switch setting.value {
+    case .boolean(let isSet):
+      guard option.isFlag else {
+        throw ConfigurationError("'\(key)' takes a value, not true or false", line: setting.line)
+      }
+      if isSet { return ["--\(key)"] }
+      return opposite(of: key).map { ["--\($0)"] } ?? []
+    case .text, .list:
+      guard !option.isFlag else {
+        throw ConfigurationError("'\(key)' is true or false", line: setting.line)
+      }
+    }
+    switch setting.value {
+    case .text(let text): return [word(text)]
+    case .list(let texts):
+      guard option.isRepeating else {
+        throw ConfigurationError("'\(key)' takes one value, not a list", line: setting.line)
+      }
+      return texts.map(word)
+    case .boolean: return []
+    }
+  }
+
+  /// The flag that takes a flag back: `no-resume` for `resume`, and the other way round.
+  private func opposite(of key: String) -> String? {
+    let name = key.hasPrefix("no-") ? String(key.dropFirst(3)) : "no-\(key)"
+    return options[name]?.isFlag == true ? name : nil
+  }
+
+  /// Splits a command line, without the command, into its positional words and the others.
+  ///
+  /// - Returns: the words that are options or their values, and those that are neither.
+  public func split(_ arguments: [String]) -> (options: [String], positionals: [String]) {
+    var named: [String] = []
+    var positionals: [String] = []
+    var rest = arguments[...]
+    while let word = rest.popFirst() {
+      if word == "--" {
+        positionals += rest
+        break
+      }
+      guard word.hasPrefix("-"), word.count > 1 else {
+        positionals.append(word)
+        continue
+      }
+      named.append(word)
+      let name = String(word.drop { $0 == "-" })
+      if let option = options[name], !option.isFlag, let value = rest.popFirst() {
+        named.append(value)
+      }
+    }
+    return (named, positionals)
+  }
+}
+
+/// What the paths in a configuration file are relative to.
+public struct ConfiguredPaths: Sendable {
+  /// The file's directory, absolute.
+  private let directory: String
+  /// Nil where nobody knows.
+  private let home: String?
+
+  public init(directory: String, home: String?) {
+    self.directory = directory
+    self.home = home
+  }
+
+  /// The path that `text` means: `~/x` is below the home directory, `x` beside the file; a URL and
+  /// `-`, standard input or output, mean themselves.
+  public func resolved(_ text: String) -> String {
+    if text.isEmpty || text == "-" || text.hasPrefix("/") || text.contains("://") { return text }
+    if let home {
+      if text == "~" { return home }
+      if text.hasPrefix("~/") { return home + text.dropFirst() }
+    }
+    return directory == "/" ? "/\(text)" : "\(directory)/\(text)"
+  }
+}

@@ -1,0 +1,89 @@
+import ArgumentParser
+import ConfigurationFile
+import FoundationEssentials
+
+/// A command that has defaults in the configuration file.
+struct ConfigurableCommand {
+  let name: String
+  private let type: any ParsableCommand.Type
+  /// Positional words with which the options can be parsed for a trial.
+  private let placeholders: [String]
+
+  /// Nil where `name` is no such command.
+  init?(_ name: String) {
+    self.name = name
+    switch name {
+    case "mount":
+      type = MountCommand.self
+      placeholders = ["SOURCE", "MOUNTPOINT"]
+    case "get":
+      type = GetCommand.self
+      placeholders = ["http://localhost/file"]
+    case "put":
+      type = PutCommand.self
+      placeholders = ["FILE", "http://localhost/file"]
+    default: return nil
+    }
+  }
+
+  /// Its options, as its own `--help` knows them.
+  func catalog() throws(CommandFailure) -> OptionCatalog {
+    do {
+      let dump = try JSONDecoder().decode(Dump.self, from: Data(type._dumpHelp().utf8))
+      return OptionCatalog(
+        dump.command.arguments.filter { $0.kind != "positional" }.map { argument in
+          OptionCatalog.Option(
+            names: (argument.names ?? []).map(\.name), isFlag: argument.kind == "flag",
+            isRepeating: argument.isRepeating, isPath: argument.completionKind?.isPath == true)
+        })
+    } catch {
+      throw CommandFailure("the options of '\(name)' cannot be listed: \(error)")
+    }
+  }
+
+  /// What is wrong with words of options; nil where they can be used.
+  func complaint(about words: [String]) -> String? {
+    do {
+      _ = try type.parse(words + placeholders)
+      return nil
+    } catch {
+      // The values that can be are listed below it: `  - trace`.
+      return type.message(for: error).replacing("\n  - ", with: " ")
+        .replacing("\n", with: " ")
+    }
+  }
+
+  /// The option whose name is like `key`; nil where there is none.
+  func suggestion(for key: String) -> String? {
+    guard let complaint = complaint(about: ["--\(key)"]),
+      let start = complaint.firstRange(of: "mean '--")?.upperBound
+    else { return nil }
+    let name = complaint[start...].prefix { $0 != "'" }
+    return name.isEmpty ? nil : String(name)
+  }
+
+  /// What `_dumpHelp()` of ArgumentParser says, as far as it matters here.
+  private struct Dump: Decodable {
+    struct Command: Decodable { let arguments: [Argument] }
+
+    struct Argument: Decodable {
+      struct Name: Decodable { let name: String }
+
+      struct Completion: Decodable {
+        struct Anything: Decodable {}
+
+        let file: Anything?
+        let directory: Anything?
+
+        var isPath: Bool { file != nil || directory != nil }
+      }
+
+      let kind: String
+      let isRepeating: Bool
+      let names: [Name]?
+      let completionKind: Completion?
+    }
+
+    let command: Command
+  }
+}

@@ -1,0 +1,99 @@
+import ConfigurationFile
+import Dispatch
+import FUSEMount
+import Glibc
+import MountStatus
+
+/// What this process has been given, and what others have left.
+extension DoctorChecks {
+  /// A mount takes as many as the hard limit allows.
+  static func descriptorLimit() -> DoctorFinding {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return .warning("limit of open files: \(SystemError.last)", "see ulimit(1)")
+    }
+    // Each open file costs a descriptor for its data, each connection one more.
+    let wanted: rlim_t = 1024
+    if limit.rlim_max == rlim_t.max { return .ok("any number of open files") }
+    return limit.rlim_max < wanted
+      ? .warning(
+        "at most \(limit.rlim_max) open files",
+        "raise the hard limit: 'ulimit -Hn \(wanted)' as root, or LimitNOFILE= of the service")
+      : .ok("up to \(limit.rlim_max) open files")
+  }
+
+  /// Mounts of httpfs that are dead, or do not answer.
+  static func mounts() -> [DoctorFinding] {
+    guard let table = MountTable.current() else {
+      return [.failed("/proc/self/mountinfo cannot be read: \(SystemError.last)", "mount /proc")]
+    }
+    let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
+    let findings = mounts.compactMap { mount -> DoctorFinding? in
+      let path = mount.mountpoint
+      switch answer(of: path) {
+      case .alive: return nil
+      case .dead:
+        return .warning(
+          "the daemon of the mount at \(path) is dead",
+          "run 'httpfs unmount --lazy \(path)', or mount there again")
+      case .silent:
+        return .warning(
+          "the mount at \(path) does not answer",
+          "its watchdog ends it soon; or run 'httpfs unmount --lazy \(path)'")
+      }
+    }
+    if !findings.isEmpty { return findings }
+    return mounts.isEmpty
+      ? [] : [.ok("\(mounts.count) mount\(mounts.count == 1 ? "" : "s") of httpfs, all alive")]
+  }
+
+  private enum MountAnswer { case alive, dead, silent }
+
+  private static func answer(of mountpoint: String) -> MountAnswer {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return .alive }
+    let (answer, question) = (ends[0], ends[1])
+    defer { close(answer) }
+    // On a thread of its own: while there is no answer, it cannot even be killed.
+    DispatchQueue.global().async {
+      var isDead: UInt8 = isFUSEMountDead(at: mountpoint) ? 1 : 0
+      _ = write(question, &isDead, 1)
+      close(question)
+    }
+    var request = pollfd(fd: answer, events: Int16(POLLIN), revents: 0)
+    let patienceMilliseconds: Int32 = 2000
+    guard poll(&request, 1, patienceMilliseconds) == 1 else { return .silent }
+    var isDead: UInt8 = 0
+    return read(answer, &isDead, 1) == 1 && isDead == 1 ? .dead : .alive
+  }
+
+  static func configuration(_ options: ConfigurationOptions) -> DoctorFinding? {
+    if options.noConfig { return nil }
+    guard let path = options.config ?? ConfigurationSource.usualPath() else {
+      return .ok(
+        "no configuration file; it would be "
+          + ConfigurationSource.candidates().joined(separator: " or "))
+    }
+    do throws(CommandFailure) {
+      let source = try ConfigurationSource(path: path, isNamed: options.config != nil)
+      _ = try source.summary()
+      let names = source.file.mounts.map { "@\($0.name)" }
+      return .ok(
+        "configuration in \(path): \(names.isEmpty ? "no mounts" : names.joined(separator: ", "))")
+    } catch {
+      return .failed("\(error)", "mend the file, or use --no-config")
+    }
+  }
+}
+
+extension ConfigurationSource {
+  /// What each section comes to, one command line each, without secrets; checks all of them.
+  func summary() throws(CommandFailure) -> [String] {
+    var lines: [String] = []
+    for name in ConfigurationFile.commands {
+      guard let command = ConfigurableCommand(name) else { continue }
+      lines += try ConfiguredCommand(command, from: self).summary()
+    }
+    return lines
+  }
+}
