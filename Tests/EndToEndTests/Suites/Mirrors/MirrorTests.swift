@@ -65,7 +65,7 @@ extension RealMounts {
 
     @Test func `a server that dies in a read is replaced by the other one`() throws {
       let pair = try Pair()
-      let mount = try pair.mount(query: "rate=6m")
+      let mount = try pair.mount(query: "total-rate=4m")
       let reader = try pair.sandbox.start(["sha256sum", mount.path(Self.file.name)])
       #expect(try mount.waitForStatus(of: Self.file.name) { $0.cachedByteCount > 4 << 20 })
       pair.first.stop()
@@ -76,7 +76,7 @@ extension RealMounts {
 
     @Test func `a server that falls silent in a read is left before its stall timeout`() throws {
       let pair = try Pair()
-      let mount = try pair.mount(query: "rate=6m")
+      let mount = try pair.mount(query: "total-rate=6m")
       let reader = try pair.sandbox.start(["sha256sum", mount.path(Self.file.name)])
       #expect(try mount.waitForStatus(of: Self.file.name) { $0.cachedByteCount > 4 << 20 })
       pair.first.signal(SIGSTOP)
