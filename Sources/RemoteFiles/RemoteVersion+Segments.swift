@@ -121,7 +121,7 @@ extension RemoteVersion {
 
   /// A request ended early; `error` nil when it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard let error else { return finished(id) }
+    guard var error else { return finished(id) }
     if [.unavailable, .denied, .missing].contains(error.code) {
       environment.hedges.withLock { $0.noteRefusal(now: .now) }
     }
@@ -130,6 +130,7 @@ extension RemoteVersion {
       return file.noteFailure(error, isRetried: true)
     }
     if moveToAnotherMirror(id, error) { return }
+    error = hopeful(error, of: id)
     switch error.code {
     case .stale:
       change { version, _ in version.removeSegment(id) }
@@ -192,6 +193,16 @@ extension RemoteVersion {
       $0.removeSegment(id)
       $0.plan(now: .now, into: &$1)
     }
+  }
+
+  /// The failure of a request as that of the file: where another server has failed in a way that may pass,
+  /// this one's word is not the last.
+  private func hopeful(_ error: FileError, of id: SegmentID) -> FileError {
+    guard let mirrors = file.mirrors, [.missing, .denied, .refused].contains(error.code),
+      let mirror = state.withLock({ $0.version.mirror(of: id) }),
+      mirrors.change({ $0.hasAbsent(besides: mirror, now: .now) })
+    else { return error }
+    return FileError(.unavailable, error.reason)
   }
 
   /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
