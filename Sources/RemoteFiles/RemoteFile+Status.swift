@@ -20,7 +20,11 @@ extension RemoteFile {
     status.requests = facts.statistics.requestCount
     status.retries = facts.statistics.retryCount
     status.lastError = facts.statistics.lastError
-    status.mirrors = mirrors.map { $0.snapshot.mirrors.map { $0.status(now: now) } }
+    status.mirrors = mirrors.flatMap { board in
+      let servers = board.snapshot.mirrors
+      return servers.count > 1 || servers.contains(where: \.isRefused)
+        ? servers.map { $0.status(now: now) } : nil
+    }
     guard let version = facts.current else {
       let wishes = wishes.withLock { $0 }
       status.state =
