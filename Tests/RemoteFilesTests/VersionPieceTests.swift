@@ -1,3 +1,4 @@
+import HTTPTransfer
 import HTTPTransferCore
 import Testing
 
@@ -140,5 +141,32 @@ import Testing
     state.plan(now: start, into: &actions)
     #expect(actions.starts.isEmpty)
     #expect(settle(check, matches: false, trusted: [0], in: &state).starts.map(\.isWhole) == [true])
+  }
+
+  @Test("The requests to a server whose bytes are wrong are ended, and others are not")
+  func endRequests() throws {
+    var state = try state()
+    let liar = try #require(park(0..<4096, in: &state).starts.first)
+    let other = try #require(park(Self.piece..<(Self.piece + 1), in: &state).starts.first)
+    state.setMirror(1, of: liar.id)
+    state.setTransfer(ExchangeID(rawValue: 7), of: liar.id)
+    state.setTransfer(ExchangeID(rawValue: 8), of: other.id)
+    var actions = VersionActions()
+    state.endRequests(to: 1, into: &actions)
+    #expect(actions.cancels == [ExchangeID(rawValue: 7)])
+    // What it brings until then is nobody's.
+    #expect(state.advance(liar.id, to: 4096, now: start)?.end == 0)
+    #expect(state.advance(other.id, to: Self.piece + 1, now: start)?.end == 2 * Self.piece)
+  }
+
+  @Test("Of a whole that is wrong nothing is shown, though the first bytes may come anew")
+  func wrongWhole() throws {
+    var state = VersionState(length: 100, extents: ExtentSet([0..<100]), connections: nil)
+    state.permanentFailure = .wrongWhole
+    if case .failed(let error) = state.attempt(0..<10, now: start) {
+      #expect(error.code == .corrupt)
+    } else {
+      Issue.record("shown")
+    }
   }
 }
