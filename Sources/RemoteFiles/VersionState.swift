@@ -360,6 +360,7 @@ struct VersionState: Sendable {
   }
 
   private var readers: [FetchPlanner.Reader] {
+    if pieces == nil, readAheadLimit == nil { return streams.readers }
     let readers = streams.readers.map {
       FetchPlanner.Reader(
         cursor: $0.cursor, window: min($0.window, readAheadLimit ?? Int64.max))
