@@ -166,6 +166,7 @@ public struct MirrorSet: Sendable {
   ///   - index: who has answered.
   ///   - pinned: the version that is wanted.
   ///   - now: the time.
+  /// - Returns: what it says of its server.
   public mutating func judge(
     _ content: ContentVersion, from index: Int, pinned: ContentVersion,
     now: ContinuousClock.Instant

@@ -85,9 +85,12 @@ public struct PieceTable: Sendable {
 
   // MARK: Arrival
 
-  /// Bytes of `range` have come from the server `mirror`; those that were there already do not count.
+  /// Bytes have come; those that were there already do not count.
   ///
-  /// - Parameter extents: what is present.
+  /// - Parameters:
+  ///   - range: which.
+  ///   - mirror: the server that has sent them.
+  ///   - extents: what is present.
   /// - Returns: how many bytes are new, and the pieces that are whole now.
   public mutating func note(
     _ range: ByteRange, from mirror: Int, extents: ExtentSet

@@ -494,7 +494,9 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// All servers have failed to answer the question `id`: what to say of that. They may be asked again.
+  /// All servers have failed to answer the question `id`: they may be asked again.
+  ///
+  /// - Returns: what to say of that.
   private func takeContactFailures(_ id: ContactID) -> FileError? {
     guard let mirrors else { return nil }
     let failures = state.withLock { state -> [(index: Int, error: FileError)] in

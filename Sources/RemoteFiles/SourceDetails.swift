@@ -31,9 +31,10 @@ public final class SourceDetails: Hashable, Sendable {
     pieces != nil ? .pieces : checksum != nil ? .checksum : .validators
   }
 
-  /// Why no server that describes a file of `length` bytes can have the right one; nil where it can.
+  /// Why no server that describes a file of `length` bytes can have the right one.
   ///
   /// - Parameter length: the complete length in bytes; nil where the server does not say it.
+  /// - Returns: the reason in one line; nil where it can.
   func contradiction(ofLength length: Int64?) -> String? {
     guard self.length != nil || pieces != nil else { return nil }
     guard let length else { return "the server does not say how long its file is" }
