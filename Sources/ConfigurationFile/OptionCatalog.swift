@@ -33,6 +33,7 @@ public struct OptionCatalog: Sendable {
   ///   - settings: keys of one command.
   ///   - paths: what relative paths are relative to.
   /// - Returns: for each setting its words, none for a flag that is not set.
+  /// - Throws: ``ConfigurationError`` where no option has the key, or takes the value.
   public func words(
     for settings: [ConfigurationFile.Setting], resolving paths: ConfiguredPaths
   ) throws(ConfigurationError) -> [(setting: ConfigurationFile.Setting, words: [String])] {

@@ -15,9 +15,10 @@ struct ConfigurationSource {
   private static let systemPath = "/etc/httpfs/config.toml"
   private static let maximumByteCount = 1 << 20
 
-  /// The file that is used unless the command line names one: `$XDG_CONFIG_HOME/httpfs/config.toml`,
-  /// else `~/.config/httpfs/config.toml` (XDG Base Directory Specification); for root, where there is
-  /// none, `/etc/httpfs/config.toml`. Nil where there is no file.
+  /// The file that is used unless the command line names one; nil where there is none.
+  ///
+  /// `$XDG_CONFIG_HOME/httpfs/config.toml`, else `~/.config/httpfs/config.toml` (XDG Base Directory
+  /// Specification); for root, where that is not there, `/etc/httpfs/config.toml`.
   static func usualPath() -> String? {
     candidates().first { access($0, F_OK) == 0 }
   }

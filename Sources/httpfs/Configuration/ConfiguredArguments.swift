@@ -85,6 +85,8 @@ struct ConfiguredCommand {
   /// - Parameters:
   ///   - own: what the user has written after the command's name.
   ///   - defaults: words before all others.
+  /// - Returns: the words, the command's name first.
+  /// - Throws: ``CommandFailure`` with file and line.
   func words(_ own: [String], defaults: [String] = []) throws(CommandFailure) -> [String] {
     let (options, positionals) = catalog.split(own)
     guard command.name == "mount", let first = positionals.first, first.hasPrefix("@") else {

@@ -3,8 +3,10 @@ import Logging
 
 /// systemd's journal, where it reads standard error.
 enum Journal {
-  /// Whether what is written to `descriptor` goes straight to the journal: `JOURNAL_STREAM` names its
-  /// device and inode (systemd.exec(5)). A service may have turned it elsewhere since.
+  /// Whether what is written to `descriptor` goes straight to the journal.
+  ///
+  /// `JOURNAL_STREAM` names its device and inode (systemd.exec(5)); a service may have turned it
+  /// elsewhere since.
   static func reads(_ descriptor: Int32) -> Bool {
     guard let names = environmentVariable("JOURNAL_STREAM")?.split(separator: ":"),
       names.count == 2

@@ -5,7 +5,9 @@ import Logging
 /// error is let go of.
 struct LogDestination: Sendable {
   /// The file as an absolute path, so that it can be opened again from any directory; nil where there
-  /// is none. Links stay in it: the name counts, not what it has led to.
+  /// is none.
+  ///
+  /// Links stay in it: the name counts, not what it has led to.
   let file: String?
   private let descriptor: Int32
 
