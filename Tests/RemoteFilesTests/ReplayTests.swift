@@ -140,6 +140,8 @@ import Testing
   @Test(
     "A recorded tool costs no more than it did",
     arguments: [
+      Budget(tool: "ffmpeg-seek", requests: 5, amplification: 1.8, seconds: 0.35),
+      Budget(tool: "ffprobe", requests: 3, amplification: 1, seconds: 0.25),
       Budget(tool: "file", requests: 32, amplification: 1.5, seconds: 2.1),
       Budget(tool: "git-verify-pack", requests: 9, amplification: 1.05, seconds: 0.5),
       Budget(tool: "grep", requests: 2, amplification: 1.05, seconds: 0.2),
