@@ -210,7 +210,7 @@ extension RealMounts {
       try scene.watch()
       #expect(scene.waitForLine(">downloading", "iB/s", "idle.bin"))
       #expect(scene.waitForLine("waiting", " s: "))
-      #expect(scene.waitForLine("1 waiting read"))
+      #expect(scene.waitForLine("3 files: ", " waiting read"))
       var percentages: [Int] = []
       let hasMoved = scene.window.waitForScreen { lines in
         for line in lines where line.contains("idle.bin") && line.contains("%") {
