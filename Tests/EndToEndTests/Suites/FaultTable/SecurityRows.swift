@@ -267,11 +267,17 @@ extension RealMounts {
       let header = "\n header=X-Key: \(canaries.header)\n header=Cookie: a=\(canaries.cookie)\n"
       let list = try sandbox.write(
         canaries.url(origin, "c.bin", length: 4 << 20) + header, to: "urls.txt")
+      let fields = try sandbox.write("X-File: \(canaries.header)\n", to: "fields.txt")
+      let logins = try sandbox.write(
+        "machine 127.0.0.1 login a password \(canaries.netrc)\n", to: "netrc")
+      try output(of: ["chmod", "600", fields, logins])
       let directory = try sandbox.makeDirectory("dump-of-mount")
       let mount = sandbox.adopt(
         try Mount(
           source: list, mountpoint: try sandbox.makeDirectory("mnt"),
-          cacheDirectory: sandbox.path("cache"), launcher: coreLauncher(directory)))
+          cacheDirectory: sandbox.path("cache"),
+          options: ["--header-file", fields, "--netrc-file", logins],
+          launcher: coreLauncher(directory)))
       #expect(
         try mount.sha256("c.bin") == Digest.ofContent(seed: 79, byteCount: 4 << 20))
       // Where a program takes the dumps, and heeds no limit: no memory but registers.
@@ -279,6 +285,7 @@ extension RealMounts {
         try String(
           contentsOfFile: "/proc/\(mount.process.processID)/coredump_filter", encoding: .utf8)
           == "00000000\n")
+      #expect(try origin.requests().contains { $0.fields["x-file"] == canaries.header })
       mount.process.signal(SIGSEGV)
       #expect(mount.process.wait(within: .seconds(20)) != nil)
       try canaries.expectNone(below: directory)
