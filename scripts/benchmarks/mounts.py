@@ -251,7 +251,8 @@ def mounted(bench, system: System, served: Served, *, cache=None):
     for path in (place.mountpoint, place.cache):
         os.makedirs(path, exist_ok=True)
     if system.user:
-        run("chown", "-R", system.user, place.mountpoint, place.cache)
+        # Not what lies in them: its inodes would look as if somebody had changed the cache.
+        run("chown", system.user, place.mountpoint, place.cache)
     command = system.command(bench, served, place)
     log = f"{directory}/output"
     try:

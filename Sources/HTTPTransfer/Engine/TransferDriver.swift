@@ -329,7 +329,7 @@ final class TransferDriver: @unchecked Sendable {
   /// crash loses little.
   var gatherByteCount: Int {
     guard sink.isRandomAccess else { return 16 << 10 }
-    let share = (4 << 20) / max(1, exchanges.count)
+    let share = (3 << 20) / max(1, exchanges.count)
     return max(64 << 10, min(BufferPool.bufferByteCount, share))
   }
 
