@@ -11,7 +11,7 @@ extension RealMounts {
 
     /// Links were asked for about once in their lifetime, and few requests met one that had expired.
     private func expectFewRenewals(
-      _ origin: OriginServer, _ duration: Duration,
+      _ origin: OriginServer, _ duration: Duration, atLeast least: Int,
       sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
       let requests = try origin.requests()
@@ -19,7 +19,7 @@ extension RealMounts {
       let refusals = requests.count { $0.status == 403 }
       print("\(duration): \(requests.count) requests, \(links) links, \(refusals) refused")
       // Each is good for two to three seconds, because it ends with a second of the clock.
-      #expect(links >= 3, sourceLocation: sourceLocation)
+      #expect(links >= least, sourceLocation: sourceLocation)
       #expect(links <= Int(duration.seconds / 2) + 4, sourceLocation: sourceLocation)
       #expect(refusals <= links + Self.connections, sourceLocation: sourceLocation)
     }
@@ -44,7 +44,7 @@ extension RealMounts {
       var read = ""
       let reading = try elapsed { read = try mount.sha256("a.bin") }
       #expect(read == Self.digest)
-      try expectFewRenewals(origin, reading)
+      try expectFewRenewals(origin, reading, atLeast: 3)
       if isByCommand { #expect(Set(signer.runs) == ["a.bin"]) }
 
       let attributes = try run(["getfattr", "-d", mount.path("a.bin")])
@@ -57,7 +57,8 @@ extension RealMounts {
         ["get", "-o", "got", "--session", "todo", url] + options, within: .seconds(90))
       #expect(download.succeeded, "\(download.error)")
       #expect(try work.sha256("got") == Self.digest)
-      try expectFewRenewals(origin, download.duration)
+      // A download's requests are long: what is under way when a link expires goes on.
+      try expectFewRenewals(origin, download.duration, atLeast: 2)
       #expect(!(download.output + download.error).contains("signature"))
       unlink(work.path("got"))
       let traces = try run([
