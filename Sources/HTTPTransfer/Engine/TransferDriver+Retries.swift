@@ -47,13 +47,7 @@ extension TransferDriver {
     monitor.emit(.retrying(error, attempt: 1, after: .zero))
     if phase == .paused { return table.remove(id) }
     table.fail(id, isCounted: false)
-    if let segment = table.retry(id) {
-      resendable(segment)
-    } else if table.isComplete {
-      finish()
-    } else {
-      plan()
-    }
+    goOn(with: id)
   }
 
   /// How long a network may be down under a transfer, and how often it is looked whether it still is,
@@ -80,13 +74,18 @@ extension TransferDriver {
     if exchanges.isEmpty { monitor.update { $0.state = .waiting } }
     client.schedule(after: delay) { [self] in
       guard phase == .running, table[id]?.isWaiting == true else { return }
-      if let segment = table.retry(id) {
-        resendable(segment)
-      } else if table.isComplete {
-        finish()
-      } else {
-        plan()
-      }
+      goOn(with: id)
+    }
+  }
+
+  /// Sends a segment again, or does what there is to do where it is not wanted any more.
+  private func goOn(with id: Int) {
+    if let segment = table.retry(id) {
+      resendable(segment)
+    } else if table.isComplete {
+      finish()
+    } else {
+      plan()
     }
   }
 
