@@ -4,16 +4,16 @@ import CXXHash
 package enum ContentHash {
   /// The hash of `bytes`.
   ///
-  /// Compiled in and allocation-free: it runs on every byte that is stored.
+  /// Allocation-free: it runs on every byte that is stored.
   @inline(__always)
   package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-    XXH_INLINE_XXH3_64bits(bytes.baseAddress, bytes.count)
+    httpfs_xxh3(bytes.baseAddress, bytes.count)
   }
 
   /// The hash of `bytes` under `seed`.
   @inline(__always)
   package static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
-    XXH_INLINE_XXH3_64bits_withSeed(bytes.baseAddress, bytes.count, seed)
+    httpfs_xxh3_with_seed(bytes.baseAddress, bytes.count, seed)
   }
 }
 
@@ -22,21 +22,21 @@ package struct StreamingHash: ~Copyable {
   private let state: OpaquePointer?
 
   package init() {
-    state = XXH_INLINE_XXH3_createState()
-    if let state { _ = XXH_INLINE_XXH3_64bits_reset(state) }
+    state = XXH3_createState()
+    if let state { _ = XXH3_64bits_reset(state) }
   }
 
   deinit {
-    if let state { _ = XXH_INLINE_XXH3_freeState(state) }
+    if let state { _ = XXH3_freeState(state) }
   }
 
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     guard let state else { return }
-    _ = XXH_INLINE_XXH3_64bits_update(state, bytes.baseAddress, bytes.count)
+    _ = httpfs_xxh3_update(state, bytes.baseAddress, bytes.count)
   }
 
   /// The hash of all bytes so far; nil where no memory could be had.
   package var value: UInt64? {
-    state.map { XXH_INLINE_XXH3_64bits_digest($0) }
+    state.map { XXH3_64bits_digest($0) }
   }
 }

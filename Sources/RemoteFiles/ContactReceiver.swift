@@ -153,7 +153,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     guard let hole = version.firstHole(in: start..<max(start, end)) else { return .discard }
     let id = version.adoptSegment(
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
-    writer = SegmentWriter(version: version, id: id, body: range, start: hole.lowerBound)
+    writer = SegmentWriter(
+      version: version, id: id, transfer: transfer, body: range, start: hole.lowerBound)
     isAwaited = true
     file.environment.firstBytesBegan()
     return .proceed
@@ -174,7 +175,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
       mirror: mirror)
     writer = SegmentWriter(
-      version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)
+      version: version, id: id, transfer: transfer, body: content.completeLength.map { 0..<$0 },
+      start: 0)
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
       self.version = version
@@ -199,6 +201,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count
     file.noteFetched(body.count)
     return writer?.take(body) ?? .discard
@@ -206,10 +209,12 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     file.noteRequests(metrics)
-    defer { if isAwaited { file.environment.firstBytesEnded() } }
-    if let writer {
-      version?.noteFetched(fetchedByteCount)
-      writer.finish(completion, failure: nil)
+    if let writer, let version {
+      version.noteFetched(fetchedByteCount)
+      return writer.finish(completion, failure: nil) { [file, id, isAwaited] in
+        file.endContact(id, .success(version))
+        if isAwaited { file.environment.firstBytesEnded() }
+      }
     }
     if let version { return file.endContact(id, .success(version)) }
     if asksLater { return file.askLater(id, after: .seconds(1)) }

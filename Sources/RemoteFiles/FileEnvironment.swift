@@ -19,6 +19,7 @@ public final class FileEnvironment: Sendable {
   public let cacheByteLimit: Int64?
   let retryPolicy = RetryPolicy()
   let buffers = BufferPool()
+  let storage: StorageQueue
   let health = CacheHealth()
   let spills = SpillMemory()
   let openVersions = OpenVersions()
@@ -54,8 +55,7 @@ public final class FileEnvironment: Sendable {
   /// while writing to the disk takes processor time from the reader who waits.
   private static let bulkCheckpointInterval = Duration.seconds(1)
 
-  /// Answers reads of many bytes: moving those into the kernel is work for which the network thread has no
-  /// time.
+  /// Answers reads of many bytes: moving those into the kernel is work that is not to delay the next store.
   private let replyQueue = DispatchQueue(label: "httpfs.replies")
   /// Runs what may block on the disk: fdatasync and eviction.
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
@@ -101,6 +101,7 @@ public final class FileEnvironment: Sendable {
     logger: Logger
   ) {
     self.client = client
+    storage = StorageQueue(client: client)
     self.cache = cache
     self.settings = settings
     self.cacheByteLimit = cacheByteLimit
@@ -171,7 +172,10 @@ public final class FileEnvironment: Sendable {
   }
 
   /// Returns when every read that could be answered has been; for the end of a mount.
-  public func finishReplies() { replyQueue.sync {} }
+  public func finishReplies() {
+    storage.finish()
+    replyQueue.sync {}
+  }
 
   /// Sets how many body bytes a second may come in all; nil for as many as will.
   public func setRateLimit(_ bytesPerSecond: Int64?) { client.setRateLimit(bytesPerSecond) }
@@ -272,7 +276,7 @@ public final class FileEnvironment: Sendable {
     for item in watched {
       item.version.expire(now: now)
       checkpointIfDue(item.version, now: now)
-      item.version.stampIfDue()
+      if item.version.awaitsStamp { storage.perform { item.version.stampIfDue() } }
       if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = watch.withLock { watch in
@@ -321,8 +325,7 @@ public final class FileEnvironment: Sendable {
 
   /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted.
   ///
-  /// For the
-  /// network thread, which is the only one that appends to records.
+  /// The record is appended to on the storage queue, the only one that does.
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
     guard
       let ticket = version.beginCheckpoint(
@@ -331,7 +334,7 @@ public final class FileEnvironment: Sendable {
     else { return }
     diskQueue.async { [self] in
       guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
-      client.perform { [self] in
+      storage.perform { [self] in
         version.commit(ticket, checkpoint)
         diskQueue.async { [self] in
           version.finishCheckpoint(ticket)

@@ -56,7 +56,7 @@ public struct FileSettings: Sendable {
   /// A file of a server without ranges is fetched whole at first contact up to this length.
   static let smallFileByteCount: Int64 = 256 << 10
 
-  /// From how many bytes on reads are not answered by the network thread itself.
+  /// From how many bytes on reads are not answered by whoever stores the bytes.
   static let leastQueuedReply: Int64 = 64 << 10
 
   /// How often a first answer that looks like a stand-in is not believed.

@@ -60,7 +60,7 @@ extension RemoteVersion {
     }
   }
 
-  /// The second step, on the network thread, which alone appends to the record.
+  /// The second step, on the storage queue, which alone appends to the record.
   func commit(_ ticket: CheckpointTicket, _ checkpoint: Checkpoint) {
     do throws(CacheError) {
       try ticket.entry.appendCommit(checkpoint, fetchedByteCount: ticket.fetchedByteCount)
@@ -83,7 +83,7 @@ extension RemoteVersion {
 
   /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
   ///
-  /// On the network thread, where nothing is stored meanwhile.
+  /// On the storage queue, where nothing is stored meanwhile.
   private func discardUncommitted(of failed: CacheEntry) {
     file.loading.withLock { _ in
       let isCurrent = state.withLock { guarded in
@@ -115,7 +115,7 @@ extension RemoteVersion {
 
   private func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
     if error.code == .syncFailed {
-      environment.client.perform { [self] in discardUncommitted(of: entry) }
+      environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
     noteCacheFailure(error)
     file.noteFailure(FileError(error), isRetried: false)
@@ -133,8 +133,11 @@ extension RemoteVersion {
 
   // MARK: Stamps
 
+  /// Whether ``stampIfDue()`` has anything to do.
+  var awaitsStamp: Bool { state.withLock { $0.awaitsStamp } }
+
   /// Has the record of a whole file say, once, that all its bytes were looked at or stored by this
-  /// mount; on the network thread, or at the end of the mount.
+  /// mount; on the storage queue, or at the end of the mount.
   ///
   /// - Returns: how long it is too early for that; nil where it is done, or there is nothing to do.
   @discardableResult

@@ -44,7 +44,7 @@ extension RemoteVersion {
     guard isDue else { return }
     environment.hashWhole { [self] in
       let found = hashWhole(checksum.algorithm)
-      environment.client.perform { [self] in
+      environment.storage.perform { [self] in
         settleWhole(checksum, found)
         state.withLock { $0.holdCount -= 1 }
         environment.watch(self)
@@ -76,7 +76,7 @@ extension RemoteVersion {
     }
   }
 
-  /// Takes up what the hash of the whole has shown; on the network thread, which alone appends to records.
+  /// Takes up what the hash of the whole has shown; on the storage queue, which alone appends to records.
   private func settleWhole(_ checksum: Checksum, _ found: Checksum?) {
     guard let found, let length else { return state.withLock { $0.wholeCheck.abandon() } }
     guard found == checksum else { return dropWhole() }

@@ -40,7 +40,7 @@ extension RemoteVersion {
       environment.hashPiece { [self] in
         let reading = read(check)
         if case .unreadable = reading { noteUnreadable(check.range) }
-        environment.client.perform { [self] in settle(check, reading) }
+        environment.storage.perform { [self] in settle(check, reading) }
       }
     }
   }
@@ -111,7 +111,7 @@ extension RemoteVersion {
     return true
   }
 
-  /// Takes up what the hash of a piece has shown; on the network thread, which alone appends to records.
+  /// Takes up what the hash of a piece has shown; on the storage queue, which alone appends to records.
   private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
     defer {
       state.withLock { $0.holdCount -= 1 }

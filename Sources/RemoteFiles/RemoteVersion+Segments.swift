@@ -4,7 +4,7 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// What becomes of the requests for bytes of a version; on the network thread.
+/// What becomes of the requests for bytes of a version; on the network thread, or the storage queue.
 extension RemoteVersion {
   /// Enters a request that a contact with the server has brought: the first bytes of the file, or
   /// the whole of it.
@@ -51,8 +51,24 @@ extension RemoteVersion {
     return advice
   }
 
+  /// Bytes that have arrived are on their way into the cache.
+  func handedOver(_ id: SegmentID, _ range: ByteRange) {
+    state.withLock {
+      $0.storeCount += 1
+      $0.version.handedOver(id, to: range.upperBound)
+    }
+  }
+
+  /// What was handed over is stored, or could not be.
+  func storeEnded() { state.withLock { $0.storeCount -= 1 } }
+
+  /// A request brings nothing until the disk has taken what came before.
+  func awaitsStorage(_ id: SegmentID) { state.withLock { $0.version.awaitsStorage(id) } }
+
+  /// Bytes are in the cache.
   func stored(_ id: SegmentID, _ range: ByteRange) {
-    let idle = environment.client.idleSeconds
+    // While the disk is what limits the transfers, the network thread's leisure means nothing.
+    let idle = environment.client.idleSeconds - environment.storage.fullSeconds
     state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(range) } }
     if checksum != nil {
       state.withLock { $0.wholeCheck.noteStored(from: $0.version.mirror(of: id)) }

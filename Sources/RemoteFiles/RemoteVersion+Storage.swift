@@ -138,8 +138,8 @@ extension RemoteVersion {
 
   // MARK: Storing
 
-  /// Stores bytes that have arrived: in the cache, or where that fails in memory; on the network
-  /// thread.
+  /// Stores bytes that have arrived: in the cache, or where that fails in memory; on the storage
+  /// queue.
   ///
   /// - Throws: `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
   ///   are descriptors for readers only, `unavailable` where there is not even memory for them.
@@ -224,7 +224,7 @@ extension RemoteVersion {
 
   private func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ErrorNumber) {
     let known = state.withLock { $0.spill?.file }
-    // Only this thread makes one.
+    // Only this queue makes one.
     let file: Descriptor
     if let known { file = known } else { file = try SystemCalls.createMemoryFile(label: "httpfs") }
     try SystemCalls.write(file.rawValue, bytes, at: offset)
@@ -238,7 +238,7 @@ extension RemoteVersion {
     environment.spills.note(range, of: self)
   }
 
-  /// Gives up spilled bytes, unless somebody reads or waits for some of them; on the network thread.
+  /// Gives up spilled bytes, unless somebody reads or waits for some of them; on the storage queue.
   ///
   /// - Returns: whether they are gone.
   func giveUpSpilled(_ range: ByteRange) -> Bool {

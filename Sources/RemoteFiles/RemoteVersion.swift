@@ -52,6 +52,8 @@ public final class RemoteVersion: Sendable {
     var openCount = 0
     /// How many others need the entry to stay at hand.
     var holdCount = 0
+    /// How many runs of bytes are on their way to the entry.
+    var storeCount = 0
     /// Since when no handle has been open.
     var unreadSince = ContinuousClock.now
     var isCheckpointing = false
@@ -113,7 +115,8 @@ public final class RemoteVersion: Sendable {
 
     /// Whether no handle is open, and nothing is in flight or being synced.
     var isUnused: Bool {
-      openCount == 0 && holdCount == 0 && version.segments.isEmpty && !isCheckpointing
+      openCount == 0 && holdCount == 0 && storeCount == 0 && version.segments.isEmpty
+        && !isCheckpointing
     }
 
     /// Whether the record of the whole file is still to say that all of its bytes were looked at.

@@ -21,6 +21,8 @@ struct Segment: Sendable {
   var end: Int64
   /// The next byte to arrive; what lies before it is stored or in the writer's buffer.
   var position: Int64
+  /// The end of what is on its way into the cache file, or there.
+  var handedOverEnd: Int64
   /// The end of what is stored.
   var storedEnd: Int64
   /// Who holds what has arrived and is not stored.
@@ -36,6 +38,8 @@ struct Segment: Sendable {
   var excludedMirrors: Set<Int> = []
   /// Until when the request is held back, because the server has asked for that.
   var heldUntil: ContinuousClock.Instant?
+  /// Whether it is paused because the disk has not taken yet what came before.
+  var awaitsStorage = false
   /// Whether the request is with the server: before, it may wait for a connection.
   var isSent = false
   var firstByteAt: ContinuousClock.Instant?

@@ -41,7 +41,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     case .part(let content, let range):
       guard accept(content, head.headerFields) else { return .stop }
       version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
-      writer = SegmentWriter(version: version, id: segment.id, body: range, start: segment.start)
+      writer = SegmentWriter(
+        version: version, id: segment.id, transfer: transfer, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
       guard accept(content, head.headerFields) else { return .stop }
@@ -152,7 +153,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         mirror: segment.mirror)
     }
     writer = SegmentWriter(
-      version: version, id: id, body: content.completeLength.map { 0..<$0 }, start: 0)
+      version: version, id: id, transfer: transfer, body: content.completeLength.map { 0..<$0 },
+      start: 0)
     return .proceed
   }
 
@@ -170,6 +172,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   func requestSent() { version.sent(segment.id) }
 
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    if let writer, !writer.hasRoom() { return .pause }
     if fetchedByteCount == 0, version.file.mirrors != nil { firstBodyAt = .now }
     fetchedByteCount += body.count
     version.file.noteFetched(body.count)

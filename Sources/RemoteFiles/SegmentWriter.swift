@@ -1,15 +1,18 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
+internal import Synchronization
 
-/// Puts the body of one response into the cache: gathers libcurl's pieces, writes them in large
-/// runs, or at once when a read waits for them, and marks them present.
+/// Puts the body of one response into the cache: gathers libcurl's pieces on the network thread, and hands
+/// them over in large runs, or at once when a read waits for them, to be stored and marked present.
 ///
-/// `@unchecked Sendable`: used on the network thread only; others just hold it, to ask that thread
-/// for a flush.
+/// `@unchecked Sendable`: what is gathered belongs to the network thread; others just hold the writer, to ask
+/// that thread for a flush, and the storage queue sees buffers that were handed over.
 final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
+  private let transfer: ExchangeID
   private let pool: BufferPool
+  private let storage: StorageQueue
   private var buffer: GatherBuffer?
   /// The offset in the file of the buffer's first byte.
   private var bufferStart: Int64
@@ -18,25 +21,37 @@ final class SegmentWriter: @unchecked Sendable {
   private var position: Int64
   /// Where the body ends, as the head says; nil where only its end will tell.
   private let expectedEnd: Int64?
-  private var error: FileError?
+  /// Why something could not be stored.
+  private let error = Mutex<FileError?>(nil)
 
   /// A writer of a body that holds the bytes `body` of the file (nil for all of it, of unknown
   /// length); what comes before `start` is dropped.
-  init(version: RemoteVersion, id: SegmentID, body: ByteRange?, start: Int64) {
+  init(
+    version: RemoteVersion, id: SegmentID, transfer: ExchangeID, body: ByteRange?, start: Int64
+  ) {
     self.version = version
     self.id = id
+    self.transfer = transfer
     pool = version.file.environment.buffers
+    storage = version.file.environment.storage
     position = body?.lowerBound ?? 0
     expectedEnd = body?.upperBound
     bufferStart = max(position, start)
     version.setWriter(self, of: id)
   }
 
-  /// Writes out what a read has come to wait for after it arrived.
-  func flushForReader() { _ = flush() }
+  /// Hands over what a read has come to wait for after it arrived.
+  func flushForReader() { handOver() }
 
   deinit {
     if let buffer { pool.giveBack(buffer) }
+  }
+
+  /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
+  func hasRoom() -> Bool {
+    if storage.hasRoom(for: transfer) { return true }
+    version.awaitsStorage(id)
+    return false
   }
 
   /// Takes a piece of the body.
@@ -62,43 +77,64 @@ final class SegmentWriter: @unchecked Sendable {
       bufferedByteCount += part.count
       position += Int64(part.count)
       rest = rest.dropFirst(part.count)
-      if bufferedByteCount == BufferPool.bufferByteCount, !flush() { return .stop }
+      if bufferedByteCount == BufferPool.bufferByteCount { handOver() }
     }
-    if advice.mustFlush, !flush() { return .stop }
-    if position >= advice.end {
-      // The end may have been moved down: then more is coming, which nobody wants from here.
-      return flush() && wanted == piece.count ? .proceed : .stop
-    }
-    return .proceed
+    if advice.mustFlush || position >= advice.end { handOver() }
+    if error.withLock({ $0 != nil }) { return .stop }
+    // The end may have been moved down: then more is coming, which nobody wants from here.
+    return position >= advice.end && wanted < piece.count ? .stop : .proceed
   }
 
-  /// Writes out what is gathered; false where that fails, see ``error``.
-  private func flush() -> Bool {
-    guard bufferedByteCount > 0, let buffer else { return true }
+  /// Has what is gathered stored.
+  private func handOver() {
+    guard bufferedByteCount > 0, let buffer else { return }
     let range = ByteRange(offset: bufferStart, byteCount: Int64(bufferedByteCount))
-    defer {
-      bufferStart = range.upperBound
-      bufferedByteCount = 0
+    bufferStart = range.upperBound
+    bufferedByteCount = 0
+    self.buffer = nil
+    version.handedOver(id, range)
+    storage.store(byteCount: Int(range.byteCount)) { [self] in
+      store(buffer, as: range)
+      version.storeEnded()
+      pool.giveBack(buffer)
     }
+  }
+
+  /// Stores the bytes `range` of the file, which `buffer` holds, and marks them present; on the storage queue.
+  private func store(_ buffer: GatherBuffer, as range: ByteRange) {
+    guard error.withLock({ $0 == nil }) else { return }
     do throws(FileError) {
       for hole in version.holes(in: range) {
         let slice = buffer.bytes[
-          Int(hole.lowerBound - bufferStart)..<Int(hole.upperBound - bufferStart)]
+          Int(hole.lowerBound - range.lowerBound)..<Int(hole.upperBound - range.lowerBound)]
         try version.store(UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound)
       }
     } catch {
-      self.error = error
-      return false
+      self.error.withLock { $0 = error }
+      // It may be silent, or paused.
+      version.file.environment.client.cancel(transfer)
+      return
     }
     version.stored(id, range)
-    return true
   }
 
-  /// The transfer has ended: writes out the rest and tells the version; `failure` is why the receiver
-  /// ended it, if it did so for a reason.
-  func finish(_ completion: ExchangeCompletion, failure: FileError?) {
-    _ = flush()
-    if let failure = failure ?? error { return version.failed(id, failure) }
+  /// The transfer has ended: has the rest stored, then tells the version and does what comes `after`, on the
+  /// storage queue; `failure` is why the receiver ended it, if it did so for a reason.
+  func finish(
+    _ completion: ExchangeCompletion, failure: FileError?,
+    after: @escaping @Sendable () -> Void = {}
+  ) {
+    handOver()
+    // The network thread has no more to say.
+    let position = position
+    storage.perform { [self] in
+      settle(completion, failure: failure ?? error.withLock { $0 }, position: position)
+      after()
+    }
+  }
+
+  private func settle(_ completion: ExchangeCompletion, failure: FileError?, position: Int64) {
+    if let failure { return version.failed(id, failure) }
     switch completion {
     case .finished:
       if let expectedEnd {

@@ -4,7 +4,7 @@ internal import Synchronization
 /// Bounds what all files of a mount keep in memory while the cache fails: what was stored first is
 /// given up first.
 ///
-/// For the network thread, which alone stores.
+/// For the storage queue, which alone stores.
 final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20

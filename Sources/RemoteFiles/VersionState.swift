@@ -234,8 +234,8 @@ struct VersionState: Sendable {
       }
       // What it waits for may have arrived, with nothing more to come that would write it out.
       let segment = segments[index]
-      if let writer = segment.writer, segment.storedEnd < segment.position,
-        segment.storedEnd < read.range.upperBound, read.range.lowerBound < segment.position
+      if let writer = segment.writer, segment.handedOverEnd < segment.position,
+        segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
       {
         actions.flushes.append(writer)
       }
@@ -430,7 +430,7 @@ struct VersionState: Sendable {
       id: SegmentID(rawValue: lastSegment), isWhole: isWhole, isPrefetch: isPrefetch,
       hedgeOf: hedgeOf,
       start: range.lowerBound, end: range.upperBound, position: range.lowerBound,
-      storedEnd: range.lowerBound,
+      handedOverEnd: range.lowerBound, storedEnd: range.lowerBound,
       lastProgressAt: now)
     segments.append(segment)
     updateWake(of: segments.count - 1)
@@ -490,13 +490,27 @@ struct VersionState: Sendable {
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     segments[index].position = position
     segments[index].noteProgress(now: now)
+    segments[index].awaitsStorage = false
     let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
+    // Once is enough.
+    if mustFlush { updateWake(of: index) }
     let silentMirror = segments[index].hedgeOf.flatMap { mirror(of: $0) }
     return Advice(
       mustFlush: mustFlush, end: segments[index].end,
       // A trickle is no progress.
       rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
       silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
+  }
+
+  /// What has arrived up to `end` is on its way into the cache file.
+  mutating func handedOver(_ id: SegmentID, to end: Int64) {
+    guard let index = index(of: id) else { return }
+    segments[index].handedOverEnd = max(segments[index].handedOverEnd, end)
+  }
+
+  /// A request is paused until the disk has taken what came before.
+  mutating func awaitsStorage(_ id: SegmentID) {
+    if let index = index(of: id) { segments[index].awaitsStorage = true }
   }
 
   /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
@@ -715,7 +729,7 @@ struct VersionState: Sendable {
       if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
         patience = min(patience, spare)
       }
-      guard segment.isSent || segment.firstByteAt != nil else { continue }
+      guard segment.isSent || segment.firstByteAt != nil, !segment.awaitsStorage else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
       let error = FileError(.timedOut, "the server stopped sending for \(patience)")

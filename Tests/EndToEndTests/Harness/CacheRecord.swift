@@ -84,7 +84,7 @@ struct CacheRecord {
     let end = try CacheRecord(path: path).headerByteCount - 8
     guard end >= 64, bytes.count >= end + 8 else { throw HarnessError("no header in \(path)") }
     for index in 0..<4 { bytes[8 + index] = UInt8(truncatingIfNeeded: version >> (8 * index)) }
-    let checksum = XXH_INLINE_XXH3_64bits_withSeed(bytes, end, word(bytes, at: 16))
+    let checksum = httpfs_xxh3_with_seed(bytes, end, word(bytes, at: 16))
     for index in 0..<8 { bytes[end + index] = UInt8(truncatingIfNeeded: checksum >> (8 * index)) }
     // In place: the file stays the one that it is.
     let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))

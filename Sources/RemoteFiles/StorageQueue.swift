@@ -1,0 +1,77 @@
+internal import Dispatch
+internal import HTTPTransfer
+internal import Synchronization
+
+/// Runs what writes to cache files and appends to their records: one thing at a time, in the order in which it
+/// was handed over, on a thread that may wait for the disk.
+///
+/// The network thread hands over what it has gathered and goes on; when too much waits for the disk, exchanges
+/// pause.
+final class StorageQueue: Sendable {
+  /// How much may wait to be stored: enough for the disk to have work while a buffer is filled, and little
+  /// memory.
+  private static let byteLimit = 4 << 20
+  /// What a store counts for at least: each one holds a buffer.
+  private static let leastByteCount = 64 << 10
+
+  private let queue = DispatchQueue(label: "httpfs.storage")
+  private let client: HTTPClient
+
+  private struct State {
+    var byteCount = 0
+    /// The exchanges that go on when there is room.
+    var paused: [ExchangeID] = []
+    var fullSince: ContinuousClock.Instant?
+    var fullTime = Duration.zero
+  }
+
+  private let state = Mutex(State())
+
+  init(client: HTTPClient) { self.client = client }
+
+  /// Runs `work` after all that was handed over before.
+  func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
+
+  /// Runs `work`, which stores `byteCount` bytes, after all that was handed over before.
+  func store(byteCount: Int, _ work: @escaping @Sendable () -> Void) {
+    let weight = max(byteCount, Self.leastByteCount)
+    state.withLock { $0.byteCount += weight }
+    queue.async { [self] in
+      work()
+      stored(weight)
+    }
+  }
+
+  private func stored(_ weight: Int) {
+    let resumed = state.withLock { state -> [ExchangeID] in
+      state.byteCount -= weight
+      guard let since = state.fullSince, state.byteCount <= Self.byteLimit / 2 else { return [] }
+      state.fullTime += ContinuousClock.now - since
+      state.fullSince = nil
+      defer { state.paused = [] }
+      return state.paused
+    }
+    for transfer in resumed { client.unpause(transfer) }
+  }
+
+  /// Whether more may be handed over; if not, `transfer` is to pause, and goes on when there is room.
+  func hasRoom(for transfer: ExchangeID) -> Bool {
+    state.withLock { state in
+      guard state.byteCount >= Self.byteLimit else { return true }
+      state.fullSince = state.fullSince ?? .now
+      state.paused.append(transfer)
+      return false
+    }
+  }
+
+  /// For how long exchanges have been paused so far, in seconds.
+  var fullSeconds: Double {
+    state.withLock { state in
+      let current = state.fullSince.map { ContinuousClock.now - $0 } ?? .zero
+      return (state.fullTime + current) / .seconds(1)
+    }
+  }
+
+  /// Returns when all that was handed over has been done; for the end of a mount.
+  func finish() { queue.sync {} }
+}
