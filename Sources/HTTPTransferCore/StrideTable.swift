@@ -74,8 +74,12 @@ public struct StrideTable: Sendable {
   /// How many jumps ahead something is worth having, at most.
   static let greatestDepth = 32
 
-  /// How many bytes ahead, of one who reads backward without a gap: for his jumps few requests will do.
-  static let greatestBackwardByteCount: Int64 = 16 << 20
+  /// How many bytes ahead of one who reads backward without a gap: at first as many as the kernel reads ahead of
+  /// one who reads forward; and at most, because for his jumps few requests will do.
+  static let backwardByteCounts: ClosedRange<Int64> = 512 << 10...16 << 20
+
+  /// From the first of ``backwardByteCounts`` on he is known well enough to get so many times what he has read.
+  static let backwardFactor: Int64 = 4
 
   private var walks: [Walk] = []
   private var useCount: UInt64 = 0
@@ -110,7 +114,15 @@ public struct StrideTable: Sendable {
     }
   }
 
-  /// What will be read next: as much as has been read so far, at most.
+  /// How many bytes are worth having ahead of one who has read so many backward.
+  private static func backwardWindow(read byteCount: Int64) -> Int64 {
+    if byteCount < backwardByteCounts.lowerBound { return backwardByteCounts.lowerBound }
+    // Compared before it is multiplied: a position can be any number.
+    let most = backwardByteCounts.upperBound
+    return byteCount < most / backwardFactor ? byteCount * backwardFactor : most
+  }
+
+  /// What will be read next: as much as has been read so far, at most, but of one who reads backward.
   ///
   /// - Parameter length: the complete length of the file in bytes.
   /// - Returns: ranges, of each reader the nearest first.
@@ -119,11 +131,9 @@ public struct StrideTable: Sendable {
     return confirmed.flatMap { walk -> [ByteRange] in
       guard let byteCount = walk.lastByteCount else { return [] }
       if walk.isBackward {
-        let (ahead, overflow) = byteCount.multipliedReportingOverflow(by: Int64(walk.jumpCount))
-        let most =
-          overflow ? Self.greatestBackwardByteCount : min(ahead, Self.greatestBackwardByteCount)
         let end = min(walk.run.lowerBound, length)
-        return end > 0 ? [max(0, end - most)..<end] : []
+        let ahead = Self.backwardWindow(read: walk.origin - walk.run.lowerBound + byteCount)
+        return end > 0 ? [max(0, end - ahead)..<end] : []
       }
       // Where a run begins in its page is not known, nor the distance to the byte: a page more on both
       // sides covers that half as far ahead as it has been seen.

@@ -38,12 +38,22 @@ import Testing
 
   @Test("A file read backward in blocks, each of several reads, is read ahead of backward")
   func backward() {
-    let blocks = jumps(8, from: 0, by: Self.mebibyte, of: Self.mebibyte).reversed()
-    let reads = blocks.prefix(4).flatMap { block in
+    let blocks = jumps(32, from: 0, by: Self.mebibyte, of: Self.mebibyte).reversed()
+    let reads = blocks.prefix(3).flatMap { block in
       jumps(8, from: block.lowerBound, by: 131_072, of: 131_072)
     }
     #expect(
-      table(reads).predictions(length: 8 * Self.mebibyte) == [Self.mebibyte..<4 * Self.mebibyte])
+      table(reads).predictions(length: 32 * Self.mebibyte)
+        == [17 * Self.mebibyte..<29 * Self.mebibyte])
+  }
+
+  @Test("After two steps back 512 KiB are expected, which is what the kernel reads ahead forward")
+  func backwardStart() {
+    let reads = Array(jumps(64, by: 65_536, of: 65_536).reversed())
+    #expect(table(Array(reads.prefix(2))).predictions(length: 1 << 40).isEmpty)
+    let position = reads[2].lowerBound
+    #expect(
+      table(Array(reads.prefix(3))).predictions(length: 1 << 40) == [position - 524_288..<position])
   }
 
   @Test("Of a file that is read backward for long, 16 MiB are expected, and not beyond its start")
