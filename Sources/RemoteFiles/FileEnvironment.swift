@@ -372,11 +372,11 @@ public final class FileEnvironment: Sendable {
     let deadline = ContinuousClock.now + FileSettings.checkpointPatience
     for item in watched {
       item.version.finishCheckpoints(until: deadline)
-      item.version.commitFinally()
+      storage.finish { item.version.commitFinally() }
     }
     for item in watched {
       item.version.finishCheckpoints(until: deadline)
-      item.version.stampFinally()
+      storage.finish { item.version.stampFinally() }
     }
   }
 

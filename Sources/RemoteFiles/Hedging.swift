@@ -75,7 +75,7 @@ extension VersionState {
         }),
         segment.isSent, segment.heldUntil == nil, !segment.isWhole, !isHedged(segment),
         // One server alone is to bring it.
-        segment.suspectPiece == nil, !segment.awaitsStorage,
+        segment.suspectPiece == nil, !segment.isHeldByDisk,
         now - segment.lastProgressAt >= delay
       else { continue }
       // What has arrived of it is stored when it ends.

@@ -120,6 +120,11 @@ extension VersionState {
     let hole = absent(in: clamped(read.range)).first ?? read.range
     if pieces != nil, absent(in: clamped(read.range)).isEmpty { return "its piece is being hashed" }
     if isAwaitingLocation { return "asking where the file is now" }
+    let isArrived = segments.contains { segment in
+      let end = segment.isHeldByDisk ? segment.end : segment.handedOverEnd
+      return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end
+    }
+    if isArrived { return "waiting for the disk of the cache" }
     guard
       let segment = segments.first(where: {
         $0.position <= hole.lowerBound && hole.lowerBound < $0.end

@@ -45,6 +45,10 @@ struct Segment: Sendable {
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
 
+  /// Whether it waits for the disk, not for the server: it is paused, or all of it has arrived and is not
+  /// stored yet.
+  var isHeldByDisk: Bool { awaitsStorage || (position >= end && storedEnd < handedOverEnd) }
+
   /// Whether a read waits for some of it.
   var isWaitedFor: Bool { wakeAt != nil }
 

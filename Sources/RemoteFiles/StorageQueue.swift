@@ -72,6 +72,6 @@ final class StorageQueue: Sendable {
     }
   }
 
-  /// Returns when all that was handed over has been done; for the end of a mount.
-  func finish() { queue.sync {} }
+  /// Runs `work` after all that was handed over before, and returns then; for the end of a mount.
+  func finish(_ work: () -> Void = {}) { queue.sync(execute: work) }
 }

@@ -709,7 +709,11 @@ struct VersionState: Sendable {
   ) {
     let late = parked.removeAll { $0.deadline <= now }
     if !late.isEmpty {
-      let reason = lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
+      let isHeldByDisk = segments.contains(where: \.isHeldByDisk)
+      let reason =
+        isHeldByDisk
+        ? "the disk of the cache does not take what has arrived"
+        : lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
       // Not where the time was spent on something else than waiting for a server.
       let kept = lastFailure.map(\.code).flatMap {
         $0 == .invalidResponse || $0 == .unsigned ? $0 : nil
@@ -729,7 +733,7 @@ struct VersionState: Sendable {
       if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
         patience = min(patience, spare)
       }
-      guard segment.isSent || segment.firstByteAt != nil, !segment.awaitsStorage else { continue }
+      guard segment.isSent || segment.firstByteAt != nil, !segment.isHeldByDisk else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
       let error = FileError(.timedOut, "the server stopped sending for \(patience)")

@@ -60,6 +60,22 @@ import Testing
     #expect(expire(&unsent, at: 5).starts.isEmpty)
   }
 
+  @Test("What has arrived and waits for the disk is not asked for again, nor its server given up")
+  func slowDisk() throws {
+    var (state, segment) = try waiting()
+    _ = state.advance(segment.id, to: 2048, now: start)
+    state.awaitsStorage(segment.id)
+    let paused = expire(&state, at: 20, allowance: 5)
+    #expect(paused.starts.isEmpty && paused.cancels.isEmpty && paused.silentMirrors.isEmpty)
+    _ = state.advance(segment.id, to: segment.end, now: start + .seconds(20))
+    state.handedOver(segment.id, to: segment.end)
+    let arrived = expire(&state, at: 40, allowance: 5)
+    #expect(arrived.starts.isEmpty && arrived.cancels.isEmpty && arrived.silentMirrors.isEmpty)
+    var (silent, other) = try waiting()
+    _ = silent.advance(other.id, to: 2048, now: start)
+    #expect(!expire(&silent, at: 20, allowance: 5).cancels.isEmpty)
+  }
+
   @Test("What nobody waits for is not hedged")
   func readAhead() throws {
     var (state, segment) = try waiting()

@@ -16,11 +16,16 @@ final class LoopDisk {
   let path: String
   private let image: String
   private var isMounted = false
+  private var isFrozen = false
 
   /// `FS_IOC_SHUTDOWN` of the kernel's fs.h: `_IOR('X', 125, __u32)`.
   private static let shutdownRequest: UInt = 0x8004_587D
   /// Of the same header: without a flush of the journal, as when the power goes.
   private static let withoutLogFlush: UInt32 = 2
+
+  /// `FIFREEZE` and `FITHAW` of the kernel's fs.h: `_IOWR('X', 119, int)` and the next one.
+  private static let freezeRequest: UInt = 0xC004_5877
+  private static let thawRequest: UInt = 0xC004_5878
 
   /// Makes the file system and mounts it; only root may.
   ///
@@ -106,9 +111,21 @@ final class LoopDisk {
     try output(of: ["mount", "-o", "remount,abort", path])
   }
 
+  /// Has every write wait from now on, as on a disk that stands still, or lets them go on.
+  func setFrozen(_ isFrozen: Bool) throws {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }
+    defer { close(descriptor) }
+    guard ioctl(descriptor, isFrozen ? Self.freezeRequest : Self.thawRequest, 0) == 0 else {
+      throw HarnessError.systemCall("\(isFrozen ? "freeze" : "thaw") of \(path)")
+    }
+    self.isFrozen = isFrozen
+  }
+
   /// Takes it away, even where files of it are open.
   func unmount() {
     guard isMounted else { return }
+    if isFrozen { try? setFrozen(false) }
     isMounted = false
     _ = umount2(path, CInt(MNT_DETACH))
   }
