@@ -2,14 +2,11 @@ internal import CXML
 
 /// Finds the links of an HTML document with libxml2.
 enum HTMLLinks {
-  /// Whether libxml2 is there; loaded once, by whoever comes first.
-  private static let isLoaded = httpfs_html_load()
-
   /// Hands the links of `html`, UTF-8, to `builder` in their order, until it is full.
   static func collect(
     from html: [UInt8], into builder: inout ListingBuilder
   ) throws(ListingError) {
-    guard isLoaded else { throw .parserMissing }
+    guard httpfs_libxml_load() else { throw .parserMissing }
     let collector = LinkCollector(builder)
     let handlers = httpfs_html_handlers(start: takeStart, end: takeEnd, text: takeText)
     guard let parser = httpfs_html_new(handlers, Unmanaged.passUnretained(collector).toOpaque())

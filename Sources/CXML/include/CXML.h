@@ -2,6 +2,11 @@
 
 #include <stdbool.h>
 
+/// Loads libxml2, once; to be called before anything else here, on any thread.
+///
+/// - Returns: whether it is there.
+bool httpfs_libxml_load(void);
+
 /// A parser of HTML that calls functions at each tag and for the text between them, and does nothing
 /// else: it builds no tree, reports no errors, and has no way to load anything.
 typedef struct httpfs_html_parser httpfs_html_parser;
@@ -16,11 +21,6 @@ typedef struct {
   /// Called with a piece of the text, its character references resolved.
   void (*text)(void *context, const unsigned char *text, int byte_count);
 } httpfs_html_handlers;
-
-/// Loads libxml2; to be called once, before anything else here.
-///
-/// - Returns: whether it is there.
-bool httpfs_html_load(void);
 
 /// A parser, or NULL where there is no memory.
 httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context);
@@ -56,11 +56,6 @@ typedef struct {
   /// Called where the document is not well-formed, with the line and libxml2's message.
   void (*problem)(void *context, int line, const char *message);
 } httpfs_xml_handlers;
-
-/// Loads libxml2; to be called once, before anything else of XML here.
-///
-/// - Returns: whether it is there.
-bool httpfs_xml_load(void);
 
 /// A parser, or NULL where there is no memory.
 httpfs_xml_parser *httpfs_xml_new(httpfs_xml_handlers handlers, void *context);

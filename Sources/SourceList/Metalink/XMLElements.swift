@@ -35,9 +35,6 @@ struct XMLProblem: Error, Equatable {
 /// Reads XML with libxml2, which is given nothing that could blow up: no document type, so no entities
 /// but XML's own, no long tag, few attributes and namespaces, little nesting.
 enum XMLElements {
-  /// Whether libxml2 is there; loaded once, by whoever comes first.
-  private static let isLoaded = httpfs_xml_load()
-
   /// How many elements may be open at once.
   static let maximumNesting = 16
 
@@ -55,7 +52,7 @@ enum XMLElements {
       throw XMLProblem(
         line: line, message: "a tag of more than \(TagScanner.maximumByteCount) bytes")
     }
-    guard isLoaded else {
+    guard httpfs_libxml_load() else {
       throw XMLProblem(
         line: nil,
         message: "a Metalink needs libxml2, which is not there; install the package libxml2")

@@ -1,39 +1,99 @@
 #include "CXML.h"
 
 #include <dlfcn.h>
+#include <libxml/HTMLparser.h>
 #include <libxml/parser.h>
 #include <libxml/xmlerror.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-// See html.c for why it is loaded only when it is needed.
+// libxml2 brings ICU with it, some 1.5 MiB of memory in a program that seldom reads a listing or a
+// Metalink. So it is loaded when the first one is parsed.
 static struct {
+  bool is_loaded;
   __typeof__(&xmlInitParser) initialize;
-  __typeof__(&xmlNewParserCtxt) new_context;
-  __typeof__(&xmlCtxtReadMemory) read_memory;
   __typeof__(&xmlFreeDoc) free_document;
   __typeof__(&xmlStopParser) stop;
-  __typeof__(&xmlFreeParserCtxt) free_context;
+  __typeof__(&htmlNewParserCtxt) html_new_context;
+  __typeof__(&htmlCtxtReadMemory) html_read_memory;
+  __typeof__(&htmlFreeParserCtxt) html_free_context;
+  __typeof__(&xmlNewParserCtxt) xml_new_context;
+  __typeof__(&xmlCtxtReadMemory) xml_read_memory;
+  __typeof__(&xmlFreeParserCtxt) xml_free_context;
 } library;
 
-bool httpfs_xml_load(void) {
+static void load(void) {
+  // The name under which the headers' version is installed; its functions stay with us.
   void *handle = dlopen("libxml2.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (handle == NULL) return false;
-  library.initialize = dlsym(handle, "xmlInitParser");
-  library.new_context = dlsym(handle, "xmlNewParserCtxt");
-  library.read_memory = dlsym(handle, "xmlCtxtReadMemory");
-  library.free_document = dlsym(handle, "xmlFreeDoc");
-  library.stop = dlsym(handle, "xmlStopParser");
-  library.free_context = dlsym(handle, "xmlFreeParserCtxt");
-  if (library.initialize == NULL || library.new_context == NULL || library.read_memory == NULL ||
-      library.free_document == NULL || library.stop == NULL || library.free_context == NULL) {
-    dlclose(handle);
-    return false;
+  if (handle == NULL) return;
+  const struct {
+    void *function;
+    const char *name;
+  } symbols[] = {
+      {&library.initialize, "xmlInitParser"},
+      {&library.free_document, "xmlFreeDoc"},
+      {&library.stop, "xmlStopParser"},
+      {&library.html_new_context, "htmlNewParserCtxt"},
+      {&library.html_read_memory, "htmlCtxtReadMemory"},
+      {&library.html_free_context, "htmlFreeParserCtxt"},
+      {&library.xml_new_context, "xmlNewParserCtxt"},
+      {&library.xml_read_memory, "xmlCtxtReadMemory"},
+      {&library.xml_free_context, "xmlFreeParserCtxt"},
+  };
+  for (size_t index = 0; index < sizeof(symbols) / sizeof(symbols[0]); index++) {
+    void *symbol = dlsym(handle, symbols[index].name);
+    if (symbol == NULL) {
+      dlclose(handle);
+      return;
+    }
+    memcpy(symbols[index].function, &symbol, sizeof(symbol));
   }
   library.initialize();
-  return true;
+  library.is_loaded = true;
 }
+
+bool httpfs_libxml_load(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+  return library.is_loaded;
+}
+
+// MARK: HTML
+
+// The parser that callers know is libxml2's own.
+static htmlParserCtxtPtr context_of(const httpfs_html_parser *parser) {
+  return (htmlParserCtxtPtr)parser;
+}
+
+httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context) {
+  htmlParserCtxtPtr parser = library.html_new_context();
+  if (parser == NULL) return NULL;
+  // The handlers that would build the tree. The struct is the parser's own and freed with it.
+  memset(parser->sax, 0, sizeof(*parser->sax));
+  parser->sax->startElement = handlers.start;
+  parser->sax->endElement = handlers.end;
+  parser->sax->characters = handlers.text;
+  parser->userData = context;
+  return (httpfs_html_parser *)parser;
+}
+
+void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_count) {
+  const int options = HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
+                      HTML_PARSE_NONET | HTML_PARSE_COMPACT | HTML_PARSE_IGNORE_ENC;
+  htmlDocPtr document =
+      library.html_read_memory(context_of(parser), bytes, byte_count, NULL, "UTF-8", options);
+  if (document != NULL) library.free_document(document);
+}
+
+int httpfs_html_depth(const httpfs_html_parser *parser) { return context_of(parser)->nameNr; }
+
+void httpfs_html_stop(httpfs_html_parser *parser) { library.stop(context_of(parser)); }
+
+void httpfs_html_free(httpfs_html_parser *parser) { library.html_free_context(context_of(parser)); }
+
+// MARK: XML
 
 struct httpfs_xml_parser {
   xmlParserCtxtPtr parser;
@@ -80,7 +140,7 @@ httpfs_xml_parser *httpfs_xml_new(httpfs_xml_handlers handlers, void *context) {
   if (result == NULL) return NULL;
   result->handlers = handlers;
   result->context = context;
-  result->parser = library.new_context();
+  result->parser = library.xml_new_context();
   if (result->parser == NULL) {
     free(result);
     return NULL;
@@ -105,7 +165,7 @@ void httpfs_xml_parse(httpfs_xml_parser *parser, const char *bytes, int byte_cou
   // Neither XML_PARSE_NOENT nor XML_PARSE_DTDLOAD; without XML_PARSE_HUGE libxml2's own bounds hold.
   const int options = XML_PARSE_NONET | XML_PARSE_COMPACT;
   xmlDocPtr document =
-      library.read_memory(parser->parser, bytes, byte_count, NULL, "UTF-8", options);
+      library.xml_read_memory(parser->parser, bytes, byte_count, NULL, "UTF-8", options);
   if (document != NULL) library.free_document(document);
 }
 
@@ -117,6 +177,6 @@ int httpfs_xml_line(const httpfs_xml_parser *parser) {
 void httpfs_xml_stop(httpfs_xml_parser *parser) { library.stop(parser->parser); }
 
 void httpfs_xml_free(httpfs_xml_parser *parser) {
-  library.free_context(parser->parser);
+  library.xml_free_context(parser->parser);
   free(parser);
 }
