@@ -31,6 +31,11 @@ extension RemoteFile {
     mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
   }
 
+  /// The origins of its servers, as listed.
+  var origins: [String] {
+    ([source.url] + (mirrors?.details.mirrors ?? [])).map(\.normalizedOrigin)
+  }
+
   /// Where bytes are asked for now; nil where the signer is to make a URL first.
   ///
   /// Where the last URL expires soon, one caller is sent to where the redirects begin, and the signer is

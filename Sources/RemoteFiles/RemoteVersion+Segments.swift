@@ -139,7 +139,9 @@ extension RemoteVersion {
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
     guard var error else { return finished(id) }
     if [.unavailable, .denied, .missing].contains(error.code) {
-      environment.hedges.withLock { $0.noteRefusal(now: .now) }
+      let mirror = state.withLock { $0.version.mirror(of: id) } ?? 0
+      let origin = file.url(ofMirror: mirror).normalizedOrigin
+      environment.hedges.withLock { $0.noteRefusal(by: origin, now: .now) }
     }
     noteMirrorFailure(id, error, retryAfter: retryAfter)
     if error.code != .stale, state.withLock({ $0.version.dropFailedHedge(id) }) {
@@ -284,8 +286,10 @@ extension RemoteVersion {
   func expire(now: ContinuousClock.Instant) {
     let settings = environment.settings
     var failure: FileError?
-    let allowance = environment.hedges.withLock { $0.allowance(now: now) }
     let mirrors = file.mirrors
+    let allowance = environment.hedges.withLock {
+      $0.allowance(at: file.origins, now: now)
+    }
     change {
       $0.expire(
         now: now, settings: settings, hedgeAllowance: allowance,

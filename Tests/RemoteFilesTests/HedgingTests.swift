@@ -144,18 +144,28 @@ import Testing
     #expect(!last, "nobody else brings the bytes")
   }
 
-  @Test("Hedges are one, and 5 % of the requests, and none for a while after a refusal")
+  @Test("Hedges are one, and 5 % of the requests")
   func budget() {
     var budget = HedgeBudget()
-    #expect(budget.allowance(now: start) == 1)
+    #expect(budget.allowance(at: ["http://a"], now: start) == 1)
     budget.noteRequests(1, hedges: 1)
-    #expect(budget.allowance(now: start) == 0)
+    #expect(budget.allowance(at: ["http://a"], now: start) == 0)
     budget.noteRequests(18, hedges: 0)
-    #expect(budget.allowance(now: start) == 0)
+    #expect(budget.allowance(at: ["http://a"], now: start) == 0)
     budget.noteRequests(1, hedges: 0)
-    #expect(budget.allowance(now: start) == 1)
-    budget.noteRefusal(now: start)
-    #expect(budget.allowance(now: start + .seconds(29)) == 0)
-    #expect(budget.allowance(now: start + .seconds(30)) == 1)
+    #expect(budget.allowance(at: ["http://a"], now: start) == 1)
+  }
+
+  @Test("A refusal forbids hedges at its server for a while, and at no other")
+  func refusals() {
+    var budget = HedgeBudget()
+    budget.noteRefusal(by: "http://a", now: start)
+    #expect(budget.allowance(at: ["http://a"], now: start + .seconds(29)) == 0)
+    #expect(budget.allowance(at: ["http://a:81"], now: start + .seconds(29)) == 1)
+    #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(29)) == 1)
+    budget.noteRefusal(by: "http://b", now: start + .seconds(20))
+    #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(29)) == 0)
+    #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(30)) == 1)
+    #expect(budget.allowance(at: ["http://b"], now: start + .seconds(49)) == 0)
   }
 }
