@@ -1,16 +1,18 @@
 /// The servers that are said to have one file, and what has been learned of each: says which of them the
 /// next request goes to.
 ///
-/// A value without I/O. Servers are named by their places in the list, from 0.
+/// A value without I/O, of which a download and a mounted file have one each. Servers are named by their places in the list, from 0; a file of one server has a
+/// set of one.
 public struct MirrorSet: Sendable {
   /// What shows that two servers have the same bytes.
   public enum Trust: Sendable, Hashable {
     /// Equal lengths and equal validators that are strong.
     case validators
-    /// As well, for want of better, an equal length: the whole is hashed at its end.
-    case checksum
-    /// An equal length: each piece is hashed before anybody sees it.
-    case pieces
+    /// As well, for want of better, an equal length: the whole is hashed at its end, and by then bytes of it
+    /// have been seen.
+    case hashesAfterUse
+    /// An equal length: what does not hash to what it should is fetched again before anybody sees it.
+    case hashesBeforeUse
   }
 
   /// What is known of a server's bytes, for the present version of the file.
@@ -21,8 +23,11 @@ public struct MirrorSet: Sendable {
     case agreed
     /// They are as many as those of the version: used where nobody who is ``agreed`` can be asked.
     case similar
-    /// They are others: the server is not asked again.
+    /// They are others: the server is not asked again for this version.
     case refused(reason: String)
+    /// It is not asked again for any version: a download gives a server up, a mount has the time to let it
+    /// rest.
+    case excluded(reason: String)
   }
 
   public struct Mirror: Sendable {
@@ -36,17 +41,31 @@ public struct MirrorSet: Sendable {
     public internal(set) var rate: Double?
     /// How many requests it is answering.
     public internal(set) var flightCount = 0
+    /// How many requests it takes at a time; nil where it has refused none.
+    var flightLimit: Int?
     var failureCount = 0
     /// Whether it has said that the file is not there, or not for us.
     var hasDenied = false
-    /// The version as it described it when that was last found to be the file's.
-    var content: ContentVersion?
+    /// The version as it described it when that was last found to be the file's: each server has validators
+    /// of its own.
+    public internal(set) var content: ContentVersion?
 
-    public var isRefused: Bool {
-      if case .refused = standing { true } else { false }
+    /// Why it is not asked any more; nil where it may be.
+    public var refusal: String? {
+      switch standing {
+      case .untried, .agreed, .similar: nil
+      case .refused(let reason), .excluded(let reason): reason
+      }
     }
 
+    public var isRefused: Bool { refusal != nil }
+
     func isResting(_ now: ContinuousClock.Instant) -> Bool { restsUntil.map { now < $0 } ?? false }
+
+    /// Whether one more request is no more than it takes.
+    ///
+    /// Who has not shown yet that he has the same bytes gets one request to do so.
+    var hasRoom: Bool { flightCount < (standing == .untried ? 1 : flightLimit ?? .max) }
   }
 
   public private(set) var mirrors: [Mirror]
@@ -59,16 +78,25 @@ public struct MirrorSet: Sendable {
   /// Who alone is asked while that is possible: when nobody knows who of several has sent wrong bytes.
   public var sole: Int?
 
-  /// How long a server that failed is asked last, from its first failure on.
-  static let rests = Duration.seconds(2)...Duration.seconds(60)
+  /// How long a server that has failed is asked last.
+  private let rests: RetryPolicy
 
   /// - Parameters:
-  ///   - urls: in the order of preference, at least one.
+  ///   - urls: in the order of preference, at least one; the same URL twice is one server.
   ///   - trust: what shows that two of them are the same file.
-  public init(urls: [RemoteURL], trust: Trust) {
-    mirrors = urls.map { Mirror(url: $0) }
+  ///   - rests: how long a server that has failed is asked last, by its failures in a row. Who asks for as
+  ///     long as the mount lives can wait longer than a download, which gives up.
+  public init(urls: [RemoteURL], trust: Trust, rests: RetryPolicy) {
+    var unique: [RemoteURL] = []
+    for url in urls where !unique.contains(url) { unique.append(url) }
+    mirrors = unique.map { Mirror(url: $0) }
     self.trust = trust
+    self.rests = rests
   }
+
+  public var count: Int { mirrors.count }
+
+  public subscript(index: Int) -> Mirror { mirrors[index] }
 
   // MARK: Choice
 
@@ -79,7 +107,7 @@ public struct MirrorSet: Sendable {
   ///   - tried: who has been asked already.
   ///   - now: the time.
   /// - Returns: nil where nobody is left.
-  public func contact(except tried: Set<Int>, now: ContinuousClock.Instant) -> Int? {
+  public func contact(except tried: Set<Int> = [], now: ContinuousClock.Instant) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !tried.contains($0) }
     return left.first { !mirrors[$0].isResting(now) } ?? soonest(of: left)
   }
@@ -87,7 +115,7 @@ public struct MirrorSet: Sendable {
   /// Which server a range is asked of.
   ///
   /// Of those who agree, the one that would bring it first, by its rate and by how much it is asked for
-  /// already. What nobody waits for is a good occasion to try another one.
+  /// already. What nobody waits for is a good occasion to try another one, by one request.
   ///
   /// - Parameters:
   ///   - isUrgent: whether a read waits for it.
@@ -107,12 +135,13 @@ public struct MirrorSet: Sendable {
   }
 
   private func best(of candidates: [Int]) -> Int? {
+    let roomy = candidates.filter { mirrors[$0].hasRoom }
     // Nothing is known against one that was never asked.
     let greatest = mirrors.lazy.compactMap(\.rate).max() ?? 1
     func cost(_ index: Int) -> Double {
       Double(mirrors[index].flightCount + 1) / max(1, mirrors[index].rate ?? greatest)
     }
-    return candidates.min { (cost($0), $0) < (cost($1), $1) }
+    return (roomy.isEmpty ? candidates : roomy).min { (cost($0), $0) < (cost($1), $1) }
   }
 
   private func soonest(of candidates: [Int]) -> Int? {
@@ -140,8 +169,30 @@ public struct MirrorSet: Sendable {
     }
   }
 
+  /// How long a server is still left alone after a failure.
+  public func rest(of index: Int, now: ContinuousClock.Instant) -> Duration {
+    mirrors[index].restsUntil.map { max(.zero, $0 - now) } ?? .zero
+  }
+
   /// Who has not been refused.
   public var trusted: [Int] { mirrors.indices.filter { !mirrors[$0].isRefused } }
+
+  /// Whether somebody beside `index` has not been refused, resting or not.
+  public func hasTrusted(besides index: Int) -> Bool { trusted.contains { $0 != index } }
+
+  /// Whether somebody was refused who may have another version.
+  public var hasOtherVersions: Bool {
+    mirrors.contains { if case .refused = $0.standing { true } else { false } }
+  }
+
+  /// Those that are not asked any more, but for `index`, with the reasons: one line, nil where none is.
+  public func refusals(besides index: Int?) -> String? {
+    let texts = mirrors.indices.compactMap { other in
+      other == index
+        ? nil : mirrors[other].refusal.map { "\(mirrors[other].url.redacted) (\($0))" }
+    }
+    return texts.isEmpty ? nil : texts.joined(separator: ", ")
+  }
 
   // MARK: Judgement
 
@@ -171,20 +222,21 @@ public struct MirrorSet: Sendable {
     _ content: ContentVersion, from index: Int, pinned: ContentVersion,
     now: ContinuousClock.Instant
   ) -> Judgement {
-    if trust != .pieces, index == definer || mirrors.count == 1 { return .ordinary }
+    if trust != .hashesBeforeUse, index == definer || mirrors.count == 1 { return .ordinary }
     // What has been accepted of a server once is compared with its own word from then on.
-    if trust != .pieces, let own = mirrors[index].content {
+    if trust != .hashesBeforeUse, let own = mirrors[index].content {
       switch own.compare(content) {
       case .same: return mirrors[index].standing == .similar ? .similar : .same
       case .different, .unknown: return .contradicts(reason: "its file has changed")
       }
     }
     if let reason = Self.difference(pinned, content) { return .contradicts(reason: reason) }
-    if trust == .pieces || Self.isProven(pinned, content) {
-      accept(content, from: index, as: .agreed)
+    let isEnough = trust == .hashesBeforeUse && pinned.completeLength != nil
+    if isEnough || Self.isProven(pinned, content) {
+      agreed(content, by: index)
       return .same
     }
-    guard trust == .checksum else {
+    guard trust == .hashesAfterUse else {
       return .contradicts(reason: "its validators do not show that its file is the same")
     }
     let hasBetter = mirrors.indices.contains {
@@ -197,8 +249,9 @@ public struct MirrorSet: Sendable {
   private mutating func accept(
     _ content: ContentVersion, from index: Int, as standing: Standing
   ) {
-    mirrors[index].standing = standing
     mirrors[index].content = content
+    // What is still under way when a server is refused does not bring it back.
+    if !mirrors[index].isRefused { mirrors[index].standing = standing }
   }
 
   /// What two servers' files differ in whatever their validators are; nil where nothing shows that they do.
@@ -214,37 +267,48 @@ public struct MirrorSet: Sendable {
 
   /// Whether equal validators show that two servers have the same bytes.
   ///
-  /// A tag is strong and the same, or neither has one and the dates are equal and not of the second of the
-  /// change. Equal dates beside different tags are what copies look like, and prove nothing; weak tags and
-  /// lengths do even less.
+  /// A tag is strong and the same, or neither has one and the dates are equal and known not to be of the
+  /// second of the change. Equal dates beside different tags are what copies look like, and prove nothing;
+  /// weak tags and lengths do even less.
   static func isProven(_ pinned: ContentVersion, _ other: ContentVersion) -> Bool {
     guard pinned.completeLength != nil, pinned.compare(other) == .same else { return false }
     if let mine = pinned.entityTag, let theirs = other.entityTag {
       return !mine.isWeak && !theirs.isWeak
     }
-    return pinned.lastModified != nil && other.dateStrength != .weak
+    return pinned.lastModified != nil && other.dateStrength == .strong
   }
 
   // MARK: Learning
 
-  /// A server has described a version that takes the place of what was known: what others have shown is of
-  /// no account any more.
-  public mutating func defined(_ content: ContentVersion, by index: Int) {
-    for other in mirrors.indices {
-      mirrors[other].standing = .untried
-      mirrors[other].content = nil
+  /// The version that was wanted is given up: what servers have shown of it is of no account any more.
+  public mutating func forgetVersion() {
+    definer = nil
+    for index in mirrors.indices {
+      mirrors[index].content = nil
+      if case .excluded = mirrors[index].standing { continue }
+      mirrors[index].standing = .untried
     }
+  }
+
+  /// A server has described a version that takes the place of what was known.
+  public mutating func defined(_ content: ContentVersion, by index: Int) {
+    forgetVersion()
     definer = index
+    agreed(content, by: index)
+  }
+
+  /// A server has described the version that is wanted.
+  public mutating func agreed(_ content: ContentVersion, by index: Int) {
     accept(content, from: index, as: .agreed)
   }
 
   /// A server that was refused has described the file as it should be; it is asked about it only where
   /// nobody else is left.
   public mutating func readmit(_ index: Int) {
-    if mirrors[index].isRefused { mirrors[index].standing = .untried }
+    if case .refused = mirrors[index].standing { mirrors[index].standing = .untried }
   }
 
-  /// A server has answered.
+  /// A server has answered, or sent bytes that are wanted.
   public mutating func answered(_ index: Int) {
     mirrors[index].failure = nil
     mirrors[index].restsUntil = nil
@@ -259,39 +323,70 @@ public struct MirrorSet: Sendable {
   ///   - reason: why, in one line.
   ///   - isDenial: whether it has said that it does not have the file, or not for us.
   ///   - retryAfter: how long it has asked to be left alone.
+  ///   - random: a number in [0, 1], less than 1 where many clients should not return together.
   ///   - now: the time.
+  /// - Returns: how often in a row it has failed; requests that fail together are one failure.
+  @discardableResult
   public mutating func failed(
     _ index: Int, reason: String, isDenial: Bool = false, retryAfter: Duration? = nil,
-    now: ContinuousClock.Instant
-  ) {
+    random: Double = 1, now: ContinuousClock.Instant
+  ) -> Int {
     mirrors[index].failure = reason
     mirrors[index].hasDenied = isDenial
-    // Requests that fail together are one failure.
-    if !mirrors[index].isResting(now) { mirrors[index].failureCount += 1 }
-    let doublings = min(max(1, mirrors[index].failureCount) - 1, 8)
-    var rest = min(Self.rests.lowerBound * (1 << doublings), Self.rests.upperBound)
-    if isDenial { rest = Self.rests.upperBound }
-    let until = now + max(rest, min(retryAfter ?? .zero, Self.rests.upperBound))
-    mirrors[index].restsUntil = max(mirrors[index].restsUntil ?? until, until)
+    let isFirst = !mirrors[index].isResting(now)
+    if isFirst { mirrors[index].failureCount += 1 }
+    let failureCount = max(1, mirrors[index].failureCount)
+    // The others of those that fail together do not prolong the rest: whoever waits for its end, and fails
+    // again then, is to count.
+    var delay =
+      isFirst
+      ? rests.delay(failures: failureCount, retryAfter: retryAfter, random: random)
+      : min(retryAfter ?? .zero, rests.retryAfterCeiling)
+    if isDenial { delay = max(delay, rests.ceiling) }
+    setAside(index, until: now + delay)
+    return failureCount
   }
 
-  /// A server contradicts the version: it is not asked again.
+  /// Others are asked first until `moment`, for a reason that may not be the server's.
+  public mutating func setAside(_ index: Int, until moment: ContinuousClock.Instant) {
+    mirrors[index].restsUntil = max(mirrors[index].restsUntil ?? moment, moment)
+  }
+
+  /// A server contradicts the version: it is not asked again for it.
   ///
   /// - Returns: whether that is news.
   public mutating func refuse(_ index: Int, reason: String) -> Bool {
     if mirrors[index].isRefused { return false }
     mirrors[index].standing = .refused(reason: reason)
+    if sole == index { sole = nil }
     return true
   }
+
+  /// A server is given up, whatever the version.
+  public mutating func exclude(_ index: Int, reason: String) {
+    mirrors[index].standing = .excluded(reason: reason)
+    if sole == index { sole = nil }
+  }
+
+  // MARK: Requests
 
   public mutating func began(_ index: Int) { mirrors[index].flightCount += 1 }
 
   /// A request has ended; `bytesPerSecond` is what its body came at, where that means something.
-  public mutating func ended(_ index: Int, bytesPerSecond: Double?) {
+  public mutating func ended(_ index: Int, bytesPerSecond: Double? = nil) {
     mirrors[index].flightCount -= 1
+    measured(index, bytesPerSecond: bytesPerSecond)
+  }
+
+  /// A connection to a server brings that much, where it is known.
+  public mutating func measured(_ index: Int, bytesPerSecond: Double?) {
     guard let bytesPerSecond else { return }
     mirrors[index].rate =
-      mirrors[index].rate.map { $0 * 0.7 + bytesPerSecond * 0.3 }
-      ?? bytesPerSecond
+      mirrors[index].rate.map { $0 * 0.7 + bytesPerSecond * 0.3 } ?? bytesPerSecond
+  }
+
+  /// A server takes no more requests at a time than it is answering now, at least one.
+  public mutating func limitFlights(_ index: Int) {
+    mirrors[index].flightLimit = max(1, mirrors[index].flightCount)
   }
 }

@@ -1,8 +1,9 @@
 /// The pieces of one version of a file: what has arrived of those whose hash has not been compared yet, who
 /// has brought it, and what became of those whose hash was another.
 ///
-/// A value without I/O. A piece is present as a whole, or not at all: what has arrived of it is nobody's to
-/// see before. Servers are named as in ``MirrorSet``.
+/// A value without I/O, of which a download and a mounted file have one each. A piece is present (in the
+/// caller's `extents`) as a whole, or not at all: what has arrived of it is nobody's to see before. Servers are
+/// named as in ``MirrorSet``.
 public struct PieceTable: Sendable {
   public let hashes: PieceHashes
   /// The complete length in bytes.
@@ -22,9 +23,8 @@ public struct PieceTable: Sendable {
     case outdated
     /// The piece is right; it is present from now on.
     case verified
-    /// It is not, and is fetched again. `liar` has brought all of it, and others are left; nil where nobody
-    /// can be blamed.
-    case mismatch(liar: Int?)
+    /// It is not, and is fetched again.
+    case mismatch
     /// It is not, and nobody is left who may have the right one.
     case lost
   }
@@ -35,6 +35,10 @@ public struct PieceTable: Sendable {
     var ticket: Int?
     /// How often each server alone has brought wrong bytes of it.
     var failures: [Int: Int] = [:]
+    /// How often it was wrong and nobody could be blamed.
+    var sharedFailureCount = 0
+    /// Who had brought it together when it was wrong.
+    var suspected: Set<Int> = []
     /// Whether it has been wrong: then one server alone is asked for it.
     var isSuspect = false
     var isLost = false
@@ -48,6 +52,9 @@ public struct PieceTable: Sendable {
 
   /// How often a server that is the only one left may bring a wrong piece.
   static let attemptLimit = 2
+
+  /// Stands in the place of a server for bytes of an earlier run, of which nobody knows who brought them.
+  public static let earlierRun = -1
 
   /// - Returns: nil where the hashes are not those of a file of `length` bytes.
   public init?(hashes: PieceHashes, length: Int64) {
@@ -159,27 +166,54 @@ public struct PieceTable: Sendable {
     piece.contributors = []
     piece.ticket = nil
     piece.isSuspect = true
-    defer { pieces[check.piece] = piece }
-    guard contributors.count == 1, let only = contributors.first else {
-      return .mismatch(liar: nil)
+    let only = Self.only(of: contributors)
+    if let only {
+      let hasOthers = Self.hasOthers(than: only, for: piece, among: trusted)
+      piece.failures[only, default: 0] += 1
+      piece.isLost = !hasOthers && piece.failures[only, default: 0] >= Self.attemptLimit
+    } else {
+      piece.suspected = contributors
+      piece.sharedFailureCount += 1
+      // One server alone is asked for it now. Where bytes of others come in between all the same, that has an
+      // end, too.
+      piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
-    let liar = liar(of: check, trusted: trusted)
-    piece.failures[only, default: 0] += 1
-    if let liar { return .mismatch(liar: liar) }
-    guard piece.failures[only, default: 0] >= Self.attemptLimit else {
-      return .mismatch(liar: nil)
-    }
-    piece.isLost = true
-    return .lost
+    pieces[check.piece] = piece
+    return piece.isLost ? .lost : .mismatch
   }
 
-  /// Who has brought all of a piece that is wrong, where others are left to ask; nil where nobody can be
-  /// blamed, or could be asked instead.
-  public func liar(of check: Check, trusted: [Int]) -> Int? {
-    guard isCurrent(check), let piece = pieces[check.piece], piece.contributors.count == 1,
-      let only = piece.contributors.first
-    else { return nil }
-    return trusted.contains { $0 != only && piece.failures[$0] == nil } ? only : nil
+  /// Who has certainly sent wrong bytes, as `check` shows: who has brought all of a piece that is wrong; or of
+  /// those who had brought a wrong one together, the only one who has had no part in the right one.
+  ///
+  /// - Parameters:
+  ///   - check: of what.
+  ///   - matches: whether it is the right hash.
+  ///   - trusted: the servers that have not been refused.
+  /// - Returns: nil where nobody can be blamed, or could be asked instead.
+  public func liar(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
+    guard isCurrent(check), let piece = pieces[check.piece] else { return nil }
+    if matches {
+      let rest = Self.only(of: piece.suspected.subtracting(piece.contributors))
+      return rest.flatMap { trusted.contains($0) && trusted.count > 1 ? $0 : nil }
+    }
+    guard let only = Self.only(of: piece.contributors) else { return nil }
+    return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
+  }
+
+  /// The server that is all of `contributors`.
+  private static func only(of contributors: Set<Int>) -> Int? {
+    contributors.count == 1 ? contributors.first { $0 != earlierRun } : nil
+  }
+
+  /// Whether somebody can be asked for a piece who has not brought it wrong yet.
+  private static func hasOthers(than index: Int, for piece: Piece, among trusted: [Int]) -> Bool {
+    trusted.contains { $0 != index && piece.failures[$0] == nil }
+  }
+
+  /// How often a piece was wrong; 0 once it is right.
+  public func failureCount(ofPiece index: Int) -> Int {
+    guard let piece = pieces[index] else { return 0 }
+    return piece.failures.values.reduce(piece.sharedFailureCount, +)
   }
 
   /// Who must not be asked for a piece that was wrong, while there is somebody else.

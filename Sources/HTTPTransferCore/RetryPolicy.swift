@@ -22,7 +22,7 @@ public struct RetryPolicy: Sendable {
   /// - Parameters:
   ///   - failures: how often in a row it has failed.
   ///   - retryAfter: the delay that the server asks for.
-  ///   - random: a number in [0, 1).
+  ///   - random: a number in [0, 1].
   /// - Returns: the time to wait.
   public func delay(failures: Int, retryAfter: Duration?, random: Double) -> Duration {
     let doublings = min(max(failures, 1) - 1, 16)

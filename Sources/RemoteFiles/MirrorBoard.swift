@@ -19,11 +19,16 @@ final class MirrorBoard: Sendable {
   init(url: RemoteURL, details: SourceDetails, isSigned: Bool) {
     self.details = details
     let others = isSigned ? [] : details.mirrors
-    count = others.count + 1
-    servers = Mutex(MirrorSet(urls: [url] + others, trust: details.trust))
+    let set = MirrorSet(urls: [url] + others, trust: details.trust, rests: Self.rests)
+    count = set.count
+    servers = Mutex(set)
   }
 
-  func url(_ index: Int) -> RemoteURL { servers.withLock { $0.mirrors[index].url } }
+  /// A mount has the time to let a server that has failed rest: readers have others, or wait anyway.
+  private static let rests = RetryPolicy(
+    base: .seconds(2), ceiling: .seconds(60), retryAfterCeiling: .seconds(60))
+
+  func url(_ index: Int) -> RemoteURL { servers.withLock { $0[index].url } }
 
   /// The servers as they stand now.
   var snapshot: MirrorSet { servers.withLock { $0 } }
@@ -50,7 +55,7 @@ final class MirrorBoard: Sendable {
   func failed(_ index: Int, _ error: FileError, retryAfter: Duration? = nil) {
     let isDenial = error.code == .missing || error.code == .denied
     servers.withLock {
-      $0.failed(
+      _ = $0.failed(
         index, reason: error.reason, isDenial: isDenial, retryAfter: retryAfter, now: .now)
     }
   }
@@ -61,7 +66,7 @@ extension RemoteFile {
   func isOneOfSeveral(_ index: Int) -> Bool {
     guard let mirrors, mirrors.count > 1 else { return false }
     let snapshot = mirrors.snapshot
-    return snapshot.trust == .pieces || snapshot.definer != index
+    return snapshot.trust == .hashesBeforeUse || snapshot.definer != index
   }
 
   /// The server `index` of the file has other bytes than those that are wanted: it is not asked again,

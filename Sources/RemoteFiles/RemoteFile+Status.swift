@@ -62,7 +62,7 @@ extension MirrorSet.Mirror {
     case .untried: break
     case .agreed: status.state = .agreed
     case .similar: status.state = .similar
-    case .refused(let reason):
+    case .refused(let reason), .excluded(let reason):
       status.state = .refused
       status.reason = reason
       return status

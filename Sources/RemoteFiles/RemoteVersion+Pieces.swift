@@ -133,7 +133,7 @@ extension RemoteVersion {
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated
     // Before what was wrong is asked for anew, the liar must be known.
-    let liar = matches ? nil : pieces.liar(of: check, trusted: trusted)
+    let liar = pieces.liar(of: check, matches: matches, trusted: trusted)
     if let liar { refuse(liar, for: check) }
     change {
       if let liar { $0.endRequests(to: liar, into: &$1) }

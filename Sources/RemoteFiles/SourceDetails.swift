@@ -28,7 +28,7 @@ public final class SourceDetails: Hashable, Sendable {
 
   /// What shows that two servers have the same file.
   var trust: MirrorSet.Trust {
-    pieces != nil ? .pieces : checksum != nil ? .checksum : .validators
+    pieces != nil ? .hashesBeforeUse : checksum != nil ? .hashesAfterUse : .validators
   }
 
   /// Why no server that describes a file of `length` bytes can have the right one.

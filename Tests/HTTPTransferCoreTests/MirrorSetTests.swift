@@ -5,7 +5,10 @@ import Testing
   private let start = ContinuousClock.now
 
   private func mirrors(_ count: Int = 3, trust: MirrorSet.Trust = .validators) throws -> MirrorSet {
-    MirrorSet(urls: try (0..<count).map { try RemoteURL("http://m\($0)/f") }, trust: trust)
+    let policy = RetryPolicy(
+      base: .seconds(2), ceiling: .seconds(60), retryAfterCeiling: .seconds(60))
+    return MirrorSet(
+      urls: try (0..<count).map { try RemoteURL("http://m\($0)/f") }, trust: trust, rests: policy)
   }
 
   private static func version(
@@ -40,6 +43,8 @@ import Testing
       Row(pinned: version(date: "d"), answer: version(date: "e"), isSame: false),
       Row(
         pinned: version(date: "d"), answer: version(date: "d", strength: .weak), isSame: false),
+      Row(
+        pinned: version(date: "d"), answer: version(date: "d", strength: .undated), isSame: false),
       Row(pinned: version("a", date: "d"), answer: version(date: "d"), isSame: false),
       Row(pinned: version(), answer: version(), isSame: false),
       Row(pinned: version("a"), answer: version("a", length: 99), isSame: false),
@@ -67,20 +72,23 @@ import Testing
     #expect(single.judge(pinned, from: 0, pinned: pinned, now: start) == .ordinary)
   }
 
-  @Test("With piece hashes an equal length is enough, and nothing else counts")
+  @Test(
+    "With hashes that are compared before use an equal length is enough, and nothing else counts")
   func provenByPieces() throws {
-    var mirrors = try mirrors(trust: .pieces)
+    var mirrors = try mirrors(trust: .hashesBeforeUse)
     let pinned = Self.version("a")
     mirrors.defined(pinned, by: 0)
     #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .same)
     #expect(mirrors.judge(Self.version("c"), from: 0, pinned: pinned, now: start) == .same)
+    let unknown = Self.version("a", length: nil)
+    #expect(mirrors.judge(unknown, from: 2, pinned: unknown, now: start) != .same)
     let short = mirrors.judge(Self.version("a", length: 99), from: 2, pinned: pinned, now: start)
     #expect(short == .contradicts(reason: "its file has 99 bytes, not 100"))
   }
 
   @Test("With a checksum, a server of which only the length agrees is used for want of better")
   func similar() throws {
-    var mirrors = try mirrors(trust: .checksum)
+    var mirrors = try mirrors(trust: .hashesAfterUse)
     let pinned = Self.version("a")
     mirrors.defined(pinned, by: 0)
     #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .declined)
@@ -111,6 +119,14 @@ import Testing
     #expect(mirrors.contact(except: [0], now: start + .seconds(1)) == 2)
     #expect(mirrors.contact(except: [0, 2], now: start) == nil)
     #expect(mirrors.contact(except: [], now: start + .seconds(30)) == 0)
+    #expect(mirrors.rest(of: 0, now: start + .milliseconds(500)) == .milliseconds(1500))
+    #expect(mirrors.rest(of: 0, now: start + .seconds(2)) == .zero)
+  }
+
+  @Test("The same URL twice is one server")
+  func duplicates() throws {
+    let url = try RemoteURL("http://h/x")
+    #expect(MirrorSet(urls: [url, url], trust: .validators, rests: RetryPolicy()).count == 1)
   }
 
   @Test("A read that waits is never the first to try a server, read-ahead is")
@@ -122,6 +138,87 @@ import Testing
     #expect(mirrors.choose(isUrgent: false, now: start) == 1)
     mirrors.failed(0, reason: "silent", now: start)
     #expect(mirrors.choose(isUrgent: true, now: start) == 1)
+  }
+
+  @Test("One that has not shown yet that it has the same bytes gets one request to do so")
+  func unproven() throws {
+    var mirrors = try mirrors(2)
+    let version = Self.version("a")
+    mirrors.defined(version, by: 0)
+    for _ in 0..<7 { mirrors.began(0) }
+    #expect(mirrors.choose(isUrgent: false, now: start) == 1)
+    mirrors.began(1)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 0)
+    #expect(mirrors.judge(version, from: 1, pinned: version, now: start) == .same)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 1)
+    // Who is left alone must do.
+    mirrors.ended(1)
+    mirrors.defined(version, by: 0)
+    mirrors.began(1)
+    mirrors.failed(0, reason: "silent", now: start)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 1)
+  }
+
+  @Test("One that refuses more requests gets no more than it was answering")
+  func limits() throws {
+    var mirrors = try mirrors(2)
+    mirrors.agreed(Self.version("a"), by: 0)
+    mirrors.agreed(Self.version("a"), by: 1)
+    mirrors.measured(0, bytesPerSecond: 9e6)
+    mirrors.measured(1, bytesPerSecond: 1)
+    mirrors.began(0)
+    mirrors.began(0)
+    mirrors.limitFlights(0)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 1)
+    mirrors.ended(0)
+    #expect(mirrors.choose(isUrgent: false, now: start) == 0)
+  }
+
+  @Test("The one that is asked alone is, until it rests or is refused")
+  func sole() throws {
+    var mirrors = try mirrors(2)
+    mirrors.agreed(Self.version("a"), by: 0)
+    mirrors.agreed(Self.version("a"), by: 1)
+    mirrors.sole = 1
+    for _ in 0..<9 { mirrors.began(1) }
+    #expect(mirrors.choose(isUrgent: true, now: start) == 1)
+    mirrors.failed(1, reason: "silent", now: start)
+    #expect(mirrors.choose(isUrgent: true, now: start) == 0)
+    #expect(mirrors.choose(isUrgent: true, now: start + .seconds(2)) == 1)
+    let isNews = mirrors.refuse(1, reason: "wrong")
+    #expect(isNews && mirrors.sole == nil)
+    mirrors.sole = 0
+    mirrors.exclude(0, reason: "wrong")
+    #expect(mirrors.sole == nil)
+    #expect(mirrors.choose(isUrgent: true, now: start) == nil)
+  }
+
+  @Test("Who is excluded stays so; who was refused may have the next version")
+  func exclusion() throws {
+    var mirrors = try mirrors(3)
+    mirrors.exclude(0, reason: "HTTP 404")
+    _ = mirrors.refuse(1, reason: "other")
+    #expect(mirrors.contact(now: start) == 2)
+    #expect(!mirrors.hasTrusted(besides: 2))
+    #expect(mirrors.refusals(besides: 2) == "http://m0/f (HTTP 404), http://m1/f (other)")
+    mirrors.exclude(2, reason: "gone")
+    #expect(mirrors.contact(now: start) == nil)
+    #expect(mirrors.hasOtherVersions)
+    mirrors.forgetVersion()
+    #expect(!mirrors.hasOtherVersions)
+    #expect(mirrors.contact(now: start) == 1)
+    mirrors.readmit(0)
+    #expect(mirrors.trusted == [1])
+  }
+
+  @Test("What is under way when a server is refused does not bring it back")
+  func lateAnswer() throws {
+    var mirrors = try mirrors(2, trust: .hashesBeforeUse)
+    let version = Self.version("a")
+    mirrors.defined(version, by: 0)
+    _ = mirrors.refuse(1, reason: "wrong bytes")
+    _ = mirrors.judge(version, from: 1, pinned: version, now: start)
+    #expect(mirrors.trusted == [0])
   }
 
   @Test("Requests are spread so that those of the faster server are more")
@@ -155,6 +252,17 @@ import Testing
       now = until
     }
     #expect(rests == [2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+    // Requests that fail together are one failure.
+    mirrors.answered(0)
+    let failures = [0, 1, 1].map { mirrors.failed(0, reason: "x", now: now + .seconds($0)) }
+    #expect(failures == [1, 1, 1])
+    // The rest ends, so that those who wait for that count again.
+    #expect(mirrors.rest(of: 0, now: now) == .seconds(2))
+    #expect(mirrors.failed(0, reason: "x", now: now + .seconds(2)) == 2)
+    mirrors.failed(0, reason: "x", retryAfter: .seconds(20), now: now + .seconds(2))
+    #expect(mirrors.rest(of: 0, now: now + .seconds(2)) == .seconds(20))
+    mirrors.failed(0, reason: "HTTP 404", isDenial: true, now: now + .seconds(2))
+    #expect(mirrors.rest(of: 0, now: now + .seconds(2)) == .seconds(60))
     mirrors.answered(0)
     #expect(mirrors.mirrors[0].restsUntil == nil)
     mirrors.failed(0, reason: "x", retryAfter: .seconds(30), now: now)

@@ -65,8 +65,10 @@ import Testing
   func oneLiar() throws {
     var table = try table()
     let check = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: check, trusted: [0, 1]) == 1)
-    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch(liar: 1))
+    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == 1)
+    #expect(table.liar(of: check, matches: true, trusted: [0, 1]) == nil)
+    #expect(table.liar(of: check, matches: false, trusted: [1]) == nil)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.suspects == [0])
     #expect(table.excluded(fromPiece: 0) == [1])
     // It is withheld from the ordinary plan, and fetched as a whole.
@@ -80,22 +82,81 @@ import Testing
     var table = try table()
     _ = table.note(0..<50, from: 0, extents: ExtentSet())
     let check = try #require(table.note(50..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch(liar: nil))
+    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == nil)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.excluded(fromPiece: 0).isEmpty)
     _ = table.restart(piece: 0)
     let alone = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
-    #expect(table.settle(alone, matches: false, trusted: [0, 1]) == .mismatch(liar: 0))
+    #expect(table.liar(of: alone, matches: false, trusted: [0, 1]) == 0)
+    #expect(table.settle(alone, matches: false, trusted: [0, 1]) == .mismatch)
+    #expect(table.failureCount(ofPiece: 0) == 2)
     _ = table.restart(piece: 0)
     let other = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
     #expect(table.settle(other, matches: true, trusted: [1]) == .verified)
     #expect(table.suspects.isEmpty)
+    #expect(table.failureCount(ofPiece: 0) == 0)
+  }
+
+  /// A piece that several have brought was wrong, and `server` alone has brought it again.
+  private func broughtAgain(
+    after servers: Set<Int>, by server: Int
+  ) throws -> (table: PieceTable, check: PieceTable.Check) {
+    var table = try table()
+    var checks: [PieceTable.Check] = []
+    for (place, index) in servers.sorted().enumerated() {
+      let isLast = place == servers.count - 1
+      let range = Int64(place) * 30..<(isLast ? 100 : Int64(place + 1) * 30)
+      checks += table.note(range, from: index, extents: ExtentSet()).checks
+    }
+    let check = try #require(checks.first)
+    #expect(table.settle(check, matches: false, trusted: [0, 1, 2]) == .mismatch)
+    _ = table.restart(piece: 0)
+    let again = table.note(0..<100, from: server, extents: ExtentSet()).checks.first
+    return (table, try #require(again))
+  }
+
+  @Test("Of several who have brought a wrong piece, the one that is left over is the liar")
+  func deduction() throws {
+    let two = try broughtAgain(after: [0, 1, PieceTable.earlierRun], by: 0)
+    #expect(two.table.liar(of: two.check, matches: true, trusted: [0, 1, 2]) == nil)
+    let one = try broughtAgain(after: [0, 1, 2], by: 0)
+    #expect(one.table.liar(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
+    let sure = try broughtAgain(after: [1, 2], by: 1)
+    #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1, 2]) == 2)
+    // He was refused for something else meanwhile.
+    #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1]) == nil)
+  }
+
+  @Test(
+    "Nobody is blamed for bytes of an earlier run, and they do not cost a server its second try")
+  func earlierRun() throws {
+    var table = try table()
+    func brought(by server: Int) throws -> PieceTable.Outcome {
+      let check = try #require(table.note(0..<100, from: server, extents: ExtentSet()).checks.first)
+      #expect(table.liar(of: check, matches: false, trusted: [0]) == nil)
+      return table.settle(check, matches: false, trusted: [0])
+    }
+    #expect(try brought(by: PieceTable.earlierRun) == .mismatch)
+    #expect(try brought(by: 0) == .mismatch)
+    #expect(try brought(by: 0) == .lost)
+  }
+
+  @Test("A piece that several bring wrong together, again and again, is lost in the end")
+  func alwaysShared() throws {
+    var table = try table()
+    for count in 1...3 {
+      _ = table.note(0..<50, from: 0, extents: ExtentSet())
+      let check = try #require(table.note(50..<100, from: 1, extents: ExtentSet()).checks.first)
+      let outcome = table.settle(check, matches: false, trusted: [0, 1])
+      #expect(outcome == (count < 3 ? .mismatch : .lost))
+    }
   }
 
   @Test("A single server is asked once more, then the piece is lost until somebody comes anew")
   func lost() throws {
     var table = try table()
     let first = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
-    #expect(table.settle(first, matches: false, trusted: [0]) == .mismatch(liar: nil))
+    #expect(table.settle(first, matches: false, trusted: [0]) == .mismatch)
     _ = table.restart(piece: 0)
     let second = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
     #expect(table.settle(second, matches: false, trusted: [0]) == .lost)

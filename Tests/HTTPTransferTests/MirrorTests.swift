@@ -66,6 +66,27 @@ extension TransferTests {
       #expect(run.error?.reason.contains("HTTP 404") == true)
     }
 
+    @Test("Mirrors that all break off again and again are given up, with several connections too")
+    func allBreakOff() async throws {
+      let file = Self.pacedFile()
+      let counter = Counter()
+      let servers = try (0..<2).map { _ in
+        try ScriptedServer { request in
+          let count = counter.next()
+          // Each takes another time, so that failures do not come together for ever.
+          let pause = ScriptedServer.Step.pause(milliseconds: UInt32(count % 5))
+          guard count <= 8 else { return [pause, .reset] }
+          return Array(file.answer(request).prefix(7)) + [.reset]
+        }
+      }
+      defer { for server in servers { server.stop() } }
+      var request = try request(servers.map { $0.url("/a") })
+      request.retries = 5
+      let run = await client.run(request)
+      #expect(run.error?.code == .connectionLost)
+      #expect(run.error?.reason.contains("other mirrors") == true)
+    }
+
     @Test("What one mirror has brought is kept when another one goes on")
     func cut() async throws {
       let file = ServedFile(byteCount: 4 << 20)

@@ -4,8 +4,8 @@ internal import HTTPTransferCore
 extension TransferDriver {
   /// Which URL is asked, where there is one server; of several each has its own.
   private var location: ResourceLocation {
-    get { mirrors[0].location }
-    set { mirrors[0].location = newValue }
+    get { locations[0] }
+    set { locations[0] = newValue }
   }
 
   /// The URL that the request of a segment to a mirror goes to; nil where the segment waits for one, and is
@@ -13,9 +13,8 @@ extension TransferDriver {
   func place(_ segment: SegmentTable.Segment, at mirror: Int) -> RemoteURL? {
     let now = ContinuousClock.now
     guard mirrors.count == 1 else {
-      let followsAgain = mirrors[mirror].location.takeTargetRenewal(now: now)
-      let location = mirrors[mirror].location
-      return followsAgain ? location.listed : location.current
+      let followsAgain = locations[mirror].takeTargetRenewal(now: now)
+      return followsAgain ? locations[mirror].listed : locations[mirror].current
     }
     if location.takeSignerTurn(now: now) { sign() }
     guard let base = location.base else {
@@ -38,8 +37,8 @@ extension TransferDriver {
 
   /// A request was answered with what it asked for.
   func noteAnswer(from url: RemoteURL, to exchange: SegmentExchange) {
-    let isFromBase = exchange.asked == mirrors[exchange.mirror].location.base
-    mirrors[exchange.mirror].location.noteAnswer(
+    let isFromBase = exchange.asked == locations[exchange.mirror].base
+    locations[exchange.mirror].noteAnswer(
       from: url, asked: exchange.asked, now: .now, sinceEpoch: timeSinceEpoch())
     guard isFromBase, isLost || scout != nil else { return }
     isLost = false
@@ -49,7 +48,7 @@ extension TransferDriver {
 
   /// A request was refused.
   func noteRefusal(of exchange: SegmentExchange) -> ResourceLocation.Refusal {
-    let refusal = mirrors[exchange.mirror].location.noteRefusal(of: exchange.asked, now: .now)
+    let refusal = locations[exchange.mirror].noteRefusal(of: exchange.asked, now: .now)
     // From now on one request is to find the way for all.
     if mirrors.count == 1, case .expired = refusal, location.redirected == nil { isLost = true }
     return refusal

@@ -8,37 +8,29 @@ extension TransferDriver {
   /// The mirror that the next request goes to; the first where none is left.
   func nextMirror() -> Int { chooseMirror() ?? 0 }
 
-  private func chooseMirror() -> Int? {
+  func chooseMirror() -> Int? {
     guard mirrors.count > 1 else { return 0 }
-    return mirrors.next(activeCounts: activeCounts, spreads: canSpread, now: .now)
-  }
-
-  /// How many exchanges are with each mirror.
-  private var activeCounts: [Int: Int] {
-    exchanges.values.reduce(into: [:]) { $0[$1.receiver.mirror, default: 0] += 1 }
+    // A download can wait until it can be asked, which a reader would not.
+    if let sole = mirrors.sole { return sole }
+    let now = ContinuousClock.now
+    return canSpread ? mirrors.choose(isUrgent: false, now: now) : mirrors.contact(now: now)
   }
 
   /// Whether several exchanges are with one mirror.
-  func isOneOfMany(at mirror: Int) -> Bool { activeCounts[mirror, default: 0] > 1 }
+  func isOneOfMany(at mirror: Int) -> Bool { mirrors[mirror].flightCount > 1 }
 
   /// Whether bytes of several mirrors may meet in one file: one has answered, and another one can prove
   /// that it has the same.
-  private var canSpread: Bool { isConfirmed && (canTellByHash || version?.isResumable == true) }
-
-  /// Whether hashes will show if the bytes are the wanted ones; what has been handed on cannot be taken
-  /// back for that.
-  private var canTellByHash: Bool {
-    sink.canBeginAnew && (request.checksum != nil || wantedPieces != nil)
+  private var canSpread: Bool {
+    isConfirmed && (mirrors.trust == .hashesBeforeUse || version?.isResumable == true)
   }
 
-  /// Whether what a mirror describes is what is fetched already: the same length, and a strong validator or
-  /// a hash that will tell.
-  func agrees(_ content: ContentVersion) -> Bool {
-    guard let version, let length = version.completeLength, content.completeLength == length,
-      content.contentCoding == version.contentCoding
-    else { return false }
-    if canTellByHash { return true }
-    return version.isResumable && content.isResumable && version.compare(content) == .same
+  /// What shows that two servers have the same bytes: hashes, where nothing is handed on before they are
+  /// compared.
+  static func trust(of request: Request, into sink: any BodySink) -> MirrorSet.Trust {
+    let hasPieces = wantedPieces(of: request, into: sink) != nil
+    return sink.canBeginAnew && (request.checksum != nil || hasPieces)
+      ? .hashesBeforeUse : .validators
   }
 
   /// Why a response cannot be of the wanted file, whatever its server says; nil where it can.
@@ -69,33 +61,35 @@ extension TransferDriver {
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from index: Int
   ) -> Bool {
     guard mirrors.count > 1, request.method == .get, error.isOfServer else { return false }
-    if error.code == .changed, error.isTransient, !mirrors.hasAnother(than: index) { return false }
+    if error.code == .changed, error.isTransient, !mirrors.hasTrusted(besides: index) {
+      return false
+    }
     let now = ContinuousClock.now
     if error.hasNoRoute, isConfirmed {
-      mirrors.failed(index, until: now + .milliseconds(500), isCounted: false)
+      mirrors.setAside(index, until: now + .milliseconds(500))
       // Of a network that is down the mirrors know nothing.
       guard let next = chooseMirror(), mirrors.rest(of: next, now: now) == .zero else {
         return false
       }
       return send(id, to: next, after: error, attempt: 1)
     }
-    let activeCount = activeCounts[index, default: 0]
-    if error.status != nil, activeCount > 0, mirrors[index].version != nil {
+    let isKnown = mirrors[index].content != nil
+    if error.status != nil, mirrors[index].flightCount > 0, isKnown {
       // One connection too many says nothing about the others.
-      mirrors.limit(index, to: activeCount)
+      mirrors.limitFlights(index)
       table.stepDown(now: now)
       table.remove(id)
       monitor.emit(.retrying(error, attempt: 1, after: .zero))
       return true
     }
-    let attempt = mirrors[index].failureCount + 1
-    let delay = request.retryPolicy.delay(
-      failures: attempt, retryAfter: retryAfter, random: .random(in: 0..<1))
-    mirrors.failed(index, until: now + delay)
+    let attempt = mirrors.failed(
+      index, reason: error.reason, retryAfter: retryAfter, random: .random(in: 0..<1), now: now)
     // One that has never answered is given up soon, since there are others.
-    let limit = mirrors[index].version == nil ? min(1, request.retryCount) : request.retryCount
+    let limit = isKnown ? request.retryCount : min(1, request.retryCount)
     if error.code == .changed {
-      setAside(index, error.reason)
+      if mirrors.refuse(index, reason: error.reason) {
+        monitor.emit(.mirrorExcluded(mirrors[index].url, reason: error.reason))
+      }
     } else if !error.isTransient || attempt > limit {
       exclude(index, error.reason)
     }
@@ -113,7 +107,7 @@ extension TransferDriver {
 
   /// No mirror is left: begins anew with those that have another version, or fails.
   private func goOnWithout(_ index: Int, _ error: TransferError) -> Bool {
-    if mirrors.hasSetAside {
+    if mirrors.hasOtherVersions {
       beginAnew(
         isConfirmed
           ? "the mirrors that are left have another version"
@@ -125,8 +119,8 @@ extension TransferDriver {
   }
 
   /// The error with what has become of the other mirrors.
-  func naming(_ error: TransferError, besides index: Int) -> TransferError {
-    guard let others = mirrors.failures(besides: index) else { return error }
+  func naming(_ error: TransferError, besides index: Int?) -> TransferError {
+    guard let others = mirrors.refusals(besides: index) else { return error }
     return TransferError(
       error.code, error.url, "\(error.reason); other mirrors: \(others)", response: error.response,
       errno: error.errno)
@@ -138,17 +132,12 @@ extension TransferDriver {
     monitor.emit(.mirrorExcluded(mirrors[index].url, reason: reason))
   }
 
-  private func setAside(_ index: Int, _ reason: String) {
-    mirrors.setAside(index, reason: reason)
-    monitor.emit(.mirrorExcluded(mirrors[index].url, reason: reason))
-  }
-
   /// A mirror has served wrong bytes: nothing more of it is wanted.
   func excludeLiar(_ index: Int, _ reason: String) {
-    guard mirrors.count > 1, mirrors.hasAnother(than: index) else { return }
+    guard mirrors.hasTrusted(besides: index) else { return }
     exclude(index, reason)
     for (id, exchange) in exchanges where exchange.receiver.mirror == index {
-      exchanges[id] = nil
+      drop(id)
       table.remove(id)
       client.cancel(exchange.id)
     }
@@ -161,15 +150,15 @@ extension TransferDriver {
   ///
   /// - Returns: false where there is no other way to get it.
   func beginAnew(afterMismatch failure: FileFailure) -> Bool {
-    guard failure.code == .checksumMismatch, mirrors.count > 1, ledger == nil, sink.canBeginAnew,
+    guard failure.code == .checksumMismatch, mirrors.count > 1, pieces == nil, sink.canBeginAnew,
       mismatchCount < 2 * mirrors.count
     else { return false }
     mismatchCount += 1
     if contributors.count == 1, let liar = contributors.first, liar >= 0 {
-      guard mirrors.hasAnother(than: liar) else { return false }
+      guard mirrors.hasTrusted(besides: liar) else { return false }
       exclude(liar, "what it serves has another checksum")
     } else {
-      mirrors.focus = chooseMirror()
+      mirrors.sole = chooseMirror()
     }
     phase = .running
     monitor.update { $0.state = .connecting }

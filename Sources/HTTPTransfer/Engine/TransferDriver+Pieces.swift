@@ -5,28 +5,32 @@ internal import HTTPTypes
 /// they do not.
 extension TransferDriver {
   /// What the pieces must hash to, where the whole file is fetched as it is, to where it can be read again.
-  var wantedPieces: PieceHashes? {
+  static func wantedPieces(of request: Request, into sink: any BodySink) -> PieceHashes? {
     guard request.method == .get, request.range == nil, !request.decodesContent, sink.canDigest
     else { return nil }
     return request.pieces
   }
 
-  /// Begins to keep the ledger once the length is known.
-  func beginLedger() {
-    guard ledger == nil, let wantedPieces, table.isLengthKnown else { return }
-    ledger = PieceLedger(hashes: wantedPieces, length: table.target.upperBound)
-    for extent in table.extents.extents {
-      pendingPieces +=
-        ledger?.stored(extent, by: PieceLedger.earlierRun, extents: table.extents) ?? []
-    }
+  var wantedPieces: PieceHashes? { Self.wantedPieces(of: request, into: sink) }
+
+  /// Begins to keep account of pieces once the length is known.
+  func beginPieces() {
+    guard pieces == nil, let wantedPieces, table.isLengthKnown else { return }
+    pieces = PieceTable(hashes: wantedPieces, length: table.target.upperBound)
+    for extent in table.extents.extents { noteArrival(of: extent, from: PieceTable.earlierRun) }
+  }
+
+  /// Bytes have been stored, brought by the server `mirror`.
+  func noteArrival(of range: ByteRange, from mirror: Int) {
+    pendingChecks += pieces?.note(range, from: mirror, extents: verified).checks ?? []
   }
 
   /// Whether every piece is verified; else their verification has been begun, and goes on with what
   /// follows.
   func arePiecesVerified() -> Bool {
     guard let wantedPieces else { return true }
-    beginLedger()
-    guard let ledger else {
+    beginPieces()
+    guard let pieces else {
       let count = wantedPieces.digests.count
       fail(
         TransferError(
@@ -34,7 +38,7 @@ extension TransferDriver {
           "the file has \(table.target.upperBound) bytes, which are not \(count) pieces"))
       return false
     }
-    if ledger.isComplete { return true }
+    if verified.contains(0..<pieces.length) { return true }
     phase = .verifying
     monitor.update {
       $0.state = .finishing
@@ -49,12 +53,12 @@ extension TransferDriver {
 
   /// Hashes the pieces that are there, on a thread of its own: it reads the disk, and takes its time.
   func verifyPieces() {
-    guard !isVerifying, !pendingPieces.isEmpty, let ledger else { return }
-    let batch = pendingPieces.prefix(Self.batchCount)
-    pendingPieces.removeFirst(batch.count)
-    let jobs = batch.compactMap { piece in
-      sink.digester(of: ledger.range(of: piece), algorithm: ledger.hashes.algorithm)
-        .map { (piece: piece, digest: $0) }
+    guard !isVerifying, !pendingChecks.isEmpty, let pieces else { return }
+    let batch = pendingChecks.prefix(Self.batchCount)
+    pendingChecks.removeFirst(batch.count)
+    let jobs = batch.compactMap { check in
+      sink.digester(of: check.range, algorithm: pieces.hashes.algorithm)
+        .map { (check: check, digest: $0) }
     }
     guard jobs.count == batch.count else {
       // The destination is as good as gone; to wait for it would be to wait for ever.
@@ -66,9 +70,9 @@ extension TransferDriver {
     let work: @Sendable () -> Void = { [self] in
       let results = jobs.map { job -> PieceResult in
         do throws(FileFailure) {
-          return PieceResult(piece: job.piece, digest: .success(try job.digest()))
+          return PieceResult(check: job.check, digest: .success(try job.digest()))
         } catch {
-          return PieceResult(piece: job.piece, digest: .failure(error))
+          return PieceResult(check: job.check, digest: .failure(error))
         }
       }
       client.perform { [self] in took(results, generation: generation) }
@@ -78,7 +82,7 @@ extension TransferDriver {
   }
 
   private struct PieceResult: Sendable {
-    let piece: Int
+    let check: PieceTable.Check
     let digest: Result<Checksum, FileFailure>
   }
 
@@ -91,7 +95,7 @@ extension TransferDriver {
       switch result.digest {
       case .failure(let failure): return fail(transferError(failure))
       case .success(let found):
-        guard take(found, ofPiece: result.piece) else { return }
+        guard take(found, of: result.check) else { return }
       }
     }
     verifyPieces()
@@ -101,51 +105,44 @@ extension TransferDriver {
   /// Compares a piece.
   ///
   /// - Returns: whether the transfer goes on.
-  private func take(_ found: Checksum, ofPiece piece: Int) -> Bool {
-    guard let ledger else { return true }
-    let wanted = Checksum(algorithm: found.algorithm, digest: ledger.hashes.digests[piece])
-    guard found != wanted else {
-      if let liar = self.ledger?.verified(piece) {
-        mirrors.focus = nil
-        if liar >= 0 {
-          excludeLiar(liar, "it has served bytes that do not hash to what they should")
-        }
-      }
+  private func take(_ found: Checksum, of check: PieceTable.Check) -> Bool {
+    guard let hashes = pieces?.hashes else { return true }
+    let wanted = Checksum(algorithm: found.algorithm, digest: hashes.digests[check.piece])
+    let (matches, trusted) = (found == wanted, mirrors.trusted)
+    let liar = pieces?.liar(of: check, matches: matches, trusted: trusted)
+    guard let outcome = pieces?.settle(check, matches: matches, trusted: trusted),
+      outcome != .outdated
+    else { return true }
+    if matches {
+      verified.insert(check.range)
+    } else {
+      let removed = table.forget(check.range)
+      if removed != 0 { monitor.emit(.received(byteCount: -removed)) }
+      hasRefutedPiece = true
+    }
+    if let liar { excludeLiar(liar, "it has served bytes that do not hash to what they should") }
+    if matches {
+      if pieces?.suspects.isEmpty == true { mirrors.sole = nil }
       return true
     }
-    let range = ledger.range(of: piece)
-    let reason =
-      "bytes \(range.lowerBound)-\(range.upperBound - 1) hash to \(found), not to \(wanted)"
-    let bringers = self.ledger?.refuted(piece) ?? []
-    let removed = table.forget(range)
-    if removed != 0 { monitor.emit(.received(byteCount: -removed)) }
-    hasRefutedPiece = true
-    let error = TransferError(.checksumMismatch, request.url, reason)
-    if bringers.count == 1, let liar = bringers.first, liar >= 0 {
-      guard mirrors.count == 1 || mirrors.hasAnother(than: liar) else {
-        fail(naming(error, besides: liar))
-        return false
-      }
-      excludeLiar(liar, "it has served bytes that do not hash to what they should")
-    } else {
-      // Fetched from one mirror alone, the piece shows who has served the wrong bytes.
-      mirrors.focus = mirrors.count > 1 ? nextMirror() : nil
-    }
-    let failureCount = pieceFailureCounts[piece, default: 0] + 1
-    pieceFailureCounts[piece] = failureCount
-    // Each mirror may be wrong once, and the bytes of an earlier run.
-    guard failureCount <= mirrors.count + (bringers.contains(PieceLedger.earlierRun) ? 1 : 0) else {
-      fail(naming(error, besides: -1))
+    // Fetched from one mirror alone, the piece shows who has served the wrong bytes.
+    if liar == nil, mirrors.count > 1 { mirrors.sole = chooseMirror() }
+    let (first, last) = (check.range.lowerBound, check.range.upperBound - 1)
+    let error = TransferError(
+      .checksumMismatch, request.url, "bytes \(first)-\(last) hash to \(found), not to \(wanted)")
+    if outcome == .lost {
+      fail(naming(error, besides: nil))
       return false
     }
+    let failureCount = pieces?.failureCount(ofPiece: check.piece) ?? 1
     monitor.emit(.retrying(error, attempt: failureCount, after: .zero))
     return true
   }
 
   private func goOnAfterVerification() {
     if phase == .verifying {
-      guard let ledger else { return }
-      if ledger.isComplete {
+      guard let pieces else { return }
+      if verified.contains(0..<pieces.length) {
         phase = .running
         return finish()
       }

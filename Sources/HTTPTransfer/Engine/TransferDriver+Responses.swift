@@ -93,7 +93,7 @@ extension TransferDriver {
     var content = content
     if request.decodesContent, content.contentCoding != nil { content.completeLength = nil }
     if !segment.isWhole {
-      if haveRangesWorked, mirrors.hasAnother(than: exchange.mirror) {
+      if haveRangesWorked, mirrors.hasTrusted(besides: exchange.mirror) {
         exchange.verdict = .fail(
           TransferError(.invalidResponse, url, "the server ignores ranges", response: head))
         return .stop
@@ -226,7 +226,7 @@ extension TransferDriver {
     if mirrors.count > 1, let answer = confirmMirror(content, head, from: url, by: exchange) {
       return answer
     }
-    if let pinned = mirrors.count > 1 ? mirrors[exchange.mirror].version ?? version : version {
+    if let pinned = mirrors.count > 1 ? mirrors[exchange.mirror].content ?? version : version {
       switch pinned.compare(content) {
       case .same:
         if isConfirmed { return true }
@@ -274,22 +274,18 @@ extension TransferDriver {
     _ content: ContentVersion, _ head: HTTPResponse, from url: RemoteURL,
     by exchange: SegmentExchange
   ) -> Bool? {
-    guard let pinned = version, mirrors[exchange.mirror].version == nil else { return nil }
-    if agrees(content) {
-      if isConfirmed {
-        mirrors[exchange.mirror].version = content
-        return true
-      }
-      return confirmFirst(head, from: url, begins: false, content, exchange)
+    let index = exchange.mirror
+    guard let pinned = version, mirrors[index].content == nil else { return nil }
+    switch mirrors.judge(content, from: index, pinned: pinned, now: .now) {
+    case .ordinary: return nil
+    case .same, .similar, .declined:
+      return isConfirmed || confirmFirst(head, from: url, begins: false, content, exchange)
+    case .contradicts(let reason):
+      // Of what an earlier run has left, the last one to be asked decides.
+      guard isConfirmed || mirrors.hasTrusted(besides: index) else { return nil }
+      exchange.verdict = .fail(TransferError(.changed, url, reason, response: head))
+      return false
     }
-    // Of what an earlier run has left, the last one to be asked decides.
-    guard isConfirmed || mirrors.hasAnother(than: exchange.mirror) else { return nil }
-    var reason = "it has another version of the file"
-    if let length = content.completeLength, let known = pinned.completeLength, length != known {
-      reason = "its file has \(length) bytes, not \(known)"
-    }
-    exchange.verdict = .fail(TransferError(.changed, url, reason, response: head))
-    return false
   }
 
   /// How often an answer whose modification date proves nothing yet is asked for again: once more
@@ -303,8 +299,12 @@ extension TransferDriver {
   ) -> Bool {
     isConfirmed = true
     response = (head, url)
-    if version == nil || begins { version = content }
-    mirrors[exchange.mirror].version = content
+    if version == nil || begins {
+      version = content
+      mirrors.defined(content, by: exchange.mirror)
+    } else {
+      mirrors.agreed(content, by: exchange.mirror)
+    }
     monitor.emit(.responded(head, from: url))
     guard begins else { return true }
     do throws(FileFailure) {

@@ -171,10 +171,11 @@ extension TransferDriver {
     version = nil
     isConfirmed = false
     haveRangesWorked = false
-    mirrors.forgetVersions()
+    mirrors.forgetVersion()
     contributors = []
-    ledger = nil
-    pendingPieces = []
+    pieces = nil
+    verified = ExtentSet()
+    pendingChecks = []
     pieceGeneration += 1
     return true
   }
@@ -182,8 +183,8 @@ extension TransferDriver {
   /// Ends every exchange under way.
   func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {
     let running = exchanges
-    exchanges = exchanges.filter { $0.value.receiver === kept }
-    for (_, exchange) in running where exchange.receiver !== kept {
+    for (id, exchange) in running where exchange.receiver !== kept { drop(id) }
+    for exchange in running.values where exchange.receiver !== kept {
       if flushing { _ = exchange.receiver.flush(now: .now) }
       client.cancel(exchange.id)
     }

@@ -49,20 +49,23 @@ final class TransferDriver: @unchecked Sendable {
   var disconnectedSince: ContinuousClock.Instant?
   /// How often everything has begun anew.
   var restartCount = 0
-  /// The servers, with where their redirects have led.
-  var mirrors: MirrorTable
+  /// The servers.
+  var mirrors: MirrorSet
+  /// Which URL of each server is asked.
+  var locations: [ResourceLocation]
   /// Who has brought the bytes that are there.
   var contributors: Set<Int> = []
   /// How often the whole was fetched again because of its checksum.
   var mismatchCount = 0
-  /// Which pieces are verified; nil where none are to be, or before the length is known.
-  var ledger: PieceLedger?
+  /// What has arrived of pieces that are not verified; nil where none are to be, or before the length is
+  /// known.
+  var pieces: PieceTable?
+  /// The bytes of the pieces that are verified.
+  var verified = ExtentSet()
   /// The pieces that are there and are to be hashed.
-  var pendingPieces: [Int] = []
+  var pendingChecks: [PieceTable.Check] = []
   /// Counts the new beginnings, which make the results of earlier verifications void.
   var pieceGeneration = 0
-  /// How often each piece was wrong.
-  var pieceFailureCounts: [Int: Int] = [:]
   /// Whether a piece was wrong since the last request was planned, and is absent again.
   var hasRefutedPiece = false
   /// Whether a thread hashes pieces.
@@ -98,7 +101,10 @@ final class TransferDriver: @unchecked Sendable {
     let isSigned = request.signer != nil && request.method == .get
     // The signer makes URLs of the first one.
     let others = request.method == .get && !isSigned ? request.mirrors : []
-    mirrors = MirrorTable([request.url] + others, isSigned: isSigned)
+    mirrors = MirrorSet(
+      urls: [request.url] + others, trust: Self.trust(of: request, into: sink),
+      rests: request.retryPolicy)
+    locations = mirrors.mirrors.map { ResourceLocation(listed: $0.url, isSigned: isSigned) }
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
       || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
@@ -232,7 +238,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     if let recovered {
       isSequential = false
-      contributors.insert(PieceLedger.earlierRun)
+      contributors.insert(PieceTable.earlierRun)
       // Of a range the file holds, from its first byte on, nothing else.
       let offset = request.range?.lowerBound ?? 0
       table.adopt(
@@ -283,15 +289,15 @@ final class TransferDriver: @unchecked Sendable {
   func send(_ segment: SegmentTable.Segment) {
     let index = nextMirror()
     guard let url = place(segment, at: index) else { return }
-    let mirror = mirrors[index]
+    let (server, location) = (mirrors[index].url, locations[index])
     var exchange = ExchangeRequest(
       method: request.method, url: url,
       range: segment.isWhole ? nil : segment.start..<segment.end, fields: request.fields,
-      confidentialFields: request.confidentialFields, confidentialOrigin: mirror.url.origin,
+      confidentialFields: request.confidentialFields, confidentialOrigin: server.origin,
       maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
-    exchange.userInfo = mirror.url.userInfo
-    exchange.namedOrigin = mirror.location.base?.origin
-    if mirror.location.isSigned, url == mirror.location.base { exchange.useOwnCredentials() }
+    exchange.userInfo = server.userInfo
+    exchange.namedOrigin = location.base?.origin
+    if location.isSigned, url == location.base { exchange.useOwnCredentials() }
     exchange.keepsMethodOnRedirect = request.redirects.keepsMethod
     exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
     exchange.decodesContent = request.decodesContent
@@ -309,7 +315,14 @@ final class TransferDriver: @unchecked Sendable {
       driver: self, segmentID: segment.id, mirror: index, asked: url, pool: client.buffers)
     let id = client.start(exchange, receiver: receiver)
     exchanges[segment.id] = (id, receiver)
+    mirrors.began(index)
     showConnections()
+  }
+
+  /// An exchange is over, or what comes of it is not wanted.
+  func drop(_ id: Int) {
+    guard let exchange = exchanges.removeValue(forKey: id) else { return }
+    mirrors.ended(exchange.receiver.mirror)
   }
 
   private func showConnections() {
@@ -341,7 +354,7 @@ final class TransferDriver: @unchecked Sendable {
     now: ContinuousClock.Instant
   ) -> TransferError? {
     let range = ByteRange(offset: start, byteCount: Int64(bytes.count))
-    beginLedger()
+    beginPieces()
     do throws(FileFailure) {
       for hole in table.holes(in: range.clamped(to: table.target)) {
         let slice = bytes[Int(hole.lowerBound - start)..<Int(hole.upperBound - start)]
@@ -357,12 +370,11 @@ final class TransferDriver: @unchecked Sendable {
     if added > 0 { monitor.emit(.received(byteCount: added)) }
     if mirrors.count > 1 {
       contributors.insert(mirror)
-      mirrors.succeeded(mirror, rate: table[id]?.rate(now: now))
+      mirrors.answered(mirror)
+      mirrors.measured(mirror, bytesPerSecond: table[id]?.rate(now: now))
     }
-    if ledger != nil {
-      let complete = ledger?.stored(
-        range.clamped(to: table.target), by: mirror, extents: table.extents)
-      pendingPieces += complete ?? []
+    if pieces != nil {
+      noteArrival(of: range.clamped(to: table.target), from: mirror)
       verifyPieces()
     }
     plan()
@@ -388,7 +400,7 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   func redirected(to url: RemoteURL, status: Int, by mirror: Int) {
-    if !isConfirmed || mirrors[mirror].location.redirected == nil {
+    if !isConfirmed || locations[mirror].redirected == nil {
       monitor.emit(.redirected(to: url, status: status))
     }
   }
@@ -399,7 +411,7 @@ final class TransferDriver: @unchecked Sendable {
     rawByteCount += metrics.rawByteCount
     let id = receiver.segmentID
     guard let exchange = exchanges[id], exchange.receiver === receiver else { return }
-    exchanges[id] = nil
+    drop(id)
     guard phase == .running || phase == .paused else { return }
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
       table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
@@ -474,9 +486,9 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   private func retryCut(_ receiver: SegmentExchange) {
-    let mirror = mirrors[receiver.mirror]
+    let index = receiver.mirror
     let error = TransferError(
-      .connectionLost, mirror.location.current ?? mirror.url, "response cut short",
+      .connectionLost, locations[index].current ?? mirrors[index].url, "response cut short",
       isTransient: true)
     retry(receiver.segmentID, error, after: nil, from: receiver.mirror)
   }
@@ -541,7 +553,7 @@ final class TransferDriver: @unchecked Sendable {
       } catch {
         client.perform { [self] in
           guard !takePendingCancel(), !beginAnew(afterMismatch: error) else { return }
-          fail(naming(transferError(error), besides: -1))
+          fail(naming(transferError(error), besides: nil))
         }
       }
     }
