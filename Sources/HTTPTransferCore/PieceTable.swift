@@ -53,8 +53,9 @@ public struct PieceTable: Sendable {
   /// How often a server that is the only one left may bring a wrong piece.
   static let attemptLimit = 2
 
-  /// Stands in the place of a server for bytes of an earlier run, of which nobody knows who brought them.
-  public static let earlierRun = -1
+  /// Stands in the place of a server for bytes of which nobody knows who brought them, as those of an earlier
+  /// run.
+  public static let unknownServer = -1
 
   /// - Returns: nil where the hashes are not those of a file of `length` bytes.
   public init?(hashes: PieceHashes, length: Int64) {
@@ -202,7 +203,7 @@ public struct PieceTable: Sendable {
 
   /// The server that is all of `contributors`.
   private static func only(of contributors: Set<Int>) -> Int? {
-    contributors.count == 1 ? contributors.first { $0 != earlierRun } : nil
+    contributors.count == 1 ? contributors.first { $0 != unknownServer } : nil
   }
 
   /// Whether somebody can be asked for a piece who has not brought it wrong yet.

@@ -550,7 +550,7 @@ struct VersionState: Sendable {
   private mutating func noteArrival(
     of range: ByteRange, by id: SegmentID, into actions: inout VersionActions
   ) -> Int64 {
-    let mirror = index(of: id).map { segments[$0].mirror } ?? 0
+    let mirror = self.mirror(of: id) ?? PieceTable.unknownServer
     guard let arrival = pieces?.note(range, from: mirror, extents: extents) else { return 0 }
     actions.checks += arrival.checks
     return arrival.byteCount

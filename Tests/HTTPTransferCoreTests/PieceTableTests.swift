@@ -117,7 +117,7 @@ import Testing
 
   @Test("Of several who have brought a wrong piece, the one that is left over is the liar")
   func deduction() throws {
-    let two = try broughtAgain(after: [0, 1, PieceTable.earlierRun], by: 0)
+    let two = try broughtAgain(after: [0, 1, PieceTable.unknownServer], by: 0)
     #expect(two.table.liar(of: two.check, matches: true, trusted: [0, 1, 2]) == nil)
     let one = try broughtAgain(after: [0, 1, 2], by: 0)
     #expect(one.table.liar(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
@@ -136,7 +136,7 @@ import Testing
       #expect(table.liar(of: check, matches: false, trusted: [0]) == nil)
       return table.settle(check, matches: false, trusted: [0])
     }
-    #expect(try brought(by: PieceTable.earlierRun) == .mismatch)
+    #expect(try brought(by: PieceTable.unknownServer) == .mismatch)
     #expect(try brought(by: 0) == .mismatch)
     #expect(try brought(by: 0) == .lost)
   }

@@ -151,15 +151,10 @@ extension TransferDriver {
   /// - Returns: false where there is no other way to get it.
   func beginAnew(afterMismatch failure: FileFailure) -> Bool {
     guard failure.code == .checksumMismatch, mirrors.count > 1, pieces == nil, sink.canBeginAnew,
-      mismatchCount < 2 * mirrors.count
+      case .refetch(let liar) = wholeCheck.fail(trusted: mirrors.trusted)
     else { return false }
-    mismatchCount += 1
-    if contributors.count == 1, let liar = contributors.first, liar >= 0 {
-      guard mirrors.hasTrusted(besides: liar) else { return false }
-      exclude(liar, "what it serves has another checksum")
-    } else {
-      mirrors.sole = chooseMirror()
-    }
+    if let liar { exclude(liar, "what it serves has another checksum") }
+    mirrors.sole = chooseMirror()
     phase = .running
     monitor.update { $0.state = .connecting }
     beginAnew("what came has another checksum; trying other mirrors", isCounted: false)

@@ -17,7 +17,7 @@ extension TransferDriver {
   func beginPieces() {
     guard pieces == nil, let wantedPieces, table.isLengthKnown else { return }
     pieces = PieceTable(hashes: wantedPieces, length: table.target.upperBound)
-    for extent in table.extents.extents { noteArrival(of: extent, from: PieceTable.earlierRun) }
+    for extent in table.extents.extents { noteArrival(of: extent, from: PieceTable.unknownServer) }
   }
 
   /// Bytes have been stored, brought by the server `mirror`.

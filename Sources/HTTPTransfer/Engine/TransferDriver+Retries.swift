@@ -172,7 +172,7 @@ extension TransferDriver {
     isConfirmed = false
     haveRangesWorked = false
     mirrors.forgetVersion()
-    contributors = []
+    wholeCheck.forgetBytes()
     pieces = nil
     verified = ExtentSet()
     pendingChecks = []

@@ -54,9 +54,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Which URL of each server is asked.
   var locations: [ResourceLocation]
   /// Who has brought the bytes that are there.
-  var contributors: Set<Int> = []
-  /// How often the whole was fetched again because of its checksum.
-  var mismatchCount = 0
+  var wholeCheck = WholeCheck()
   /// What has arrived of pieces that are not verified; nil where none are to be, or before the length is
   /// known.
   var pieces: PieceTable?
@@ -238,7 +236,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     if let recovered {
       isSequential = false
-      contributors.insert(PieceTable.earlierRun)
+      wholeCheck.hasEarlierBytes = true
       // Of a range the file holds, from its first byte on, nothing else.
       let offset = request.range?.lowerBound ?? 0
       table.adopt(
@@ -369,7 +367,7 @@ final class TransferDriver: @unchecked Sendable {
     disconnectedSince = nil
     if added > 0 { monitor.emit(.received(byteCount: added)) }
     if mirrors.count > 1 {
-      contributors.insert(mirror)
+      wholeCheck.noteStored(from: mirror)
       mirrors.answered(mirror)
       mirrors.measured(mirror, bytesPerSecond: table[id]?.rate(now: now))
     }

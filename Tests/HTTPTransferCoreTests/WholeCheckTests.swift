@@ -1,6 +1,5 @@
+import HTTPTransferCore
 import Testing
-
-@testable import RemoteFiles
 
 /// What becomes of a whole whose checksum is wrong.
 @Suite struct WholeCheckTests {
@@ -45,14 +44,27 @@ import Testing
     #expect(check.fail(trusted: [0, 1]) == .refetch(liar: 0))
     check.noteStored(from: 1)
     #expect(check.fail(trusted: [1]) == .giveUp)
-    var again = self.check(from: [0, 1])
-    _ = again.fail(trusted: [0, 1])
-    again.noteStored(from: 0)
-    again.noteStored(from: 1)
-    #expect(again.fail(trusted: [0, 1]) == .giveUp)
   }
 
-  @Test("Bytes of an earlier mount are nobody's: the whole is fetched once more")
+  @Test("A whole that several bring wrong together, again and again, is given up in the end")
+  func alwaysShared() {
+    var check = WholeCheck()
+    for count in 1...3 {
+      check.noteStored(from: 0)
+      check.noteStored(from: 1)
+      #expect(check.fail(trusted: [0, 1]) == (count < 3 ? .refetch(liar: nil) : .giveUp))
+    }
+  }
+
+  @Test("Who has brought bytes that are gone is not blamed for those that came after them")
+  func forgottenBytes() {
+    var check = check(from: [0], hasEarlierBytes: true)
+    check.forgetBytes()
+    check.noteStored(from: 1)
+    #expect(check.fail(trusted: [0, 1]) == .refetch(liar: 1))
+  }
+
+  @Test("Bytes of an earlier mount or run are nobody's: the whole is fetched once more")
   func earlierBytes() {
     var check = check(from: [0], hasEarlierBytes: true)
     #expect(check.fail(trusted: [0]) == .refetch(liar: nil))
