@@ -20,7 +20,8 @@ public struct RateBucket: Sendable {
   public init(bytesPerSecond: Int64, now: Double) {
     self.bytesPerSecond = max(1, bytesPerSecond)
     burst = max(Self.leastBurst, Double(self.bytesPerSecond) * Self.burstSeconds)
-    available = 0
+    // So that the first piece passes.
+    available = 1
     updatedAt = now
   }
 
@@ -28,10 +29,15 @@ public struct RateBucket: Sendable {
   ///
   /// - Returns: whether they may.
   public mutating func take(_ byteCount: Int, now: Double) -> Bool {
-    refill(now: now)
-    guard available > 0 else { return false }
+    guard mayPass(now: now) else { return false }
     available -= Double(byteCount)
     return true
+  }
+
+  /// Whether any byte may pass now.
+  public mutating func mayPass(now: Double) -> Bool {
+    refill(now: now)
+    return available > 0
   }
 
   /// Takes back that bytes have passed.

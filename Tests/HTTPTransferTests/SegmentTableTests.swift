@@ -238,4 +238,23 @@ import Testing
     added.append(table.stored(segment.id, 600..<1000, idle: 0, now: .now))
     #expect(added == [600, 0, 400])
   }
+
+  @Test(
+    "Connections that a rate limit holds back are no reason to take more", arguments: [false, true])
+  func throttled(isThrottled: Bool) {
+    var table = SegmentTable(range: nil, connections: .adaptive(upTo: 8))
+    var now = ContinuousClock.now
+    var idle = 0.0
+    let segment = table.add(table.firstRange, isWhole: false)
+    table.setLength(1 << 30)
+    for piece in 0..<40 {
+      let start = Int64(piece) << 20
+      if isThrottled { table.throttled(now: now) }
+      now += .milliseconds(50)
+      idle += 0.05
+      _ = table.advance(segment.id, to: start + (1 << 20), now: now)
+      table.stored(segment.id, start..<(start + (1 << 20)), idle: idle, now: now)
+    }
+    #expect((table.parallelism.target == 1) == isThrottled, "\(table.parallelism.target)")
+  }
 }

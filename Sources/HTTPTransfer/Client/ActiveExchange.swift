@@ -43,7 +43,7 @@ final class ActiveExchange {
   private var wantsFreshConnection = false
   /// The sockets of the client's connections, by their local ports.
   let sockets: ConnectionSockets
-  private let throttle: ReceiveThrottle
+  private let throttle: BodyThrottle
   /// How many redirects (and repetitions with credentials) came before.
   private(set) var hop = 0
   /// Called when a body begins that nobody wants, with the hop.
@@ -78,7 +78,7 @@ final class ActiveExchange {
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
     easy: UnsafeMutableRawPointer, addressGuard: AddressGuard, sockets: ConnectionSockets,
-    throttle: ReceiveThrottle
+    throttle: BodyThrottle
   ) {
     self.sockets = sockets
     self.throttle = throttle
@@ -359,11 +359,14 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
-      guard throttle.admits(bytes.count, of: id) else { return pauseSign }
+      guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
+        receiver.throttled()
+        return pauseSign
+      }
       disposition = receiver.receive(body: bytes)
       switch disposition {
       case .pause:
-        throttle.giveBack(bytes.count)
+        throttle.giveBack(bytes.count, under: request.rateLimit)
         return pauseSign
       case .stop: return 0
       case .proceed, .discard: return bytes.count
@@ -386,9 +389,16 @@ final class ActiveExchange {
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard failure == nil, let body else { return abortSign }
     isResending = refusedExpectation != nil
-    switch body.read(into: buffer) {
-    case .bytes(let count): return count
-    case .pause: return pauseSign
+    let limit = request.rateLimit
+    let wanted = throttle.sentPiece(of: buffer.count, under: limit)
+    guard throttle.admits(wanted, of: id, under: limit) else { return pauseSign }
+    switch body.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])) {
+    case .bytes(let count):
+      throttle.giveBack(wanted - count, under: limit)
+      return count
+    case .pause:
+      throttle.giveBack(wanted, under: limit)
+      return pauseSign
     case .failed:
       failure = ExchangeError(code: .unreadableBody, url: url, detail: "")
       return abortSign

@@ -40,6 +40,9 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// Until then it may have waited for a connection to be made, or to be free.
   func requestSent()
 
+  /// A rate limit holds the body back until its next piece; does nothing unless implemented.
+  func throttled()
+
   /// The end; called exactly once for each started transfer, and last.
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics)
 }
@@ -48,6 +51,7 @@ extension ExchangeReceiver {
   package func redirected(to url: RemoteURL, status: Int) {}
   package func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {}
   package func requestSent() {}
+  package func throttled() {}
 }
 
 /// What is to become of the rest of a response.

@@ -71,6 +71,10 @@ package struct ExchangeRequest: Sendable {
   /// of the client.
   package var retryAfterCeiling = RetryPolicy().retryAfterCeiling
 
+  /// What bounds its body's bytes per second, and those of all others that share it; nil for nothing
+  /// but the client's own limit.
+  package var rateLimit: RateLimit?
+
   /// Who comes first where more is asked of an origin than may be under way at once.
   package var priority = ExchangePriority.demand
 

@@ -42,6 +42,9 @@ public final class HTTPClient: Sendable {
     ///
     /// Off, because parallel ranges then share one TCP connection and its throttle.
     public var usesHTTP2 = false
+    /// How many body bytes a second all transfers together may receive and send at first, see
+    /// ``HTTPClient/setRateLimit(_:)``; nil for as many as will come.
+    public var rateLimit: Int64?
     /// Whether cookies are kept, in a jar of this client's own, and sent where they belong.
     public var keepsCookies = true
 
@@ -77,8 +80,7 @@ public final class HTTPClient: Sendable {
   private let multi: MultiHandle
   private let idleNanoseconds = Atomic<Int64>(0)
   private let transferCount = Atomic<Int>(0)
-  /// Bytes per second; 0 for no limit.
-  private let rateLimit = Atomic<Int64>(0)
+  private let totalRateLimit: RateLimit
 
   /// What the network thread has learned of origins; it outlives that thread, hence the lock, a leaf.
   let origins = Mutex(OriginTable())
@@ -111,6 +113,7 @@ public final class HTTPClient: Sendable {
 
   public init(configuration: Configuration = Configuration()) {
     self.configuration = configuration
+    totalRateLimit = RateLimit(bytesPerSecond: configuration.rateLimit)
     proxies = Mutex(ProxySettings(configuration: configuration))
     multi = MultiHandle(configuration: configuration)
   }
@@ -180,19 +183,23 @@ public final class HTTPClient: Sendable {
     post { _ in (.schedule(at: due, work), ()) }
   }
 
-  /// Sets how many body bytes a second all exchanges together may receive, from now on; nil for as
-  /// many as will come.
-  package func setRateLimit(_ bytesPerSecond: Int64?) {
-    rateLimit.store(bytesPerSecond ?? 0, ordering: .relaxed)
+  /// Sets how many body bytes a second all transfers together may receive and send, from now on; nil for
+  /// as many as will come.
+  public func setRateLimit(_ bytesPerSecond: Int64?) {
+    setRateLimit(bytesPerSecond, of: [totalRateLimit])
+  }
+
+  /// Sets limits of transfers that are under way, or will be; nil for none.
+  ///
+  /// The limit for all together, ``setRateLimit(_:)``, holds beside them.
+  public func setRateLimit(_ bytesPerSecond: Int64?, of limits: [RateLimit]) {
+    for limit in limits { limit.set(bytesPerSecond) }
     // Exchanges that wait under the old limit go by the new one.
     perform {}
   }
 
-  /// The limit that is set, in bytes per second.
-  var receiveLimit: Int64? {
-    let limit = rateLimit.load(ordering: .relaxed)
-    return limit > 0 ? limit : nil
-  }
+  /// The limit for all transfers together, in bytes per second; nil where there is none.
+  public var rateLimit: Int64? { totalRateLimit.bytesPerSecond }
 
   /// How long the network thread has waited for its sockets so far, in seconds.
   ///

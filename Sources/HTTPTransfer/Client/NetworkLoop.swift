@@ -21,7 +21,7 @@ final class NetworkLoop {
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
   private let sockets = ConnectionSockets()
-  private let throttle = ReceiveThrottle()
+  private let throttle = BodyThrottle()
   private var lastHeadCheck = ContinuousClock.now
 
   init(client: HTTPClient, multi: MultiHandle) {
@@ -61,9 +61,9 @@ final class NetworkLoop {
     return Int32(min(1000, max(0, (delay / .milliseconds(1)).rounded(.up))))
   }
 
-  /// Lets exchanges go on that have waited for their share of the rate limit.
+  /// Lets exchanges go on that have waited for their share of a rate limit.
   private func resumeThrottled() {
-    throttle.setLimit(client.receiveLimit)
+    throttle.setLimit(client.rateLimit)
     while let id = throttle.next() {
       // What was held back is offered again in this call.
       if let transfer = transfers[id], !transfer.isHeld {

@@ -81,6 +81,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     return driver.receive(head, from: url, by: self)
   }
 
+  func throttled() { driver.table.throttled(now: .now) }
+
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     guard var position else { return .discard }
     if driver.mustPause { return .pause }

@@ -46,6 +46,8 @@ package struct SegmentTable: Sendable {
   /// The time from request to response, in seconds: a moving average over reused connections.
   package var roundTrip = 0.05
   private var connectionRate: Double?
+  /// When a rate limit last held a segment back.
+  private var throttledAt: ContinuousClock.Instant?
   private let maximum: Int
   private var lastID = 0
   private let origin = ContinuousClock.now
@@ -201,11 +203,19 @@ package struct SegmentTable: Sendable {
         connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
       }
     }
+    // What a limit of the user's lets pass says nothing about the line.
+    let isThrottled = throttledAt.map { now - $0 < Self.throttleMemory } ?? false
     parallelism.note(
-      byteCount: added, active: activeCount, idle: idle, isWaited: true,
+      byteCount: added, active: activeCount, idle: idle, isWaited: !isThrottled,
       now: (now - origin) / .seconds(1))
     return added
   }
+
+  /// How long after a rate limit has held a segment back it is taken to be what limits the download.
+  private static let throttleMemory = Duration.seconds(1)
+
+  /// A rate limit holds a segment back.
+  package mutating func throttled(now: ContinuousClock.Instant) { throttledAt = now }
 
   /// The segment is done, or is to be planned anew.
   package mutating func remove(_ id: Int) { segments.removeAll { $0.id == id } }

@@ -302,6 +302,7 @@ final class TransferDriver: @unchecked Sendable {
     exchange.stallTimeout = request.stallTimeout
     exchange.headTimeout = request.stallTimeout
     exchange.retryAfterCeiling = request.retryPolicy.retryAfterCeiling
+    exchange.rateLimit = request.rateLimit
     exchange.body = body
     if let type = body?.contentType {
       let given = exchange.fields[.contentType] ?? exchange.confidentialFields[.contentType]

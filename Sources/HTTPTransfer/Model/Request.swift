@@ -95,6 +95,12 @@ public struct Request: Sendable {
   /// How long no byte may move before an exchange counts as failed; whole seconds.
   public var stallTimeout = Duration.seconds(30)
 
+  /// What bounds the body's bytes per second, over all its connections; nil for nothing but the
+  /// client's own limit.
+  ///
+  /// Several requests may share one; ``HTTPClient/setRateLimit(_:of:)`` changes it.
+  public var rateLimit: RateLimit?
+
   /// A number of the caller's own.
   public var tag = 0
 
