@@ -75,10 +75,11 @@ let package = Package(
       swiftSettings: strict + testableRelease),
     .target(name: "MountStatus", swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
-    .target(name: "MountControl", swiftSettings: strict),
+    .target(name: "MountControl", dependencies: ["HTTPTransferCore"], swiftSettings: strict),
     .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
     .target(
-      name: "MountView", dependencies: ["MountStatus", "MountControl", "TransferDisplay"],
+      name: "MountView",
+      dependencies: ["HTTPTransferCore", "MountStatus", "MountControl", "TransferDisplay"],
       swiftSettings: strict),
     .target(
       name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],

@@ -64,6 +64,7 @@ extension FileSystem {
     case reload
     case connections(Int?)
     case rateLimit(Int64?)
+    case fileRateLimit(Int64?, [RemoteFile])
   }
 
   private func carryOut(_ commands: [ControlCommand]) throws(ControlRefusal) {
@@ -79,7 +80,9 @@ extension FileSystem {
   private func step(_ command: ControlCommand, in tree: FileTree) throws(ControlRefusal) -> Step {
     switch command {
     case .connections(let count): return .connections(count)
-    case .rateLimit(let rate): return .rateLimit(rate)
+    case .rateLimit(let rate, []): return .rateLimit(rate)
+    case .rateLimit(let rate, let patterns):
+      return .fileRateLimit(rate, try files(of: patterns, in: tree))
     case .files(.refresh, []): return .reload
     case .files(let verb, let patterns):
       return .files(verb, try files(of: patterns, in: tree))
@@ -141,6 +144,7 @@ extension FileSystem {
       environment.setConnections(count)
       for file in tree.existingFiles { file.followSettings() }
     case .rateLimit(let rate): environment.setRateLimit(rate)
+    case .fileRateLimit(let rate, let files): environment.setRateLimit(rate, of: files)
     case .files(let verb, let files): accept(verb, of: files)
     }
   }

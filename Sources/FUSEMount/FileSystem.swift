@@ -433,9 +433,11 @@ public final class FileSystem: Sendable {
     let files = tree.sources.indices.map { index -> FileStatus in
       guard let file = tree.existingFile(index) else {
         let source = tree.sources[index]
-        return FileStatus(
+        var status = FileStatus(
           name: source.path, url: source.url.redacted, state: .unknown,
           pinned: pinned.contains(index))
+        status.rateLimitBytesPerSecond = environment.listedRateLimit(of: source)
+        return status
       }
       return file.status(passthrough: passthrough)
     }
@@ -444,7 +446,8 @@ public final class FileSystem: Sendable {
     return StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
       files: files + listed, cache: environment.cacheStatus, kernel: inodes.status,
-      verifiesServers: environment.client.configuration.verifiesServers)
+      verifiesServers: environment.client.configuration.verifiesServers,
+      rateLimitBytesPerSecond: environment.rateLimit)
   }
 }
 

@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// What can be asked of files of a mount.
 public enum FileVerb: String, Sendable, Hashable, CaseIterable {
   /// Fetch whole files in the background.
@@ -34,8 +36,9 @@ public enum ControlCommand: Sendable, Hashable {
   case files(FileVerb, [NamePattern])
   /// How many connections each file may have from now on; nil lets each find its best number.
   case connections(Int?)
-  /// How many bytes a second all files together may fetch; nil for as many as will come.
-  case rateLimit(Int64?)
+  /// How many bytes a second may be fetched of each file that the patterns stand for, without any of all
+  /// files together; nil for as many as will come.
+  case rateLimit(Int64?, [NamePattern])
 
   /// The connections of a file that may be asked for.
   public static let connectionCounts = 1...64
@@ -62,12 +65,11 @@ public enum ControlCommand: Sendable, Hashable {
       }
       self = .connections(count)
     case "rate-limit":
-      guard arguments.count == 1, let argument = arguments.first,
-        let rate = byteCount(ofText: argument)
+      guard let argument = arguments.first, let rate = bytesPerSecond(ofText: argument)
       else {
         throw .invalid("'rate-limit' needs bytes per second, as 500K or 10M, or 0 for no limit")
       }
-      self = .rateLimit(rate == 0 ? nil : rate)
+      self = .rateLimit(rate == 0 ? nil : rate, arguments.dropFirst().map(NamePattern.init))
     default:
       throw .invalid("there is no command '\(name)'")
     }

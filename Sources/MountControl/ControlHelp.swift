@@ -14,6 +14,7 @@ public enum ControlHelp {
     refresh [NAME...]    ask the server anew at the next open; without names, read the list again
     connections N|auto   connections per file, 1 to 64
     rate-limit N         bytes per second for all files together, K, M or G may follow; 0: none
+    rate-limit N NAME... bytes per second for each of these files
 
     NAME is a path below the mount point, with the shell's wildcards * ? [...]; put it in double
     quotes where it has spaces. EINVAL: no such command. ENOENT: no such file. EBUSY: in use.

@@ -53,6 +53,10 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// Whether what is cached of it is never evicted.
   public var pinned: Bool
 
+  /// The most bytes per second that may be fetched of it; nil where nothing but the limit of the whole
+  /// mount holds.
+  public var rateLimitBytesPerSecond: Int64?
+
   /// The servers of the file, in the order of the list; nil where the list says no more than one URL.
   public var mirrors: [MirrorStatus]?
 
@@ -101,7 +105,9 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     case lastError = "last_error"
     case validator
     case waitingReads = "waiting_reads"
-    case passthrough, pinned, mirrors
+    case passthrough, pinned
+    case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
+    case mirrors
   }
 
   func write(to writer: inout JSONWriter) {
@@ -125,6 +131,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
       }
       writer.member(CodingKeys.passthrough, passthrough)
       writer.member(CodingKeys.pinned, pinned)
+      writer.member(CodingKeys.rateLimitBytesPerSecond, rateLimitBytesPerSecond)
       if let mirrors {
         writer.member(CodingKeys.mirrors) { writer in
           writer.array(mirrors) { $0.write(to: &$1) }

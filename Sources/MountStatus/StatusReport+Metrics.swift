@@ -10,6 +10,7 @@ extension StatusReport {
     writer.family(
       "httpfs_verifies_servers", .gauge, "Whether https servers must prove who they are.")
     writer.sample(verifiesServers ? 1 : 0)
+    writeRateLimit(to: &writer)
     writeTotals(to: &writer)
     writer.family("httpfs_cache_failing", .gauge, "Whether the cache does not take what it should.")
     writer.sample(cache.error == nil ? 0 : 1)
@@ -21,6 +22,13 @@ extension StatusReport {
     writer.sample(kernel.openHandles)
     writeFiles(to: &writer)
     return writer.bytes
+  }
+
+  private func writeRateLimit(to writer: inout MetricsWriter) {
+    guard let limit = rateLimitBytesPerSecond else { return }
+    writer.family(
+      "httpfs_rate_limit_bytes_per_second", .gauge, "What all files together may bring at most.")
+    writer.sample(limit)
   }
 
   private func writeTotals(to writer: inout MetricsWriter) {

@@ -34,6 +34,9 @@ extension StatusReport {
         counted(totals.waitingReads, "waiting read"),
       ].joined(separator: ", "),
     ]
+    if let limit = rateLimitBytesPerSecond {
+      lines.append("at most \(humanBytes(limit))/s for all files together (rate limit)")
+    }
     if !verifiesServers {
       lines.append("https servers are NOT verified (--insecure): what they send may be anybody's")
     }
@@ -70,6 +73,7 @@ extension FileStatus {
         speed: humanBytes(speedBytesPerSecond) + "/s",
         eta: etaSeconds.map { humanDuration(seconds: $0) } ?? "-", connections: "\(connections)",
         retries: "\(retries)", nameWidth: nameWidth) + (pinned ? "  pinned" : "")
+        + (rateLimitBytesPerSecond.map { "  at most \(humanBytes($0))/s" } ?? "")
     ]
     if let lastError { lines.append("    last error: \(escapingControls(lastError))") }
     lines += (mirrors ?? []).compactMap(\.textLine)

@@ -17,6 +17,9 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   /// Whether https servers must prove who they are; not with `--insecure`.
   public var verifiesServers: Bool
 
+  /// The most bytes per second that may be fetched of all files together; nil for as many as will come.
+  public var rateLimitBytesPerSecond: Int64?
+
   public var totals: StatusTotals
 
   public var cache: CacheStatus
@@ -30,7 +33,7 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   public init(
     mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
     cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus(),
-    verifiesServers: Bool = true
+    verifiesServers: Bool = true, rateLimitBytesPerSecond: Int64? = nil
   ) {
     self.version = Self.currentVersion
     self.mountpoint = mountpoint
@@ -40,12 +43,14 @@ public struct StatusReport: Sendable, Hashable, Decodable {
     self.cache = cache
     self.kernel = kernel
     self.verifiesServers = verifiesServers
+    self.rateLimitBytesPerSecond = rateLimitBytesPerSecond
   }
 
   enum CodingKeys: String, CodingKey {
     case version, mountpoint
     case uptimeSeconds = "uptime_seconds"
     case verifiesServers = "verifies_servers"
+    case rateLimitBytesPerSecond = "rate_limit_bytes_per_second"
     case totals, cache, kernel, files
   }
 
@@ -61,6 +66,7 @@ public struct StatusReport: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.mountpoint, mountpoint)
       writer.member(CodingKeys.uptimeSeconds, uptimeSeconds)
       writer.member(CodingKeys.verifiesServers, verifiesServers)
+      writer.member(CodingKeys.rateLimitBytesPerSecond, rateLimitBytesPerSecond)
       writer.member(CodingKeys.totals) { totals.write(to: &$0) }
       writer.member(CodingKeys.cache) { cache.write(to: &$0) }
       writer.member(CodingKeys.kernel) { kernel.write(to: &$0) }

@@ -49,6 +49,7 @@ enum FileDetails {
 
   private static func version(of file: FileStatus, _ type: Typesetting) -> String {
     var parts = [file.validator.map(type.shown) ?? "not known yet"]
+    if let limit = file.rateLimitBytesPerSecond { parts.append("at most \(humanBytes(limit))/s") }
     if file.pinned { parts.append("pinned") }
     if file.passthrough { parts.append("read by the kernel itself") }
     return parts.joined(separator: ", ")

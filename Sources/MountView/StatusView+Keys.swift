@@ -1,3 +1,4 @@
+import HTTPTransferCore
 import MountControl
 import MountStatus
 
@@ -139,7 +140,7 @@ extension StatusView {
       notice = Notice(
         text: "'\(answer)' is neither a number from 1 to 64 nor auto", isFailure: true)
     case .rateLimit:
-      if byteCount(ofText: answer) != nil { return request(.rateLimit(answer)) }
+      if bytesPerSecond(ofText: answer) != nil { return request(.rateLimit(answer)) }
       notice = Notice(text: "'\(answer)' is no number of bytes, as 500K or 10M", isFailure: true)
     }
     return nil

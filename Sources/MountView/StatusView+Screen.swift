@@ -109,11 +109,15 @@ extension StatusView {
     // A mean dies away slowly: without a connection nothing comes.
     if totals.speedBytesPerSecond > 0, totals.connections > 0 {
       figures += "  \(humanBytes(totals.speedBytesPerSecond))/s"
+      if let limit = report.rateLimitBytesPerSecond { figures += " of \(humanBytes(limit))/s" }
       if let secondsLeft { figures += "  ETA \(humanDuration(seconds: secondsLeft))" }
+    } else if let limit = report.rateLimitBytesPerSecond {
+      figures += "  at most \(humanBytes(limit))/s"
     }
     var line = StyledLine()
     // As wide as the figures usually leave, so that it does not change with every digit.
-    let barWidth = min(60, type.columns - 52)
+    let limitWidth = report.rateLimitBytesPerSecond == nil ? 0 : " of 999.9 MiB/s".count
+    let barWidth = min(60, type.columns - 52 - limitWidth)
     if barWidth >= 8 {
       let fraction = Double(max(0, totals.cachedBytes)) / Double(max(1, totals.length))
       let bar = ProgressBar(width: barWidth, isUTF8: type.isUTF8)

@@ -200,6 +200,8 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     return .stop
   }
 
+  func throttled() { writer?.throttled() }
+
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count

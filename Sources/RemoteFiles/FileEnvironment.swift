@@ -180,6 +180,25 @@ public final class FileEnvironment: Sendable {
   /// Sets how many body bytes a second may come in all; nil for as many as will.
   public func setRateLimit(_ bytesPerSecond: Int64?) { client.setRateLimit(bytesPerSecond) }
 
+  /// How many may come in all; nil for as many as will.
+  public var rateLimit: Int64? { client.rateLimit }
+
+  /// Sets how many body bytes a second of each of `files` may come; nil for as many as will.
+  public func setRateLimit(_ bytesPerSecond: Int64?, of files: [RemoteFile]) {
+    client.setRateLimit(bytesPerSecond, of: files.map(\.rateLimit))
+  }
+
+  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for none.
+  public func listedRateLimit(of source: FileSource) -> Int64? {
+    let limit = source.details?.rateLimit ?? settings.fileRateLimit ?? 0
+    return limit > 0 ? limit : nil
+  }
+
+  /// Gives a file the limit that its list says now.
+  func setListedRateLimit(of file: RemoteFile) {
+    setRateLimit(listedRateLimit(of: file.source), of: [file])
+  }
+
   /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
   public func background(_ work: @escaping @Sendable () -> Void) {
     backgroundQueue.async(execute: work)

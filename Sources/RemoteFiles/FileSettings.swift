@@ -17,6 +17,8 @@ public struct FileSettings: Sendable {
   public var believesListings = true
   /// What no listing shows.
   public var hiddenNames = HiddenNames()
+  /// The most body bytes per second of each file of which its list says nothing else; nil for no limit.
+  public var fileRateLimit: Int64?
   /// What makes the URLs that files are asked for at; nil where that is the listed ones.
   public var signer: (any URLSigner)?
   /// How long a connection may take to come up.

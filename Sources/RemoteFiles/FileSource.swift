@@ -10,7 +10,7 @@ public struct FileSource: Hashable, Sendable {
   /// Fields to send to the URL's own origin, and to no other.
   public private(set) var fields: HTTPFields
   /// What else the list says of the file; nil where it says nothing.
-  public let details: SourceDetails?
+  public private(set) var details: SourceDetails?
 
   public init(
     path: String, url: RemoteURL, fields: HTTPFields = HTTPFields(), details: SourceDetails? = nil
@@ -21,12 +21,22 @@ public struct FileSource: Hashable, Sendable {
     self.details = details
   }
 
-  /// Whether `other` is the same file, reached with another signature or other credentials.
+  /// Whether `other` is the same file, reached with another signature, other credentials or at another
+  /// rate.
   public func differsInAccessOnly(from other: FileSource) -> Bool {
     var moved = self
     moved.url = other.url
     moved.fields = other.fields
+    if hasSameContentDetails(as: other) { moved.details = other.details }
     return moved == other && cacheKeyText == other.cacheKeyText
+  }
+
+  private func hasSameContentDetails(as other: FileSource) -> Bool {
+    switch (details, other.details) {
+    case (nil, nil): true
+    case (let own?, let others?): own.describesSameContent(as: others)
+    case (let details?, nil), (nil, let details?): !details.describesContent
+    }
   }
 
   /// What names the file's cache entry: the URL without userinfo and signature, and the fields that may

@@ -78,6 +78,7 @@ extension VersionState {
             && $0.position < wanted.upperBound
         }),
         segment.isSent, segment.heldUntil == nil, !segment.isWhole, !isHedged(segment),
+        !segment.isThrottled,
         // One server alone is to bring it.
         segment.suspectPiece == nil, !segment.isHeldByDisk,
         now - segment.lastProgressAt >= delay

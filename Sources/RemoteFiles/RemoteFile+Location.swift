@@ -19,6 +19,7 @@ extension RemoteFile {
       url: url, range: range, confidentialFields: source.fields,
       confidentialOrigin: listed.origin, connectTimeout: connectTimeout)
     request.userInfo = listed.userInfo
+    request.rateLimit = rateLimit
     guard mirror == 0, url != listed else { return request }
     let base = state.withLock { $0.location.base }
     request.namedOrigin = base?.origin
@@ -136,7 +137,10 @@ extension RemoteFile {
   /// The list names another URL of the same file now, or other credentials: open handles and cached
   /// bytes go on with that.
   public func adopt(_ source: FileSource) {
+    let limitBefore = self.source.details?.rateLimit
     sourceState.withLock { $0 = source }
+    // One that was set since stays while the list says the same as before.
+    if source.details?.rateLimit != limitBefore { environment.setListedRateLimit(of: self) }
     state.withLock {
       $0.location = ResourceLocation(
         listed: source.url, isSigned: environment.settings.signer != nil)

@@ -15,6 +15,7 @@ extension RemoteFile {
     let facts = statusFacts
     var status = FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
     status.pinned = isPinned
+    status.rateLimitBytesPerSecond = rateLimit.bytesPerSecond
     status.fetchedBytes = facts.statistics.fetchedByteCount
     status.damagedBytes = facts.statistics.damagedByteCount
     status.requests = facts.statistics.requestCount
@@ -101,7 +102,7 @@ extension VersionState {
     if isSuperseded { return .stale }
     if permanentFailure != nil { return .failed }
     let isFlowing = segments.contains {
-      $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
+      $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
     let isBackground = wishes.isPrefetched && !wishes.isPaused && !hasReader(now: now)
     if isFlowing { return isSequential ? .streaming : isBackground ? .prefetching : .downloading }
@@ -137,6 +138,11 @@ extension VersionState {
     guard segment.isSent || segment.firstByteAt != nil else {
       return "waiting for a free connection"
     }
+    let before = hole.lowerBound - segment.position
+    if segment.isThrottled {
+      guard before > 0 else { return "held back by the rate limit" }
+      return "held back by the rate limit, \(before) bytes come before it"
+    }
     let silent = Int((now - segment.lastProgressAt) / .seconds(1))
     let isHedged = segments.contains { $0.hedgeOf == segment.id }
     let also = isHedged ? "; asked again over another connection" : ""
@@ -146,6 +152,6 @@ extension VersionState {
     if now - segment.lastProgressAt >= Self.silence {
       return "the server has sent nothing for \(silent) s\(also)"
     }
-    return "downloading, \(hole.lowerBound - segment.position) bytes come before it"
+    return "downloading, \(before) bytes come before it"
   }
 }

@@ -35,6 +35,8 @@ public final class RemoteFile: Sendable {
   private let statistics = Mutex(FileStatistics())
   /// A leaf, also below a version's state.
   let wishes = Mutex(FileWishes())
+  /// What bounds the bytes per second of all its requests.
+  let rateLimit: RateLimit
   /// How often it has been pinned or unpinned.
   let pinRequests = Atomic<Int>(0)
 
@@ -106,8 +108,11 @@ public final class RemoteFile: Sendable {
           listed: source.url, isSigned: environment.settings.signer != nil)))
     self.cacheKey = cacheKey
     self.environment = environment
-    mirrors = source.details.map {
-      MirrorBoard(url: source.url, details: $0, isSigned: environment.settings.signer != nil)
+    rateLimit = RateLimit(bytesPerSecond: environment.listedRateLimit(of: source))
+    mirrors = source.details.flatMap { details in
+      guard details.describesContent else { return nil }
+      return MirrorBoard(
+        url: source.url, details: details, isSigned: environment.settings.signer != nil)
     }
   }
 

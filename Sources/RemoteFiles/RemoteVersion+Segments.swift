@@ -267,6 +267,9 @@ extension RemoteVersion {
     state.withLock { $0.version.hold(id, until: moment) }
   }
 
+  /// A rate limit holds a request back.
+  func throttled(_ id: SegmentID) { state.withLock { $0.version.throttled(id, now: .now) } }
+
   func noteRoundTrip(_ duration: Duration) {
     let seconds = duration / .seconds(1)
     state.withLock { $0.version.noteRoundTrip(seconds) }

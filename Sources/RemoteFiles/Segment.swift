@@ -40,6 +40,8 @@ struct Segment: Sendable {
   var heldUntil: ContinuousClock.Instant?
   /// Whether it is paused because the disk has not taken yet what came before.
   var awaitsStorage = false
+  /// Whether a rate limit holds it back, so that it is not the server that brings nothing.
+  var isThrottled = false
   /// Whether the request is with the server: before, it may wait for a connection.
   var isSent = false
   var firstByteAt: ContinuousClock.Instant?

@@ -171,6 +171,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func requestSent() { version.sent(segment.id) }
 
+  func throttled() { writer?.throttled() }
+
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     if let writer, !writer.hasRoom() { return .pause }
     if fetchedByteCount == 0, version.file.mirrors != nil { firstBodyAt = .now }

@@ -54,6 +54,9 @@ final class SegmentWriter: @unchecked Sendable {
     return false
   }
 
+  /// A rate limit holds the next piece back.
+  func throttled() { version.throttled(id) }
+
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     var piece = piece[...]

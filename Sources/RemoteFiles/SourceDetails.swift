@@ -1,6 +1,7 @@
 public import HTTPTransferCore
 
-/// What a list says of a file beside its URL: where else its bytes are, and what they must be.
+/// What a list says of a file beside its URL: where else its bytes are, what they must be, and how fast
+/// they may come.
 ///
 /// One object for each file of which it says any of that, so that the others, of which there may be a
 /// million, need not pay for it.
@@ -13,17 +14,31 @@ public final class SourceDetails: Hashable, Sendable {
   public let pieces: PieceHashes?
   /// The complete length in bytes.
   public let length: Int64?
+  /// The most bytes per second; 0 for no limit, nil where the list says nothing.
+  public let rateLimit: Int64?
 
   /// - Returns: nil where there is nothing to say.
   public init?(
     mirrors: [RemoteURL] = [], checksum: Checksum? = nil, pieces: PieceHashes? = nil,
-    length: Int64? = nil
+    length: Int64? = nil, rateLimit: Int64? = nil
   ) {
-    guard !mirrors.isEmpty || checksum != nil || pieces != nil || length != nil else { return nil }
     self.mirrors = mirrors
     self.checksum = checksum
     self.pieces = pieces
     self.length = length
+    self.rateLimit = rateLimit
+    guard describesContent || rateLimit != nil else { return nil }
+  }
+
+  /// Whether it says anything of the bytes, or where they are.
+  var describesContent: Bool {
+    !mirrors.isEmpty || checksum != nil || pieces != nil || length != nil
+  }
+
+  /// Whether `other` says the same of the bytes, and of where they are.
+  func describesSameContent(as other: SourceDetails) -> Bool {
+    mirrors == other.mirrors && checksum == other.checksum && pieces == other.pieces
+      && length == other.length
   }
 
   /// What shows that two servers have the same file.
@@ -50,8 +65,7 @@ public final class SourceDetails: Hashable, Sendable {
 
   public static func == (left: SourceDetails, right: SourceDetails) -> Bool {
     left === right
-      || left.mirrors == right.mirrors && left.checksum == right.checksum
-        && left.pieces == right.pieces && left.length == right.length
+      || left.describesSameContent(as: right) && left.rateLimit == right.rateLimit
   }
 
   public func hash(into hasher: inout Hasher) {

@@ -63,6 +63,8 @@ struct VersionState: Sendable {
   private var recentFailures: [RecentFailure] = []
   private var lastSegment = 0
   private var lastReadAt: ContinuousClock.Instant?
+  /// When a rate limit last held a request back.
+  private var throttledAt: ContinuousClock.Instant?
   /// The time from request to response, in seconds: a moving average over reused connections, and a guess
   /// before the first.
   var roundTrip: Double { measuredRoundTrip ?? 0.05 }
@@ -491,6 +493,11 @@ struct VersionState: Sendable {
     segments[index].position = position
     segments[index].noteProgress(now: now)
     segments[index].awaitsStorage = false
+    if segments[index].isThrottled {
+      segments[index].isThrottled = false
+      // Until now it was not the server that was slow.
+      segments[index].lastProgressAt = now
+    }
     let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
     // Once is enough.
     if mustFlush { updateWake(of: index) }
@@ -541,7 +548,9 @@ struct VersionState: Sendable {
       }
     }
     parallelism.note(
-      byteCount: added, active: segments.count, idle: idle, isWaited: isWaited,
+      // What a limit of the user's lets pass says nothing about the line.
+      byteCount: added, active: segments.count, idle: idle,
+      isWaited: isWaited && !isThrottled(now: now),
       now: clock.seconds(at: now))
     plan(now: now, into: &actions)
   }
@@ -639,6 +648,21 @@ struct VersionState: Sendable {
     lastStoredAt.map { now - $0 < FileSettings.disconnectionMemory } ?? false
   }
 
+  /// How long after a rate limit has held a request back it is taken to be what limits the file.
+  private static let throttleMemory = Duration.seconds(1)
+
+  /// Whether it is a rate limit that keeps bytes from coming.
+  func isThrottled(now: ContinuousClock.Instant) -> Bool {
+    throttledAt.map { now - $0 < Self.throttleMemory } ?? false
+      || segments.contains(where: \.isThrottled)
+  }
+
+  /// A rate limit holds a request back, until more of it comes.
+  mutating func throttled(_ id: SegmentID, now: ContinuousClock.Instant) {
+    throttledAt = now
+    if let index = index(of: id) { segments[index].isThrottled = true }
+  }
+
   /// The request of a segment is being sent.
   mutating func sent(_ id: SegmentID, now: ContinuousClock.Instant) {
     guard let index = index(of: id) else { return }
@@ -713,7 +737,9 @@ struct VersionState: Sendable {
       let reason =
         isHeldByDisk
         ? "the disk of the cache does not take what has arrived"
-        : lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
+        : isThrottled(now: now)
+          ? "the rate limit holds them back"
+          : lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
       // Not where the time was spent on something else than waiting for a server.
       let kept = lastFailure.map(\.code).flatMap {
         $0 == .invalidResponse || $0 == .unsigned ? $0 : nil
@@ -733,7 +759,9 @@ struct VersionState: Sendable {
       if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
         patience = min(patience, spare)
       }
-      guard segment.isSent || segment.firstByteAt != nil, !segment.isHeldByDisk else { continue }
+      guard segment.isSent || segment.firstByteAt != nil, !segment.isHeldByDisk,
+        !segment.isThrottled
+      else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
       let error = FileError(.timedOut, "the server stopped sending for \(patience)")

@@ -23,6 +23,8 @@ struct PendingEntry {
   var checksum: Checksum?
   /// The last `length=`.
   var length: Int64?
+  /// The last `max-download-limit=`; 0 for no limit.
+  var rateLimit: Int64?
   /// Every `pieces=`, in order.
   var pieces: PieceHashes?
 
@@ -66,6 +68,7 @@ struct PendingEntry {
       isListing: isListing)
     entry.length = length
     entry.pieces = pieces
+    entry.rateLimit = rateLimit
     return entry
   }
 }

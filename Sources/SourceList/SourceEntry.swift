@@ -28,6 +28,9 @@ public struct SourceEntry: Sendable, Equatable {
   /// a Metalink that says so.
   public var length: Int64?
 
+  /// The most bytes per second that may be fetched of it; 0 for no limit, nil where the list says nothing.
+  public var rateLimit: Int64?
+
   /// The line of the list that holds the URL, counted from 1; 0 for a URL from the command line.
   public var line: Int
 

@@ -226,6 +226,14 @@ package struct SourceListParser {
           "pieces= is ALGORITHM:LENGTH:HEX,HEX…, the same algorithm and length in each line")
       }
       entry.pieces = pieces
+    case .rateLimit:
+      guard let rate = bytesPerSecond(ofText: String(value)), !entry.isListing else {
+        return fail(
+          line: lineNumber,
+          "max-download-limit= is the bytes per second of a file, as 500K or 10M, or 0 for no limit"
+        )
+      }
+      entry.rateLimit = rate
     case .ignored: warn("option '\(name)' of aria2 has no effect here", about: name)
     case .unknown: warn("unknown option '\(name)' ignored", about: name)
     }

@@ -8,6 +8,7 @@ enum SourceOption {
   case checksum
   case length
   case pieces
+  case rateLimit
   /// aria2 knows it, httpfs has no use for it.
   case ignored
   case unknown
@@ -22,6 +23,7 @@ enum SourceOption {
     case "checksum": self = .checksum
     case "length": self = .length
     case "pieces": self = .pieces
+    case "max-download-limit": self = .rateLimit
     default: self = Self.ignoredNames.contains(name) ? .ignored : .unknown
     }
   }
@@ -55,7 +57,7 @@ enum SourceOption {
     "http-accept-gzip", "http-auth-challenge", "http-no-cache", "http-passwd", "http-proxy",
     "http-proxy-passwd", "http-proxy-user", "http-user", "https-proxy", "https-proxy-passwd",
     "https-proxy-user", "index-out", "lowest-speed-limit", "max-connection-per-server",
-    "max-download-limit", "max-file-not-found", "max-mmap-limit", "max-resume-failure-tries",
+    "max-file-not-found", "max-mmap-limit", "max-resume-failure-tries",
     "max-tries", "max-upload-limit", "metalink-base-uri", "metalink-enable-unique-protocol",
     "metalink-language", "metalink-location", "metalink-os", "metalink-preferred-protocol",
     "metalink-version", "min-split-size", "no-file-allocation-limit", "no-netrc", "no-proxy",

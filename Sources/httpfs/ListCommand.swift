@@ -41,6 +41,7 @@ struct ListCommand: ParsableCommand {
       for header in entry.headers { text += "  header=\(header.name)\n".utf8 }
       if let checksum = entry.checksum { text += "  checksum=\(checksum)\n".utf8 }
       if let length = entry.length { text += "  length=\(length)\n".utf8 }
+      if let rate = entry.rateLimit { text += "  max-download-limit=\(rate)\n".utf8 }
       if let pieces = entry.pieces {
         text +=
           "  pieces=\(pieces.algorithm.rawValue):\(pieces.pieceByteCount) (\(pieces.digests.count))\n"
@@ -61,6 +62,7 @@ struct ListCommand: ParsableCommand {
             Document.Pieces(
               algorithm: $0.algorithm.rawValue, length: $0.pieceByteCount, count: $0.digests.count)
           },
+          rate: entry.rateLimit,
           line: entry.line, listing: entry.isListing)
       },
       warnings: list.warnings.map(\.description))
@@ -80,7 +82,7 @@ struct ListCommand: ParsableCommand {
 
   private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
 
-  /// What `--json` prints; an absent checksum, length or list of piece hashes is left out.
+  /// What `--json` prints; an absent checksum, length, rate or list of piece hashes is left out.
   private struct Document: Encodable {
     struct File: Encodable {
       let name: String
@@ -90,6 +92,8 @@ struct ListCommand: ParsableCommand {
       let checksum: String?
       let length: Int64?
       let pieces: Pieces?
+      /// The most bytes per second, 0 for no limit.
+      let rate: Int64?
       let line: Int
       /// Whether it is a directory, which its server's listing fills.
       let listing: Bool

@@ -73,6 +73,10 @@ struct MountCommand: ParsableCommand {
       valueName: "bytes"))
   var cacheSize: ByteSize?
 
+  @OptionGroup var rate: RateLimitOption
+
+  @OptionGroup var fileRate: FileRateLimitOption
+
   @Flag(help: "Let other users look into the mount.")
   var allowOther = false
 
@@ -179,14 +183,17 @@ struct MountCommand: ParsableCommand {
     settings.connectTimeout = access.connectTimeout
     settings.believesListings = listingSizes
     settings.hiddenNames = HiddenNames(noIndex)
+    settings.fileRateLimit = fileRate.fileRateLimit?.bytesPerSecond
     if let timeout = access.stallTimeout { settings.stallTimeout = timeout }
     let urlCommand = makeURLCommand(logger: logger)
     settings.signer = urlCommand
     if !access.configuration.verifiesServers {
       logger.warning("https servers are not verified (--insecure)")
     }
+    var client = access.configuration
+    client.rateLimit = rate.rateLimit?.bytesPerSecond
     let environment = FileEnvironment(
-      client: HTTPClient(configuration: access.configuration), cache: try openCache(),
+      client: HTTPClient(configuration: client), cache: try openCache(),
       settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
@@ -315,7 +322,7 @@ func mountSources(of list: SourceList, _ access: Access) -> MountSources {
     } else {
       let details = SourceDetails(
         mirrors: entry.mirrors.map(access.url), checksum: entry.checksum, pieces: entry.pieces,
-        length: entry.length)
+        length: entry.length, rateLimit: entry.rateLimit)
       sources.files.append(
         FileSource(path: entry.path, url: url, fields: fields, details: details))
     }

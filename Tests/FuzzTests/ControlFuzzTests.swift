@@ -48,8 +48,9 @@ import Testing
         for pattern in patterns { for name in names { _ = pattern.matches(name) } }
       case .connections(let count):
         if let count, !ControlCommand.connectionCounts.contains(count) { return "\(count)" }
-      case .rateLimit(let rate):
+      case .rateLimit(let rate, let patterns):
         if let rate, rate <= 0 { return "\(rate) bytes per second" }
+        if patterns.contains(where: \.text.isEmpty) { return "an empty name" }
       }
     }
     return nil

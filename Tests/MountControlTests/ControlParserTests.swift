@@ -53,9 +53,12 @@ import Testing
     "Settings take one number",
     arguments: [
       ("connections 1", .connections(1)), ("connections 64", .connections(64)),
-      ("connections auto", .connections(nil)), ("rate-limit 0", .rateLimit(nil)),
-      ("rate-limit 1", .rateLimit(1)), ("rate-limit 500K", .rateLimit(512_000)),
-      ("rate-limit 10m", .rateLimit(10 << 20)), ("rate-limit 2G", .rateLimit(2 << 30)),
+      ("connections auto", .connections(nil)), ("rate-limit 0", .rateLimit(nil, [])),
+      ("rate-limit 1", .rateLimit(1, [])), ("rate-limit 500K", .rateLimit(512_000, [])),
+      ("rate-limit 10m", .rateLimit(10 << 20, [])), ("rate-limit 2G", .rateLimit(2 << 30, [])),
+      ("rate-limit 10M/s", .rateLimit(10 << 20, [])),
+      ("rate-limit 1 M", .rateLimit(1, [NamePattern("M")])),
+      ("rate-limit 0 a \"b c\" *", .rateLimit(nil, ["a", "b c", "*"].map(NamePattern.init))),
     ] as [(String, ControlCommand)])
   func settings(line: String, command: ControlCommand) throws {
     #expect(try parse(line) == [command])
@@ -67,7 +70,9 @@ import Testing
       "x", "Pause", "PAUSE", "pause\r", "evict", "prefetch ", "pin\t", "connections",
       "connections 0", "connections 65", "connections -1", "connections +1", "connections 1 2",
       "connections 99999999999999999999", "connections 1.5", "connections Auto", "rate-limit",
-      "rate-limit -1", "rate-limit 1 M", "rate-limit M", "rate-limit 1MB", "rate-limit 0x10",
+      "rate-limit -1",
+      "rate-limit M", "rate-limit 1MB", "rate-limit a 1M", "rate-limit 1M/h", "rate-limit /s",
+      "rate-limit 0x10",
       "rate-limit 9223372036854775807K", "evict \"a", "evict a\\", "evict \"\"", "\"\"",
       "evict a\0", "evict a\u{7}", "evict \u{7F}", "evict \u{85}", "evict a\u{B}b",
     ])

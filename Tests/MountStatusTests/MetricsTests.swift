@@ -14,7 +14,7 @@ import Testing
       "httpfs_waiting_reads 1", #"httpfs_files{state="complete"} 1"#,
       #"httpfs_files{state="unknown"} 1"#, #"httpfs_files{state="stale"} 0"#,
       "httpfs_cache_failing 1", "httpfs_cache_failures_total 3", "httpfs_kernel_inodes 5",
-      "httpfs_kernel_open_handles 2",
+      "httpfs_kernel_open_handles 2", "httpfs_rate_limit_bytes_per_second 10485760",
     ] {
       #expect(lines.contains(line), "\(line)")
     }

@@ -3,7 +3,14 @@ import MountStatus
 import Testing
 
 /// A report in which every field has a value of its own.
-let sample = StatusReport(
+let sample: StatusReport = {
+  var report = unlimited
+  report.rateLimitBytesPerSecond = 10 << 20
+  report.files[0].rateLimitBytesPerSecond = 500 << 10
+  return report
+}()
+
+private let unlimited = StatusReport(
   mountpoint: "/mnt/remote", uptimeSeconds: 61.25,
   files: [
     FileStatus(
@@ -26,6 +33,7 @@ let sample = StatusReport(
   @Test func theDocumentIsExactlyTheSchema() {
     let expected = """
       {"version":1,"mountpoint":"/mnt/remote","uptime_seconds":61.250,"verifies_servers":true,\
+      "rate_limit_bytes_per_second":10485760,\
       "totals":{"files":3,"complete_files":1,"length":104857610,"cached_bytes":52428810,\
       "fetched_bytes":50331648,"damaged_bytes":0,\
       "speed_bytes_per_second":5452595,"connections":4,"requests":18,\
@@ -38,17 +46,20 @@ let sample = StatusReport(
       "speed_bytes_per_second":5452595,"eta_seconds":9.615,\
       "connections":4,"requests":17,"retries":2,"last_error":"HTTP 503\\u000aretry",\
       "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
-      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false,"pinned":false},\
+      "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false,"pinned":false,\
+      "rate_limit_bytes_per_second":512000},\
       {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
       "fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
       "requests":1,"retries":0,"last_error":null,"validator":"unverifiable",\
-      "waiting_reads":[],"passthrough":true,"pinned":false},\
+      "waiting_reads":[],"passthrough":true,"pinned":false,\
+      "rate_limit_bytes_per_second":null},\
       {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
       "cached_bytes":0,"fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,\
       "connections":0,"requests":0,"retries":0,"last_error":null,"validator":null,\
-      "waiting_reads":[],"passthrough":false,"pinned":false}]}
+      "waiting_reads":[],"passthrough":false,"pinned":false,\
+      "rate_limit_bytes_per_second":null}]}
 
       """
     #expect(String(decoding: sample.json(), as: UTF8.self) == expected)
@@ -59,8 +70,8 @@ let sample = StatusReport(
       JSONSerialization.jsonObject(with: Data(sample.json())) as? [String: Any])
     #expect(
       Set(object.keys) == [
-        "version", "mountpoint", "uptime_seconds", "verifies_servers", "totals", "cache", "kernel",
-        "files",
+        "version", "mountpoint", "uptime_seconds", "verifies_servers",
+        "rate_limit_bytes_per_second", "totals", "cache", "kernel", "files",
       ])
     let totals = try #require(object["totals"] as? [String: Any])
     #expect(
@@ -77,6 +88,7 @@ let sample = StatusReport(
           "damaged_bytes", "speed_bytes_per_second", "eta_seconds", "connections", "requests",
           "retries",
           "last_error", "validator", "waiting_reads", "passthrough", "pinned",
+          "rate_limit_bytes_per_second",
         ])
     }
     for key in ["length", "eta_seconds", "last_error", "validator"] {

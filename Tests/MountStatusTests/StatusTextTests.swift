@@ -16,10 +16,11 @@ import Testing
         httpfs /mnt/remote  up 1m01s
         3 files, 1 complete, 50 MiB of 100 MiB cached (50%), 48 MiB fetched
         5.2 MiB/s, ETA 10s, 4 connections, 18 requests, 2 retries, 1 waiting read
+        at most 10 MiB/s for all files together (rate limit)
         the cache fails, files are read without it: no \\u{7} space
 
         NAME        STATE          %     CACHED / LENGTH            SPEED    ETA CONN RETRY
-        d/a "b".iso downloading  50%     50 MiB / 100 MiB       5.2 MiB/s    10s    4     2
+        d/a "b".iso downloading  50%     50 MiB / 100 MiB       5.2 MiB/s    10s    4     2  at most 500 KiB/s
             last error: HTTP 503\\u{A}retry
             read of 128 KiB at 5.2 MiB waits 3.1 s: server stalled
         b           complete    100%       10 B / 10 B              0 B/s      -    0     0

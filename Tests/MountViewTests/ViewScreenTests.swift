@@ -38,6 +38,19 @@ import TransferDisplay
       lines == expected.split(separator: "\n", omittingEmptySubsequences: false).map(String.init))
   }
 
+  @Test func rateLimitsAreShownBesideTheSpeedAndForTheSelectedFile() {
+    var report = sample
+    report.rateLimitBytesPerSecond = 10 << 20
+    report.files[3].rateLimitBytesPerSecond = 500 << 10
+    var view = sampleView(of: report)
+    #expect(view.text()[1].hasSuffix("55 MiB of 1.1 GiB  5.2 MiB/s of 10 MiB/s  ETA 10s"))
+    #expect(view.text().contains("version  not known yet, at most 500 KiB/s"))
+    report.files[1].speedBytesPerSecond = 0
+    report.totals.speedBytesPerSecond = 0
+    view.take(report)
+    #expect(view.text()[1].hasSuffix("55 MiB of 1.1 GiB  at most 10 MiB/s"))
+  }
+
   @Test func whatIsNotKnownYetIsSaid() {
     var view = StatusView(mountpoint: "/mnt/remote")
     #expect(view.text(rows: 12).prefix(2) == ["httpfs  /mnt/remote", "waiting for the mount…"])

@@ -39,6 +39,25 @@ import Testing
     #expect(texts[0] == texts[1])
   }
 
+  @Test("A file whose list says another rate is the same file; one of other mirrors is not")
+  func rate() throws {
+    let url = try RemoteURL("http://h/a")
+    func source(_ details: SourceDetails?) -> FileSource {
+      FileSource(path: "a", url: url, details: details)
+    }
+    let mirrored = SourceDetails(mirrors: [url], rateLimit: 1)
+    #expect(SourceDetails() == nil)
+    for (one, other, isSame) in [
+      (nil, SourceDetails(rateLimit: 1), true), (SourceDetails(rateLimit: 2), nil, true),
+      (SourceDetails(rateLimit: 0), SourceDetails(rateLimit: 1), true),
+      (mirrored, SourceDetails(mirrors: [url]), true), (mirrored, nil, false),
+      (SourceDetails(rateLimit: 1), mirrored, false),
+    ] {
+      #expect(source(one) != source(other))
+      #expect(source(one).differsInAccessOnly(from: source(other)) == isSame)
+    }
+  }
+
   @Test("A field's case does not matter")
   func fieldCase() throws {
     let upper = try #require(HTTPField.Name("X-TENANT"))

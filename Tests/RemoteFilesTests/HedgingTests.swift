@@ -76,6 +76,21 @@ import Testing
     #expect(!expire(&silent, at: 20, allowance: 5).cancels.isEmpty)
   }
 
+  @Test("What a rate limit holds back is neither hedged nor given up, until a piece of it has come")
+  func throttled() throws {
+    var (state, segment) = try waiting()
+    state.throttled(segment.id, now: start)
+    #expect(state.isThrottled(now: start + .seconds(40)))
+    let patient = expire(&state, at: 40)
+    #expect(patient.starts.isEmpty && patient.cancels.isEmpty)
+    // From then on it is the server that brings nothing.
+    _ = state.advance(segment.id, to: 100, now: start + .seconds(42))
+    #expect(!state.isThrottled(now: start + .seconds(42)))
+    #expect(expire(&state, at: 42.4).starts.isEmpty)
+    #expect(expire(&state, at: 43).starts.count == 1)
+    #expect(!expire(&state, at: 58).cancels.isEmpty)
+  }
+
   @Test("What nobody waits for is not hedged")
   func readAhead() throws {
     var (state, segment) = try waiting()

@@ -71,6 +71,19 @@ func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> Source
     #expect(list.entries[0].headers.map(\.value) == ["y"])
   }
 
+  @Test(
+    "aria2's max-download-limit= is the bytes per second of a file, the last one counts",
+    arguments: [
+      ("max-download-limit=500K", 512_000), ("max-download-limit=0", 0),
+      ("max-download-limit = 2m/s", 2 << 20), ("max-download-limit=1\n max-download-limit=7", 7),
+      ("out=x", nil),
+    ] as [(String, Int64?)])
+  func rateLimit(option: String, expected: Int64?) throws {
+    let list = try parse("http://h/a\n \(option)\nhttp://h/b\n")
+    #expect(list.entries.map(\.rateLimit) == [expected, nil])
+    #expect(list.warnings.isEmpty)
+  }
+
   @Test func aStarAsRefererIsTheURLWithoutCredentials() throws {
     let list = try parse("http://u:p@h/a\n referer=*\n")
     #expect(list.entries[0].headers.map(\.value) == ["http://h/a"])

@@ -29,6 +29,8 @@ import Testing
     ("http://h/a\0b", "urls.txt:1: control byte 0x00 in column 11"),
     ("http://h/a\rhttp://h/b", "urls.txt:1: control byte 0x0D in column 11"),
     ("\u{1B}[31mhttp://h/a", "urls.txt:1: control byte 0x1B in column 1"),
+    ("http://h/a\n max-download-limit=fast", "urls.txt:2: max-download-limit= is the bytes"),
+    ("http://h/a\n max-download-limit=-1", "urls.txt:2: max-download-limit= is the bytes"),
     ("http://h/a\n checksum=abc", "urls.txt:2: a checksum is written ALGORITHM=HEX"),
     ("http://h/a\n checksum=crc=abc", "urls.txt:2: the checksum's algorithm is none of md5"),
     ("http://h/a\n checksum=md5=abc", "urls.txt:2: a md5 checksum has 32 hexadecimal"),

@@ -1,4 +1,5 @@
 import ArgumentParser
+import HTTPTransferCore
 import MountControl
 
 /// A subcommand that does to files of a mount what the verb of its name does in `.control`.
@@ -140,18 +141,23 @@ struct RateLimitCommand: ParsableCommand {
   @Argument(help: "Where the list is mounted.", completion: .directory)
   var mountpoint: String
 
-  @Argument(help: "Bytes per second for all files together; K, M or G may follow; 0 for no limit.")
+  @Argument(help: "Bytes per second; K, M or G may follow; 0 for no limit.")
   var rate: String
 
+  @Argument(
+    help: "The files each of which gets so much, named as for 'pause'; all together without.",
+    completion: .file())
+  var names: [String] = []
+
   func validate() throws {
-    if byteCount(ofText: rate) == nil {
+    if bytesPerSecond(ofText: rate) == nil {
       throw ValidationError("'\(rate)' is no number of bytes, as 500K or 10M.")
     }
   }
 
   func run() throws {
     try reportingFailure {
-      try ControlledMount(at: mountpoint).write("rate-limit \(rate)\n")
+      try ControlledMount(at: mountpoint).perform("rate-limit \(rate)", names)
     }
   }
 }

@@ -18,9 +18,18 @@ struct ControlledMount {
   /// - Throws: ``CommandFailure`` with a line for each name that stands for none, before anything is
   ///   done.
   func perform(_ verb: FileVerb, _ names: [String]) throws(CommandFailure) {
+    try perform(verb.rawValue, names, verb)
+  }
+
+  /// Has the mount do what `command` and the names after it say.
+  ///
+  /// - Throws: as ``perform(_:_:)``.
+  func perform(
+    _ command: String, _ names: [String], _ verb: FileVerb? = nil
+  ) throws(CommandFailure) {
     let names = names.map(relative)
     if !names.isEmpty { try check(names, verb) }
-    for batch in try batches(verb, names) { try write(batch, verb) }
+    for batch in try batches(command, names) { try write(batch) }
   }
 
   /// The path below the mount point, where the shell has completed or expanded one above it.
@@ -33,7 +42,7 @@ struct ControlledMount {
     return name
   }
 
-  private func check(_ names: [String], _ verb: FileVerb) throws(CommandFailure) {
+  private func check(_ names: [String], _ verb: FileVerb?) throws(CommandFailure) {
     let path = "\(mount.mountpoint)/.status.json"
     let files: [FileStatus]
     do {
@@ -61,15 +70,15 @@ struct ControlledMount {
   }
 
   /// The lines to write, one at a time: as many names in each as one write may bring.
-  private func batches(_ verb: FileVerb, _ names: [String]) throws(CommandFailure) -> [String] {
-    guard !names.isEmpty else { return ["\(verb.rawValue)\n"] }
+  private func batches(_ command: String, _ names: [String]) throws(CommandFailure) -> [String] {
+    guard !names.isEmpty else { return ["\(command)\n"] }
     var batches: [String] = []
-    var line = verb.rawValue
+    var line = command
     for name in names {
       let word = " " + ControlParser.word(name)
-      if line.utf8.count + word.utf8.count + 1 > ControlWriter.byteLimit, line != verb.rawValue {
+      if line.utf8.count + word.utf8.count + 1 > ControlWriter.byteLimit, line != command {
         batches.append(line + "\n")
-        line = verb.rawValue
+        line = command
       }
       guard line.utf8.count + word.utf8.count + 1 <= ControlWriter.byteLimit else {
         throw CommandFailure("a name of \(name.utf8.count) bytes is too long; use a pattern for it")
@@ -80,7 +89,7 @@ struct ControlledMount {
   }
 
   /// Writes commands to `.control` with one write(2).
-  func write(_ text: String, _ verb: FileVerb? = nil) throws(CommandFailure) {
+  func write(_ text: String) throws(CommandFailure) {
     let path = "\(mount.mountpoint)/.control"
     let descriptor = open(path, O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else {

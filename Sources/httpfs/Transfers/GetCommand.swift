@@ -54,6 +54,8 @@ struct GetCommand: ParsableCommand {
     help: ArgumentHelp("How many of them from one host at most.", valueName: "n"))
   var perHost: Int?
 
+  @OptionGroup var fileRate: FileRateLimitOption
+
   @Option(
     help: ArgumentHelp(
       "What the file must hash to, such as sha-256=9f86…; one URL only.", valueName: "algorithm=hex"
@@ -260,6 +262,8 @@ struct GetCommand: ParsableCommand {
     request.checksum = entry.source.checksum
     request.pieces = entry.source.pieces
     request.completeLength = entry.source.length
+    request.rateLimit = RateLimit(
+      bytesPerSecond: entry.source.rateLimit ?? fileRate.fileRateLimit?.bytesPerSecond)
     request.resumes = resume
     request.decodesContent = compressed
     request.connections =

@@ -78,6 +78,7 @@ struct SessionFile {
       }
       if let checksum = item.entry.source.checksum { text += "  checksum=\(checksum)\n" }
       if let length = item.entry.source.length { text += "  length=\(length)\n" }
+      if let rate = item.entry.source.rateLimit { text += "  max-download-limit=\(rate)\n" }
       for option in item.entry.source.pieces?.options ?? [] { text += "  pieces=\(option)\n" }
     }
     return text

@@ -12,6 +12,8 @@ struct TransferOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How many redirects are followed.", valueName: "n"))
   var maxRedirect: Int = 10
 
+  @OptionGroup var rate: RateLimitOption
+
   @Flag(name: .customLong("http2"), help: "Offer HTTP/2 to https servers; uploads use HTTP/1.1.")
   var usesHTTP2 = false
 
@@ -42,6 +44,7 @@ struct TransferOptions: ParsableArguments {
     var configuration = access.configuration
     configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
     configuration.usesHTTP2 = usesHTTP2
+    configuration.rateLimit = rate.rateLimit?.bytesPerSecond
     return HTTPClient(configuration: configuration)
   }
 

@@ -18,10 +18,12 @@ struct MountStatusFile: Decodable {
     let damagedByteCount: Int64
     let pinned: Bool
     let mirrors: [Mirror]?
+    let rateLimit: Int64?
 
     enum CodingKeys: String, CodingKey {
       case name, url, state, length, connections, requests, retries, validator, passthrough, pinned
       case mirrors
+      case rateLimit = "rate_limit_bytes_per_second"
       case damagedByteCount = "damaged_bytes"
       case cachedByteCount = "cached_bytes"
       case fetchedByteCount = "fetched_bytes"
@@ -52,6 +54,7 @@ struct MountStatusFile: Decodable {
   let version: Int
   let mountpoint: String
   let uptimeSeconds: Double
+  let rateLimit: Int64?
   let kernel: Kernel
   let files: [File]
 
@@ -66,5 +69,6 @@ struct MountStatusFile: Decodable {
   enum CodingKeys: String, CodingKey {
     case version, mountpoint, kernel, files
     case uptimeSeconds = "uptime_seconds"
+    case rateLimit = "rate_limit_bytes_per_second"
   }
 }

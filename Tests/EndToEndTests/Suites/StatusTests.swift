@@ -52,7 +52,8 @@ extension RealMounts {
         try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
       #expect(
         Set(object.keys) == [
-          "version", "mountpoint", "uptime_seconds", "verifies_servers", "totals", "cache",
+          "version", "mountpoint", "uptime_seconds", "verifies_servers",
+          "rate_limit_bytes_per_second", "totals", "cache",
           "kernel", "files",
         ])
       let files = try #require(object["files"] as? [[String: Any]])
@@ -61,6 +62,7 @@ extension RealMounts {
         "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
         "speed_bytes_per_second", "eta_seconds", "connections", "requests", "retries",
         "last_error", "validator", "waiting_reads", "passthrough", "pinned",
+        "rate_limit_bytes_per_second",
       ]
       #expect(keys.isSubset(of: Set(file.keys)), "\(keys.subtracting(file.keys))")
       for key in ["length", "eta_seconds", "last_error", "validator"] {

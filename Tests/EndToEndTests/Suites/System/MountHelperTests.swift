@@ -27,7 +27,8 @@ extension RealMounts {
       defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
       let options =
         "rw,_netdev,nofail,x-a.b=c,noatime,noexec,no-proxy=\"localhost,127.0.0.1\","
-        + "cache_dir=\(cache),connections=3,uid=12345,gid=23456,umask=077"
+        + "cache_dir=\(cache),connections=3,uid=12345,gid=23456,umask=077,"
+        + "rate-limit=50M/s,file_rate_limit=20M"
       let result = try run(
         [try helper(sandbox, name), list, mountpoint, "-n", "-o", options], within: .seconds(20))
       #expect(result.ending == .exited(0), "\(result.error)")
@@ -41,6 +42,10 @@ extension RealMounts {
         try output(of: ["stat", "--format=%u %g %a", "\(mountpoint)/h.bin"]) == "12345 23456 400\n")
       let line = try output(of: ["sha256sum", "\(mountpoint)/h.bin"], within: .seconds(20))
       #expect(line.prefix(64) == Digest.ofContent(seed: 191, byteCount: 300_000))
+      let status = try output(of: ["cat", "\(mountpoint)/.status.json"], within: .seconds(20))
+      for rate in [50 << 20, 20 << 20] {
+        #expect(status.contains("\"rate_limit_bytes_per_second\":\(rate)"), "\(status)")
+      }
       try output(of: ["fusermount3", "-u", mountpoint])
       let released = Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
         let listing = try? run([try Products.httpfs, "cache", "verify", "--cache-dir", cache])
@@ -52,6 +57,7 @@ extension RealMounts {
     @Test(arguments: [
       ("nonsense", "unknown option 'nonsense'"),
       ("connections=many", "connections"),
+      ("rate-limit=fast", "'fast' is invalid for '--rate-limit"),
       ("connections=65", "--connections must be from 1 to 64"),
       ("header=X-Token: abc", "header-file"),
       ("proxy=http://user:secret@127.0.0.1:1", "'proxy' is refused"),

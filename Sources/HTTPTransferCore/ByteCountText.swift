@@ -1,6 +1,6 @@
 /// The number of bytes that `text` says: decimal digits, then perhaps K, M, G or T, in either case,
 /// for the powers of 1024; nil where it is no such number, or beyond `Int64`.
-public func byteCount(ofText text: String) -> Int64? {
+package func byteCount(ofText text: String) -> Int64? {
   var digits = text.utf8[...]
   var shift: Int64 = 0
   if let last = digits.last,
@@ -14,8 +14,14 @@ public func byteCount(ofText text: String) -> Int64? {
   return overflow ? nil : product
 }
 
+/// The bytes per second that `text` says: as ``byteCount(ofText:)`` has it, and `/s` may follow; 0 means
+/// no limit, nil that it is no such number.
+package func bytesPerSecond(ofText text: String) -> Int64? {
+  byteCount(ofText: text.hasSuffix("/s") ? String(text.dropLast(2)) : text)
+}
+
 /// The number that decimal digits make, without sign; nil for anything else.
-func number(ofDigits digits: some Collection<UInt8>) -> Int64? {
+package func number(ofDigits digits: some Collection<UInt8>) -> Int64? {
   guard !digits.isEmpty else { return nil }
   var number: Int64 = 0
   for digit in digits {
