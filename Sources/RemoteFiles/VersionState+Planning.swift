@@ -1,0 +1,164 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+
+/// What to ask the server for next.
+extension VersionState {
+  /// Starts what is wanted now and is neither present nor in flight.
+  mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
+    guard !isComplete, !isSuperseded, permanentFailure == nil, !isAwaitingLocation else { return }
+    if let retryAt, now < retryAt { return }
+    if isSequential || length == nil {
+      planSequential(now: now, into: &actions)
+      return
+    }
+    guard let length else { return }
+    if pieces != nil { planSuspects(now: now, into: &actions) }
+    let extents = settledExtents
+    let flights = self.flights(now: now)
+    let mayReadAhead = hasReader(now: now) && !wishes.isPaused
+    let plan = FetchPlanner().plan(
+      length: length, extents: extents, flights: flights, demands: demands,
+      streams: mayReadAhead ? readers : [],
+      predictions: mayReadAhead && readAheadLimit == nil ? strides.predictions(length: length) : [],
+      limits: FetchPlanner.Limits(
+        connections: parallelism.target,
+        // A read does not wait for what is fetched for nobody: one request more is allowed.
+        demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
+        // Both or neither: a guess of one would say nothing about the line.
+        roundTrip: roundTrip,
+        connectionRate: measuredRoundTrip == nil || streams.isCautious ? nil : connectionRate))
+    for cut in plan.cuts {
+      guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
+      segments[index].end = min(segments[index].end, cut.end)
+    }
+    for range in plan.starts {
+      actions.starts.append(addSegment(range: range, isWhole: false, now: now))
+    }
+    if isPrefetching { planPrefetch(length: length, now: now, into: &actions) }
+  }
+
+  /// Gives the connections that nobody needs to the bytes that nobody has asked to read.
+  private mutating func planPrefetch(
+    length: Int64, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    // A cache that takes nothing would have them fetched again and again.
+    guard parked.isEmpty, readAheadLimit == nil else { return }
+    // One who reads gets the half of them at any time.
+    let target = parallelism.target
+    let connections = hasReader(now: now) ? max(1, target / 2) : target
+    let plan = FetchPlanner().planPrefetch(
+      length: length, extents: settledExtents, flights: flights(now: now),
+      limits: FetchPlanner.Limits(
+        connections: connections, demandConnections: requestLimit, roundTrip: roundTrip,
+        connectionRate: connectionRate))
+    for cut in plan.cuts {
+      guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
+      segments[index].end = min(segments[index].end, cut.end)
+    }
+    for range in plan.starts {
+      actions.starts.append(
+        addSegment(range: range, isWhole: false, isPrefetch: true, now: now))
+    }
+  }
+
+  /// What is in flight, but for what is fetched again from one server alone.
+  private func flights(now: ContinuousClock.Instant) -> [FetchPlanner.Flight] {
+    segments.lazy.filter { $0.suspectPiece == nil }.map {
+      FetchPlanner.Flight(
+        id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
+        rate: $0.rate(now: now))
+    }
+  }
+
+  /// What need not be asked for.
+  private var settledExtents: ExtentSet { pieces?.settled(with: extents) ?? extents }
+
+  /// What the parked reads need: whole pieces, where the file has such.
+  private var demands: [ByteRange] {
+    let ranges = parked.reads.map { clamped($0.range) }
+    guard let pieces else { return ranges }
+    var demands: [ByteRange] = []
+    for range in ranges.map({ pieces.wholePieces(around: $0) }) where demands.last != range {
+      demands.append(range)
+    }
+    return demands
+  }
+
+  private var readers: [FetchPlanner.Reader] {
+    if pieces == nil, readAheadLimit == nil { return streams.readers }
+    let readers = streams.readers.map {
+      FetchPlanner.Reader(
+        cursor: $0.cursor, window: min($0.window, readAheadLimit ?? Int64.max))
+    }
+    guard let pieces, let length else { return readers }
+    // A part of a piece is of no use to anybody.
+    return readers.map { reader in
+      let cursor = min(reader.cursor, length)
+      let end = cursor + min(reader.window, length - cursor)
+      guard end > cursor else { return reader }
+      let whole = pieces.wholePieces(around: (end - 1)..<end).upperBound
+      return FetchPlanner.Reader(cursor: reader.cursor, window: max(reader.window, whole - cursor))
+    }
+  }
+
+  /// Asks for pieces that were wrong, each from one server alone, so that it is known who has brought it.
+  private mutating func planSuspects(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    for index in pieces?.suspects ?? [] {
+      guard let table = pieces, !table.isChecking(piece: index),
+        !segments.contains(where: { $0.suspectPiece == index }),
+        segments.count < requestLimit
+      else { continue }
+      let range = table.hashes.range(ofPiece: index, length: table.length)
+      guard isPrefetching || parked.reads.contains(where: { clamped($0.range).overlaps(range) })
+      else { continue }
+      _ = pieces?.restart(piece: index)
+      var segment = addSegment(range: range, isWhole: false, now: now)
+      segment.suspectPiece = index
+      segment.excludedMirrors = table.excluded(fromPiece: index)
+      segments[segments.count - 1] = segment
+      actions.starts.append(segment)
+    }
+  }
+
+  /// The parts of `range` that have not arrived: what a writer stores of what it has.
+  func absent(in range: ByteRange) -> [ByteRange] {
+    pieces?.holes(in: range, extents: extents) ?? extents.holes(in: range)
+  }
+
+  /// Whether somebody is reading: read-ahead for one who has gone would never end.
+  func hasReader(now: ContinuousClock.Instant) -> Bool {
+    !parked.isEmpty || lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
+  }
+
+  private mutating func planSequential(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    let isPrefetch = isPrefetching && readAheadLimit == nil
+    guard !parked.isEmpty || isPrefetch, segments.isEmpty,
+      // What has arrived is being hashed, and may be all.
+      pieces?.isWanting(extents: extents) != false
+    else { return }
+    actions.starts.append(
+      addSegment(
+        range: 0..<(length ?? Int64.max), isWhole: true, isPrefetch: parked.isEmpty, now: now))
+  }
+
+  /// Enters a request that is about to be sent, or has been.
+  mutating func addSegment(
+    range: ByteRange, isWhole: Bool, isPrefetch: Bool = false, hedgeOf: SegmentID? = nil,
+    now: ContinuousClock.Instant
+  ) -> Segment {
+    lastSegment += 1
+    let segment = Segment(
+      id: SegmentID(rawValue: lastSegment), isWhole: isWhole, isPrefetch: isPrefetch,
+      hedgeOf: hedgeOf,
+      start: range.lowerBound, end: range.upperBound, position: range.lowerBound,
+      handedOverEnd: range.lowerBound, storedEnd: range.lowerBound,
+      lastProgressAt: now)
+    segments.append(segment)
+    updateWake(of: segments.count - 1)
+    return segment
+  }
+}

@@ -1,0 +1,245 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+
+/// What has become of the requests: sent, arriving, stored, ended.
+extension VersionState {
+  /// A request on a reused connection took so long to be answered, in seconds.
+  mutating func noteRoundTrip(_ seconds: Double) {
+    measuredRoundTrip = measuredRoundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
+  }
+
+  /// The furthest byte in order from the file's start that has arrived, stored or not.
+  var arrivedEnd: Int64 {
+    max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
+  }
+
+  /// Whether the segment is a stream of the whole.
+  func isWhole(_ id: SegmentID) -> Bool { segments.first { $0.id == id }?.isWhole == true }
+
+  mutating func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].writer = writer }
+  }
+
+  mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].transfer = transfer }
+  }
+
+  /// The request of a segment goes to this server of the file.
+  mutating func setMirror(_ mirror: Int, of id: SegmentID) {
+    if let index = index(of: id) { segments[index].mirror = mirror }
+  }
+
+  /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
+  func mirror(of id: SegmentID) -> Int? { index(of: id).map { segments[$0].mirror } }
+
+  func index(of id: SegmentID) -> Int? { segments.firstIndex { $0.id == id } }
+
+  /// What the writer of a segment does with the bytes that it has gathered.
+  struct Advice {
+    /// Write them out now: a read waits for them.
+    var mustFlush: Bool
+    /// Where the segment is to end.
+    var end: Int64
+    /// The request that was to bring the same, to be cancelled.
+    var rival: ExchangeID?
+    /// The server that was to bring it, where another one was asked when it was silent.
+    var silentMirror: Int?
+  }
+
+  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  mutating func advance(
+    _ id: SegmentID, to position: Int64, now: ContinuousClock.Instant
+  ) -> Advice? {
+    guard let index = index(of: id), !isSuperseded else { return nil }
+    if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
+    segments[index].position = position
+    segments[index].noteProgress(now: now)
+    segments[index].awaitsStorage = false
+    if segments[index].isThrottled {
+      segments[index].isThrottled = false
+      // Until now it was not the server that was slow.
+      segments[index].lastProgressAt = now
+    }
+    let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
+    // Once is enough.
+    if mustFlush { updateWake(of: index) }
+    let silentMirror = segments[index].hedgeOf.flatMap { mirror(of: $0) }
+    return Advice(
+      mustFlush: mustFlush, end: segments[index].end,
+      // A trickle is no progress.
+      rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
+      silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
+  }
+
+  /// What has arrived up to `end` is on its way into the cache file.
+  mutating func handedOver(_ id: SegmentID, to end: Int64) {
+    guard let index = index(of: id) else { return }
+    segments[index].handedOverEnd = max(segments[index].handedOverEnd, end)
+  }
+
+  /// A request is paused until the disk has taken what came before.
+  mutating func awaitsStorage(_ id: SegmentID) {
+    if let index = index(of: id) { segments[index].awaitsStorage = true }
+  }
+
+  /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
+  mutating func stored(
+    _ id: SegmentID, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    let added: Int64
+    if pieces != nil {
+      added = noteArrival(of: range, by: id, into: &actions)
+    } else {
+      added = extents.insert(range)
+    }
+    failureCount = 0
+    retryAt = nil
+    unreachableSince = nil
+    lastStoredAt = now
+    let isWaited = !parked.isEmpty || isPrefetching
+    actions.wakes += parked.remove(overlapping: range, where: canAnswer)
+    if let index = index(of: id) {
+      segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
+      if !segments[index].isWhole, !segments[index].isPrefetch { usage.fetched += added }
+      updateWake(of: index)
+      if let rate = segments[index].rate(now: now) {
+        connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+      } else if let least = segments[index].leastRate(now: now), least > connectionRate ?? 0 {
+        connectionRate = least
+      }
+    }
+    parallelism.note(
+      // What a limit of the user's lets pass says nothing about the line.
+      byteCount: added, active: segments.count, idle: idle,
+      isWaited: isWaited && !isThrottled(now: now),
+      now: clock.seconds(at: now))
+    plan(now: now, into: &actions)
+  }
+
+  /// Bytes of pieces have arrived, which are to be hashed before anybody sees them.
+  private mutating func noteArrival(
+    of range: ByteRange, by id: SegmentID, into actions: inout VersionActions
+  ) -> Int64 {
+    let mirror = self.mirror(of: id) ?? PieceTable.unknownServer
+    guard let arrival = pieces?.note(range, from: mirror, extents: extents) else { return 0 }
+    actions.checks += arrival.checks
+    return arrival.byteCount
+  }
+
+  /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.
+  mutating func settle(
+    _ check: PieceTable.Check, matches: Bool, trusted: [Int], now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) -> PieceTable.Outcome {
+    guard let outcome = pieces?.settle(check, matches: matches, trusted: trusted) else {
+      return .outdated
+    }
+    switch outcome {
+    case .outdated: return outcome
+    case .verified:
+      extents.insert(check.range)
+      actions.wakes += parked.remove(overlapping: check.range, where: canAnswer)
+    case .mismatch: lastFailure = .wrongPiece
+    case .lost:
+      lastFailure = .wrongPiece
+      prefetchFailure = .wrongPiece
+      actions.failures +=
+        parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
+    }
+    plan(now: now, into: &actions)
+    return outcome
+  }
+
+  /// Ends the requests to a server whose bytes are wrong.
+  mutating func endRequests(to mirror: Int, into actions: inout VersionActions) {
+    for index in segments.indices where segments[index].mirror == mirror {
+      // What comes all the same is not stored.
+      segments[index].end = segments[index].position
+      if let transfer = segments[index].transfer { actions.cancels.append(transfer) }
+    }
+  }
+
+  /// What the cache held of `range` is gone, as far as nobody has seen it yet.
+  mutating func forgetUnverified(_ range: ByteRange) { pieces?.forget(range) }
+
+  /// The complete length has become known: the body has ended.
+  mutating func setLength(_ newLength: Int64, into actions: inout VersionActions) {
+    length = newLength
+    actions.wakes += parked.removeAll(where: canAnswer)
+  }
+
+  /// A request has ended, well or not; what it did not bring is planned anew.
+  mutating func removeSegment(_ id: SegmentID) {
+    segments.removeAll { $0.id == id }
+  }
+
+  /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
+  /// be reached for long fail.
+  mutating func retryLater(
+    after error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    lastFailure = error
+    // Requests that fail together are one failure.
+    if let retryAt, now < retryAt { return }
+    failureCount += 1
+    if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
+      let since = unreachableSince ?? now
+      unreachableSince = since
+      if now - since >= FileSettings.unreachablePatience {
+        return failParked(error, now: now, into: &actions)
+      }
+    }
+    if error.code == .unavailable { parallelism.stepDown(now: clock.seconds(at: now)) }
+    var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
+    switch error.code {
+    // To look whether the network is back costs nothing: no packet leaves the machine.
+    case .disconnected: delay = min(delay, FileSettings.disconnectionInterval)
+    // A request that was timed out has waited already.
+    case .timedOut: delay = policy.delay(failures: 1, retryAfter: nil, random: random)
+    default: break
+    }
+    retryAt = now + delay
+    actions.retryAfter = delay
+  }
+
+  /// Whether the server has brought bytes a short while ago: a network that is down then may come back
+  /// before the reads' deadline.
+  private func wasServed(by now: ContinuousClock.Instant) -> Bool {
+    lastStoredAt.map { now - $0 < FileSettings.disconnectionMemory } ?? false
+  }
+
+  /// How long after a rate limit has held a request back it is taken to be what limits the file.
+  private static let throttleMemory = Duration.seconds(1)
+
+  /// Whether it is a rate limit that keeps bytes from coming.
+  func isThrottled(now: ContinuousClock.Instant) -> Bool {
+    throttledAt.map { now - $0 < Self.throttleMemory } ?? false
+      || segments.contains(where: \.isThrottled)
+  }
+
+  /// A rate limit holds a request back, until more of it comes.
+  mutating func throttled(_ id: SegmentID, now: ContinuousClock.Instant) {
+    throttledAt = now
+    if let index = index(of: id) { segments[index].isThrottled = true }
+  }
+
+  /// The request of a segment is being sent.
+  mutating func sent(_ id: SegmentID, now: ContinuousClock.Instant) {
+    guard let index = index(of: id) else { return }
+    segments[index].isSent = true
+    segments[index].lastProgressAt = now
+  }
+
+  /// The request is held back until `moment`, as the server has asked; nil when it is being sent.
+  mutating func hold(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
+    guard let index = index(of: id) else { return }
+    segments[index].heldUntil = moment
+    // Until then it is not the server that is slow.
+    segments[index].lastProgressAt = moment ?? .now
+    if moment != nil {
+      lastFailure = FileError(.unavailable, "the server has asked for no request for a while")
+    }
+  }
+}
