@@ -1,0 +1,119 @@
+internal import ExtentRecord
+internal import HTTPTransfer
+public import HTTPTransferCore
+internal import RangeCache
+internal import Synchronization
+
+/// What reads are answered, at once or when their bytes have come.
+extension RemoteVersion {
+  /// The descriptor of the cache file, for the kernel to read by itself; nil unless every byte of
+  /// the version is in it, and verified.
+  ///
+  /// Valid while a handle is open.
+  public var backingDescriptor: CInt? {
+    let entry = state.withLock { guarded in
+      guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
+        && !guarded.isUncacheable && (checksum == nil || guarded.wholeCheck.isRight)
+        ? guarded.entry : nil
+    }
+    guard let entry, let length, let size = entry.dataByteCount, size >= length, entry.isReadable
+    else { return nil }
+    return entry.dataDescriptor
+  }
+
+  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
+  /// have a ``backingDescriptor``; of a larger one, each read verifies what it reads.
+  ///
+  /// Reads the disk.
+  public func verifyIfSmall() {
+    let range = state.withLock { guarded -> ByteRange? in
+      guard guarded.version.isComplete, !guarded.unverified.isEmpty,
+        guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
+      else { return nil }
+      return 0..<(guarded.version.length ?? 0)
+    }
+    if let range { verify(range) }
+  }
+
+  /// Says what can be answered at once; on a libfuse thread, with a handle open.
+  ///
+  /// Reads the disk where bytes are used that an earlier mount has stored.
+  public func attempt(_ range: ByteRange) -> ReadOutcome {
+    var actions = VersionActions()
+    defer { perform(actions) }
+    return decide(range) { guarded, attempt, now in
+      guarded.version.note(range, now: now)
+      if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
+    }
+  }
+
+  /// Parks a read whose bytes are absent until they are there or its deadline has passed.
+  public func wait(for range: ByteRange, reply: any ReadReply) {
+    var actions = VersionActions()
+    // They may have arrived since the attempt.
+    let outcome = decide(range) { guarded, attempt, now in
+      guard case .absent = attempt else { return }
+      guarded.version.park(
+        ParkedRead(
+          range: guarded.version.clamped(range), reply: reply, since: now,
+          deadline: now + environment.settings.readTimeout),
+        into: &actions)
+      guarded.version.plan(now: now, into: &actions)
+      actions.needsWatch = true
+    }
+    switch outcome {
+    case .present(let bytes): reply.succeed(bytes)
+    case .failed(let error): reply.fail(error)
+    case .absent: break
+    }
+    perform(actions)
+  }
+
+  /// Looks at the state of `range`; `then` acts on it under the same lock.
+  private func decide(
+    _ range: ByteRange,
+    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant) -> Void
+  ) -> ReadOutcome {
+    // What is found damaged is absent the next time; each round leaves less that could be.
+    for _ in 0..<Self.decisionLimit {
+      let decision = state.withLock { guarded -> Decision in
+        let now = ContinuousClock.now
+        guarded.forgetExtentsWithoutEntry()
+        if guarded.mustVerify(range) { return .verify }
+        let attempt = guarded.version.attempt(range, now: now)
+        then(&guarded, attempt, now)
+        switch attempt {
+        case .absent: return .absent
+        case .failed(let error): return .failed(error)
+        case .present(let byteCount):
+          let present = ByteRange(offset: range.lowerBound, byteCount: Int64(byteCount))
+          let (pieces, lease) = guarded.locate(present)
+          return .present(pieces, lease: lease, guarded.entry)
+        }
+      }
+      switch decision {
+      case .verify: verify(range)
+      case .absent: return .absent
+      case .failed(let error): return .failed(error)
+      case .present(let pieces, let lease, let entry):
+        let bytes = PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease)
+        guard let entry, bytes.byteCount > 0 else { return .present(bytes) }
+        guard let size = entry.dataByteCount, size < bytes.offset + Int64(bytes.byteCount),
+          forget(from: size, of: entry)
+        else { return .present(bytes) }
+      }
+    }
+    return .failed(FileError(.cacheFailed, "the cache changes while it is read"))
+  }
+
+  /// What the state of a range asks for.
+  private enum Decision {
+    case present([PresentBytes.Piece], lease: Int?, CacheEntry?)
+    case failed(FileError)
+    case absent
+    /// A look at the bytes first.
+    case verify
+  }
+
+  private static let decisionLimit = 8
+}
