@@ -96,7 +96,7 @@ final class SegmentWriter: @unchecked Sendable {
     bufferedByteCount = 0
     self.buffer = nil
     version.handedOver(id, range)
-    storage.store(byteCount: Int(range.byteCount)) { [self] in
+    storage.store { [self] in
       store(buffer, as: range)
       version.storeEnded()
       pool.giveBack(buffer)

@@ -8,17 +8,15 @@ internal import Synchronization
 /// The network thread hands over what it has gathered and goes on; when too much waits for the disk, exchanges
 /// pause.
 final class StorageQueue: Sendable {
-  /// How much may wait to be stored: enough for the disk to have work while a buffer is filled, and little
-  /// memory.
-  private static let byteLimit = 4 << 20
-  /// What a store counts for at least: each one holds a buffer.
-  private static let leastByteCount = 64 << 10
+  /// How many buffers may wait to be stored: enough for the disk to have work while one is filled, and
+  /// little memory.
+  private static let bufferLimit = 8
 
   private let queue = DispatchQueue(label: "httpfs.storage")
   private let client: HTTPClient
 
   private struct State {
-    var byteCount = 0
+    var bufferCount = 0
     /// The exchanges that go on when there is room.
     var paused: [ExchangeID] = []
     var fullSince: ContinuousClock.Instant?
@@ -32,20 +30,21 @@ final class StorageQueue: Sendable {
   /// Runs `work` after all that was handed over before.
   func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 
-  /// Runs `work`, which stores `byteCount` bytes, after all that was handed over before.
-  func store(byteCount: Int, _ work: @escaping @Sendable () -> Void) {
-    let weight = max(byteCount, Self.leastByteCount)
-    state.withLock { $0.byteCount += weight }
+  /// Runs `work`, which stores what a buffer holds, after all that was handed over before.
+  func store(_ work: @escaping @Sendable () -> Void) {
+    state.withLock { $0.bufferCount += 1 }
     queue.async { [self] in
       work()
-      stored(weight)
+      stored()
     }
   }
 
-  private func stored(_ weight: Int) {
+  private func stored() {
     let resumed = state.withLock { state -> [ExchangeID] in
-      state.byteCount -= weight
-      guard let since = state.fullSince, state.byteCount <= Self.byteLimit / 2 else { return [] }
+      state.bufferCount -= 1
+      guard let since = state.fullSince, state.bufferCount <= Self.bufferLimit / 2 else {
+        return []
+      }
       state.fullTime += ContinuousClock.now - since
       state.fullSince = nil
       defer { state.paused = [] }
@@ -57,7 +56,7 @@ final class StorageQueue: Sendable {
   /// Whether more may be handed over; if not, `transfer` is to pause, and goes on when there is room.
   func hasRoom(for transfer: ExchangeID) -> Bool {
     state.withLock { state in
-      guard state.byteCount >= Self.byteLimit else { return true }
+      guard state.bufferCount >= Self.bufferLimit else { return true }
       state.fullSince = state.fullSince ?? .now
       state.paused.append(transfer)
       return false
