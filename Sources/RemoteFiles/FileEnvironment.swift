@@ -47,13 +47,9 @@ public final class FileEnvironment: Sendable {
   /// (`SIGSTOP`, a sleeping machine).
   private static let suspension = Duration.seconds(4)
 
-  /// How old what is not yet safe from a power cut becomes before it is made so.
+  /// How old what is not yet safe from a power cut becomes before it is made so, however much it is: what a
+  /// loss of power costs is the time to fetch that again, while a sync holds up the reader who waits.
   private static let checkpointInterval = Duration.seconds(2)
-  /// From how much on it is made so sooner: fast lines bring it in a fraction of that time.
-  private static let checkpointByteCount: Int64 = 64 << 20
-  /// But not sooner than after this: what a loss of power costs is the time to fetch again what came since,
-  /// while writing to the disk takes processor time from the reader who waits.
-  private static let bulkCheckpointInterval = Duration.seconds(1)
 
   /// Answers reads of many bytes: moving those into the kernel is work that is not to delay the next store.
   private let replyQueue = DispatchQueue(label: "httpfs.replies")
@@ -342,14 +338,12 @@ public final class FileEnvironment: Sendable {
     return CacheStatus(error: report.error, failures: report.failureCount)
   }
 
-  /// Starts a checkpoint of `version` when enough, or old enough, data is uncommitted.
+  /// Starts a checkpoint of `version` when old enough data is uncommitted.
   ///
   /// The record is appended to on the storage queue, the only one that does.
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
     guard
-      let ticket = version.beginCheckpoint(
-        now: now, byteCount: Self.checkpointByteCount, bulkInterval: Self.bulkCheckpointInterval,
-        interval: Self.checkpointInterval)
+      let ticket = version.beginCheckpoint(now: now, interval: Self.checkpointInterval)
     else { return }
     diskQueue.async { [self] in
       guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }

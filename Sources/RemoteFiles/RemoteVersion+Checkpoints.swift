@@ -32,18 +32,15 @@ extension RemoteVersion {
     return idle
   }
 
-  /// Begins a checkpoint where something is uncommitted and `interval` has passed since the last one began;
-  /// where it is `byteCount` or more, already after `bulkInterval`.
+  /// Begins a checkpoint where something is uncommitted and `interval` has passed since the last one began.
   func beginCheckpoint(
-    now: ContinuousClock.Instant, byteCount: Int64, bulkInterval: Duration, interval: Duration
+    now: ContinuousClock.Instant, interval: Duration
   ) -> CheckpointTicket? {
     state.withLock { guarded in
       guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
-      let uncommitted = entry.uncommittedByteCount
-      let age = now - guarded.lastCheckpoint
-      guard
-        uncommitted >= byteCount && age >= bulkInterval || uncommitted > 0 && age >= interval
-      else { return nil }
+      guard entry.uncommittedByteCount > 0, now - guarded.lastCheckpoint >= interval else {
+        return nil
+      }
       guarded.isCheckpointing = true
       guarded.lastCheckpoint = now
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
@@ -123,9 +120,7 @@ extension RemoteVersion {
 
   /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
   func commitFinally() {
-    guard
-      let ticket = beginCheckpoint(now: .now, byteCount: 1, bulkInterval: .zero, interval: .zero)
-    else { return }
+    guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return }
     guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
     commit(ticket, checkpoint)
     finishCheckpoint(ticket)
