@@ -27,20 +27,25 @@ public struct StreamTable: Sendable {
       return start == 0 ? known : max(known / 4, known - StreamTable.cautiousByteCount)
     }
 
-    /// ``window`` where readers before have seldom gone on: nothing at the start, which the kernel reads
-    /// ahead of by itself.
-    fileprivate var cautiousWindow: Int64 { max(0, window - StreamTable.startByteCount) }
+    /// ``window`` in the light of what readers before have done.
+    fileprivate func window(_ trust: ReaderTrust) -> Int64 {
+      switch trust {
+      // Nothing at the start, which the kernel reads ahead of by itself.
+      case .low: max(0, window - StreamTable.startByteCount)
+      case .usual: window
+      // The first read is enough, of one who begins where they all began.
+      case .high: start == 0 ? max(window, StreamTable.trustedByteCount) : window
+      }
+    }
   }
 
   /// The streams as the planner sees them.
   public var readers: [FetchPlanner.Reader] {
-    streams.map {
-      FetchPlanner.Reader(cursor: $0.cursor, window: isCautious ? $0.cautiousWindow : $0.window)
-    }
+    streams.map { FetchPlanner.Reader(cursor: $0.cursor, window: $0.window(trust)) }
   }
 
-  /// Whether readers are not trusted to go on, see ``ReadAheadHistory``.
-  public var isCautious = false
+  /// How far readers are trusted to go on, see ``ReadAheadHistory``.
+  public var trust = ReaderTrust.usual
 
   /// How many cursors are told apart; the least recently used one gives way.
   public static let limit = 8
@@ -50,6 +55,10 @@ public struct StreamTable: Sendable {
 
   /// How much programs read, about, that only want to know what a file is; the kernel reads as much ahead.
   static let startByteCount: Int64 = 1 << 20
+
+  /// How much of a file is fetched at its first read where the files before were read to their ends: all of
+  /// many a picture or page, so that it costs no further round trip.
+  static let trustedByteCount: Int64 = 4 << 20
 
   /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
   /// sends reads of up to 1 MiB, and several threads take them out of order.

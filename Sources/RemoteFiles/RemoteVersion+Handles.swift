@@ -13,10 +13,10 @@ extension RemoteVersion {
   /// - Throws: `tooManyFiles` where the process has no descriptor left.
   public func retainHandle() throws(FileError) {
     // Counted first: from then on nobody lets go of an entry that is at hand.
-    let isCautious = environment.readAheadHistory.withLock { $0.isCautious }
+    let trust = environment.readAheadHistory.withLock { $0.trust }
     let isFirst = state.withLock { guarded in
       guarded.openCount += 1
-      if guarded.openCount == 1 { guarded.version.beginReading(isCautious: isCautious) }
+      if guarded.openCount == 1 { guarded.version.beginReading(trust) }
       return guarded.openCount == 1
     }
     if isFirst, !environment.openVersions.begin() {
@@ -53,7 +53,10 @@ extension RemoteVersion {
     }
     if wasLast { environment.openVersions.end() }
     if let usage {
-      environment.readAheadHistory.withLock { $0.note(fetched: usage.fetched, read: usage.read) }
+      let length = length
+      environment.readAheadHistory.withLock {
+        $0.note(fetched: usage.fetched, read: usage.read, length: length)
+      }
     }
     if let proven { environment.noteConnections(proven, for: file.source.url) }
     drop(released)

@@ -26,7 +26,7 @@ extension VersionState {
         demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
         // Both or neither: a guess of one would say nothing about the line.
         roundTrip: roundTrip,
-        connectionRate: measuredRoundTrip == nil || streams.isCautious ? nil : connectionRate))
+        connectionRate: measuredRoundTrip == nil || streams.trust == .low ? nil : connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id.rawValue == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)

@@ -173,10 +173,10 @@ struct VersionState: Sendable {
   }
 
   /// The file is opened, which nobody had open.
-  mutating func beginReading(isCautious: Bool) {
+  mutating func beginReading(_ trust: ReaderTrust) {
     pieces?.forgive()
     usage = Usage()
-    streams.isCautious = isCautious
+    streams.trust = trust
   }
 
   /// Nobody has the file open any more: nothing is read ahead beyond what is in flight.

@@ -6,39 +6,39 @@ import Testing
 
   private func history(_ usages: [(fetched: Int64, read: Int64)]) -> ReadAheadHistory {
     var history = ReadAheadHistory()
-    for usage in usages { history.note(fetched: usage.fetched, read: usage.read) }
+    for usage in usages { history.note(fetched: usage.fetched, read: usage.read, length: nil) }
     return history
   }
 
   @Test func readersAreTrustedUntilSomeHaveGoneEarly() {
     let early = (fetched: 10 * Self.mebibyte, read: Self.mebibyte)
-    #expect(!history([]).isCautious)
-    #expect(!history([early]).isCautious)
-    #expect(!history([early, early]).isCautious)
-    #expect(history([early, early, early]).isCautious)
+    #expect(history([]).trust == .usual)
+    #expect(history([early]).trust == .usual)
+    #expect(history([early, early]).trust == .usual)
+    #expect(history([early, early, early]).trust == .low)
   }
 
   @Test func whoReadsWhatWasFetchedIsTrustedAgain() {
     let early = (fetched: 10 * Self.mebibyte, read: Self.mebibyte)
     let whole = (fetched: 10 * Self.mebibyte, read: 12 * Self.mebibyte)
     let cautious = Array(repeating: early, count: 100)
-    #expect(history(cautious).isCautious)
-    #expect(!history(cautious + [whole, whole]).isCautious)
-    #expect(!history(Array(repeating: whole, count: 100) + [early, early]).isCautious)
+    #expect(history(cautious).trust == .low)
+    #expect(history(cautious + [whole, whole]).trust == .usual)
+    #expect(history(Array(repeating: whole, count: 100) + [early, early]).trust == .usual)
     // Caution itself has readers find no more than they read.
     let frugal = (fetched: 2 * Self.mebibyte, read: 2 * Self.mebibyte)
-    #expect(history(cautious + Array(repeating: frugal, count: 100)).isCautious)
+    #expect(history(cautious + Array(repeating: frugal, count: 100)).trust == .low)
   }
 
   @Test func smallAndStrangeFiguresSayNothingOrHoldTheirBounds() {
-    #expect(!history(Array(repeating: (fetched: 4096, read: 0), count: 100)).isCautious)
-    #expect(!history([(fetched: .max, read: .max), (fetched: -1, read: .min)]).isCautious)
-    #expect(history(Array(repeating: (fetched: .max, read: .min), count: 3)).isCautious)
+    #expect(history(Array(repeating: (fetched: 4096, read: 0), count: 100)).trust == .usual)
+    #expect(history([(fetched: .max, read: .max), (fetched: -1, read: .min)]).trust == .usual)
+    #expect(history(Array(repeating: (fetched: .max, read: .min), count: 3)).trust == .low)
   }
 
   @Test func aCautiousWindowBeginsWhereProgramsThatOnlyLookHaveGone() {
     var table = StreamTable()
-    table.isCautious = true
+    table.trust = .low
     var position: Int64 = 0
     while position < Self.mebibyte {
       table.note(position..<position + 131072)
@@ -50,7 +50,45 @@ import Testing
       position += 131072
     }
     #expect(table.readers.map(\.window) == [7 * Self.mebibyte])
-    table.isCautious = false
+    table.trust = .usual
     #expect(table.readers.map(\.window) == [8 * Self.mebibyte])
+  }
+
+  @Test func afterTwoFilesThatWereReadToTheirEndsTheNextOneIsTrustedUntilOneIsNot() {
+    var history = ReadAheadHistory()
+    let length = Self.mebibyte
+    history.note(fetched: length, read: length, length: length)
+    #expect(history.trust == .usual)
+    history.note(fetched: length, read: length, length: length)
+    #expect(history.trust == .high)
+    // What the cache had says nothing.
+    history.note(fetched: 0, read: 4096, length: length)
+    #expect(history.trust == .high)
+    history.note(fetched: 16384, read: 4096, length: length)
+    #expect(history.trust == .usual)
+    history.note(fetched: length, read: length, length: nil)
+    history.note(fetched: length, read: length, length: nil)
+    #expect(history.trust == .usual)
+  }
+
+  @Test func whoLooksAtEverySecondFileIsNotTrusted() {
+    var history = ReadAheadHistory()
+    for _ in 0..<100 {
+      history.note(fetched: Self.mebibyte, read: Self.mebibyte, length: Self.mebibyte)
+      #expect(history.trust == .usual)
+      history.note(fetched: 16384, read: 4096, length: Self.mebibyte)
+      #expect(history.trust == .usual)
+    }
+  }
+
+  @Test func aTrustedReaderHasTheFirstMegabytesAtOnceWhereHeBeginsAtTheStart() {
+    var table = StreamTable()
+    table.trust = .high
+    table.note(0..<131072)
+    #expect(table.readers.map(\.window) == [4 * Self.mebibyte])
+    var middle = StreamTable()
+    middle.trust = .high
+    middle.note(Self.mebibyte..<Self.mebibyte + 131072)
+    #expect(middle.readers.map(\.window) == [0])
   }
 }

@@ -125,7 +125,7 @@ import Testing
       Issue.record("not failed")
     }
     #expect(park(Self.piece..<(Self.piece + 1), in: &state).starts.count == 1)
-    state.beginReading(isCautious: false)
+    state.beginReading(.usual)
     if case .absent = state.attempt(0..<4096, now: start) {} else { Issue.record("not tried anew") }
   }
 

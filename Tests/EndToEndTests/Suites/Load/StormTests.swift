@@ -64,6 +64,23 @@ extension RealMounts {
       #expect(mean >= 65536 && mean <= 1 << 20, "\(mean)")
     }
 
+    @Test func `files that are read whole one after the other cost two requests each`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let byteCount: Int64 = 1 << 20
+      let files = (0..<10).map {
+        RemoteTestFile(name: "w\($0).bin", seed: UInt64($0), byteCount: byteCount)
+      }
+      let mount = try sandbox.mount(urls: files.map { $0.url(origin, query: "latency=5") })
+      for file in files { #expect(try mount.sha256(file.name) == file.digest) }
+      #expect(try mount.unmount() == .exited(0))
+      let requests = try origin.requests()
+      let counts = files.map { requests.of(path: "/data/\($0.name)").count }
+      // The first two have to show that files are read to their ends.
+      #expect(counts.dropFirst(2).allSatisfy { $0 == 2 }, "\(counts)")
+      #expect(try files.allSatisfy { try origin.bodyByteCount(of: $0) == byteCount })
+    }
+
     @Test func `a copy after a storm is right, and all that it reads is fetched once`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
