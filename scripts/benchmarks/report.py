@@ -1,5 +1,6 @@
 """The report: Markdown and charts from results. All of it can be made again from results.json."""
 
+import dataclasses
 import json
 import os
 import re
@@ -19,7 +20,7 @@ of what is printed. The parts without I/O have [figures of their own](benchmarks
 """
 
 TARGETS_TITLE = "Targets"
-CHART_DIRECTORY, RESULTS_FILE = "benchmarks", "results.json"
+CHART_DIRECTORY, RESULTS_FILE, BEFORE_FILE = "benchmarks", "results.json", "before.json"
 
 
 def markdown(columns, rows):
@@ -77,12 +78,8 @@ def chart(title, comparisons):
     return charts.bar_chart(title, groups) if groups else None
 
 
-def target_table(targets, names=None):
-    columns = ("Target", "Measured", "Goal", "Verdict")
-    rows = [target.cells() for target in targets]
-    if names is not None:
-        columns, rows = ("", *columns), [(name, *row) for name, row in zip(names, rows)]
-    return markdown(columns, rows)
+def target_table(targets):
+    return markdown(("Target", "Measured", "Goal", "Verdict"), [one.cells() for one in targets])
 
 
 def section_title(name, result):
@@ -106,12 +103,24 @@ def section(name, result):
     return "\n".join(parts)
 
 
-def summary(results):
-    """All targets in one table."""
+def summary(results, before=None):
+    """All targets in one table; `before` has what an earlier tree measured, by the targets' texts.
+    """
     pairs = [(name, target) for name, result in results.items() for target in result.targets]
     met = sum(target.is_met for _, target in pairs)
-    table = target_table([target for _, target in pairs], [name for name, _ in pairs])
-    return f"## {TARGETS_TITLE}\n\n{met} of {len(pairs)} met.\n\n{table}\n"
+    columns, rows = ["", "Target", "Measured", "Goal", "Verdict"], []
+    for name, target in pairs:
+        rows.append([name, *target.cells()])
+    remark = ""
+    if before:
+        columns.insert(2, "Before")
+        for row, (name, target) in zip(rows, pairs):
+            earlier = before["figures"].get(name, {}).get(target.text)
+            row.insert(2, dataclasses.replace(target, measured=earlier).cells()[1])
+        remark = (f" *Before* is what an earlier tree measured on {before['date']}, with the same "
+                  "command on such a machine (kept by `scripts/bench --before`).")
+    table = markdown(columns, rows)
+    return f"## {TARGETS_TITLE}\n\n{met} of {len(pairs)} met.{remark}\n\n{table}\n"
 
 
 def earlier_sections(path):
@@ -138,6 +147,29 @@ class Report:
                 return {name: Result.from_json(values) for name, values in json.load(text).items()}
         except FileNotFoundError:
             return {}
+
+    def keep_before(self, path, derive):
+        """Takes the figures of an earlier tree's samples for those of before."""
+        try:
+            with open(path) as text:
+                results = {name: Result.from_json(one) for name, one in json.load(text).items()}
+        except (OSError, ValueError) as error:
+            raise Failure(f"no samples in {path}: {error}") from error
+        figures = {name: {target.text: target.measured for target in result.targets}
+                   for name, result in (results | derive(results)).items()}
+        dates = sorted(result.date for result in results.values())
+        os.makedirs(self.directory, exist_ok=True)
+        with open(os.path.join(self.directory, BEFORE_FILE), "w") as text:
+            json.dump({"date": dates[-1], "figures": figures}, text, indent=1, ensure_ascii=False)
+            text.write("\n")
+
+    def before(self):
+        """What ``keep_before`` has kept; None where it was never called."""
+        try:
+            with open(os.path.join(self.directory, BEFORE_FILE)) as text:
+                return json.load(text)
+        except FileNotFoundError:
+            return None
 
     def write(self, measured, order, derive):
         """Adds results to the earlier ones and writes everything.
@@ -166,4 +198,4 @@ class Report:
                     text.write(picture)
         with open(self.path, "w") as text:
             text.write("\n".join(
-                [INTRODUCTION, summary(shown), *sections.values(), *kept.values()]))
+                [INTRODUCTION, summary(shown, self.before()), *sections.values(), *kept.values()]))
