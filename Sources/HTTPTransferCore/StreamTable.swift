@@ -33,8 +33,10 @@ public struct StreamTable: Sendable {
       // Nothing at the start, which the kernel reads ahead of by itself.
       case .low: max(0, window - StreamTable.startByteCount)
       case .usual: window
-      // The first read is enough, of one who begins where they all began.
-      case .high: start == 0 ? max(window, StreamTable.trustedByteCount) : window
+      // The first read is enough, of one who begins where they all began; the next ones show whether he jumps.
+      case .high:
+        start == 0 && (readCount < 2 || window > 0)
+          ? max(window, StreamTable.trustedByteCount) : window
       }
     }
   }

@@ -86,6 +86,8 @@ extension VersionState {
       // What has arrived of it is stored when it ends.
       let start = max(hole.lowerBound, segment.position)
       let end = min(segment.end, max(wanted.upperBound, start + Self.greatestHedge))
+      // All of it has arrived, or the rest is not wanted from there any more.
+      guard start < end else { continue }
       actions.starts.append(
         addSegment(range: start..<end, isWhole: false, hedgeOf: segment.id, now: now))
       allowance -= 1

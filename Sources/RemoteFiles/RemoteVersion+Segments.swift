@@ -62,6 +62,9 @@ extension RemoteVersion {
   /// What was handed over is stored, or could not be.
   func storeEnded() { state.withLock { $0.storeCount -= 1 } }
 
+  /// A request has ended; what it has brought is stored soon.
+  func requestEnded(_ id: SegmentID) { state.withLock { $0.version.requestEnded(id) } }
+
   /// A request brings nothing until the disk has taken what came before.
   func awaitsStorage(_ id: SegmentID) { state.withLock { $0.version.awaitsStorage(id) } }
 
@@ -86,7 +89,9 @@ extension RemoteVersion {
     var actions = VersionActions()
     let takesWhole = state.withLock { guarded in
       guarded.version.ignoredRangeCount += 1
-      let rangesWorked = !guarded.version.extents.isEmpty
+      let rangesWorked =
+        !guarded.version.extents.isEmpty
+        || guarded.version.segments.contains { $0.handedOverEnd > $0.start }
       guard !rangesWorked || guarded.version.ignoredRangeCount > 2 else { return false }
       guard !guarded.version.isSequential else { return false }
       guarded.version.isSequential = true
@@ -259,7 +264,9 @@ extension RemoteVersion {
 
   /// Whether the server is bringing bytes by another request than `id`.
   func isServed(besides id: SegmentID) -> Bool {
-    state.withLock { $0.version.segments.contains { $0.id != id && $0.firstByteAt != nil } }
+    state.withLock {
+      $0.version.segments.contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
+    }
   }
 
   /// A request is held back until `moment`, as the server has asked; nil when it is being sent.

@@ -42,14 +42,18 @@ struct Segment: Sendable {
   var awaitsStorage = false
   /// Whether a rate limit holds it back, so that it is not the server that brings nothing.
   var isThrottled = false
+  /// Whether the request has ended, and only what it has brought is still to be stored.
+  var hasEnded = false
   /// Whether the request is with the server: before, it may wait for a connection.
   var isSent = false
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
 
-  /// Whether it waits for the disk, not for the server: it is paused, or all of it has arrived and is not
+  /// Whether it waits for the disk, not for the server: it is paused, or what was to come has come and is not
   /// stored yet.
-  var isHeldByDisk: Bool { awaitsStorage || (position >= end && storedEnd < handedOverEnd) }
+  var isHeldByDisk: Bool {
+    awaitsStorage || hasEnded || (position >= end && storedEnd < handedOverEnd)
+  }
 
   /// Whether a read waits for some of it.
   var isWaitedFor: Bool { wakeAt != nil }

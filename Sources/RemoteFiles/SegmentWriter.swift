@@ -128,6 +128,7 @@ final class SegmentWriter: @unchecked Sendable {
     after: @escaping @Sendable () -> Void = {}
   ) {
     handOver()
+    version.requestEnded(id)
     // The network thread has no more to say.
     let position = position
     storage.perform { [self] in

@@ -56,7 +56,8 @@ final class StorageQueue: Sendable {
   /// Whether more may be handed over; if not, `transfer` is to pause, and goes on when there is room.
   func hasRoom(for transfer: ExchangeID) -> Bool {
     state.withLock { state in
-      guard state.bufferCount >= Self.bufferLimit else { return true }
+      // Once it is full nobody is let in before those who have paused.
+      guard state.fullSince != nil || state.bufferCount >= Self.bufferLimit else { return true }
       state.fullSince = state.fullSince ?? .now
       state.paused.append(transfer)
       return false

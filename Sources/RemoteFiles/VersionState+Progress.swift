@@ -54,9 +54,9 @@ extension VersionState {
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     segments[index].position = position
     segments[index].noteProgress(now: now)
-    segments[index].awaitsStorage = false
-    if segments[index].isThrottled {
+    if segments[index].isThrottled || segments[index].awaitsStorage {
       segments[index].isThrottled = false
+      segments[index].awaitsStorage = false
       // Until now it was not the server that was slow.
       segments[index].lastProgressAt = now
     }
@@ -75,6 +75,11 @@ extension VersionState {
   mutating func handedOver(_ id: SegmentID, to end: Int64) {
     guard let index = index(of: id) else { return }
     segments[index].handedOverEnd = max(segments[index].handedOverEnd, end)
+  }
+
+  /// A request has ended; what it has brought is stored soon, and then it is removed.
+  mutating func requestEnded(_ id: SegmentID) {
+    if let index = index(of: id) { segments[index].hasEnded = true }
   }
 
   /// A request is paused until the disk has taken what came before.

@@ -90,5 +90,8 @@ import Testing
     middle.trust = .high
     middle.note(Self.mebibyte..<Self.mebibyte + 131072)
     #expect(middle.readers.map(\.window) == [0])
+    // Who leaves out more than he reads is known after his second read.
+    table.note(1_000_000..<1_004_096)
+    #expect(table.readers.map(\.window) == [0])
   }
 }

@@ -153,14 +153,17 @@ class Report:
         try:
             with open(path) as text:
                 results = {name: Result.from_json(one) for name, one in json.load(text).items()}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
             raise Failure(f"no samples in {path}: {error}") from error
+        if not results:
+            raise Failure(f"no samples in {path}: it is empty")
         figures = {name: {target.text: target.measured for target in result.targets}
                    for name, result in (results | derive(results)).items()}
         dates = sorted(result.date for result in results.values())
         os.makedirs(self.directory, exist_ok=True)
         with open(os.path.join(self.directory, BEFORE_FILE), "w") as text:
-            json.dump({"date": dates[-1], "figures": figures}, text, indent=1, ensure_ascii=False)
+            json.dump({"date": " to ".join(dict.fromkeys((dates[0], dates[-1]))),
+                       "figures": figures}, text, indent=1, ensure_ascii=False)
             text.write("\n")
 
     def before(self):

@@ -8,19 +8,21 @@ internal import HTTPTransferCore
 final class BodyThrottle {
   private let start = ContinuousClock.now
   private var schedule = RateSchedule()
-  /// Whether there is a limit for all exchanges together.
-  private var hasTotal = false
+  /// The limit for all exchanges together, in bytes per second.
+  private var total: Int64?
 
   private var now: Double { (ContinuousClock.now - start) / .seconds(1) }
 
   /// Sets the limit for all together in bytes per second; nil for none.
   func setLimit(_ bytesPerSecond: Int64?) {
-    guard hasTotal || bytesPerSecond != nil else { return }
-    hasTotal = bytesPerSecond != nil
+    guard total != nil || bytesPerSecond != nil else { return }
+    total = bytesPerSecond
     schedule.setTotal(bytesPerSecond, now: now)
   }
 
-  private func isBounded(_ limit: RateLimit?) -> Bool { hasTotal || limit?.bytesPerSecond != nil }
+  private func isBounded(_ limit: RateLimit?) -> Bool {
+    total != nil || limit?.bytesPerSecond != nil
+  }
 
   /// Whether a piece of an exchange's body may pass; if not, the exchange is to be paused.
   func admits(_ byteCount: Int, of id: ExchangeID, under limit: RateLimit?) -> Bool {
@@ -37,10 +39,11 @@ final class BodyThrottle {
   /// The most of what is sent at once: what is received comes in such pieces, too.
   private static let sentPieceByteCount = 16_384
 
-  /// How much of `byteCount` bytes to send at once, so that a pause after it is short.
+  /// How much of `byteCount` bytes to send at once, so that a pause after it is short: a second, at most.
   func sentPiece(of byteCount: Int, under limit: RateLimit?) -> Int {
-    guard isBounded(limit) else { return byteCount }
-    return min(byteCount, Self.sentPieceByteCount)
+    let limits = [total, limit?.bytesPerSecond].compactMap(\.self)
+    guard let rate = limits.min() else { return byteCount }
+    return min(byteCount, Self.sentPieceByteCount, Int(clamping: max(1, rate)))
   }
 
   /// The next exchange that may go on now.

@@ -258,8 +258,9 @@ final class NetworkLoop {
     }
     queue.leave(transfer.request.url.normalizedOrigin)
     transfer.closeHandle()
-    client.exchangeEnded()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
+    // Afterwards: who waits for the last one to end waits for what it hands over, too.
+    client.exchangeEnded()
   }
 
   private func runTimers(until now: ContinuousClock.Instant) {
