@@ -353,6 +353,8 @@ public final class RemoteVersion: Sendable {
           guarded.version.length.map { min($0, range.upperBound) }
           ?? min(guarded.version.extents.presentEnd(from: range.lowerBound), range.upperBound)
         let present = range.lowerBound..<max(range.lowerBound, end)
+        // Nothing is the end of the file, which is not known yet.
+        if present.isEmpty, guarded.version.length == nil { return nil }
         guard guarded.version.extents.contains(present), !guarded.mustVerify(present) else {
           return nil
         }
