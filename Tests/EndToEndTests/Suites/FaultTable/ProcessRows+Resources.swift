@@ -22,7 +22,7 @@ extension RealMounts.ProcessRows {
     let mount = sandbox.adopt(
       try Mount(
         source: list, mountpoint: try sandbox.makeDirectory("mnt"),
-        cacheDirectory: sandbox.path("cache"), options: ["--read-timeout", "10"],
+        cacheDirectory: sandbox.path("cache"), options: ["--read-timeout", "25"],
         launcher: ["bash", "-c", "ulimit -n 64 && exec \"$@\"", "bash"]))
     let references = try sandbox.makeDirectory("references")
     for index in 0..<count {
