@@ -27,6 +27,11 @@ let testableRelease: [SwiftSetting] = [
   .unsafeFlags(["-enable-testing"], .when(configuration: .release))
 ]
 
+/// For the tests: they run on the release build, and to optimize them would take half of its time.
+let unoptimized: [SwiftSetting] = [
+  .unsafeFlags(["-Onone"], .when(configuration: .release))
+]
+
 let argumentParser: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
@@ -68,7 +73,7 @@ let package = Package(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib", "CXML"],
       swiftSettings: strict),
     .target(
-      name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList", "CXML"],
+      name: "DirectoryListing", dependencies: ["HTTPTransferCore", "SourceList"],
       swiftSettings: strict + testableRelease),
     .target(
       name: "ConfigurationFile", dependencies: ["CTOMLPlusPlus"],
@@ -134,51 +139,55 @@ let package = Package(
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
     .testTarget(
       name: "HTTPTransferCoreTests", dependencies: ["SeededRandom", "HTTPTransferCore", httpTypes],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "SourceListTests",
       dependencies: ["SeededRandom", "SourceList", "HTTPTransferCore", "CZlib"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "DirectoryListingTests",
       dependencies: ["SeededRandom", "DirectoryListing", "HTTPTransferCore"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
-      name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict),
+      name: "OriginTests", dependencies: ["OriginContent"], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "AccessTraceTests", dependencies: ["SeededRandom", "AccessTrace"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
-      name: "ConfigurationFileTests", dependencies: ["ConfigurationFile"], swiftSettings: strict),
-    .testTarget(name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict),
-    .testTarget(name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict),
+      name: "ConfigurationFileTests", dependencies: ["ConfigurationFile"],
+      swiftSettings: strict + unoptimized),
+    .testTarget(
+      name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict + unoptimized),
+    .testTarget(
+      name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict + unoptimized
+    ),
     .testTarget(
       name: "TransferDisplayTests", dependencies: ["SeededRandom", "TransferDisplay"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "MountViewTests",
       dependencies: [
         "SeededRandom", "MountView", "MountStatus", "MountControl", "TransferDisplay",
-      ], swiftSettings: strict),
+      ], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RangeCacheTests",
       dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
         "ExtentRecord", "OriginContent", "CCrypto", httpTypes,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RemoteFilesTests",
       dependencies: [
         "SeededRandom", "RemoteFiles", "DirectoryListing", "HTTPTransferCore", "HTTPTransfer",
-        "RangeCache", "AccessTrace", httpTypes,
+        "ExtentRecord", "RangeCache", "AccessTrace", httpTypes,
       ],
       exclude: ["Traces"],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "FuzzTests",
       dependencies: [
@@ -186,14 +195,14 @@ let package = Package(
         "SourceList", "MountStatus", "MountControl", "MountView", "TransferDisplay",
         "DirectoryListing", httpTypes,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
         "SeededRandom", "CCrypto", "CXXHash", "OriginContent", "HTTPTransfer", "HTTPTransferCore",
         httpTypes,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimized),
   ],
   cxxLanguageStandard: .cxx17
 )

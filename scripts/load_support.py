@@ -1,4 +1,4 @@
-"""What scripts/readers and scripts/soak share: the origin, a mount, and what they are looked at by."""
+"""What the scripts that put a mount under load share: an origin, a mount, and what they are looked at by."""
 
 import contextlib
 import json
@@ -39,6 +39,24 @@ def end(process, seconds=10):
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def processes_of(directory):
+    """Processes whose environment names the run's directory."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+            with open(f"/proc/{entry}/comm") as file:
+                name = file.read().strip()
+        except OSError:
+            continue
+        if f"TMPDIR={directory}".encode() in variables:
+            found.append((int(entry), name))
+    return found
 
 
 def raise_descriptor_limit(count):

@@ -7,6 +7,10 @@ public struct AccessTrace: Sendable, Equatable {
   /// The first line of the text: what it is, and of which version.
   public static let heading = "# httpfs access trace 1\n"
 
+  /// The longest text that is read, and the most operations.
+  public static let maximumByteCount = 256 << 20
+  public static let maximumRecordCount = 5_000_000
+
   /// Why a text is no trace.
   public struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
     /// From 1.
@@ -26,9 +30,15 @@ public struct AccessTrace: Sendable, Equatable {
         reason: "no access trace, or one of a later version of httpfs: it must begin with"
           + " '\(Self.heading.dropLast())'")
     }
-    for line in text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+    var rest = text[...]
+    while !rest.isEmpty {
+      let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+      rest = rest[line.endIndex...].dropFirst()
       number += 1
       if line.isEmpty || line.first == UInt8(ascii: "#") { continue }
+      guard records.count < Self.maximumRecordCount else {
+        throw ParseError(line: number, reason: "more than \(Self.maximumRecordCount) operations")
+      }
       do throws(FieldError) {
         records.append(try TraceRecord(line))
       } catch {

@@ -3,9 +3,13 @@
 #include <linux/falloc.h>
 #include <linux/magic.h>
 #include <linux/stat.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /// When the open file was created, in nanoseconds since 1970 (`statx(2)`); 0 where its file system
@@ -91,4 +95,41 @@ static inline int httpfs_punch_hole(int descriptor, int64_t offset, int64_t byte
 static inline uint32_t httpfs_file_system_type(const char *path) {
   struct statfs status;
   return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
+}
+
+int renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name,
+              unsigned int flags);
+
+/// Renames within one directory unless the new name is taken, which is `EEXIST` (`renameat2(2)` with
+/// `RENAME_NOREPLACE`).
+static inline int httpfs_rename_to_free_name(int directory, const char *name, const char *new_name) {
+  return renameat2(directory, name, directory, new_name, 1u);
+}
+
+/// Gives two files of one directory each other's name (`renameat2(2)` with `RENAME_EXCHANGE`).
+static inline int httpfs_exchange_names(int directory, const char *one, const char *other) {
+  return renameat2(directory, one, directory, other, 2u);
+}
+
+/// The text and the owner of a symbolic link, both of the same one whatever becomes of its name
+/// meanwhile; the text's length, or −1 where `name` is no link (`EINVAL`) or does not exist.
+static inline long httpfs_read_link(
+    int directory, const char *name, char *text, unsigned long size, uint32_t *owner) {
+  const int path_only = 010000000;  // O_PATH
+  int link = openat(directory, name, path_only | O_NOFOLLOW | O_CLOEXEC);
+  if (link < 0) return -1;
+  struct stat status;
+  long length = fstat(link, &status);
+  if (length == 0 && (status.st_mode & S_IFMT) != S_IFLNK) {
+    errno = EINVAL;
+    length = -1;
+  }
+  if (length == 0) {
+    *owner = status.st_uid;
+    length = readlinkat(link, "", text, size);
+  }
+  int number = errno;
+  close(link);
+  errno = number;
+  return length;
 }

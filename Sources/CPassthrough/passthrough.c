@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,7 +104,22 @@ static ssize_t splice_through(
   return splice(from, from_offset, to, to_offset, size, flags);
 }
 
+/// What takes the place of the device when a session has been closed.
+static int null_device = -1;
+
+bool httpfs_session_close(struct fuse_session *session) {
+  int device = fuse_session_fd(session);
+  struct pollfd request = {.fd = device};
+  bool has_ended = poll(&request, 1, 0) == 1 && (request.revents & POLLERR);
+  // In one step: the number is never free for another file to take.
+  while (dup3(null_device, device, O_CLOEXEC) < 0 && errno == EINTR) {
+  }
+  return has_ended;
+}
+
 int httpfs_passthrough_install(struct fuse_session *session, bool offers) {
+  null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null_device < 0) return -errno;
   const struct fuse_custom_io io = {
       .writev = write_reply,
       .read = read_request,

@@ -1,7 +1,6 @@
 #include "CXML.h"
 
 #include <dlfcn.h>
-#include <libxml/HTMLparser.h>
 #include <libxml/parser.h>
 #include <libxml/xmlerror.h>
 #include <pthread.h>
@@ -9,18 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libxml2 brings ICU with it, some 1.5 MiB of memory in a program that seldom reads a listing or a
-// Metalink. So it is loaded when the first one is parsed.
+// libxml2 brings ICU with it, some 1.5 MiB of memory in a program that seldom reads a Metalink. So it
+// is loaded when the first one is parsed.
 static struct {
   bool is_loaded;
   __typeof__(&xmlInitParser) initialize;
   __typeof__(&xmlFreeDoc) free_document;
   __typeof__(&xmlStopParser) stop;
-  __typeof__(&htmlNewParserCtxt) html_new_context;
-  __typeof__(&htmlCtxtReadMemory) html_read_memory;
-  __typeof__(&htmlFreeParserCtxt) html_free_context;
   __typeof__(&xmlNewParserCtxt) xml_new_context;
-  __typeof__(&xmlCtxtReadMemory) xml_read_memory;
+  __typeof__(&xmlCtxtReadIO) xml_read;
   __typeof__(&xmlFreeParserCtxt) xml_free_context;
 } library;
 
@@ -35,11 +31,8 @@ static void load(void) {
       {&library.initialize, "xmlInitParser"},
       {&library.free_document, "xmlFreeDoc"},
       {&library.stop, "xmlStopParser"},
-      {&library.html_new_context, "htmlNewParserCtxt"},
-      {&library.html_read_memory, "htmlCtxtReadMemory"},
-      {&library.html_free_context, "htmlFreeParserCtxt"},
       {&library.xml_new_context, "xmlNewParserCtxt"},
-      {&library.xml_read_memory, "xmlCtxtReadMemory"},
+      {&library.xml_read, "xmlCtxtReadIO"},
       {&library.xml_free_context, "xmlFreeParserCtxt"},
   };
   for (size_t index = 0; index < sizeof(symbols) / sizeof(symbols[0]); index++) {
@@ -60,46 +53,30 @@ bool httpfs_libxml_load(void) {
   return library.is_loaded;
 }
 
-// MARK: HTML
-
-// The parser that callers know is libxml2's own.
-static htmlParserCtxtPtr context_of(const httpfs_html_parser *parser) {
-  return (htmlParserCtxtPtr)parser;
-}
-
-httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context) {
-  htmlParserCtxtPtr parser = library.html_new_context();
-  if (parser == NULL) return NULL;
-  // The handlers that would build the tree. The struct is the parser's own and freed with it.
-  memset(parser->sax, 0, sizeof(*parser->sax));
-  parser->sax->startElement = handlers.start;
-  parser->sax->endElement = handlers.end;
-  parser->sax->characters = handlers.text;
-  parser->userData = context;
-  return (httpfs_html_parser *)parser;
-}
-
-void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_count) {
-  const int options = HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
-                      HTML_PARSE_NONET | HTML_PARSE_COMPACT | HTML_PARSE_IGNORE_ENC;
-  htmlDocPtr document =
-      library.html_read_memory(context_of(parser), bytes, byte_count, NULL, "UTF-8", options);
-  if (document != NULL) library.free_document(document);
-}
-
-int httpfs_html_depth(const httpfs_html_parser *parser) { return context_of(parser)->nameNr; }
-
-void httpfs_html_stop(httpfs_html_parser *parser) { library.stop(context_of(parser)); }
-
-void httpfs_html_free(httpfs_html_parser *parser) { library.html_free_context(context_of(parser)); }
-
-// MARK: XML
-
 struct httpfs_xml_parser {
   xmlParserCtxtPtr parser;
   httpfs_xml_handlers handlers;
   void *context;
+  // What the parser has not been given yet.
+  const char *rest;
+  size_t rest_count;
 };
+
+// Gives the parser the next bytes: some thousands, as many as it asks for.
+static int read_rest(void *data, char *buffer, int byte_count) {
+  httpfs_xml_parser *parser = data;
+  const size_t count =
+      parser->rest_count < (size_t)byte_count ? parser->rest_count : (size_t)byte_count;
+  memcpy(buffer, parser->rest, count);
+  parser->rest += count;
+  parser->rest_count -= count;
+  return (int)count;
+}
+
+static int close_rest(void *data) {
+  (void)data;
+  return 0;
+}
 
 static void take_start(void *data, const xmlChar *name, const xmlChar *prefix, const xmlChar *space,
                        int declared_count, const xmlChar **declared, int attribute_count,
@@ -129,9 +106,12 @@ static void take_document_type(void *data, const xmlChar *name, const xmlChar *p
 
 // Its second parameter has lost, and gained, a const from version to version.
 static void take_error(void *data, xmlErrorPtr error) {
-  const httpfs_xml_parser *parser = data;
+  httpfs_xml_parser *parser = data;
   // What is wrong with a namespace alone leaves the document well-formed.
   if (error == NULL || error->level < XML_ERR_ERROR || error->domain == XML_FROM_NAMESPACE) return;
+  // The parser would go on to the end, calling nobody who could bound what it does, and it does not expect
+  // to be stopped here. So the document ends for it.
+  parser->rest_count = 0;
   parser->handlers.problem(parser->context, error->line, error->message);
 }
 
@@ -164,8 +144,10 @@ httpfs_xml_parser *httpfs_xml_new(httpfs_xml_handlers handlers, void *context) {
 void httpfs_xml_parse(httpfs_xml_parser *parser, const char *bytes, int byte_count) {
   // Neither XML_PARSE_NOENT nor XML_PARSE_DTDLOAD; without XML_PARSE_HUGE libxml2's own bounds hold.
   const int options = XML_PARSE_NONET | XML_PARSE_COMPACT;
+  parser->rest = bytes;
+  parser->rest_count = (size_t)byte_count;
   xmlDocPtr document =
-      library.xml_read_memory(parser->parser, bytes, byte_count, NULL, "UTF-8", options);
+      library.xml_read(parser->parser, read_rest, close_rest, parser, NULL, "UTF-8", options);
   if (document != NULL) library.free_document(document);
 }
 

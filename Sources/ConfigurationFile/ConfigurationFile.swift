@@ -123,12 +123,19 @@ public struct ConfigurationFile: Sendable, Equatable {
 }
 
 extension ConfigurationFile.Setting {
+  private static let mostElements = 1000
+
   init(_ node: TOMLNode) throws(ConfigurationError) {
     key = node.key
     line = node.line
     switch node.value {
     case .boolean(let value): self.value = .boolean(value)
     case .array(let elements):
+      // Each is a word for the parser of the command line, whose work grows by the square.
+      guard elements.count <= Self.mostElements else {
+        throw ConfigurationError(
+          "'\(node.key)' has more than \(Self.mostElements) elements", line: node.line)
+      }
       var texts: [String] = []
       for element in elements { texts.append(try Self.text(element, of: node)) }
       value = .list(texts)

@@ -25,6 +25,9 @@ struct TOMLNode {
 
   /// The tables and keys at the top of a document, in the order of the file.
   static func document(_ bytes: [UInt8]) throws(ConfigurationError) -> [TOMLNode] {
+    if let line = DottedKeys.lineOfTooMany(in: bytes) {
+      throw ConfigurationError("a key of more than \(DottedKeys.mostParts) parts", line: line)
+    }
     var visited: [Visited] = []
     var error = httpfs_toml_error()
     let isDocument = withUnsafeMutablePointer(to: &visited) { context in

@@ -17,7 +17,7 @@ public struct DirectoryListing: Sendable, Equatable {
   /// How many names are both a file and a directory in the listing: they are shown as files.
   public let clashCount: Int
 
-  private let indices: [String: Int]
+  private let indices: [PathKey: Int]
 
   /// The listing of no names.
   public init() {
@@ -46,7 +46,7 @@ public struct DirectoryListing: Sendable, Equatable {
     var builder = ListingBuilder(
       url: url, isRoot: isRoot, allowsDirectories: allowsDirectories, hidden: hidden)
     try HTMLLinks.collect(from: Self.utf8(of: bytes, contentType: contentType), into: &builder)
-    guard !builder.isFull else { throw .tooManyEntries }
+    if let excess = builder.excess { throw excess }
     entries = builder.entries
     unusableCount = builder.unusableCount
     clashCount = builder.clashCount
@@ -54,7 +54,9 @@ public struct DirectoryListing: Sendable, Equatable {
   }
 
   /// The entry of a name.
-  public subscript(name: String) -> ListingEntry? { indices[name].map { entries[$0] } }
+  public subscript(name: String) -> ListingEntry? {
+    indices[PathKey(name)].map { entries[$0] }
+  }
 
   /// Whether a media type is that of HTML.
   public static func isHTML(_ contentType: String?) -> Bool {
@@ -69,7 +71,7 @@ public struct DirectoryListing: Sendable, Equatable {
     if charset == nil || charset == "utf-8" || charset == "utf8" {
       if String(validating: bytes, as: UTF8.self) != nil { return bytes }
     }
-    return Array(TextDecoding.text(of: bytes, contentType: contentType).utf8)
+    return TextDecoding.utf8(of: bytes, contentType: contentType)
   }
 }
 
@@ -80,11 +82,12 @@ struct ListingBuilder {
   private let hidden: HiddenNames
   private var resolver: LinkResolver
   private(set) var entries: [ListingEntry] = []
-  private(set) var indices: [String: Int] = [:]
+  private(set) var indices: [PathKey: Int] = [:]
   private(set) var unusableCount = 0
   private(set) var clashCount = 0
-  /// Whether there are more names than a directory may have.
-  private(set) var isFull = false
+  /// What there is more of than a directory may have.
+  private(set) var excess: ListingError?
+  private var linkCount = 0
   private var hasBase = false
 
   init(url: RemoteURL, isRoot: Bool, allowsDirectories: Bool, hidden: HiddenNames) {
@@ -105,6 +108,11 @@ struct ListingBuilder {
   ///
   /// - Returns: where among the entries the one is that was added.
   mutating func add(_ reference: String) -> Int? {
+    linkCount += 1
+    guard linkCount <= ListingError.maximumLinkCount else {
+      excess = .tooManyLinks
+      return nil
+    }
     guard let target = resolver.child(reference),
       target.name.map(hidden.contains) != true
     else { return nil }
@@ -116,12 +124,12 @@ struct ListingBuilder {
     }
     let entry = ListingEntry(
       name: name, segment: target.segment, isDirectory: target.isDirectory)
-    guard let known = indices[name] else {
+    guard let known = indices[PathKey(name)] else {
       guard entries.count < ListingError.maximumEntryCount else {
-        isFull = true
+        excess = .tooManyEntries
         return nil
       }
-      indices[name] = entries.count
+      indices[PathKey(name)] = entries.count
       entries.append(entry)
       return entries.count - 1
     }

@@ -1,120 +1,99 @@
-internal import CXML
-
-/// Finds the links of an HTML document with libxml2.
+/// Finds the links of an HTML document in one pass, whatever the document is.
+///
+/// Of HTML's rules those are kept that say where tags, comments and raw text begin and end (WHATWG,
+/// "Tokenization"). No tree is built and nothing is compared with what came before, so the work grows
+/// with the bytes alone.
 enum HTMLLinks {
-  /// Hands the links of `html`, UTF-8, to `builder` in their order, until it is full.
+  /// The longest tag in bytes.
+  static let maximumTagByteCount = 64 << 10
+
+  /// How many attributes a tag may have.
+  static let maximumAttributeCount = 1000
+
+  /// Hands the links of `html`, UTF-8, to `builder` in their order, until there are too many.
   static func collect(
     from html: [UInt8], into builder: inout ListingBuilder
   ) throws(ListingError) {
-    guard httpfs_libxml_load() else { throw .parserMissing }
-    let collector = LinkCollector(builder)
-    let handlers = httpfs_html_handlers(start: takeStart, end: takeEnd, text: takeText)
-    guard let parser = httpfs_html_new(handlers, Unmanaged.passUnretained(collector).toOpaque())
-    else { throw .outOfMemory }
-    defer { httpfs_html_free(parser) }
-    collector.parser = parser
-    html.withUnsafeBytes { bytes in
-      guard let start = bytes.baseAddress else { return }
-      // Bounded far below Int32.max by the limit of a listing, three bytes for each of its own.
-      httpfs_html_parse(
-        parser, start.assumingMemoryBound(to: CChar.self), CInt(clamping: bytes.count))
+    var scanner = HTMLScanner(html)
+    var collector = LinkCollector(builder)
+    while collector.builder.excess == nil, let token = try scanner.next() {
+      switch token {
+      case .text(let text): collector.append(text)
+      case .start(let tag): collector.take(tag)
+      case .end(let name): collector.takeEnd(name)
+      }
     }
-    withExtendedLifetime(collector) {}
-    if collector.isTooDeep { throw .tooDeeplyNested }
     collector.endDescription()
     builder = collector.builder
   }
 }
 
-/// What the parser calls back, for the time of one document.
-private final class LinkCollector {
-  var builder: ListingBuilder
-  var parser: OpaquePointer?
-  var isTooDeep = false
+/// A start tag, as far as links need it; the bytes are those of the document.
+struct HTMLTag {
+  var name: ArraySlice<UInt8>
+  /// The value of the first `href`, its references not resolved.
+  var href: ArraySlice<UInt8>?
+  /// Whether it ends in `/>`.
+  var isSelfClosing = false
+}
+
+/// Makes links, and what is said beside them, of tags and text.
+private struct LinkCollector {
+  private(set) var builder: ListingBuilder
   /// The entry whose link was the last one, and the text behind that, up to the next one.
   private var described: Int?
   private var text: [UInt8] = []
   private var isInLink = false
 
+  /// So much text is kept: what may be looked at, each byte of it as a reference, and a little more,
+  /// which shows that there is more.
+  private static let maximumTextByteCount = 12 * (ListedFacts.maximumTextByteCount + 1)
+
   init(_ builder: ListingBuilder) { self.builder = builder }
 
-  func take(_ name: UnsafePointer<UInt8>, _ attributes: Attributes) {
-    guard let parser, !isTooDeep else { return }
-    // The parser looks through all open elements at each end tag: bounded, or time would not be.
-    if Int(httpfs_html_depth(parser)) > ListingError.maximumNesting {
-      isTooDeep = true
-      return httpfs_html_stop(parser)
-    }
-    if Self.isName(name, "a") {
+  mutating func take(_ tag: HTMLTag) {
+    if isHTMLName(tag.name, "a") {
       endDescription()
-      isInLink = true
-      described = Self.reference(in: attributes).flatMap { builder.add($0) }
-      if builder.isFull { httpfs_html_stop(parser) }
-    } else if Self.isName(name, "base") {
-      if let reference = Self.reference(in: attributes) { builder.setBase(reference) }
+      isInLink = !tag.isSelfClosing
+      described = reference(in: tag).flatMap { builder.add($0) }
+    } else if isHTMLName(tag.name, "base") {
+      if let reference = reference(in: tag) { builder.setBase(reference) }
     } else {
       // Cells of a table are words of their own.
       append([UInt8(ascii: " ")])
     }
   }
 
-  func takeEnd(_ name: UnsafePointer<UInt8>) {
-    if Self.isName(name, "a") { isInLink = false }
+  mutating func takeEnd(_ name: ArraySlice<UInt8>) {
+    if isHTMLName(name, "a") { isInLink = false }
   }
 
-  /// Takes text as far as it may be looked at, and a little more, which shows that there is more.
-  func append(_ piece: some Collection<UInt8>) {
-    guard described != nil, !isInLink, text.count <= ListedFacts.maximumTextByteCount else {
-      return
+  mutating func append(_ piece: ArraySlice<UInt8>) {
+    guard described != nil, !isInLink, text.count <= Self.maximumTextByteCount else { return }
+    text += piece.prefix(Self.maximumTextByteCount + 1)
+  }
+
+  mutating func endDescription() {
+    if let described {
+      // What is cut is longer than anything that is believed.
+      let isCut = text.count > Self.maximumTextByteCount
+      builder.describe(described, isCut ? text : CharacterReferences.resolved(in: text[...]))
     }
-    text += piece.prefix(ListedFacts.maximumTextByteCount + 1)
-  }
-
-  func endDescription() {
-    if let described { builder.describe(described, text) }
     described = nil
     text.removeAll(keepingCapacity: true)
   }
 
-  /// Names and values by turns, and a null pointer at the end.
-  typealias Attributes = UnsafeMutablePointer<UnsafePointer<UInt8>?>?
-
-  /// The value of `href`, with its character references resolved.
-  private static func reference(in attributes: Attributes) -> String? {
-    guard var pair = attributes else { return nil }
-    while let name = pair[0] {
-      if isName(name, "href") { return pair[1].map { String(cString: $0) } }
-      pair += 2
-    }
-    return nil
-  }
-
-  /// Whether a name, which the parser has put into lower case, is `other`.
-  private static func isName(_ name: UnsafePointer<UInt8>, _ other: StaticString) -> Bool {
-    other.withUTF8Buffer { other in
-      // Ends at the first difference, at the latest behind the name's terminating zero.
-      other.enumerated().allSatisfy { name[$0.offset] == $0.element } && name[other.count] == 0
-    }
+  private func reference(in tag: HTMLTag) -> String? {
+    tag.href.map { String(decoding: CharacterReferences.resolved(in: $0), as: UTF8.self) }
   }
 }
 
-private func takeStart(
-  _ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<UInt8>?,
-  _ attributes: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
-) {
-  guard let context, let name else { return }
-  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().take(name, attributes)
-}
-
-private func takeEnd(_ context: UnsafeMutableRawPointer?, _ name: UnsafePointer<UInt8>?) {
-  guard let context, let name else { return }
-  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().takeEnd(name)
-}
-
-private func takeText(
-  _ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<UInt8>?, _ byteCount: CInt
-) {
-  guard let context, let text, byteCount > 0 else { return }
-  Unmanaged<LinkCollector>.fromOpaque(context).takeUnretainedValue().append(
-    UnsafeBufferPointer(start: text, count: Int(byteCount)))
+/// Whether a name of the document is `other`, which is in lower case.
+func isHTMLName(_ name: ArraySlice<UInt8>, _ other: StaticString) -> Bool {
+  name.count == other.utf8CodeUnitCount
+    && other.withUTF8Buffer { other in
+      zip(name, other).allSatisfy { byte, expected in
+        byte == expected || (0x41...0x5A).contains(byte) && byte | 0x20 == expected
+      }
+    }
 }

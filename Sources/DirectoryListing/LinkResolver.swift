@@ -18,32 +18,49 @@ struct LinkResolver {
   private let url: RemoteURL
   /// The decoded segments of the directory's path.
   private let directory: [[UInt8]]
-  /// The path that relative references begin with, up to its last slash; nil where a `base` element
-  /// has made them lead to another server.
-  private var basePath: [UInt8]?
+  /// The segments that a relative reference has before the child's name.
+  ///
+  /// None but where a `base` element names a directory above; nil where it leads elsewhere.
+  private var relativeDirectory: ArraySlice<[UInt8]>?
 
   /// The links of the document at `url`, whose path ends in `/`.
   init(url: RemoteURL) {
     self.url = url
-    let path = Array(url.path.utf8)
-    basePath = Self.directoryPath(of: path.isEmpty ? [Self.slash] : path)
+    let path = Array(url.path.utf8)[...]
     directory = Self.segments(of: path).dropLast().map(Self.decoded)
+    relativeDirectory = []
   }
 
   /// Takes the `href` of a `base` element.
   mutating func setBase(_ reference: String) {
-    basePath = path(of: reference).map(Self.directoryPath)
+    switch path(of: reference) {
+    case nil: relativeDirectory = nil
+    case .absolute(let path):
+      let base = Self.segments(of: path).dropLast().map(Self.decoded)
+      relativeDirectory = directory.starts(with: base) ? directory[base.count...] : nil
+    case .relative(let path): relativeDirectory = path.contains(Self.slash) ? nil : []
+    }
   }
 
   /// The child that `reference` leads to; nil where it leads elsewhere.
   func child(_ reference: String) -> Target? {
-    guard let path = path(of: reference) else { return nil }
-    var segments = Self.segments(of: path)
+    var segments: [ArraySlice<UInt8>]
+    let parents: ArraySlice<[UInt8]>
+    switch path(of: reference) {
+    case nil: return nil
+    case .absolute(let path):
+      segments = Self.segments(of: path)
+      parents = directory[...]
+    case .relative(let path):
+      guard let relativeDirectory else { return nil }
+      segments = path.split(separator: Self.slash, omittingEmptySubsequences: false)
+      parents = relativeDirectory
+    }
     // What ends in a slash has an empty segment behind it.
     let isDirectory = segments.count > 1 && segments.last?.isEmpty == true
     if isDirectory { segments.removeLast() }
-    guard segments.count == directory.count + 1, let last = segments.last, !last.isEmpty,
-      zip(segments, directory).allSatisfy({ Self.decoded($0) == $1 })
+    guard segments.count == parents.count + 1, let last = segments.last, !last.isEmpty,
+      zip(segments, parents).allSatisfy({ Self.decoded($0) == $1 })
     else { return nil }
     // The parent, or the directory itself.
     if last.elementsEqual("..".utf8) || last.elementsEqual(".".utf8) { return nil }
@@ -56,9 +73,16 @@ struct LinkResolver {
 
   private static let slash = UInt8(ascii: "/")
 
+  /// What a reference says of the path that it leads to.
+  private enum Path {
+    case absolute(ArraySlice<UInt8>)
+    /// Without `./` at its start.
+    case relative(ArraySlice<UInt8>)
+  }
+
   /// The path of a reference on the directory's own server; nil where it leads to another one, has a
   /// query or a fragment, or is none.
-  private func path(of reference: String) -> [UInt8]? {
+  private func path(of reference: String) -> Path? {
     let text = Self.trimmed(Array(reference.utf8))
     guard !text.isEmpty, !text.contains(UInt8(ascii: "?")), !text.contains(UInt8(ascii: "#")) else {
       return nil
@@ -66,19 +90,18 @@ struct LinkResolver {
     if text.starts(with: "//".utf8) {
       return absolutePath(of: url.scheme + ":" + String(decoding: text, as: UTF8.self))
     }
-    if text.first == Self.slash { return Array(text) }
+    if text.first == Self.slash { return .absolute(text) }
     if Self.hasScheme(text) { return absolutePath(of: String(decoding: text, as: UTF8.self)) }
-    guard let basePath else { return nil }
-    var relative = text[...]
+    var relative = text
     while relative.starts(with: "./".utf8) { relative = relative.dropFirst(2) }
-    return basePath + relative
+    return .relative(relative)
   }
 
-  private func absolutePath(of text: String) -> [UInt8]? {
+  private func absolutePath(of text: String) -> Path? {
     guard let target = try? RemoteURL(text), target.userInfo == nil,
       target.normalizedOrigin == url.normalizedOrigin
     else { return nil }
-    return target.path.isEmpty ? [Self.slash] : Array(target.path.utf8)
+    return .absolute(target.path.isEmpty ? [Self.slash] : Array(target.path.utf8)[...])
   }
 
   /// Without the blanks and line breaks around it, which HTML allows.
@@ -101,14 +124,10 @@ struct LinkResolver {
     }
   }
 
-  private static func directoryPath(of path: [UInt8]) -> [UInt8] {
-    path.lastIndex(of: slash).map { Array(path[...$0]) } ?? [slash]
-  }
-
   // MARK: Segments
 
   /// The segments of an absolute path.
-  private static func segments(of path: [UInt8]) -> [ArraySlice<UInt8>] {
+  private static func segments(of path: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
     path.dropFirst().split(separator: slash, omittingEmptySubsequences: false)
   }
 

@@ -24,7 +24,7 @@ public struct ListedFacts: Sendable, Hashable {
   init?(_ text: [UInt8]) {
     guard text.count <= Self.maximumTextByteCount else { return nil }
     let words = String(decoding: text, as: UTF8.self).split { $0 == "\u{A0}" || $0.isWhitespace }
-    guard words.count == 3, let byteCount = Int64(digits: words[2]), byteCount > 0,
+    guard words.count == 3, let byteCount = Int64(length: words[2]), byteCount > 0,
       let time = Self.time(date: words[0], clock: words[1])
     else { return nil }
     self.init(byteCount: byteCount, modificationTime: time)

@@ -6,11 +6,9 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
   case notHTML(String?)
   case tooLarge
   case tooManyEntries
-  /// Elements inside elements inside elements, as no listing has them.
-  case tooDeeplyNested
-  case outOfMemory
-  /// libxml2 is not installed.
-  case parserMissing
+  case tooManyLinks
+  /// A tag, with its attributes, as no listing has one.
+  case tagTooLong
 
   /// The most bytes of a listing: nginx needs some 150 for a file, Apache's table 200, Caddy 600.
   public static let maximumByteCount = 16 << 20
@@ -18,8 +16,8 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The most names of one directory.
   public static let maximumEntryCount = 100_000
 
-  /// How many elements may be open at once; listings have fewer than ten.
-  static let maximumNesting = 128
+  /// The most links, wherever they lead: a name may have a picture and a menu that link it, too.
+  public static let maximumLinkCount = 4 * maximumEntryCount
 
   public var description: String {
     switch self {
@@ -28,9 +26,10 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
       "no HTML listing, but " + (type.map { "'\($0.prefix(80))'" } ?? "something without a type")
     case .tooLarge: "a listing of more than \(Self.maximumByteCount >> 20) MiB"
     case .tooManyEntries: "a listing of more than \(Self.maximumEntryCount) names"
-    case .tooDeeplyNested: "no listing: its HTML is nested too deeply"
-    case .outOfMemory: "no memory for the listing"
-    case .parserMissing: "listings need libxml2, which is not there; install the package libxml2"
+    case .tooManyLinks: "a listing of more than \(Self.maximumLinkCount) links"
+    case .tagTooLong:
+      "no listing: a tag of more than \(HTMLLinks.maximumTagByteCount >> 10) KiB or"
+        + " \(HTMLLinks.maximumAttributeCount) attributes"
     }
   }
 }

@@ -18,6 +18,9 @@ package struct LogSummary {
   /// 0.
   package private(set) var checksumMark: UInt64 = 0
 
+  /// More than any line brings in the life of an entry.
+  private static let greatestFetchedByteCount: Int64 = 1 << 60
+
   package init() {}
 
   /// Takes the next record of the log.
@@ -27,11 +30,13 @@ package struct LogSummary {
     case .extent(_, let byteCount, _):
       checksumMark = 0
       let (sum, overflow) = fetchedByteCount.addingReportingOverflow(byteCount)
-      fetchedByteCount = overflow ? .max : sum
+      fetchedByteCount =
+        overflow ? Self.greatestFetchedByteCount : min(sum, Self.greatestFetchedByteCount)
     case .commit(let fetched, let covered, let stamp):
       self.stamp = stamp
       // An extent between the covered ones and the COMMIT is in the figure of the latter already.
-      fetchedByteCount = fetched
+      // A forged figure leaves room for what this mount adds to it.
+      fetchedByteCount = min(fetched, Self.greatestFetchedByteCount)
       coveredSequence = max(coveredSequence, covered)
     case .completeLength(let length, let mark):
       completeLength = length

@@ -37,6 +37,10 @@ package struct RecordHeader: Equatable {
   /// Where the bytes came from, without credentials; informational.
   package var source: String
 
+  /// Which of several servers has described the version, as its URL without credentials; nil where the file
+  /// has one server, or nobody has said.
+  package var definer: String?
+
   /// The name of the data file in the entry's directory.
   package var dataName: String { "data-" + dataID.hex16 }
 
@@ -48,6 +52,7 @@ package struct RecordHeader: Equatable {
     case completeLength = 4
     case contentCoding = 5
     case source = 6
+    case definer = 7
   }
 
   // MARK: Encoding
@@ -62,7 +67,7 @@ package struct RecordHeader: Equatable {
       fields.append(contentsOf: value)
     }
     if let tag = version.entityTag {
-      append(tag.isWeak ? .weakEntityTag : .strongEntityTag, tag.opaque.utf8)
+      append(tag.isWeak ? .weakEntityTag : .strongEntityTag, tag.bytes)
     }
     if let date = version.lastModified { append(.lastModified, date.utf8) }
     if let length = version.completeLength {
@@ -72,6 +77,10 @@ package struct RecordHeader: Equatable {
     }
     if let coding = version.contentCoding { append(.contentCoding, coding.utf8) }
     append(.source, cutSource.utf8)
+    // One that is too long is nobody's.
+    if let definer, definer.utf8.count <= Self.maximumSourceByteCount {
+      append(.definer, definer.utf8)
+    }
 
     let byteCount = Self.minimumByteCount + fields.count
     guard byteCount <= Self.maximumByteCount else { return nil }
@@ -164,25 +173,31 @@ package struct RecordHeader: Equatable {
       version.completeLength = length
       return true
     }
+    if field == .strongEntityTag || field == .weakEntityTag {
+      guard version.entityTag == nil else { return false }
+      version.entityTag = EntityTag(bytes: value, isWeak: field == .weakEntityTag)
+      return version.entityTag != nil
+    }
     guard let text = String(validating: value, as: UTF8.self) else { return false }
     switch field {
-    case .strongEntityTag, .weakEntityTag:
-      guard version.entityTag == nil else { return false }
-      version.entityTag = EntityTag(opaque: text, isWeak: field == .weakEntityTag)
     case .lastModified: version.lastModified = text
     case .contentCoding: version.contentCoding = text
     case .source: source = text
-    case .completeLength: return false
+    case .definer: definer = text
+    case .completeLength, .strongEntityTag, .weakEntityTag: return false
     }
     return true
   }
 
-  package init(salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String)
-  {
+  package init(
+    salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String,
+    definer: String? = nil
+  ) {
     self.salt = salt
     self.dataID = dataID
     self.key = key
     self.version = version
     self.source = source
+    self.definer = definer
   }
 }

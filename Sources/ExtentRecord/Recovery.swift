@@ -1,3 +1,4 @@
+internal import Glibc
 package import HTTPTransferCore
 
 /// What an entry's files prove, found by reading them.
@@ -160,5 +161,29 @@ package struct Recovery {
           coveredSequence: file.sequence))
       try appendExtents { $0 > summary.coveredSequence }
     }
+  }
+
+  /// Takes the claims that no COMMIT covers off the log itself, where no new record can be written.
+  ///
+  /// A disk that failed to sync the data fails to sync a new record, too. If the claims stayed, the
+  /// next opener would find the bytes right in the page cache, and they would vanish when the
+  /// kernel drops the pages. So this syncs nothing. A loss of power may bring the claims back; they
+  /// are then compared with what is on the disk.
+  ///
+  /// - Returns: where the next record goes, and the number of the last one.
+  /// - Throws: where a committed claim does not count either, or what the file system says.
+  package func cut(_ log: LogReader) throws(ErrorNumber) -> (position: Int64, sequence: UInt64) {
+    let covered = summary.coveredSequence
+    guard !refuted.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
+    let position = log.start + Int64(covered) * Int64(LogRecord.byteCount)
+    try SystemCalls.truncate(log.descriptor.rawValue, to: position)
+    guard covered > 0 else { return (position, 0) }
+    let commit = LogRecord.commit(
+      fetchedByteCount: max(0, summary.fetchedByteCount - uncommittedByteCount),
+      coveredSequence: covered)
+    let words = commit.encoded(sequence: covered + 1, salt: log.salt)
+    let bytes = withUnsafeBytes(of: words) { [UInt8]($0) }
+    try SystemCalls.write(log.descriptor.rawValue, bytes, at: position)
+    return (position + Int64(bytes.count), covered + 1)
   }
 }

@@ -1,5 +1,6 @@
 package import CLinux
-package import Glibc
+internal import Glibc
+internal import HTTPTransferCore
 
 /// An `errno` value as a thrown error; where it happened is added by whoever catches it.
 package struct ErrorNumber: Error, Equatable {
@@ -20,10 +21,14 @@ package enum SystemCalls {
     /// The bytes that the file occupies on disk (`st_blocks` × 512).
     package let allocatedByteCount: Int64
     package let owner: uid_t
+    package let group: gid_t
     /// The permission bits alone.
     package let permissions: mode_t
     package let isRegularFile: Bool
     package let isDirectory: Bool
+    package let isSymbolicLink: Bool
+    /// How many names the file has.
+    package let linkCount: Int
     /// Seconds and nanoseconds of the last modification.
     package let modified: (seconds: Int, nanoseconds: Int)
 
@@ -31,16 +36,19 @@ package enum SystemCalls {
       byteCount = Int64(status.st_size)
       allocatedByteCount = Int64(status.st_blocks) * 512
       owner = status.st_uid
+      group = status.st_gid
       permissions = status.st_mode & 0o7777
       isRegularFile = status.st_mode & S_IFMT == S_IFREG
       isDirectory = status.st_mode & S_IFMT == S_IFDIR
+      isSymbolicLink = status.st_mode & S_IFMT == S_IFLNK
+      linkCount = Int(status.st_nlink)
       modified = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
     }
   }
 
   /// Runs a call that returns −1 and sets `errno` on failure; repeats it after a signal.
   @inline(__always)
-  private static func checked<Value: BinaryInteger>(
+  static func checked<Value: BinaryInteger>(
     _ call: () -> Value
   ) throws(ErrorNumber) -> Value {
     while true {
@@ -53,19 +61,24 @@ package enum SystemCalls {
 
   // MARK: Descriptors
 
-  /// `openat(2)` with `O_CLOEXEC | O_NOFOLLOW`.
+  /// `openat(2)` with `O_CLOEXEC | O_NOFOLLOW`; `EINVAL` where the name in a directory is a path, because
+  /// links that lead to its last component would be followed.
   package static func open(
     _ name: String, in directory: CInt, flags: CInt, permissions: mode_t = 0
   ) throws(ErrorNumber) -> Descriptor {
+    guard directory == AT_FDCWD || !name.utf8.contains(UInt8(ascii: "/")) else {
+      throw ErrorNumber(rawValue: EINVAL)
+    }
     let all = flags | O_CLOEXEC | O_NOFOLLOW
     return Descriptor(try checked { Glibc.openat(directory, name, all, permissions) })
   }
 
-  /// Creates a file that must not exist yet, for reading and writing, with mode 0600.
+  /// Creates a file that must not exist yet, for reading and writing, with mode 0600 unless said
+  /// otherwise.
   package static func createFile(
-    _ name: String, in directory: CInt
+    _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {
-    try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: 0o600)
+    try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: permissions)
   }
 
   /// Opens a file for reading and writing; creates it with mode 0600 where it is missing.
@@ -111,8 +124,8 @@ package enum SystemCalls {
     } catch {
       guard creatingMissing, error.rawValue == ENOENT else { throw error }
     }
-    var made = path.hasPrefix("/") ? "/" : ""
-    for part in path.split(separator: "/") {
+    var made = path.isAbsolutePath ? "/" : ""
+    for part in path.pathParts() {
       made += part
       do throws(ErrorNumber) {
         _ = try checked { mkdir(made, 0o777) }
@@ -342,12 +355,12 @@ package enum SystemCalls {
 
   // MARK: Directories
 
-  /// `mkdirat(2)` with mode 0700; false where the name exists already.
+  /// `mkdirat(2)`, with mode 0700 unless said otherwise; false where the name exists already.
   package static func makeDirectory(
-    _ name: String, in directory: CInt
+    _ name: String, in directory: CInt, permissions: mode_t = 0o700
   ) throws(ErrorNumber) -> Bool {
     do throws(ErrorNumber) {
-      _ = try checked { Glibc.mkdirat(directory, name, 0o700) }
+      _ = try checked { Glibc.mkdirat(directory, name, permissions) }
       return true
     } catch {
       if error.rawValue == EEXIST { return false }

@@ -14,7 +14,8 @@ final class DirectoryProber: Sendable {
   private struct State {
     /// Look-ups of unknown files since the directory was last listed.
     var walks: [String: Int] = [:]
-    var queue: [RemoteFile] = []
+    /// What is left of the walks to ask about; the last one comes first.
+    var pending: [FileWalk] = []
     var active = 0
     var isEnded = false
   }
@@ -28,7 +29,7 @@ final class DirectoryProber: Sendable {
 
   /// Counts a look-up of an unknown file in `path`; when a listing went before it and it is not the
   /// first, asks about all of the directory's `unknownFiles`.
-  func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> [RemoteFile]) {
+  func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }
       state.walks[path] = count + 1 < Self.lookupsOfAWalk ? count + 1 : nil
@@ -38,7 +39,7 @@ final class DirectoryProber: Sendable {
     // Looking into the cache for each file takes a while: not on the thread of the look-up.
     queue.async { [self] in
       let files = unknownFiles()
-      state.withLock { if !$0.isEnded { $0.queue += files.reversed() } }
+      state.withLock { if !$0.isEnded { $0.pending.append(files) } }
       for _ in 0..<Self.concurrency { startNext() }
     }
   }
@@ -47,22 +48,31 @@ final class DirectoryProber: Sendable {
   func end() {
     state.withLock {
       $0.isEnded = true
-      $0.queue = []
+      $0.pending = []
     }
   }
 
   private func startNext() {
-    let file = state.withLock { state -> RemoteFile? in
-      guard state.active < Self.concurrency, let file = state.queue.popLast() else { return nil }
-      state.active += 1
-      return file
-    }
+    guard let file = takeNext() else { return }
     // Always by way of the queue: answers that come at once must not pile up on the stack.
-    file?.probe { [self] in
+    file.probe { [self] in
       queue.async { [self] in
         state.withLock { $0.active -= 1 }
         startNext()
       }
     }
+  }
+
+  /// The next file to ask about, where there is a place for it; on the queue.
+  private func takeNext() -> RemoteFile? {
+    while let walk = state.withLock({ $0.active < Self.concurrency ? $0.pending.last : nil }) {
+      // Without the lock: the file comes into being here.
+      if let file = walk.next() {
+        state.withLock { $0.active += 1 }
+        return file
+      }
+      state.withLock { state in state.pending.removeAll { $0 === walk } }
+    }
+    return nil
   }
 }

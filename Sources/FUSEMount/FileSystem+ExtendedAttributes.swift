@@ -20,7 +20,7 @@ extension FileSystem {
     guard let value = extendedAttributes(of: number).first(where: { $0.key == key })?.value else {
       return reply.error(ENODATA)
     }
-    reply.extendedAttribute(Array(value.utf8), room: room)
+    reply.extendedAttribute(value, room: room)
   }
 
   func extendedAttributeNames(of number: UInt64, room: Int, _ reply: consuming Reply) {
@@ -28,7 +28,7 @@ extension FileSystem {
     reply.extendedAttribute(Array(names.joined().utf8), room: room)
   }
 
-  private func extendedAttributes(of number: UInt64) -> [(key: String, value: String)] {
+  private func extendedAttributes(of number: UInt64) -> [(key: String, value: [UInt8])] {
     let file: RemoteFile
     let version = inodes.version(number)
     if let version {
@@ -39,13 +39,14 @@ extension FileSystem {
       return []
     }
     let status = file.status(passthrough: [])
-    var attributes: [(key: String, value: String)] = [
-      ("url", status.url), ("state", status.state.rawValue),
-      ("cached_bytes", String(status.cachedBytes)),
-    ]
-    if let tag = version?.content.entityTag { attributes.append(("etag", tag.field)) }
-    if let date = version?.content.lastModified { attributes.append(("last_modified", date)) }
-    if let digest = version?.verifiedSHA256 { attributes.append(("sha256", digest)) }
+    var attributes: [(key: String, value: [UInt8])] = []
+    func append(_ key: String, _ value: String) { attributes.append((key, Array(value.utf8))) }
+    append("url", status.url)
+    append("state", status.state.rawValue)
+    append("cached_bytes", String(status.cachedBytes))
+    if let tag = version?.content.entityTag { attributes.append(("etag", tag.fieldBytes)) }
+    if let date = version?.content.lastModified { append("last_modified", date) }
+    if let digest = version?.verifiedSHA256 { append("sha256", digest) }
     return attributes
   }
 }

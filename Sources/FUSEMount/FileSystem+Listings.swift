@@ -11,6 +11,8 @@ extension FileSystem {
   ) {
     if directory.hides(name) { return reply.error(ENOENT) }
     let parked = park(reply)
+    // One deadline for both: the file's own answer gets the time that the names have left.
+    let deadline = ContinuousClock.now + environment.settings.readTimeout
     directory.names { [self] result in
       let names: ListedNames
       switch result {
@@ -26,20 +28,27 @@ extension FileSystem {
         let number = inodes.remember(directory: child.source.path)
         reply.entry(entry(number, directoryAttributes(number)))
       case .file(let file):
-        if let listed = file.listedAppearance {
-          guard let reply = parked.take() else { return }
-          let number = inodes.remember(file, as: listed)
-          var entry = entry(number, attributes(of: listed))
-          // The time may be another one as soon as the file is opened.
-          entry.attr_timeout = 0
-          return reply.entry(entry)
+        file.appearance { [self] listed in
+          if let listed { return answer(parked, with: file, as: listed) }
+          if !file.isKnown {
+            prober.noteLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
+          }
+          answer(parked, with: file, by: deadline)
         }
-        if !file.isKnown {
-          prober.noteLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
-        }
-        answer(parked, with: file)
       }
     }
+  }
+
+  /// Answers a lookup with what a listing says of `file`.
+  private func answer(
+    _ parked: ParkedReply, with file: RemoteFile, as listed: ListedAppearance
+  ) {
+    guard let reply = parked.take() else { return }
+    let number = inodes.remember(file, as: listed)
+    var entry = entry(number, attributes(of: listed))
+    // The time may be another one as soon as the file is opened.
+    entry.attr_timeout = 0
+    reply.entry(entry)
   }
 
   /// Opens a file that was shown as its listing describes it: its server is asked now.
@@ -47,15 +56,18 @@ extension FileSystem {
     _ file: RemoteFile, _ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply
   ) {
     let parked = park(reply)
-    file.resolve { [self] result in
-      guard let reply = parked.take() else { return }
+    let deadline = ContinuousClock.now + environment.settings.readTimeout
+    file.resolve(by: deadline) { [self] result in
       switch result {
       case .success(let version) where InodeNumber(version.id).rawValue == number:
+        guard let reply = parked.take() else { return }
         inodes.settle(version)
-        open(number, info, reply)
-      // The kernel looks the name up again, and opens what that gives.
-      case .success: reply.error(ESTALE)
-      case .failure(let error): reply.error(error.openErrno)
+        open(number, info, by: deadline, reply)
+      // The kernel looks the name up again, once, and opens what that gives.
+      case .success(let version):
+        version.awaitLength(by: deadline) { parked.take()?.error(ESTALE) }
+      case .failure(let error):
+        parked.take()?.error(error.openErrno)
       }
     }
   }

@@ -4,7 +4,7 @@ internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
-public import MountStatus
+internal import MountStatus
 public import RemoteFiles
 internal import Synchronization
 
@@ -25,7 +25,7 @@ public final class FileSystem: Sendable {
   let controlling = Mutex(())
   /// Reads the list again.
   private let reload = Mutex<(@Sendable () -> Void)?>(nil)
-  private let started = ContinuousClock.now
+  let started = ContinuousClock.now
   let ownership: FileOwnership
   /// Who mounts.
   let mountingUser: uid_t = getuid()
@@ -123,14 +123,17 @@ public final class FileSystem: Sendable {
   }
 
   /// Answers a lookup with the current version of `file`.
-  func answer(_ parked: ParkedReply, with file: RemoteFile) {
-    file.resolve { [self] result in
+  func answer(
+    _ parked: ParkedReply, with file: RemoteFile, by deadline: ContinuousClock.Instant? = nil
+  ) {
+    file.resolve(by: deadline) { [self] result in
       guard let reply = parked.take() else { return }
       switch result {
       case .success(let version):
         let number = inodes.remember(version)
-        var entry = entry(number, attributes(of: version))
-        if version.length == nil { entry.attr_timeout = 0 }
+        let (attributes, timeout) = attributes(of: version)
+        var entry = entry(number, attributes)
+        entry.attr_timeout = timeout
         reply.entry(entry)
       case .failure(let error): reply.error(error.openErrno)
       }
@@ -144,8 +147,8 @@ public final class FileSystem: Sendable {
     } else if let control = ControlFile(inode: inode) {
       reply.attributes(attributes(of: control), timeout: 0)
     } else if let version = inodes.version(number) {
-      let timeout = version.length == nil ? 0 : Self.attributeTimeout
-      reply.attributes(attributes(of: version), timeout: timeout)
+      let (attributes, timeout) = attributes(of: version)
+      reply.attributes(attributes, timeout: timeout)
     } else if let (_, listed) = inodes.listed(number) {
       reply.attributes(attributes(of: listed), timeout: 0)
     } else {
@@ -222,7 +225,10 @@ public final class FileSystem: Sendable {
 
   // MARK: Files
 
-  func open(_ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply) {
+  func open(
+    _ number: UInt64, _ info: fuse_file_info, by deadline: ContinuousClock.Instant? = nil,
+    _ reply: consuming sending Reply
+  ) {
     if number == ControlFile.control.inode.rawValue { return openControl(info, reply) }
     guard info.flags & O_ACCMODE == O_RDONLY, info.flags & O_TRUNC == 0 else {
       return reply.error(EROFS)
@@ -230,7 +236,7 @@ public final class FileSystem: Sendable {
     if let control = ControlFile(inode: InodeNumber(rawValue: number)) {
       var info = info
       info.direct_io = 1
-      return open(OpenHandle(.snapshot(content(of: control))), info, reply)
+      return open(OpenHandle(content(of: control)), info, reply)
     }
     guard let version = inodes.version(number) else {
       if let (file, _) = inodes.listed(number) { return open(file, number, info, reply) }
@@ -239,39 +245,46 @@ public final class FileSystem: Sendable {
     raiseReadAheadOnce()
     let parked = park(reply)
     let start = trace?.now ?? 0
-    version.file.open(version) { [self] error in
-      guard let reply = parked.take() else { return }
-      if let error { return reply.error(error.openErrno) }
-      openFile(version, number, info, since: start, reply)
+    version.file.open(version, by: deadline) { [self] error in
+      if let error {
+        parked.take()?.error(error.openErrno)
+        return
+      }
+      // Nothing here and in what follows waits for the disk: it may be the network thread.
+      version.retainHandle(needsBacking: !inodes.isOpen(number)) { [self] result in
+        switch result {
+        case .success(let backing):
+          guard let reply = parked.take() else { return version.releaseHandle() }
+          openFile(version, number, info, backing: backing, since: start, reply)
+        case .failure(let error):
+          environment.logger.error(
+            "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
+          parked.take()?.error(error.openErrno)
+        }
+      }
     }
   }
 
   private func openFile(
-    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, since start: Double,
-    _ reply: consuming Reply
+    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, backing: CInt?,
+    since start: Double, _ reply: consuming Reply
   ) {
-    do throws(FileError) {
-      try version.retainHandle()
-    } catch {
-      environment.logger.error(
-        "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
-      return reply.error(error.openErrno)
-    }
-    // Before the lock over the decision: it reads the disk.
-    version.verifyIfSmall()
-    guard let mode = inodes.beginOpen(number, decide: { readMode(of: version) }) else {
+    let isDirect = version.length == nil
+    guard
+      let opened = inodes.beginOpen(
+        number, isLengthKnown: !isDirect, decide: { readMode(of: version, backing) })
+    else {
       version.releaseHandle()
       return reply.error(ESTALE)
     }
     var info = info
-    let isDirect = version.length == nil
     var backingID: CInt?
-    if case .passthrough(let id) = mode {
+    if case .passthrough(let id) = opened.mode {
       backingID = id
     } else if isDirect {
       // The kernel must not take the bytes so far for all of them.
       info.direct_io = 1
-    } else {
+    } else if opened.keepsPages {
       // The bytes behind an inode never change.
       info.keep_cache = 1
     }
@@ -279,12 +292,18 @@ public final class FileSystem: Sendable {
       .file(version, isDirect: isDirect),
       traceHandle: trace?.opened(version.file.source.path, length: version.length, since: start))
     info.fh = handle.retainedForKernel()
-    if !reply.open(info, backingID: backingID) { release(number, &info) }
+    if !reply.open(info, backingID: backingID) {
+      if !opened.keepsPages { inodes.distrustPages(number) }
+      release(number, &info)
+    }
   }
 
-  /// How the handles of an inode that has none yet will read.
-  private func readMode(of version: RemoteVersion) -> InodeTable.ReadMode {
-    guard trace == nil, version.length != 0, let descriptor = version.backingDescriptor,
+  /// How the handles of an inode that has none yet will read, where `descriptor` is the version's
+  /// ``RemoteVersion/backingDescriptor``.
+  private func readMode(
+    of version: RemoteVersion, _ descriptor: CInt?
+  ) -> InodeTable.ReadMode {
+    guard trace == nil, version.length != 0, let descriptor,
       let session = session.withLock({ $0 }), session.offersPassthrough
     else { return .cached }
     let id = httpfs_passthrough_open_backing(session.pointer, descriptor)
@@ -303,7 +322,11 @@ public final class FileSystem: Sendable {
   ) {
     switch handle.content {
     case .directory: reply.error(EISDIR)
-    case .snapshot(let bytes): reply.bytes(part(of: bytes, offset, byteCount))
+    case .status(let stream):
+      guard let bytes = stream.read(at: Int(clamping: offset), byteCount: byteCount) else {
+        return reply.error(ESPIPE)
+      }
+      reply.bytes(bytes[...])
     case .control: reply.bytes(part(of: Self.controlHelp, offset, byteCount))
     case .file(let version, let isDirect):
       guard offset >= 0 else { return reply.error(EINVAL) }
@@ -376,7 +399,7 @@ public final class FileSystem: Sendable {
     attributes.st_gid = ownership.groupID
     attributes.st_size = off_t(byteCount)
     // Tools take fewer blocks for holes and then look for zeros that are not there.
-    attributes.st_blocks = blkcnt_t((byteCount + 511) / 512)
+    attributes.st_blocks = blkcnt_t(byteCount / 512 + (byteCount % 512 == 0 ? 0 : 1))
     attributes.st_blksize = 128 << 10
     attributes.st_mtim.tv_sec = modified
     attributes.st_ctim.tv_sec = modified
@@ -384,10 +407,17 @@ public final class FileSystem: Sendable {
     return attributes
   }
 
-  private func attributes(of version: RemoteVersion) -> stat {
-    attributes(
-      InodeNumber(version.id), mode: S_IFREG | 0o444, byteCount: version.visibleByteCount,
+  /// The attributes of `version`, and for how long the kernel may keep them: not at all while the size is
+  /// what has come so far.
+  private func attributes(of version: RemoteVersion) -> (stat, timeout: Double) {
+    let size = version.visibleSize
+    let number = InodeNumber(version.id)
+    // Others have one size for ever.
+    if version.content.completeLength == nil { inodes.noteSize(number, isFinal: size.isFinal) }
+    let attributes = attributes(
+      number, mode: S_IFREG | 0o444, byteCount: size.byteCount,
       modified: version.modificationTime.map { time_t($0) } ?? mountTime)
+    return (attributes, size.isFinal ? Self.attributeTimeout : 0)
   }
 
   func attributes(of control: ControlFile) -> stat {
@@ -404,7 +434,7 @@ public final class FileSystem: Sendable {
 
   func statistics(_ reply: consuming sending Reply) {
     let files = tree.withLock { $0 }.existingFiles
-    let byteCount = files.reduce(Int64(0)) { $0 &+ ($1.knownLength ?? 0) }
+    let byteCount = files.reduce(Int64(0)) { $0.saturatingSum($1.knownLength ?? 0) }
     var values = statvfs()
     values.f_bsize = 4096
     values.f_frsize = 4096
@@ -413,50 +443,14 @@ public final class FileSystem: Sendable {
     values.f_flag = UInt(ST_RDONLY)
     replyInTurn(values, reply)
   }
-
-  // MARK: Status
-
-  private func content(of control: ControlFile) -> [UInt8] {
-    switch control {
-    case .status: Array(report().text().utf8)
-    case .statusJSON: report().json()
-    case .control: Self.controlHelp
-    case .metrics: report().metrics()
-    }
-  }
-
-  /// The state of the whole mount; memory only.
-  public func report() -> StatusReport {
-    let tree = tree.withLock { $0 }
-    let passthrough = inodes.passthroughVersions
-    let pinned = tree.pinnedIndices()
-    let files = tree.sources.indices.map { index -> FileStatus in
-      guard let file = tree.existingFile(index) else {
-        let source = tree.sources[index]
-        var status = FileStatus(
-          name: source.path, url: source.url.redacted, state: .unknown,
-          pinned: pinned.contains(index))
-        status.rateLimitBytesPerSecond = environment.listedRateLimit(of: source)
-        return status
-      }
-      return file.status(passthrough: passthrough)
-    }
-    // Of a listing only what has been looked at: it may name a hundred thousand.
-    let listed = tree.existingListedFiles.map { $0.status(passthrough: passthrough) }
-    return StatusReport(
-      mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
-      files: files + listed, cache: environment.cacheStatus, kernel: inodes.status,
-      verifiesServers: environment.client.configuration.verifiesServers,
-      rateLimitBytesPerSecond: environment.rateLimit)
-  }
 }
 
 extension FileTree {
   /// The files of a directory of which nothing is known yet, in the order of its names.
-  func unknownFiles(in directory: Directory) -> [RemoteFile] {
-    directory.children.compactMap { child in
-      guard case .file(let index) = child else { return nil }
-      let file = file(index)
+  func unknownFiles(in directory: Directory) -> FileWalk {
+    FileWalk(count: directory.children.count) { place in
+      guard case .file(let index) = directory.children[place] else { return nil }
+      let file = self.file(index)
       return file.isKnown ? nil : file
     }
   }

@@ -1,4 +1,5 @@
 internal import ExtentRecord
+internal import HTTPTransferCore
 internal import RangeCache
 public import RemoteFiles
 internal import Synchronization
@@ -29,11 +30,13 @@ public final class FileTree: Sendable {
   /// names takes a hundred.
   private let order: [Int]
   private let cacheKeys: [Int: CacheKey]
-  private let directories: [String: Directory]
+  private let directories: [PathKey: Directory]
   /// The directories with a listing that the list names, by their paths; nothing else lies below one.
-  private let listings: [String: ListedDirectory]
+  private let listings: [PathKey: ListedDirectory]
   private let environment: FileEnvironment
   private let files: Mutex<[Int: RemoteFile]>
+
+  private static let root = PathKey("")
 
   /// Makes the tree of `sources`, files and listings of distinct paths, none of which is a directory of
   /// another.
@@ -46,17 +49,17 @@ public final class FileTree: Sendable {
     let sources = all.files
     self.sources = sources
     self.environment = environment
-    var directories: [String: Directory] = ["": Directory()]
+    var directories = [Self.root: Directory()]
 
     func add(_ path: String, _ child: Child) {
-      var parent = ""
+      var parent = Self.root
       var start = path.startIndex
       while let cut = path.utf8[start...].firstIndex(of: UInt8(ascii: "/")) {
         start = path.utf8.index(after: cut)
-        let directory = String(path[..<cut])
+        let directory = PathKey(path[..<cut])
         if directories[directory] == nil {
           directories[directory] = Directory()
-          directories[parent, default: Directory()].children.append(.directory(directory))
+          directories[parent, default: Directory()].children.append(.directory(directory.text))
         }
         parent = directory
       }
@@ -64,24 +67,26 @@ public final class FileTree: Sendable {
     }
 
     for (index, source) in sources.enumerated() { add(source.path, .file(index)) }
-    var listings: [String: ListedDirectory] = [:]
+    var listings: [PathKey: ListedDirectory] = [:]
     for source in all.listings {
       if !source.path.isEmpty { add(source.path, .directory(source.path)) }
-      let known = old?.listings[source.path]
-      listings[source.path] =
+      let key = PathKey(source.path)
+      let known = old?.listings[key]
+      listings[key] =
         known?.source == source ? known : ListedDirectory(source: source, environment: environment)
     }
     if !listings.isEmpty { environment.reserveCacheKeys(for: sources) }
     self.listings = listings
     self.directories = directories
-    order = sources.indices.sorted { sources[$0].path < sources[$1].path }
+    order = sources.indices.sorted { PathKey(sources[$0].path) < PathKey(sources[$1].path) }
     cacheKeys = Self.repeatedKeys(of: sources)
     var files: [Int: RemoteFile] = [:]
     if let old {
       let known = Dictionary(
-        old.existingListFiles.map { ($0.source.path, $0) }, uniquingKeysWith: { first, _ in first })
+        old.existingListFiles.map { (PathKey($0.source.path), $0) },
+        uniquingKeysWith: { first, _ in first })
       for (index, source) in sources.enumerated() {
-        guard let file = known[source.path] else { continue }
+        guard let file = known[PathKey(source.path)] else { continue }
         if file.source == source {
           files[index] = file
         } else if source.differsInAccessOnly(from: file.source),
@@ -113,12 +118,13 @@ public final class FileTree: Sendable {
 
   /// The directory at a path: of the list, or one that has been looked at below a listing.
   func node(_ path: String) -> Node? {
-    if listings.isEmpty { return directories[path].map { .fixed($0) } }
-    if let listed = listings[path] { return .listed(listed) }
-    if let directory = directories[path], listings[""] == nil { return .fixed(directory) }
-    let parts = path.split(separator: "/")
+    let key = PathKey(path)
+    if listings.isEmpty { return directories[key].map { .fixed($0) } }
+    if let listed = listings[key] { return .listed(listed) }
+    if let directory = directories[key], listings[Self.root] == nil { return .fixed(directory) }
+    let parts = path.pathParts()
     for count in parts.indices {
-      let listed = listings[parts[..<count].joined(separator: "/")]
+      let listed = listings[PathKey(parts[..<count].joined(separator: "/"))]
       if let listed { return listed.existingDirectory(parts[count...]).map { .listed($0) } }
     }
     return nil
@@ -126,7 +132,8 @@ public final class FileTree: Sendable {
 
   /// What the list has at a path.
   func child(_ path: String) -> Child? {
-    if directories[path] != nil || listings[path] != nil { return .directory(path) }
+    let key = PathKey(path)
+    if directories[key] != nil || listings[key] != nil { return .directory(path) }
     return index(of: path).map { .file($0) }
   }
 
@@ -143,13 +150,14 @@ public final class FileTree: Sendable {
 
   /// The index of the file at `path`; nil where there is none, or a directory.
   func index(of path: String) -> Int? {
+    let key = PathKey(path)
     var low = 0
     var high = order.count
     while low < high {
       let middle = (low + high) / 2
-      if sources[order[middle]].path < path { low = middle + 1 } else { high = middle }
+      if PathKey(sources[order[middle]].path) < key { low = middle + 1 } else { high = middle }
     }
-    guard low < order.count, sources[order[low]].path == path else { return nil }
+    guard low < order.count, PathKey(sources[order[low]].path) == key else { return nil }
     return order[low]
   }
 
@@ -157,10 +165,25 @@ public final class FileTree: Sendable {
   func file(_ index: Int) -> RemoteFile {
     files.withLock { files in
       if let file = files[index] { return file }
-      let file = RemoteFile(
-        source: sources[index], cacheKey: cacheKey(index), environment: environment)
+      let file = environment.file(of: sources[index], key: cacheKey(index)) { owner in
+        !shows(owner, besides: index, among: files)
+      }
       files[index] = file
       return file
+    }
+  }
+
+  /// Whether an entry of the tree other than source `own` shows `file`, or will show it.
+  private func shows(
+    _ file: RemoteFile, besides own: Int, among files: [Int: RemoteFile]
+  ) -> Bool {
+    let path = file.source.path
+    if let index = index(of: path) {
+      guard index != own else { return false }
+      return files[index].map { $0 === file } ?? (cacheKey(index) == file.cacheKey)
+    }
+    return listings.keys.contains {
+      $0 == Self.root || path.utf8.starts(with: "\($0.text)/".utf8)
     }
   }
 
@@ -169,19 +192,14 @@ public final class FileTree: Sendable {
     cacheKeys[index] ?? CacheKey(sources[index].cacheKeyText)
   }
 
-  /// Which of the files are pinned, looked at or not.
-  func pinnedIndices() -> Set<Int> {
-    let keys = environment.cache.pinnedKeys
-    // A key is a hash: not made where nothing is pinned.
-    guard !keys.isEmpty else { return [] }
-    return Set(sources.indices.filter { keys.contains(cacheKey($0)) })
-  }
-
   /// The file of a source, if it has been looked at.
   func existingFile(_ index: Int) -> RemoteFile? { files.withLock { $0[index] } }
 
-  /// The list's own files that have been looked at.
-  private var existingListFiles: [RemoteFile] { files.withLock { Array($0.values) } }
+  /// The list's own files that have been looked at, in its order.
+  var existingListFiles: [RemoteFile] {
+    let files = files.withLock { $0 }
+    return files.keys.sorted().compactMap { files[$0] }
+  }
 
   /// The files below listings that have been looked at, ordered by their paths within each.
   var existingListedFiles: [RemoteFile] {

@@ -1,5 +1,6 @@
 internal import CPassthrough
 internal import Glibc
+internal import HTTPTransferCore
 internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
@@ -24,6 +25,17 @@ final class InodeTable: Sendable {
     var lookupCount: UInt64 = 0
     var openCount = 0
     var mode: ReadMode?
+    /// Whether the size that the kernel knows is what had come by then.
+    var hasGrowingSize = false
+    /// Whether pages may be left of the time when its length was unknown.
+    var hasGrowingPages = false
+  }
+
+  /// How a handle that is being opened reads.
+  struct OpenMode {
+    let mode: ReadMode
+    /// Whether the kernel may keep the pages that it has of the inode.
+    let keepsPages: Bool
   }
 
   /// A file that is known from its listing only.
@@ -42,7 +54,7 @@ final class InodeTable: Sendable {
   private struct State {
     var versions: [UInt64: VersionNode] = [:]
     var listed: [UInt64: ListedNode] = [:]
-    var directoryNumbers: [String: UInt64] = ["": InodeNumber.root.rawValue]
+    var directoryNumbers: [PathKey: UInt64] = [PathKey(""): InodeNumber.root.rawValue]
     var directories: [UInt64: DirectoryNode] = [
       InodeNumber.root.rawValue: DirectoryNode(path: "", lookupCount: nil)
     ]
@@ -51,7 +63,7 @@ final class InodeTable: Sendable {
     mutating func makeNumber(ofDirectory path: String, lookupCount: UInt64?) -> InodeNumber {
       let number = nextDirectory
       nextDirectory += 1
-      directoryNumbers[path] = number
+      directoryNumbers[PathKey(path)] = number
       directories[number] = DirectoryNode(path: path, lookupCount: lookupCount)
       return InodeNumber(rawValue: number)
     }
@@ -78,7 +90,7 @@ final class InodeTable: Sendable {
         return
       }
       directories[number] = nil
-      directoryNumbers[node.path] = nil
+      directoryNumbers[PathKey(node.path)] = nil
     }
   }
 
@@ -89,7 +101,7 @@ final class InodeTable: Sendable {
   /// The number of a directory that the list makes, the same as long as the mount lives.
   func number(ofDirectory path: String) -> InodeNumber {
     state.withLock { state in
-      guard let number = state.directoryNumbers[path] else {
+      guard let number = state.directoryNumbers[PathKey(path)] else {
         return state.makeNumber(ofDirectory: path, lookupCount: nil)
       }
       state.directories[number]?.lookupCount = nil
@@ -101,7 +113,7 @@ final class InodeTable: Sendable {
   /// back: there may be any number of them in the life of a mount.
   func remember(directory path: String) -> InodeNumber {
     state.withLock { state in
-      guard let number = state.directoryNumbers[path] else {
+      guard let number = state.directoryNumbers[PathKey(path)] else {
         return state.makeNumber(ofDirectory: path, lookupCount: 1)
       }
       if let count = state.directories[number]?.lookupCount {
@@ -173,21 +185,55 @@ final class InodeTable: Sendable {
     state.withLock { $0.versions[number]?.version }
   }
 
+  /// The kernel is being told a size of an inode, which is that of the file or, where its length is unknown,
+  /// what has come so far.
+  func noteSize(_ number: InodeNumber, isFinal: Bool) {
+    state.withLock { $0.versions[number.rawValue]?.hasGrowingSize = !isFinal }
+  }
+
   // MARK: Open handles
 
-  /// Counts an open; `decide` is asked for the mode when it is the first.
+  /// Whether it has been decided how the handles of an inode read.
+  func isOpen(_ number: UInt64) -> Bool {
+    state.withLock { $0.versions[number]?.mode != nil }
+  }
+
+  /// Counts an open of a version whose length is known or not; `decide` is asked for the mode when it is the
+  /// first.
   ///
-  /// `decide` registers a backing file, which is a system call without waiting; two opens that
-  /// race must agree on one mode, hence under the lock.
-  func beginOpen(_ number: UInt64, decide: () -> ReadMode) -> ReadMode? {
+  /// `decide` registers a backing file, which is a system call without waiting, and reads nothing; two opens
+  /// that race must agree on one mode, hence under the lock.
+  ///
+  /// - Returns: nil where the kernel is to look the name up first: it does not know the inode, or not that its
+  ///   length has become known, and would end sendfile(2) at the size that it knows.
+  func beginOpen(
+    _ number: UInt64, isLengthKnown: Bool, decide: () -> ReadMode
+  ) -> OpenMode? {
     state.withLock { state in
       guard var node = state.versions[number] else { return nil }
+      defer { state.versions[number] = node }
+      if isLengthKnown, node.hasGrowingSize {
+        // Once: who opens it by another way than its name gets it all the same.
+        node.hasGrowingSize = false
+        return nil
+      }
       let mode = node.mode ?? decide()
       node.mode = mode
       node.openCount += 1
-      state.versions[number] = node
-      return mode
+      guard isLengthKnown else {
+        node.hasGrowingPages = true
+        return OpenMode(mode: mode, keepsPages: false)
+      }
+      // Without leave to keep them the kernel drops its pages as it opens.
+      let keepsPages = !node.hasGrowingPages
+      if case .cached = mode { node.hasGrowingPages = false }
+      return OpenMode(mode: mode, keepsPages: keepsPages)
     }
+  }
+
+  /// The kernel has not taken an open that was to drop the pages of an inode.
+  func distrustPages(_ number: UInt64) {
+    state.withLock { $0.versions[number]?.hasGrowingPages = true }
   }
 
   /// Takes an open back.

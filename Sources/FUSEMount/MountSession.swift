@@ -51,8 +51,11 @@ public final class MountSession: Sendable {
 
   private let fileSystem: FileSystem
   private let session: SessionPointer
+  /// The mount's device, MAJOR:MINOR; nil where the kernel does not list it.
+  private let device: String?
   private let loopThread = Mutex<pthread_t?>(nil)
   private let hasEnded = Atomic<Bool>(false)
+  private let isTakenDown = Atomic<Bool>(false)
 
   /// Mounts `fileSystem`; the kernel's requests wait until ``serve(whenReady:)`` is called.
   ///
@@ -78,8 +81,16 @@ public final class MountSession: Sendable {
           + "'httpfs doctor' checks the usual causes")
     }
     // Backing files need CAP_SYS_ADMIN; an ordinary user's daemon splices.
-    let offers = httpfs_passthrough_install(pointer, isRoot) == 0 && isRoot
-    session = SessionPointer(pointer: pointer, offersPassthrough: offers)
+    let code = httpfs_passthrough_install(pointer, isRoot)
+    guard code == 0 else {
+      fuse_session_unmount(pointer)
+      fuse_session_destroy(pointer)
+      throw MountError(
+        "cannot prepare the FUSE device: \(String(cString: strerror(-code))); is there a /dev/null?"
+      )
+    }
+    session = SessionPointer(pointer: pointer, offersPassthrough: isRoot)
+    device = MountTable.current()?.mount(at: fileSystem.mountpoint)?.device
     let session = session
     fileSystem.session.withLock { $0 = session }
   }
@@ -95,12 +106,14 @@ public final class MountSession: Sendable {
       &list, &operations, MemoryLayout<fuse_lowlevel_ops>.size, context)
   }
 
-  /// Serves the mount on this and other threads until it is unmounted or ``stop()`` is called,
+  /// Serves the mount on this and other threads until it is unmounted or ``stop(finish:)`` is called,
   /// then takes it down.
   ///
-  /// - Parameter whenReady: called when the kernel has taken up the connection: from then on reads
-  ///   are answered.
-  public func serve(whenReady: @escaping @Sendable () -> Void) {
+  /// - Parameters:
+  ///   - whenReady: called when the kernel has taken up the connection: from then on reads are answered.
+  ///   - finish: ends the process, for which it must not wait for any thread: some may still be at work,
+  ///     at a hash or for a slow disk.
+  public func serve(whenReady: @escaping @Sendable () -> Void, finish: () -> Never) -> Never {
     fileSystem.onReady.withLock { $0 = whenReady }
     loopThread.withLock { $0 = pthread_self() }
     let code = httpfs_session_loop(session.pointer, Self.threadCount)
@@ -109,11 +122,13 @@ public final class MountSession: Sendable {
       fileSystem.environment.logger.error(
         "the FUSE session ended", metadata: ["errno": "\(-code)"])
     }
-    takeDown()
+    takeDown(finish)
   }
 
-  /// Ends ``serve(whenReady:)``; from any thread.
-  public func stop() {
+  /// Ends ``serve(whenReady:finish:)``, from any thread.
+  ///
+  /// Where that does not end, takes the mount down and calls `finish`.
+  public func stop(finish: () -> Never) {
     fuse_session_exit(session.pointer)
     // The loop looks at the exit flag when its semaphore is interrupted; the signal may come just
     // before it waits, hence again and again.
@@ -121,20 +136,46 @@ public final class MountSession: Sendable {
       if let thread = loopThread.withLock({ $0 }) { pthread_kill(thread, SIGUSR1) }
       usleep(20_000)
     }
+    guard !hasEnded.load(ordering: .acquiring) else { return }
+    // A thread of libfuse waits for the disk under the cache, and the loop for the thread.
+    fileSystem.environment.logger.error(
+      "the mount ends although the disk of its cache does not answer")
+    takeDown(finish)
   }
 
-  private func takeDown() {
+  /// Takes the mount down and ends the process; whoever comes second waits for that.
+  private func takeDown(_ finish: () -> Never) -> Never {
+    while isTakenDown.exchange(true, ordering: .acquiringAndReleasing) { pause() }
     fileSystem.abandon()
-    fuse_session_unmount(session.pointer)
-    let client = fileSystem.environment.client
-    fileSystem.environment.finishFirstBytes()
-    client.cancelAll()
-    // Bounded: transfers end at once when cancelled, and nothing depends on the last one.
-    for _ in 0..<100 where client.activeExchangeCount > 0 { usleep(20_000) }
-    fileSystem.environment.finishReplies()
-    fileSystem.environment.finishListings()
-    fileSystem.environment.commitEverything()
+    // Replies of other threads go to /dev/null from now on, never to a file that reuses the number.
+    let hasEnded = httpfs_session_close(session.pointer)
+    // If it had ended before, somebody has unmounted or aborted it: ENOTCONN must stay then.
+    if !hasEnded { detach() }
+    fileSystem.environment.end()
+    finish()
   }
+
+  /// Takes the mount out of the file tree, open files or not.
+  private func detach() {
+    // Where it has been detached before, somebody else's mount may be in its place.
+    guard let device, MountTable.current()?.mount(at: fileSystem.mountpoint)?.device == device,
+      umount2(fileSystem.mountpoint, Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW)) != 0
+    else { return }
+    detachThroughHelper()
+  }
+
+  /// As an ordinary user: by fusermount3, which is setuid root.
+  private func detachThroughHelper() {
+    var child: pid_t = 0
+    let arguments: [String] = ["fusermount3", "-u", "-q", "-z", "--", fileSystem.mountpoint]
+    let words = arguments.map { strdup($0) }
+    defer { for word in words { free(word) } }
+    guard posix_spawnp(&child, "fusermount3", nil, nil, words + [nil], environ) == 0 else { return }
+    for _ in 0..<Self.helperPatience where waitpid(child, nil, WNOHANG) == 0 { usleep(10_000) }
+  }
+
+  /// How long the helper is waited for, in hundredths of a second.
+  private static let helperPatience = 200
 }
 
 extension FileSystem {

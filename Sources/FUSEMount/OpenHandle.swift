@@ -1,5 +1,6 @@
 internal import CFuse
 internal import MountControl
+internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
@@ -7,8 +8,8 @@ internal import Synchronization
 final class OpenHandle: Sendable {
   enum Content: Sendable {
     case file(RemoteVersion, isDirect: Bool)
-    /// A control file, as it was when it was opened.
-    case snapshot([UInt8])
+    /// A control file that says how the mount is.
+    case status(StatusStream)
     /// `.control`, which is written to, and gives its help where it is read.
     case control(ControlHandle)
     case directory([Item])

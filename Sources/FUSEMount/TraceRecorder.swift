@@ -74,7 +74,17 @@ public final class TraceRecorder: Sendable {
   }
 
   /// Writes what there is; for the end of the mount.
-  public func flush() { queue.sync { write() } }
+  ///
+  /// - Returns: whether the disk has taken it within `limit`.
+  public func flush(within limit: Duration) -> Bool {
+    let done = DispatchSemaphore(value: 0)
+    queue.async { [self] in
+      write()
+      done.signal()
+    }
+    let milliseconds = Int(limit / .milliseconds(1))
+    return done.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
+  }
 
   private func write() {
     let bytes = state.withLock { state in

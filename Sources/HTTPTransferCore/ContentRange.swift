@@ -25,7 +25,7 @@ public struct ContentRange: Hashable, Sendable {
     let length: Int64?
     if halves[1] == "*" {
       length = nil
-    } else if let number = Int64(digits: halves[1]), number <= Int64.greatestFileOffset {
+    } else if let number = Int64(length: halves[1]) {
       length = number
     } else {
       return nil
@@ -45,9 +45,25 @@ public struct ContentRange: Hashable, Sendable {
 }
 
 extension Int64 {
+  /// The sum, or the nearest number to it: lengths come from servers, which may tell anything.
+  package func saturatingSum(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    guard overflows else { return sum }
+    return self < 0 ? .min : .max
+  }
+
   /// The greatest length or offset that is believed: sums of two stay far from overflow, and no
   /// file system goes further.
   public static let greatestFileOffset: Int64 = 1 << 60
+
+  /// Parses a length in bytes: ASCII digits and nothing else; nil beyond ``greatestFileOffset``.
+  ///
+  /// The one door for lengths that others have written down: whatever comes through it can be added,
+  /// rounded up and made blocks of.
+  public init?(length text: some StringProtocol) {
+    guard let value = Int64(digits: text), value <= Self.greatestFileOffset else { return nil }
+    self = value
+  }
 
   /// Parses one or more ASCII digits and nothing else; nil on overflow.
   public init?(digits text: some StringProtocol) {

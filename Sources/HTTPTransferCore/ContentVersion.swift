@@ -6,7 +6,7 @@ public struct ContentVersion: Hashable, Sendable {
   /// The entity tag, nil where the server sends none.
   public var entityTag: EntityTag?
 
-  /// The `Last-Modified` field as sent, nil where the server sends none.
+  /// The `Last-Modified` field as sent, nil where the server sends none that could be a date.
   public var lastModified: String?
 
   /// What ``lastModified`` proves.
@@ -54,6 +54,12 @@ public struct ContentVersion: Hashable, Sendable {
     return entityTag == nil && lastModified == nil ? .unverifiable : .weak
   }
 
+  /// Whether equal validators prove that bytes from another time belong to the same file.
+  ///
+  /// A weak entity tag does not: it promises equivalent bytes, not equal ones. Neither does a
+  /// modification date of the second in which the response was made.
+  package var isResumable: Bool { strength == .strong }
+
   /// The answer to "are these two the same bytes?".
   public enum Comparison: Sendable {
     case same
@@ -66,8 +72,9 @@ public struct ContentVersion: Hashable, Sendable {
   ///
   /// Lengths and codings must agree where both are known. Then the entity tags decide where both
   /// have one, else the modification dates. A weak tag does not overrule the dates: both must
-  /// agree. Equal dates prove nothing where the pinned one is of the very second in which its response
-  /// was made. A pinned version without validators is compared by length alone, with a response
+  /// agree. A strong tag that has become a weak one no longer promises the bytes that are pinned: then
+  /// only equal dates do. Equal dates prove nothing where the pinned one is of the very second in which
+  /// its response was made. A pinned version without validators is compared by length alone, with a response
   /// that has none either.
   public func compare(_ response: ContentVersion) -> Comparison {
     if contentCoding != response.contentCoding { return .different }
@@ -75,12 +82,14 @@ public struct ContentVersion: Hashable, Sendable {
       return .different
     }
     if let mine = entityTag, let theirs = response.entityTag {
-      guard mine.opaque == theirs.opaque else { return .different }
+      guard mine.bytes == theirs.bytes else { return .different }
       if !mine.isWeak && !theirs.isWeak { return .same }
-      if let ours = lastModified, let other = response.lastModified, ours != other {
-        return .different
+      var haveEqualDates = false
+      if let ours = lastModified, let other = response.lastModified {
+        guard ours == other else { return .different }
+        haveEqualDates = dateStrength != .weak
       }
-      return .same
+      return mine.isWeak || haveEqualDates ? .same : .unknown
     }
     if let mine = lastModified, let theirs = response.lastModified {
       guard mine == theirs else { return .different }
@@ -126,7 +135,7 @@ public struct ContentVersion: Hashable, Sendable {
 
   /// The validator in a word or two, for status displays.
   public var validatorDescription: String {
-    if let entityTag { return "ETag \(entityTag.field)" }
+    if let entityTag { return "ETag \(entityTag)" }
     if let lastModified { return "Last-Modified \(lastModified)" }
     return "unverifiable"
   }

@@ -4,9 +4,13 @@ public enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
+  /// No date is longer, and what is costs nothing.
+  private static let maximumByteCount = 64
+
   /// Parses an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; nil for anything else, the obsolete
   /// forms included, which no server of this century sends.
   public static func secondsSince1970(_ field: String) -> Int64? {
+    guard field.utf8.count <= maximumByteCount else { return nil }
     let parts = field.split(separator: " ")
     guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT" || parts[5] == "UTC",
       let day = Int64(digits: parts[1]), let month = month(of: parts[2]),

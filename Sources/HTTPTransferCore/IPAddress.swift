@@ -29,25 +29,37 @@ package struct IPAddress: Hashable, Sendable {
 
   /// Whether the address belongs to this machine or to a network that the Internet does not reach.
   ///
-  /// Unspecified, loopback, private (RFC 1918, RFC 4193), link-local, site-local and shared addresses
-  /// (RFC 6598), also where an IPv6 address carries such an IPv4 address (RFC 4291 §2.5.5, RFC 6052,
-  /// RFC 3056).
+  /// Unspecified, loopback, private (RFC 1918, RFC 4193), link-local, site-local, shared (RFC 6598),
+  /// benchmark (RFC 2544) and reserved addresses and those of protocols (RFC 6890), also where an IPv6
+  /// address carries such an IPv4 address (RFC 4291 §2.5.5, RFC 6052, RFC 2765, RFC 3056, RFC 4380).
   package var isPrivate: Bool {
     let blocks = bytes.count == 4 ? Self.privateBlocks4 : Self.privateBlocks6
     if blocks.contains(where: { hasPrefix($0.prefix, length: $0.length) }) { return true }
-    return carriedAddress?.isPrivate ?? false
+    return carriedAddresses.contains { $0.isPrivate }
   }
 
-  /// The IPv4 address that a translating or tunnelling IPv6 address carries.
-  private var carriedAddress: IPAddress? {
-    guard bytes.count == 16 else { return nil }
-    if hasPrefix(Self.padded([0x00, 0x64, 0xff, 0x9b]), length: 96)
-      || hasPrefix(Self.padded([]), length: 96)
-    {
-      return IPAddress(bytes: bytes[12...])
+  /// The IPv4 addresses that a translating or tunnelling IPv6 address carries.
+  private var carriedAddresses: [IPAddress] {
+    guard bytes.count == 16 else { return [] }
+    if Self.translatedPrefixes.contains(where: { hasPrefix($0, length: 96) }) {
+      return [IPAddress(bytes: bytes[12...])].compactMap(\.self)
     }
-    return hasPrefix(Self.padded([0x20, 0x02]), length: 16) ? IPAddress(bytes: bytes[2..<6]) : nil
+    if hasPrefix(Self.padded([0x20, 0x02]), length: 16) {
+      return [IPAddress(bytes: bytes[2..<6])].compactMap(\.self)
+    }
+    // Teredo: its server, and its client with all bits turned over.
+    if hasPrefix(Self.padded([0x20, 0x01]), length: 32) {
+      return [IPAddress(bytes: bytes[4..<8]), IPAddress(bytes: bytes[12...].map { ~$0 })]
+        .compactMap(\.self)
+    }
+    return []
   }
+
+  /// What stands before an IPv4 address: nothing, `::ffff:0`, and the prefix of NAT64.
+  private static let translatedPrefixes = [
+    padded([]), [UInt8](repeating: 0, count: 8) + [0xff, 0xff] + [UInt8](repeating: 0, count: 6),
+    padded([0x00, 0x64, 0xff, 0x9b]),
+  ]
 
   private struct Block {
     let prefix: [UInt8]
@@ -62,7 +74,8 @@ package struct IPAddress: Hashable, Sendable {
     Block(prefix: [0, 0, 0, 0], length: 8), Block(prefix: [10, 0, 0, 0], length: 8),
     Block(prefix: [100, 64, 0, 0], length: 10), Block(prefix: [127, 0, 0, 0], length: 8),
     Block(prefix: [169, 254, 0, 0], length: 16), Block(prefix: [172, 16, 0, 0], length: 12),
-    Block(prefix: [192, 168, 0, 0], length: 16),
+    Block(prefix: [192, 0, 0, 0], length: 24), Block(prefix: [192, 168, 0, 0], length: 16),
+    Block(prefix: [198, 18, 0, 0], length: 15), Block(prefix: [240, 0, 0, 0], length: 4),
   ]
 
   private static let privateBlocks6 = [

@@ -72,7 +72,7 @@ public struct MirrorSet: Sendable {
   public let trust: Trust
 
   /// Who has described the version first, and whose word it is that it has changed; nil where an earlier
-  /// mount has learned it.
+  /// mount has learned it and did not say of whom.
   public private(set) var definer: Int?
 
   /// Who alone is asked while that is possible: when nobody knows who of several has sent wrong bytes.
@@ -87,9 +87,8 @@ public struct MirrorSet: Sendable {
   ///   - rests: how long a server that has failed is asked last, by its failures in a row. Who asks for as
   ///     long as the mount lives can wait longer than a download, which gives up.
   public init(urls: [RemoteURL], trust: Trust, rests: RetryPolicy) {
-    var unique: [RemoteURL] = []
-    for url in urls where !unique.contains(url) { unique.append(url) }
-    mirrors = unique.map { Mirror(url: $0) }
+    var known: Set<RemoteURL> = []
+    mirrors = urls.filter { known.insert($0).inserted }.map { Mirror(url: $0) }
     self.trust = trust
     self.rests = rests
   }
@@ -293,6 +292,14 @@ public struct MirrorSet: Sendable {
   /// A server has described a version that takes the place of what was known.
   public mutating func defined(_ content: ContentVersion, by index: Int) {
     forgetVersion()
+    definer = index
+    agreed(content, by: index)
+  }
+
+  /// An earlier mount had the version `content` from a server: weak validators tell its versions apart, as
+  /// they do for one that is alone.
+  public mutating func recalled(_ content: ContentVersion, of index: Int) {
+    guard definer == nil else { return }
     definer = index
     agreed(content, by: index)
   }

@@ -25,31 +25,43 @@ package struct Netrc: Sendable, Equatable {
   }
 
   private struct Entry: Equatable {
-    /// The host in lower case; nil for `default`.
-    var host: String?
     var user = ""
     var password = ""
   }
 
-  private var entries: [Entry] = []
+  /// By host in lower case, nil for `default`, each in the order of the file: a list may name a million hosts.
+  private var entries: [String?: [Entry]] = [:]
+
+  /// The most entries of a file.
+  package static let maximumEntryCount = 10_000
 
   /// Parses a file: `machine`, `default`, `login`, `password`, `account` and `macdef`, separated by
   /// blanks and newlines; values may stand in double quotes, as curl has it, and `#` begins a comment
   /// where a keyword is expected.
   package init(_ bytes: [UInt8]) throws(ParseError) {
     var reader = WordReader(bytes)
+    var count = 0
+    /// The entry that is being read, and its host.
+    var current: (host: String?, entry: Entry)?
+    func end() { if let current { entries[current.host, default: []].append(current.entry) } }
     while let word = try reader.next(isValue: false) {
       switch word {
-      case "machine":
-        entries.append(Entry(host: try reader.value(of: word).lowercased()))
-      case "default": entries.append(Entry())
+      case "machine", "default":
+        end()
+        let host = word == "machine" ? try reader.value(of: word).lowercased() : nil
+        current = (host, Entry())
+        count += 1
+        guard count <= Self.maximumEntryCount else {
+          throw ParseError(
+            line: reader.line, message: "more than \(Self.maximumEntryCount) machines")
+        }
       case "login", "password", "account":
         let value = try reader.value(of: word)
-        guard !entries.isEmpty else {
+        guard current != nil else {
           throw ParseError(line: reader.line, message: "'\(word)' before any 'machine'")
         }
-        if word == "login" { entries[entries.count - 1].user = value }
-        if word == "password" { entries[entries.count - 1].password = value }
+        if word == "login" { current?.entry.user = value }
+        if word == "password" { current?.entry.password = value }
       case "macdef": reader.skipMacro()
       default:
         // The word may be a piece of a password that holds a blank.
@@ -58,6 +70,7 @@ package struct Netrc: Sendable, Equatable {
           message: "neither machine, default, login, password, account nor macdef")
       }
     }
+    end()
   }
 
   /// The credentials for a host.
@@ -67,14 +80,12 @@ package struct Netrc: Sendable, Equatable {
   ///   - user: the user that the URL names; nil for whichever comes first.
   /// - Returns: the first entry of that host and user, else that of `default`; nil for none.
   package func credentials(forHost host: String, user: String? = nil) -> Credentials? {
-    let host = host.lowercased()
     func matches(_ entry: Entry) -> Bool {
       !(entry.user.isEmpty && entry.password.isEmpty)
         && (user == nil || entry.user == user || entry.user.isEmpty)
     }
     let entry =
-      entries.first { $0.host == host && matches($0) }
-      ?? entries.first { $0.host == nil && matches($0) }
+      entries[host.lowercased()]?.first(where: matches) ?? entries[nil]?.first(where: matches)
     return entry.map { Credentials(user: user ?? $0.user, password: $0.password) }
   }
 }

@@ -6,17 +6,31 @@ public struct PieceHashes: Sendable, Hashable {
   public let pieceByteCount: Int64
 
   /// The digests in the order of the pieces; each of `algorithm.digestByteCount` bytes, at least one.
-  public let digests: [[UInt8]]
+  public private(set) var digests: [[UInt8]]
 
-  /// - Returns: nil where a digest is not as long as the algorithm's, there is none, or pieces have no
-  ///   length.
+  /// The most pieces of a file.
+  public static let maximumCount = 1 << 20
+
+  /// - Returns: nil where a digest is not as long as the algorithm's, there is none or too many, or pieces
+  ///   have no length.
   public init?(algorithm: Checksum.Algorithm, pieceByteCount: Int64, digests: [[UInt8]]) {
-    guard pieceByteCount > 0, !digests.isEmpty,
+    guard pieceByteCount > 0, !digests.isEmpty, digests.count <= Self.maximumCount,
       digests.allSatisfy({ $0.count == algorithm.digestByteCount })
     else { return nil }
     self.algorithm = algorithm
     self.pieceByteCount = pieceByteCount
     self.digests = digests
+  }
+
+  /// Adds the digests of the next pieces.
+  ///
+  /// - Returns: whether they are as long as the others, and not too many; else nothing was added.
+  package mutating func append(_ more: [[UInt8]]) -> Bool {
+    guard more.allSatisfy({ $0.count == algorithm.digestByteCount }),
+      more.count <= Self.maximumCount - digests.count
+    else { return false }
+    digests += more
+    return true
   }
 
   /// A text that tells these hashes from others: algorithm, length of a piece, and a digest of each.

@@ -32,7 +32,7 @@ public struct ProxyList: Sendable, Hashable {
       var routes: [Route] = []
       for member in group.split(separator: "|", omittingEmptySubsequences: false) {
         number += 1
-        routes.append(try Self.route(member, number: number))
+        routes.append(try Route(member, named: "proxy \(number)"))
       }
       groups.append(routes)
     }
@@ -40,40 +40,86 @@ public struct ProxyList: Sendable, Hashable {
   }
 
   package var routeCount: Int { Set(groups.joined()).count }
+}
 
+extension ProxyList.Route {
   private static let schemes: Set<String> = [
     "http", "https", "socks4", "socks4a", "socks5", "socks5h",
   ]
 
-  private static func route(_ member: Substring, number: Int) throws(ParseError) -> Route {
-    var name = String(member)
+  /// Reads one route.
+  ///
+  /// - Parameters:
+  ///   - text: `DIRECT`, or a proxy with or without its scheme.
+  ///   - label: what an error calls it.
+  /// - Throws: what is wrong with it; it never shows the text.
+  package init(_ text: Substring, named label: String) throws(ProxyList.ParseError) {
+    typealias ParseError = ProxyList.ParseError
+    var name = String(text)
     while name.first == " " { name.removeFirst() }
     while name.last == " " { name.removeLast() }
-    if name.lowercased() == "direct" { return .direct }
-    guard !name.isEmpty else { throw ParseError(description: "proxy \(number) is empty") }
+    if name.lowercased() == "direct" {
+      self = .direct
+      return
+    }
+    guard !name.isEmpty else { throw ParseError(description: "\(label) is empty") }
     var scheme = "http"
     var rest = Substring(name)
     // By its bytes: a scheme is ASCII.
     if let mark = name.firstRange(of: "://") {
       scheme = name[..<mark.lowerBound].lowercased()
       rest = name[mark.upperBound...]
-      guard schemes.contains(scheme) else {
+      guard Self.schemes.contains(scheme) else {
         throw ParseError(
           description:
-            "proxy \(number): its scheme must be http, https, socks4, socks4a, socks5 or socks5h")
+            "\(label): its scheme must be http, https, socks4, socks4a, socks5 or socks5h")
       }
     }
     let url: RemoteURL
     do {
       url = try RemoteURL("http://" + rest)
     } catch {
-      throw ParseError(description: "proxy \(number): \(error)")
+      throw ParseError(description: "\(label): \(error)")
     }
     guard url.path.isEmpty || url.path == "/", url.query == nil else {
-      throw ParseError(description: "proxy \(number): nothing may follow its host and port")
+      throw ParseError(description: "\(label): nothing may follow its host and port")
     }
-    let userInfo = url.userInfo.map { $0 + "@" } ?? ""
-    return .proxy("\(scheme)://\(userInfo)\(url.authority)")
+    let userInfo = url.userInfo.map { Self.encoded($0) + "@" } ?? ""
+    // libcurl goes past a proxy whose credentials it cannot decode.
+    guard !Self.encodesControl(userInfo) else {
+      throw ParseError(description: "\(label): its credentials hold a control character")
+    }
+    self = .proxy("\(scheme)://\(userInfo)\(url.authority)")
+  }
+
+  /// Encodes credentials so that libcurl always accepts them: the message with which it refuses
+  /// others, such as a password with an `@`, shows them.
+  private static func encoded(_ userInfo: String) -> String {
+    var bytes: [UInt8] = []
+    for byte in userInfo.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        bytes.append(byte)
+      case _ where "-._~!$&'()*+,;=:%".utf8.contains(byte): bytes.append(byte)
+      default:
+        let digits = Array("0123456789ABCDEF".utf8)
+        bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Whether a text holds a percent-encoded control character.
+  private static func encodesControl(_ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    return bytes.indices.dropLast(2).contains { index in
+      guard bytes[index] == UInt8(ascii: "%"), let high = hexadecimalValue(bytes[index + 1]),
+        let low = hexadecimalValue(bytes[index + 2])
+      else { return false }
+      let value = high << 4 | low
+      return value < 0x20 || value == 0x7F
+    }
   }
 }
 

@@ -6,6 +6,10 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// The URL as given, without its fragment.
   public let text: String
 
+  /// The most bytes of a URL that a server makes, which is kept for each file: servers themselves take
+  /// about as much.
+  package static let foreignByteLimit = 8 << 10
+
   /// Why a text is not a URL that httpfs can use.
   public enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case missingScheme
@@ -241,4 +245,9 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String { redacted }
+
+  /// Byte by byte: strings of different bytes can be equal in Swift, but a server tells them apart.
+  public static func == (one: RemoteURL, other: RemoteURL) -> Bool {
+    one.text == other.text && one.text.utf8.elementsEqual(other.text.utf8)
+  }
 }

@@ -39,7 +39,7 @@ public enum ResponseVerdict: Equatable, Sendable {
     case 304: self = .notModified(ContentVersion(fields, completeLength: nil))
     case 412: self = .preconditionFailed
     case 416:
-      let range = fields[.contentRange].flatMap(ContentRange.init(field:))
+      let range = fields.readable(.contentRange).flatMap(ContentRange.init(field:))
       self = .unsatisfiable(completeLength: range?.completeLength)
     case 404, 410: self = .missing(status: response.status.code)
     case 401, 403, 407: self = .denied(status: response.status.code)
@@ -65,15 +65,15 @@ public enum ResponseVerdict: Equatable, Sendable {
   private static func judgePart(_ fields: HTTPFields, asked: ByteRange?) -> ResponseVerdict {
     guard let asked else { return .invalid(reason: "206 to a request without a range") }
     if let reason = framingFault(fields) { return .invalid(reason: reason) }
-    if let type = fields[.contentType], type.lowercased().hasPrefix("multipart/") {
+    if fields.hasMediaType(startingWith: "multipart/") {
       return .invalid(reason: "multipart/byteranges to a request for one range")
     }
-    guard let field = fields[.contentRange] else {
+    guard fields[fields: .contentRange].first != nil else {
       return .invalid(reason: "206 without Content-Range")
     }
-    guard let contentRange = ContentRange(field: field), let range = contentRange.range else {
-      return .invalid(reason: "malformed Content-Range")
-    }
+    guard let contentRange = fields.readable(.contentRange).flatMap(ContentRange.init(field:)),
+      let range = contentRange.range
+    else { return .invalid(reason: "malformed Content-Range") }
     guard range.lowerBound <= asked.lowerBound, range.upperBound > asked.lowerBound else {
       return .invalid(
         reason: "Content-Range \(range.lowerBound)-\(range.upperBound - 1) does not hold byte "
@@ -128,7 +128,7 @@ extension HTTPFields {
   /// Where nothing is known to compare with, this is worth asking again.
   public func isDoubtful(forPath path: String) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
-    guard self[.contentType]?.lowercased().hasPrefix("text/html") == true else { return false }
+    guard hasMediaType(startingWith: "text/html") else { return false }
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return false }
     return !["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "cgi"].contains(
@@ -138,11 +138,20 @@ extension HTTPFields {
 
 extension ContentVersion {
   /// The version that a response's fields describe.
+  ///
+  /// Validators are compared byte by byte: tags are bytes, and a date is ASCII, or it is none. What is too
+  /// long to be one is none, too.
   public init(_ fields: HTTPFields, completeLength: Int64?) {
-    let coding = fields[.contentEncoding].map { Substring($0).trimmed.lowercased() }
+    // Each byte a character, so that what differs stays different. Of what is longer than any coding, the
+    // beginning says that it is one.
+    let coding = fields.bytes(of: .contentEncoding).map { bytes in
+      Substring(TextDecoding.text(of: bytes.prefix(HTTPFields.readableLimit), charset: .latin1))
+        .trimmed.lowercased()
+    }
+    let date = fields.readable(.lastModified)
     self.init(
-      entityTag: fields[.eTag].flatMap(EntityTag.init(field:)),
-      lastModified: fields[.lastModified],
+      entityTag: fields.bytes(of: .eTag).flatMap { EntityTag(field: $0) },
+      lastModified: date?.utf8.allSatisfy { $0 < 0x80 } == true ? date : nil,
       completeLength: completeLength,
       contentCoding: coding == "identity" || coding == "" ? nil : coding)
     dateStrength = Self.dateStrength(fields)
@@ -150,8 +159,8 @@ extension ContentVersion {
 
   /// What the modification date proves, by the date of the response itself.
   private static func dateStrength(_ fields: HTTPFields) -> DateStrength {
-    guard let modified = fields[.lastModified].flatMap(HTTPDate.secondsSince1970),
-      let made = fields[.date].flatMap(HTTPDate.secondsSince1970)
+    guard let modified = fields.readable(.lastModified).flatMap(HTTPDate.secondsSince1970),
+      let made = fields.readable(.date).flatMap(HTTPDate.secondsSince1970)
     else { return .undated }
     return made - modified >= 1 ? .strong : .weak
   }

@@ -23,7 +23,7 @@ package enum RetryAfter {
       return .seconds(min(Int64(digits: value) ?? ceiling, ceiling))
     }
     guard let moment = HTTPDate.secondsSince1970(String(value)),
-      let date = fields[.date].flatMap({ HTTPDate.secondsSince1970($0) }) ?? now
+      let date = fields.readable(.date).flatMap({ HTTPDate.secondsSince1970($0) }) ?? now
     else { return nil }
     return .seconds(min(max(0, moment - date), ceiling))
   }

@@ -39,29 +39,36 @@ public enum TextDecoding {
   ///   - contentType: the value of its `Content-Type` field (RFC 9110 §8.3); nil where there is none.
   /// - Returns: the text.
   public static func text(of bytes: some Sequence<UInt8>, contentType: String?) -> String {
-    let bytes = Array(bytes)
-    let declared = contentType.flatMap(charsetName).flatMap { Charset(name: $0) }
-    return text(of: bytes, charset: markedCharset(of: bytes) ?? declared ?? .latin1)
+    String(decoding: utf8(of: Array(bytes), contentType: contentType), as: UTF8.self)
   }
 
   /// Decodes bytes of a known charset; a byte order mark of it is dropped.
   public static func text(of bytes: some Sequence<UInt8>, charset: Charset) -> String {
-    let bytes = Array(bytes)
-    switch charset {
-    case .utf8:
-      let start = bytes.starts(with: utf8Mark) ? utf8Mark.count : 0
-      return String(decoding: bytes[start...], as: UTF8.self)
-    case .ascii: return string(bytes) { $0 < 0x80 ? Unicode.Scalar($0) : "\u{FFFD}" }
-    case .latin1: return string(bytes) { Unicode.Scalar($0) }
-    case .windows1252:
-      return string(bytes) { byte in
-        (0x80...0x9F).contains(byte) ? windows1252[Int(byte) - 0x80] : Unicode.Scalar(byte)
-      }
-    case .utf16:
-      return utf16Text(of: bytes, isLittleEndian: bytes.starts(with: [0xFF, 0xFE]))
-    case .utf16LittleEndian: return utf16Text(of: bytes, isLittleEndian: true)
-    case .utf16BigEndian: return utf16Text(of: bytes, isLittleEndian: false)
+    String(decoding: utf8(of: Array(bytes), charset: charset), as: UTF8.self)
+  }
+
+  /// Decodes a body, as ``text(of:contentType:)`` does, to UTF-8.
+  ///
+  /// Piece by piece: of a long one there is no second text in memory beside it.
+  public static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
+    let declared = contentType.flatMap(charsetName).flatMap { Charset(name: $0) }
+    return utf8(of: bytes, charset: markedCharset(of: bytes) ?? declared ?? .latin1)
+  }
+
+  private static func utf8(of bytes: [UInt8], charset: Charset) -> [UInt8] {
+    let charset =
+      charset != .utf16
+      ? charset : bytes.starts(with: littleEndianMark) ? .utf16LittleEndian : .utf16BigEndian
+    var start = bytes.starts(with: mark(of: charset)) ? mark(of: charset).count : 0
+    var utf8: [UInt8] = []
+    // What is not needed of it is never touched.
+    utf8.reserveCapacity(3 * (bytes.count - start))
+    while start < bytes.count {
+      let end = pieceEnd(in: bytes, from: start, charset)
+      utf8.append(contentsOf: decoded(bytes[start..<end], charset).utf8)
+      start = end
     }
+    return utf8
   }
 
   /// The value of the `charset` parameter of a `Content-Type`, unquoted; nil where it has none.
@@ -126,16 +133,66 @@ public enum TextDecoding {
   // MARK: Bytes
 
   private static let utf8Mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+  private static let littleEndianMark: [UInt8] = [0xFF, 0xFE]
+  private static let bigEndianMark: [UInt8] = [0xFE, 0xFF]
+
+  /// The byte order mark of a charset; empty where it has none.
+  private static func mark(of charset: Charset) -> [UInt8] {
+    switch charset {
+    case .utf8: utf8Mark
+    case .utf16, .utf16BigEndian: bigEndianMark
+    case .utf16LittleEndian: littleEndianMark
+    case .ascii, .latin1, .windows1252: []
+    }
+  }
+
+  /// How much is decoded at once; even, for UTF-16.
+  private static let pieceByteCount = 64 << 10
+
+  /// Where a piece ends that begins at `start`: not within what may be one character.
+  private static func pieceEnd(
+    in bytes: [UInt8], from start: Int, _ charset: Charset
+  ) -> Int {
+    let end = start + pieceByteCount
+    guard end < bytes.count else { return bytes.count }
+    switch charset {
+    case .ascii, .latin1, .windows1252: return end
+    case .utf8:
+      // Behind three bytes that continue a character, it is complete, or there is none.
+      for index in stride(from: end - 1, through: end - 3, by: -1) where bytes[index] >= 0xC0 {
+        return index
+      }
+      return end
+    case .utf16, .utf16BigEndian, .utf16LittleEndian:
+      let high = bytes[charset == .utf16LittleEndian ? end - 1 : end - 2]
+      return (0xD8...0xDB).contains(high) ? end - 2 : end
+    }
+  }
+
+  /// The text of a piece, without regard for marks.
+  private static func decoded(_ bytes: ArraySlice<UInt8>, _ charset: Charset) -> String {
+    switch charset {
+    case .utf8: String(decoding: bytes, as: UTF8.self)
+    case .ascii: string(bytes) { $0 < 0x80 ? Unicode.Scalar($0) : "\u{FFFD}" }
+    case .latin1: string(bytes) { Unicode.Scalar($0) }
+    case .windows1252:
+      string(bytes) { byte in
+        (0x80...0x9F).contains(byte) ? windows1252[Int(byte) - 0x80] : Unicode.Scalar(byte)
+      }
+    case .utf16, .utf16BigEndian: utf16Text(of: bytes, isLittleEndian: false)
+    case .utf16LittleEndian: utf16Text(of: bytes, isLittleEndian: true)
+    }
+  }
 
   /// What a byte order mark says.
   private static func markedCharset(of bytes: [UInt8]) -> Charset? {
     if bytes.starts(with: utf8Mark) { return .utf8 }
-    if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) { return .utf16 }
-    return nil
+    let isMarked = bytes.starts(with: littleEndianMark) || bytes.starts(with: bigEndianMark)
+    return isMarked ? .utf16 : nil
   }
 
   private static func string(
-    _ bytes: [UInt8], _ scalar: (UInt8) -> Unicode.Scalar
+    _ bytes: ArraySlice<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar
   ) -> String {
     var text = String.UnicodeScalarView()
     text.append(contentsOf: bytes.lazy.map(scalar))
@@ -143,15 +200,14 @@ public enum TextDecoding {
   }
 
   /// A last odd byte is malformed.
-  private static func utf16Text(of bytes: [UInt8], isLittleEndian: Bool) -> String {
+  private static func utf16Text(of bytes: ArraySlice<UInt8>, isLittleEndian: Bool) -> String {
     var units: [UInt16] = []
     units.reserveCapacity(bytes.count / 2 + 1)
-    for index in stride(from: 0, to: bytes.count - 1, by: 2) {
+    for index in stride(from: bytes.startIndex, to: bytes.endIndex - 1, by: 2) {
       let (one, two) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
       units.append(isLittleEndian ? two << 8 | one : one << 8 | two)
     }
     if bytes.count % 2 == 1 { units.append(0xFFFD) }
-    if units.first == 0xFEFF { units.removeFirst() }
     return String(decoding: units, as: UTF16.self)
   }
 

@@ -21,8 +21,10 @@ extension Transfer {
       request.body == nil
         ? Foundation.Progress.FileOperationKind.downloading : Self.uploading,
       forKey: .fileOperationKindKey)
-    if case .file(let path) = request.destination {
-      mirrored.setUserInfoObject(URL(fileURLWithPath: path), forKey: .fileURLKey)
+    if case .file(let path, let base, _) = request.destination {
+      let directory = base.map { URL(fileURLWithPath: $0, isDirectory: true) }
+      mirrored.setUserInfoObject(
+        URL(fileURLWithPath: path, relativeTo: directory).absoluteURL, forKey: .fileURLKey)
     }
     mirrored.forward(
       pause: { [weak self] in self?.pause() }, resume: { [weak self] in self?.resume() },

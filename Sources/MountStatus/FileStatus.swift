@@ -34,6 +34,9 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// How many requests were sent.
   public var requests: Int
 
+  /// How many of them were sent in the last minute; nil where an older mount does not say.
+  public var requestsLastMinute: Int64?
+
   /// How many of them repeated one that had failed.
   public var retries: Int
 
@@ -101,7 +104,9 @@ public struct FileStatus: Sendable, Hashable, Decodable {
     case damagedBytes = "damaged_bytes"
     case speedBytesPerSecond = "speed_bytes_per_second"
     case etaSeconds = "eta_seconds"
-    case connections, requests, retries
+    case connections, requests
+    case requestsLastMinute = "requests_last_minute"
+    case retries
     case lastError = "last_error"
     case validator
     case waitingReads = "waiting_reads"
@@ -123,6 +128,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
       writer.member(CodingKeys.etaSeconds, etaSeconds)
       writer.member(CodingKeys.connections, connections)
       writer.member(CodingKeys.requests, requests)
+      writer.member(CodingKeys.requestsLastMinute, requestsLastMinute)
       writer.member(CodingKeys.retries, retries)
       writer.member(CodingKeys.lastError, lastError)
       writer.member(CodingKeys.validator, validator)

@@ -3,7 +3,10 @@ extension StatusReport {
   /// something is known.
   ///
   /// A list may name a million files, of which few were looked at: those have no series of their own.
-  public func metrics() -> [UInt8] {
+  public func metrics() -> [UInt8] { written(as: .metrics) }
+
+  /// The families of the mount, then a way over all files for each of theirs.
+  func metricsPasses(_ sums: StatusSums) -> [StatusDocument.Pass] {
     var writer = MetricsWriter()
     writer.family("httpfs_uptime_seconds", .gauge, "How long the mount has been there.")
     writer.sample(decimal(uptimeSeconds, fractionDigitCount: 3))
@@ -11,7 +14,7 @@ extension StatusReport {
       "httpfs_verifies_servers", .gauge, "Whether https servers must prove who they are.")
     writer.sample(verifiesServers ? 1 : 0)
     writeRateLimit(to: &writer)
-    writeTotals(to: &writer)
+    writeTotals(of: sums, to: &writer)
     writer.family("httpfs_cache_failing", .gauge, "Whether the cache does not take what it should.")
     writer.sample(cache.error == nil ? 0 : 1)
     writer.family("httpfs_cache_failures_total", .counter, "How often the cache has failed.")
@@ -20,8 +23,8 @@ extension StatusReport {
     writer.sample(kernel.inodes)
     writer.family("httpfs_kernel_open_handles", .gauge, "Open files.")
     writer.sample(kernel.openHandles)
-    writeFiles(to: &writer)
-    return writer.bytes
+    let head = StatusDocument.Pass(heading: writer.bytes) { _, _, _ in }
+    return sums.knownCount == 0 ? [head] : [head] + Self.filePasses
   }
 
   private func writeRateLimit(to writer: inout MetricsWriter) {
@@ -31,11 +34,10 @@ extension StatusReport {
     writer.sample(limit)
   }
 
-  private func writeTotals(to writer: inout MetricsWriter) {
+  private func writeTotals(of sums: StatusSums, to writer: inout MetricsWriter) {
     writer.family("httpfs_files", .gauge, "Files by their state.")
     for state in FileState.allCases {
-      let count = files.count { $0.state == state }
-      writer.sample(count, labels: [("state", state.rawValue)])
+      writer.sample(sums.count(of: state), labels: [("state", state.rawValue)])
     }
     writer.family("httpfs_length_bytes", .gauge, "The lengths that are known, added up.")
     writer.sample(totals.length)
@@ -57,43 +59,62 @@ extension StatusReport {
     writer.sample(totals.waitingReads)
   }
 
-  private func writeFiles(to writer: inout MetricsWriter) {
-    let known = files.filter { $0.state != .unknown }
-    guard !known.isEmpty else { return }
+  private static var filePasses: [StatusDocument.Pass] {
     func family(
-      _ name: String, _ kind: MetricsWriter.Kind, _ help: String, _ value: (FileStatus) -> Int64?
-    ) {
+      _ name: String, _ kind: MetricsWriter.Kind, _ help: String,
+      _ value: @escaping @Sendable (FileStatus) -> Int64?
+    ) -> StatusDocument.Pass {
+      var writer = MetricsWriter()
       writer.family(name, kind, help)
-      for file in known {
-        if let value = value(file) { writer.sample(value, labels: [("file", file.name)]) }
+      return StatusDocument.Pass(heading: writer.bytes) { file, _, bytes in
+        guard file.state != .unknown, let value = value(file) else { return }
+        var writer = MetricsWriter(name: name)
+        writer.sample(value, labels: [("file", file.name)])
+        bytes += writer.bytes
       }
     }
-    writer.family(
-      "httpfs_file_info", .gauge, "What a file is doing and where it comes from; always 1.")
-    for file in known {
+    return [
+      infoPass,
+      family("httpfs_file_length_bytes", .gauge, "The complete length, where it is known.") {
+        $0.length
+      },
+      family("httpfs_file_cached_bytes", .gauge, "Bytes in the cache.") { $0.cachedBytes },
+      family("httpfs_file_fetched_bytes_total", .counter, "Body bytes off the wire.") {
+        $0.fetchedBytes
+      },
+      family(
+        "httpfs_file_damaged_bytes_total", .counter, "Cached bytes that were found damaged."
+      ) { $0.damagedBytes },
+      family("httpfs_file_speed_bytes_per_second", .gauge, "The present speed.") {
+        $0.speedBytesPerSecond
+      },
+      family("httpfs_file_connections", .gauge, "Connections that carry bytes now.") {
+        Int64($0.connections)
+      },
+      family("httpfs_file_requests_total", .counter, "Requests sent.") { Int64($0.requests) },
+      family(
+        "httpfs_file_requests_last_minute", .gauge,
+        "Those of them that were sent in the last minute."
+      ) { $0.requestsLastMinute },
+      family(
+        "httpfs_file_retries_total", .counter, "Requests that repeated one that had failed."
+      ) { Int64($0.retries) },
+      family("httpfs_file_waiting_reads", .gauge, "Reads that wait.") {
+        Int64($0.waitingReads.count)
+      },
+    ]
+  }
+
+  private static var infoPass: StatusDocument.Pass {
+    let name = "httpfs_file_info"
+    var writer = MetricsWriter()
+    writer.family(name, .gauge, "What a file is doing and where it comes from; always 1.")
+    return StatusDocument.Pass(heading: writer.bytes) { file, _, bytes in
+      guard file.state != .unknown else { return }
+      var writer = MetricsWriter(name: name)
       writer.sample(
         1, labels: [("file", file.name), ("state", file.state.rawValue), ("url", file.url)])
-    }
-    family("httpfs_file_length_bytes", .gauge, "The complete length, where it is known.", \.length)
-    family("httpfs_file_cached_bytes", .gauge, "Bytes in the cache.") { $0.cachedBytes }
-    family("httpfs_file_fetched_bytes_total", .counter, "Body bytes off the wire.") {
-      $0.fetchedBytes
-    }
-    family("httpfs_file_damaged_bytes_total", .counter, "Cached bytes that were found damaged.") {
-      $0.damagedBytes
-    }
-    family("httpfs_file_speed_bytes_per_second", .gauge, "The present speed.") {
-      $0.speedBytesPerSecond
-    }
-    family("httpfs_file_connections", .gauge, "Connections that carry bytes now.") {
-      Int64($0.connections)
-    }
-    family("httpfs_file_requests_total", .counter, "Requests sent.") { Int64($0.requests) }
-    family("httpfs_file_retries_total", .counter, "Requests that repeated one that had failed.") {
-      Int64($0.retries)
-    }
-    family("httpfs_file_waiting_reads", .gauge, "Reads that wait.") {
-      Int64($0.waitingReads.count)
+      bytes += writer.bytes
     }
   }
 }
@@ -105,7 +126,10 @@ struct MetricsWriter {
   }
 
   private(set) var bytes: [UInt8] = []
-  private var name = ""
+  private var name: String
+
+  /// - Parameter name: the family that samples belong to until another one begins.
+  init(name: String = "") { self.name = name }
 
   /// Begins a family; its samples follow.
   mutating func family(_ name: String, _ kind: Kind, _ help: String) {

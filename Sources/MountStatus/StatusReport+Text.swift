@@ -1,24 +1,28 @@
 extension StatusReport {
   /// The report for people, as `.status` shows it: three lines of totals, then a line for each file
   /// with indented lines for its last error and for the reads that wait.
-  public func text() -> String {
-    var lines = headerLines
-    lines.append("")
-    let nameWidth = Self.nameWidth(of: files)
-    lines.append(Self.columnTitles(nameWidth: nameWidth))
-    for file in files {
-      lines.append(contentsOf: file.textLines(nameWidth: nameWidth))
+  public func text() -> String { String(decoding: written(as: .text), as: UTF8.self) }
+
+  func textPass(_ sums: StatusSums) -> StatusDocument.Pass {
+    let nameWidth = sums.nameWidth
+    let lines =
+      headerLines(etaSeconds: sums.etaSeconds) + [
+        "", Self.columnTitles(nameWidth: nameWidth), "",
+      ]
+    return StatusDocument.Pass(heading: Array(lines.joined(separator: "\n").utf8)) {
+      file, _, bytes in
+      for line in file.textLines(nameWidth: nameWidth) {
+        bytes += line.utf8
+        bytes.append(UInt8(ascii: "\n"))
+      }
     }
-    return lines.joined(separator: "\n") + "\n"
   }
 
-  private var headerLines: [String] {
+  private func headerLines(etaSeconds eta: Double?) -> [String] {
     let share =
       totals.length > 0
       ? " (\(percentage(of: totals.cachedBytes, in: totals.length))%)" : ""
     let uptime = humanDuration(seconds: uptimeSeconds.rounded(.down))
-    // Files are fetched side by side: the last one to end decides.
-    let eta = files.compactMap(\.etaSeconds).max()
     var lines = [
       "httpfs \(escapingControls(mountpoint))  up \(uptime)",
       [
@@ -49,12 +53,6 @@ extension StatusReport {
     return lines
   }
 
-  private static func nameWidth(of files: [FileStatus]) -> Int {
-    // One very long name does not push all figures off the screen.
-    let longest = files.lazy.map { escapingControls($0.name).count }.max() ?? 0
-    return min(60, max(4, longest))
-  }
-
   private static func columnTitles(nameWidth: Int) -> String {
     FileStatus.row(
       name: "NAME", state: "STATE", percent: "%", cached: "CACHED", length: "LENGTH",
@@ -74,6 +72,9 @@ extension FileStatus {
         eta: etaSeconds.map { humanDuration(seconds: $0) } ?? "-", connections: "\(connections)",
         retries: "\(retries)", nameWidth: nameWidth) + (pinned ? "  pinned" : "")
         + (rateLimitBytesPerSecond.map { "  at most \(humanBytes($0))/s" } ?? "")
+        + (requestsLastMinute.map { count in
+          count < Self.manyRequests ? "" : "  \(count) requests in the last minute"
+        } ?? "")
     ]
     if let lastError { lines.append("    last error: \(escapingControls(lastError))") }
     lines += (mirrors ?? []).compactMap(\.textLine)
@@ -85,6 +86,9 @@ extension FileStatus {
     }
     return lines
   }
+
+  /// As many requests a minute are worth a word: one a second.
+  private static let manyRequests = 60
 
   fileprivate static func row(
     name: String, state: String, percent: String, cached: String, length: String, speed: String,

@@ -20,23 +20,23 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
   /// How many reads wait.
   public var waitingReads = 0
 
-  /// Adds up the figures of `files`.
+  public init() {}
+
+  /// Adds the figures of a file.
   ///
   /// Sums saturate, because lengths are what servers say.
-  public init(of files: some Sequence<FileStatus>) {
-    for file in files {
-      self.files += 1
-      if file.state == .complete { completeFiles += 1 }
-      length = length.saturatingAdd(file.length ?? 0)
-      cachedBytes = cachedBytes.saturatingAdd(file.cachedBytes)
-      fetchedBytes = fetchedBytes.saturatingAdd(file.fetchedBytes)
-      damagedBytes = damagedBytes.saturatingAdd(file.damagedBytes)
-      speedBytesPerSecond = speedBytesPerSecond.saturatingAdd(file.speedBytesPerSecond)
-      connections += file.connections
-      requests += file.requests
-      retries += file.retries
-      waitingReads += file.waitingReads.count
-    }
+  public mutating func add(_ file: FileStatus) {
+    files += 1
+    if file.state == .complete { completeFiles += 1 }
+    length = length.saturatingAdd(file.length ?? 0)
+    cachedBytes = cachedBytes.saturatingAdd(file.cachedBytes)
+    fetchedBytes = fetchedBytes.saturatingAdd(file.fetchedBytes)
+    damagedBytes = damagedBytes.saturatingAdd(file.damagedBytes)
+    speedBytesPerSecond = speedBytesPerSecond.saturatingAdd(file.speedBytesPerSecond)
+    connections += file.connections
+    requests += file.requests
+    retries += file.retries
+    waitingReads += file.waitingReads.count
   }
 
   enum CodingKeys: String, CodingKey {

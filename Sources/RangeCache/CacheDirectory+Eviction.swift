@@ -5,7 +5,7 @@ extension CacheDirectory {
   /// The bytes that all entries occupy on the disk.
   ///
   /// The first call counts them, which takes a while with many entries; later ones return the
-  /// count, moved along by what is stored and removed. ``evict(downTo:keeping:)`` counts anew.
+  /// count, moved along by what is stored and removed. ``evict(downTo:decide:)`` counts anew.
   public var allocatedByteCount: Int64 {
     if let known = state.withLock({ $0.allocatedByteCount }) { return known }
     return count().reduce(0) { $0 + $1.allocatedByteCount }
@@ -26,24 +26,26 @@ extension CacheDirectory {
   ///
   /// - Parameters:
   ///   - limit: the bytes that may stay.
-  ///   - keeping: entries that must not be removed, beside those that are pinned: what is open or
-  ///     needed soon. The blocks of an open entry would be freed at its closing only.
-  ///   - onRemoval: told of each entry that was removed.
+  ///   - decide: asked about each entry that is not pinned when its turn comes, because all are counted
+  ///     first, which takes a while: it removes the entry with the function that it is given, under
+  ///     whatever lock keeps others from opening it meanwhile, or leaves it. The blocks of an open entry
+  ///     would be freed at its closing only.
   /// - Returns: the number of bytes freed.
   @discardableResult
   public func evict(
-    downTo limit: Int64, keeping: Set<CacheKey>, onRemoval: (CacheKey) -> Void = { _ in }
+    downTo limit: Int64, decide: (CacheKey, _ remove: () -> Void) -> Void
   ) -> Int64 {
     let entries = count().sorted { $0.lastUse < $1.lastUse }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
-    let kept = keeping.union(pinnedKeys)
-    for entry in entries where !kept.contains(entry.key) {
+    for entry in entries {
       if allocated <= limit { break }
-      let byteCount = deleteFiles(of: entry.key)
-      allocated -= byteCount
-      freed += byteCount
-      onRemoval(entry.key)
+      if isPinned(entry.key) { continue }
+      decide(entry.key) {
+        let byteCount = deleteFiles(of: entry.key)
+        allocated -= byteCount
+        freed += byteCount
+      }
     }
     noteFreed(freed)
     return freed

@@ -71,7 +71,10 @@ public final class CacheDirectory: Sendable {
 
   // MARK: Entries
 
-  /// Opens the entry of `key` and checks what it holds; marks it as used now.
+  /// Opens the entry of `key` and checks what it holds.
+  ///
+  /// Writes nothing where the record is sound: a disk that takes no writes can be read. ``touch(_:)`` marks
+  /// the entry as used.
   ///
   /// Extents that a COMMIT covers are believed; the others are read and hashed first, so this may
   /// take a while after a crash. What was proven false is removed from the record. Where a stamp shows
@@ -132,13 +135,17 @@ public final class CacheDirectory: Sendable {
         position = file.position
         sequence = file.sequence
       } catch {
-        // Reading is safe on a read-only file system, but nothing must ever be appended: a COMMIT
-        // could cover what was refuted.
-        guard error.rawValue == EROFS else { throw error }
-        isReadOnly = true
+        if error.rawValue == EROFS {
+          // Reading is safe on a read-only file system, but nothing must ever be appended: a COMMIT
+          // could cover what was refuted.
+          isReadOnly = true
+        } else if uncommitted == .discard {
+          (position, sequence) = try recovery.cut(log)
+        } else {
+          throw error
+        }
       }
     }
-    try? SystemCalls.touch(directory.rawValue)
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
     let isStamped = uncommitted == .verify && isCurrent(recovery.stamp, stamp, salt: header.salt)
@@ -163,15 +170,16 @@ public final class CacheDirectory: Sendable {
   ///   - key: what to file the entry under.
   ///   - version: the version whose bytes it will hold.
   ///   - source: the URL without credentials, for people; cut at 2,048 bytes.
+  ///   - definer: the server of several that has described the version; see ``CacheEntry/definer``.
   /// - Returns: the entry, without any extent.
   /// - Throws: ``CacheError/Code/invalidArgument`` for a version whose fields are longer than a
   ///   header may be (512 KiB); otherwise what the file system says.
   public func createEntry(
-    _ key: CacheKey, version: ContentVersion, source: String
+    _ key: CacheKey, version: ContentVersion, source: String, definer: String? = nil
   ) throws(CacheError) -> CacheEntry {
     let header = RecordHeader(
       salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
-      version: version, source: source)
+      version: version, source: source, definer: definer)
     guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
       throw CacheError(code: .invalidArgument, path: path(of: key))
     }

@@ -28,6 +28,10 @@ public final class CacheEntry: Sendable {
   /// complete length is the one recorded last.
   public let recoveredVersion: ContentVersion
 
+  /// Which of the file's servers has described the version, as its URL without credentials; nil where it is
+  /// not known.
+  public let definer: String?
+
   /// The extents that were present when the entry was opened.
   public let recoveredExtents: ExtentSet
 
@@ -67,6 +71,10 @@ public final class CacheEntry: Sendable {
     var areNamesDurable = false
     /// Those of `storedByteCount` that a COMMIT covers.
     var committedByteCount: Int64 = 0
+    /// How often bytes were written to the data file, and how many of those writes a successful
+    /// `fdatasync` has covered.
+    var writeCount = 0
+    var syncedWriteCount = 0
     /// The `errno` of the first `fdatasync` of the data file that failed.
     var failedSync: ErrorNumber?
     /// The claims to verify by; nil until the first of them is needed.
@@ -95,6 +103,7 @@ public final class CacheEntry: Sendable {
     recording = directory.beginRecording(of: header.key)
     salt = header.salt
     recoveredVersion = header.version
+    definer = header.definer
     recoveredExtents = extents
     believedExtents = believed
     recoveredFetchedByteCount = fetchedByteCount
@@ -128,6 +137,20 @@ public final class CacheEntry: Sendable {
   public var uncommittedByteCount: Int64 {
     if recording.isEnded { return 0 }
     return state.withLock { $0.storedByteCount - $0.committedByteCount }
+  }
+
+  /// Whether a COMMIT covers all that was written or found uncommitted, and no `fdatasync` has
+  /// failed.
+  ///
+  /// Only then may the kernel read the data file by itself: it cannot lose pages that are still to
+  /// be written.
+  ///
+  /// False also once the recording has ended: bytes not committed by then never will be.
+  public var isCommitted: Bool {
+    state.withLock {
+      $0.failedSync == nil && $0.storedByteCount == $0.committedByteCount
+        && $0.writeCount == $0.syncedWriteCount
+    }
   }
 
   // MARK: The writer
@@ -164,6 +187,8 @@ public final class CacheEntry: Sendable {
     }
     try checkSync()
     noteChanges { $0.look($1) }
+    // Counted first: a sync that begins meanwhile does not cover it.
+    state.withLock { $0.writeCount += 1 }
     do throws(ErrorNumber) {
       // Data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
@@ -238,6 +263,7 @@ public final class CacheEntry: Sendable {
     guard try append(commit) else { return }
     state.withLock {
       $0.committedByteCount = max($0.committedByteCount, checkpoint.storedByteCount)
+      $0.syncedWriteCount = max($0.syncedWriteCount, checkpoint.writeCount)
     }
   }
 
@@ -263,7 +289,8 @@ public final class CacheEntry: Sendable {
     try checkSync()
     let checkpoint = state.withLock {
       Checkpoint(
-        entry: ObjectIdentifier(self), sequence: $0.sequence, storedByteCount: $0.storedByteCount)
+        entry: ObjectIdentifier(self), sequence: $0.sequence, storedByteCount: $0.storedByteCount,
+        writeCount: $0.writeCount)
     }
     do throws(ErrorNumber) {
       try SystemCalls.syncData(data.rawValue)

@@ -69,6 +69,20 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     self.init(code: code, path: path, errno: number.rawValue)
   }
 
+  /// Whether it is the trouble of one entry, and says nothing about the cache: a file too long for the file
+  /// system, a name or description that is too long, a record that cannot be read, or something else in the
+  /// place of its files.
+  public var isOfEntry: Bool {
+    switch code {
+    case .laterFormat, .invalidArgument: true
+    default: Self.entryNumbers.contains(errno)
+    }
+  }
+
+  private static let entryNumbers = [
+    EFBIG, ENAMETOOLONG, EOVERFLOW, ELOOP, ENOTDIR, EISDIR, EEXIST, ENOTEMPTY, ENXIO,
+  ]
+
   /// One line: the path, what is wrong, what to do.
   public var description: String {
     "\(path): \(explanation)"

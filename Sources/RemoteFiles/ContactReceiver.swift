@@ -51,7 +51,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
       head.headerFields.isDoubtful(forPath: file.source.url.path),
-      known?.content.compare(content) != .same, file.mayAskAgain(id)
+      known?.compare(content) != .same, file.doubts(content, to: id)
     {
       failure = FileError(.invalidResponse, "the answer looks like another document")
       return .stop
@@ -91,6 +91,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       }
       let empty = ContentVersion(completeLength: 0)
       if contradicts(empty) { return .stop }
+      if file.wantsSecondOpinion(id, on: empty, from: mirror) { return hearAgain() }
       return answer(file.adopt(empty, from: mirror), from: url)
     case .unsatisfiable:
       asksAgain = asked != nil
@@ -144,6 +145,7 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
     transfer: ExchangeID
   ) -> ExchangeDisposition {
     let version = file.adopt(content, from: mirror)
+    version.markRanged()
     // Those who wait will read what this brings: it must be known to be on its way before they are
     // answered.
     defer { _ = answer(version, from: url) }
@@ -165,8 +167,11 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   ) -> ExchangeDisposition {
     let version = file.adopt(content, from: mirror)
     // One such answer proves nothing where ranges have worked.
-    if asked != nil, !version.hasCachedBytes { version.markSequential() }
-    guard !version.isComplete, !version.isStreaming else { return stop(version, from: url) }
+    let haveRangesWorked = version.hasCachedBytes && version.length != nil
+    if asked != nil, !haveRangesWorked { version.markSequential() }
+    guard !version.isComplete, !version.isStreaming, asked == nil || !haveRangesWorked else {
+      return stop(version, from: url)
+    }
     if let length = content.completeLength, length > FileSettings.smallFileByteCount {
       // Nobody has asked for its bytes yet.
       return stop(version, from: url)

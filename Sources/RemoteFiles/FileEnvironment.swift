@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import ExtentRecord
+public import ExtentRecord
 internal import Glibc
 public import HTTPTransfer
 internal import HTTPTransferCore
@@ -32,6 +32,10 @@ public final class FileEnvironment: Sendable {
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()
+  /// Opens cache entries for look-ups and opens.
+  let looks: CacheLooks
+  /// The entries that were used, and are to be marked so; a leaf.
+  private let usedKeys = Mutex<Set<CacheKey>>([])
   /// Reads listings and answers those who wait for them: one at a time, so that little memory is in use.
   let listingQueue = DispatchQueue(label: "httpfs.listings")
   let prefetcher = Prefetcher()
@@ -39,6 +43,10 @@ public final class FileEnvironment: Sendable {
   private let connectionCount: Atomic<Int>
   /// The files that their servers have described, and whose first bytes are on their way.
   private let firstBytesCount = Atomic<Int>(0)
+  /// Whether less is free on the disk under the cache than is to stay free.
+  private let lacksRoom = Atomic<Bool>(false)
+  /// How much has been stored since that was looked at.
+  private let unweighedByteCount = Atomic<Int64>(0)
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
@@ -52,11 +60,11 @@ public final class FileEnvironment: Sendable {
   private static let checkpointInterval = Duration.seconds(2)
 
   /// Answers reads of many bytes: moving those into the kernel is work that is not to delay the next store.
-  private let replyQueue = DispatchQueue(label: "httpfs.replies")
+  let replyQueue = DispatchQueue(label: "httpfs.replies")
   /// Runs what may block on the disk: fdatasync and eviction.
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
   /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
-  private let backgroundQueue = DispatchQueue(label: "httpfs.background")
+  let backgroundQueue = DispatchQueue(label: "httpfs.background")
   /// Reads all that is cached of files, for minutes perhaps.
   private let verificationQueue = DispatchQueue(label: "httpfs.verification")
   /// Hashes pieces that have arrived, for which reads wait.
@@ -70,20 +78,27 @@ public final class FileEnvironment: Sendable {
     /// When deadlines were looked at last, while there are any.
     var lastTick = ContinuousClock.now
     var lastVersion: UInt64 = 0
+    /// The entries of which this mount knows something.
     var usages: [CacheKey: Usage] = [:]
+    /// At how many of them it is looked which are of files that are gone.
+    var pruningCount = 1024
+    /// The keys of entries that are being opened for the first time, and of those being removed; no
+    /// key is in both.
+    var looks: Set<CacheKey> = []
+    var removals: Set<CacheKey> = []
   }
 
   /// A version that is looked after.
   private struct Watched {
     let version: RemoteVersion
-    /// How often it was asked to be watched: what was found idle may have been put to use since.
+    /// How often somebody asked to watch it: a version found idle may have come into use since.
     var requestCount = 0
   }
 
-  /// A cache entry that this mount has had open.
+  /// Whom to ask before evicting a cache entry, and whom to tell afterwards.
   private struct Usage {
-    var openCount = 0
-    /// Whose bytes it holds, to be told when it is evicted.
+    weak var file: RemoteFile?
+    /// Whose bytes it holds: the version that has opened it last.
     weak var version: RemoteVersion?
   }
 
@@ -100,6 +115,7 @@ public final class FileEnvironment: Sendable {
     storage = StorageQueue(client: client)
     self.cache = cache
     self.settings = settings
+    looks = CacheLooks(patience: settings.cachePatience)
     self.cacheByteLimit = cacheByteLimit
     self.logger = logger
     connectionCount = Atomic(settings.connections ?? 0)
@@ -130,7 +146,7 @@ public final class FileEnvironment: Sendable {
   }
 
   /// Writes down what was learned of hosts, for the next mount.
-  private func storeHosts() {
+  func storeHosts() {
     let text = hosts.withLock { $0.text }
     guard text != cache.note(CacheDirectory.hostsName) ?? "" else { return }
     do throws(CacheError) {
@@ -165,12 +181,6 @@ public final class FileEnvironment: Sendable {
     guard let action = contentDropped.withLock({ $0 }) else { return }
     // It may wait for a read that is being answered.
     background { action(version) }
-  }
-
-  /// Returns when every read that could be answered has been; for the end of a mount.
-  public func finishReplies() {
-    storage.finish()
-    replyQueue.sync {}
   }
 
   /// Sets how many body bytes a second may come in all; nil for as many as will.
@@ -217,7 +227,7 @@ public final class FileEnvironment: Sendable {
 
   /// Compares all that is cached of files with the recorded hashes, in the background.
   public func verify(_ files: [RemoteFile]) {
-    verificationQueue.async { for file in files { file.verifyCached() } }
+    for file in files { file.verifyCached() }
   }
 
   /// The versions in which a read has begun to wait after `moment`, and still does.
@@ -240,6 +250,14 @@ public final class FileEnvironment: Sendable {
   /// The files that a list names keep the cache entries of their URLs; called before the mount shows
   /// them.
   public func reserveCacheKeys(for sources: [FileSource]) { keyOwners.reserve(for: sources) }
+
+  /// The file for `source` of the list: the one that an earlier list named, if it is still in use
+  /// and `mayContinue` says that nothing else shows it; otherwise a new one.
+  public func file(
+    of source: FileSource, key: CacheKey, mayContinue: (RemoteFile) -> Bool
+  ) -> RemoteFile {
+    keyOwners.file(of: source, key: key, in: self, mayContinue: mayContinue)
+  }
 
   // MARK: Deadlines
 
@@ -285,13 +303,14 @@ public final class FileEnvironment: Sendable {
       for item in watched { item.version.postpone(by: pause) }
       for asker in askers { asker.postpone(by: pause) }
     }
+    storage.divertIfStuck(now: now)
     for asker in askers where asker.expireContact(now: now) { watch(asker) }
     var idle: [Watched] = []
     let areDescriptorsShort = !cache.hasSpareDescriptors
     for item in watched {
       item.version.expire(now: now)
       checkpointIfDue(item.version, now: now)
-      if item.version.awaitsStamp { storage.perform { item.version.stampIfDue() } }
+      item.version.stampSoon()
       if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = watch.withLock { watch in
@@ -357,54 +376,62 @@ public final class FileEnvironment: Sendable {
     }
   }
 
-  /// Returns when no listing is being read any more; for the end of a mount, when nobody waits for one.
-  ///
-  /// libxml2 lets its memory go when the process ends.
-  public func finishListings() { listingQueue.sync {} }
-
   func firstBytesBegan() { firstBytesCount.wrappingAdd(1, ordering: .relaxed) }
   func firstBytesEnded() { firstBytesCount.wrappingSubtract(1, ordering: .relaxed) }
 
-  /// Waits a moment for the first bytes of files that their servers have described; for the end of a
-  /// mount.
-  ///
-  /// With them the description goes into the cache. Without, the next mount asks for it again, though a
-  /// reader has seen it.
-  public func finishFirstBytes() {
-    for _ in 0..<25 where firstBytesCount.load(ordering: .relaxed) > 0 { usleep(20_000) }
-  }
-
-  /// Commits everything, and stamps what is complete; returns when it is on disk.
-  ///
-  /// For the end of a mount, when no transfer runs.
-  public func commitEverything() {
-    // What has been accepted is done, such as pins.
-    backgroundQueue.sync {}
-    storeHosts()
-    let watched = watch.withLock { Array($0.versions.values) }
-    let deadline = ContinuousClock.now + FileSettings.checkpointPatience
-    for item in watched {
-      item.version.finishCheckpoints(until: deadline)
-      storage.finish { item.version.commitFinally() }
-    }
-    for item in watched {
-      item.version.finishCheckpoints(until: deadline)
-      storage.finish { item.version.stampFinally() }
-    }
-  }
+  /// Whether the first bytes of files that their servers have described are on their way.
+  var awaitsFirstBytes: Bool { firstBytesCount.load(ordering: .relaxed) > 0 }
 
   // MARK: The cache's size
 
-  /// The entry of `version` is open: it is kept when the cache is made smaller.
-  func retain(_ key: CacheKey, by version: RemoteVersion) {
-    watch.withLock {
-      $0.usages[key, default: Usage()].openCount += 1
-      $0.usages[key]?.version = version
+  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks that version
+  /// first.
+  func noteEntry(_ key: CacheKey, of version: RemoteVersion) {
+    watch.withLock { watch in
+      if watch.usages.count >= watch.pruningCount {
+        watch.usages = watch.usages.filter { $0.value.file != nil }
+        watch.pruningCount = max(1024, 2 * watch.usages.count)
+      }
+      watch.usages[key] = Usage(file: version.file, version: version)
     }
   }
 
-  func release(_ key: CacheKey) {
-    watch.withLock { $0.usages[key]?.openCount -= 1 }
+  /// The version whose bytes the entry of `key` holds.
+  func holder(of key: CacheKey) -> RemoteVersion? { watch.withLock { $0.usages[key]?.version } }
+
+  /// Keeps the entry of `key` from eviction while it is opened for the first time, until
+  /// ``endLook(_:)``.
+  ///
+  /// - Returns: false if the entry is being removed and must not be opened.
+  func beginLook(_ key: CacheKey) -> Bool {
+    watch.withLock { !$0.removals.contains(key) && $0.looks.insert(key).inserted }
+  }
+
+  /// Ends a look; ``noteEntry(_:of:)`` has remembered what it found.
+  func endLook(_ key: CacheKey) { watch.withLock { _ = $0.looks.remove(key) } }
+
+  /// Marks the entry of `key` as used, for the order of eviction; later, because that writes to the
+  /// disk.
+  func noteUse(of key: CacheKey) {
+    let isFirst = usedKeys.withLock { keys in
+      keys.insert(key)
+      return keys.count == 1
+    }
+    if isFirst { diskQueue.async { [self] in markUsed() } }
+  }
+
+  /// Marks what was used; waits for the disk.
+  func markUsed() {
+    let keys = usedKeys.withLock { keys in
+      defer { keys = [] }
+      return keys
+    }
+    for key in keys { cache.touch(key) }
+  }
+
+  /// The versions that are looked after.
+  var watchedVersions: [RemoteVersion] {
+    watch.withLock { $0.versions.values.map(\.version) }
   }
 
   /// Closes the entries of files that nobody reads, for their descriptors.
@@ -415,16 +442,36 @@ public final class FileEnvironment: Sendable {
     return watched.reduce(false) { $1.version.releaseIdleEntry() || $0 }
   }
 
+  /// Whether less is free on the disk under the cache than is to stay free.
+  var isDiskShort: Bool { lacksRoom.load(ordering: .relaxed) }
+
+  /// How much is stored before the disk's room is looked at again: what that costs is nothing beside it.
+  private static let weighedByteCount: Int64 = 8 << 20
+
+  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  func noteStored(_ byteCount: Int64) {
+    let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue
+    guard sum >= Self.weighedByteCount else { return }
+    unweighedByteCount.store(0, ordering: .relaxed)
+    weighRoom()
+  }
+
+  private func weighRoom() {
+    lacksRoom.store((cache.shortageByteCount ?? 0) > 0, ordering: .relaxed)
+  }
+
   /// How much is made free when the disk under the cache is full.
   private static let roomByteCount: Int64 = 64 << 20
 
   /// Keeps the cache within its limit, and the disk under it from running full.
   private func enforceCacheLimit() {
     let shortage = max(0, cache.shortageByteCount ?? 0)
+    lacksRoom.store(shortage > 0, ordering: .relaxed)
     guard cacheByteLimit != nil || shortage > 0 else { return }
     let allocated = cache.allocatedByteCount
     let limit = min(cacheByteLimit ?? .max, max(0, allocated - shortage))
     if allocated > limit { evict(downTo: limit) }
+    weighRoom()
   }
 
   /// The disk is full: evicts what nobody uses.
@@ -436,21 +483,29 @@ public final class FileEnvironment: Sendable {
 
   @discardableResult
   private func evict(downTo limit: Int64) -> Int64 {
-    let versions = watch.withLock { watch in
-      watch.usages.compactMap { key, usage in usage.version.map { (key, $0) } }
-    }
-    let inUse = Set(versions.filter { $0.1.isInUse }.map(\.0))
-    let freed = cache.evict(downTo: limit, keeping: inUse) { key in
-      let version = watch.withLock { watch in
-        let usage = watch.usages[key]
-        if usage?.openCount == 0 { watch.usages[key] = nil }
-        return usage?.version
+    markUsed()
+    let freed = cache.evict(downTo: limit) { key, remove in
+      // Asked for each entry in turn, because counting them takes a while and files are opened
+      // meanwhile.
+      let (isFree, file) = watch.withLock { watch -> (Bool, RemoteFile?) in
+        if watch.looks.contains(key) { return (false, nil) }
+        if let file = watch.usages[key]?.file { return (true, file) }
+        return (watch.removals.insert(key).inserted, nil)
       }
-      version?.evicted()
+      guard isFree else { return }
+      if let file {
+        file.removeEntryIfUnused(remove)
+        return
+      }
+      remove()
+      watch.withLock { _ = $0.removals.remove(key) }
     }
     if freed > 0 { logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"]) }
     return freed
   }
+
+  /// The entry of `key` is gone.
+  func forgetEntry(_ key: CacheKey) { watch.withLock { $0.usages[key] = nil } }
 
   /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
   public func trimCache() {

@@ -42,6 +42,12 @@ public struct FileSettings: Sendable {
     min(stallTimeout, max(Self.leastResponsePatience, readTimeout / 4))
   }
 
+  /// How long the disk under the cache may take to open an entry, before a look-up or an open goes on
+  /// without.
+  var cachePatience: Duration { min(Self.greatestCachePatience, readTimeout / 4) }
+
+  private static let greatestCachePatience = Duration.seconds(5)
+
   /// Slow servers take that long without being stalled.
   private static let leastResponsePatience = Duration.seconds(1)
 
@@ -67,6 +73,11 @@ public struct FileSettings: Sendable {
   /// How long the open of a file with cached bytes waits for the server's confirmation.
   static let confirmationPatience = Duration.seconds(5)
 
+  /// How long a server must have had to answer before it is taken for a silent one.
+  static func silencePatience(_ settings: FileSettings) -> Duration {
+    min(confirmationPatience, settings.readTimeout) / 2
+  }
+
   /// How long a server that did not answer in that time is not asked to confirm cached files.
   static let silenceMemory = Duration.seconds(5)
 
@@ -76,6 +87,9 @@ public struct FileSettings: Sendable {
 
   /// How long such a stream goes on in any case: a look-up that it answers may lead to an open.
   static let unreadStreamPatience = Duration.seconds(3)
+
+  /// How long a stream that is far ahead of its reader waits for one who has the file open and does not read.
+  static let idleStreamPatience = Duration.seconds(20)
 
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthPatience = Duration.seconds(1)

@@ -4,7 +4,7 @@ public import HTTPTypes
 /// Where a file of the mount comes from.
 public struct FileSource: Hashable, Sendable {
   /// The path below the mount point, without a leading slash.
-  public let path: String
+  public private(set) var path: String
   /// The URL as listed; may hold credentials.
   public private(set) var url: RemoteURL
   /// Fields to send to the URL's own origin, and to no other.
@@ -29,6 +29,13 @@ public struct FileSource: Hashable, Sendable {
     moved.fields = other.fields
     if hasSameContentDetails(as: other) { moved.details = other.details }
     return moved == other && cacheKeyText == other.cacheKeyText
+  }
+
+  /// Whether `other` is the same file, shown under another name perhaps.
+  func isSameFile(as other: FileSource) -> Bool {
+    var renamed = self
+    renamed.path = other.path
+    return renamed == other || renamed.differsInAccessOnly(from: other)
   }
 
   private func hasSameContentDetails(as other: FileSource) -> Bool {

@@ -33,6 +33,22 @@ final class MirrorBoard: Sendable {
   /// The servers as they stand now.
   var snapshot: MirrorSet { servers.withLock { $0 } }
 
+  /// What the record says of who has described the version: its URL without credentials.
+  var definer: String? {
+    let set = snapshot
+    return set.definer.map { set[$0].url.redacted }
+  }
+
+  /// Takes up what the record of an earlier mount says of who has described the version `content`.
+  func recall(_ content: ContentVersion, of definer: String?) {
+    guard let definer else { return }
+    change { set in
+      let candidates = set.mirrors.indices.filter { set[$0].url.redacted == definer }
+      // Two that differ in what is left out of the record cannot be told apart.
+      if candidates.count == 1 { set.recalled(content, of: candidates[0]) }
+    }
+  }
+
   func change<Result: Sendable>(_ body: (inout MirrorSet) -> Result) -> Result {
     servers.withLock { body(&$0) }
   }
@@ -80,9 +96,10 @@ extension RemoteFile {
       ])
   }
 
-  /// Whether what `index` says of the file now is the version `pinned`; takes note of what follows for the
-  /// server.
-  func isSame(_ pinned: ContentVersion, _ content: ContentVersion, from index: Int) -> Bool {
+  /// Whether what `index` says of the file now is `version`; takes note of what follows for the server.
+  func isSame(_ version: RemoteVersion, _ content: ContentVersion, from index: Int) -> Bool {
+    guard version.admits(content) else { return false }
+    let pinned = version.pinned
     if let mirrors {
       switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {
       case .same, .similar, .declined: return true
@@ -103,7 +120,7 @@ extension RemoteFile {
     if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
       return reason
     }
-    guard let current, current.hasCachedBytes, !isSame(current.content, content, from: index),
+    guard let current, current.hasCachedBytes, !isSame(current, content, from: index),
       mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
     else { return nil }
     return "nothing shows that its file is the one that is partly cached"

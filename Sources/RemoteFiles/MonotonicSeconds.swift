@@ -1,5 +1,10 @@
 /// Turns instants into seconds since an arbitrary start.
 struct MonotonicSeconds: Sendable {
+  private static let common = MonotonicSeconds()
+
+  /// Whole seconds since an arbitrary start that is the same for all.
+  static var sinceStart: Int { Int(common.seconds(at: .now)) }
+
   private let origin = ContinuousClock.now
 
   func seconds(at instant: ContinuousClock.Instant) -> Double {

@@ -25,6 +25,8 @@ final class Prefetcher: Sendable {
     let file: RemoteFile
     /// Whether the server is being asked about the file.
     var isAsking = false
+    /// Whether it has been asked before.
+    var hasAsked = false
     /// The rest after the next failure.
     var rest = rests.lowerBound
     /// How many bytes were present at the last one.
@@ -136,6 +138,12 @@ final class Prefetcher: Sendable {
   ) -> Bool {
     let file = item.file
     guard file.isKnown, let version = file.current else {
+      if item.hasAsked, file.isDoubted {
+        // A server that contradicts itself each time is not asked at once.
+        state.withLock { $0.change(file) { $0.hasAsked = false } }
+        note(FileError(.stale, "the remote file has changed"), of: file)
+        return false
+      }
       ask(about: file, environment)
       return true
     }
@@ -144,7 +152,7 @@ final class Prefetcher: Sendable {
       remove([file])
       return false
     }
-    if version.isSpilling {
+    if version.isKeptFromCache() {
       file.noteFailure(
         FileError(.cacheFailed, "not prefetched: the cache does not take it"), isRetried: false)
       remove([file])
@@ -163,14 +171,19 @@ final class Prefetcher: Sendable {
   }
 
   private func ask(about file: RemoteFile, _ environment: FileEnvironment) {
-    state.withLock { $0.change(file) { $0.isAsking = true } }
-    // A first look at a file reads the cache.
-    environment.background {
-      file.resolve { [self] result in
-        state.withLock { $0.change(file) { $0.isAsking = false } }
-        if case .failure(let error) = result { note(error, of: file) }
-        wake(in: environment)
+    state.withLock {
+      $0.change(file) {
+        $0.isAsking = true
+        $0.hasAsked = true
       }
+    }
+    file.resolve { [self] result in
+      state.withLock { $0.change(file) { $0.isAsking = false } }
+      if case .failure(let error) = result {
+        state.withLock { $0.change(file) { $0.hasAsked = false } }
+        note(error, of: file)
+      }
+      wake(in: environment)
     }
   }
 

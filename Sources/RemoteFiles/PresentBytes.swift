@@ -17,13 +17,12 @@ public struct PresentBytes: Sendable {
   /// Keeps what memory holds from being given up.
   private let lease: SpillLease?
 
-  /// `pieces` of `version` from `offset` on; `lease` is the number of the claim on what is spilled, which
-  /// ends with this value.
-  init(of version: RemoteVersion, at offset: Int64, _ pieces: [Piece], lease: Int?) {
+  /// `pieces` of `version` from `offset` on; `lease` keeps the spilled ones while this value lives.
+  init(of version: RemoteVersion, at offset: Int64, _ pieces: [Piece], lease: SpillLease.Claim?) {
     self.version = version
     self.offset = offset
     self.pieces = pieces
-    self.lease = lease.map { SpillLease(version: version, number: $0) }
+    self.lease = lease.map { SpillLease(version: version, claim: $0) }
   }
 
   public var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }

@@ -8,31 +8,35 @@ extension RemoteFile {
   /// Asks the server about the file, or joins those who wait for its answer already; the answer may
   /// bring the first `byteCount` bytes.
   func contact(
-    byteCount: Int64 = FileSettings.firstContactByteCount, _ waiter: @escaping Waiter
+    byteCount: Int64 = FileSettings.firstContactByteCount,
+    by deadline: ContinuousClock.Instant? = nil, _ waiter: @escaping Waiter
   ) {
     let now = ContinuousClock.now
-    let first = state.withLock { state -> ContactID? in
+    let first = state.withLock { state -> (id: ContactID, delay: Duration)? in
+      // A server that does not answer must not hold up a reader of cached bytes for long.
+      let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
+      var patience = environment.settings.readTimeout
+      if hasCached { patience = min(patience, FileSettings.confirmationPatience) }
+      let own = now + patience
+      let waiting = Waiting(answer: waiter, deadline: min(own, deadline ?? own))
       if state.contact != nil {
-        state.contact?.waiters.append(waiter)
+        state.contact?.join(waiting, hasCached: hasCached)
         return nil
       }
       state.lastContact += 1
       state.mustAsk = false
-      // What is cached is not kept waiting for long by a server that does not answer.
-      let hasCached = state.current?.hasCachedBytes == true && !state.isDoubted
-      let patience = environment.settings.readTimeout
       var contact = Contact(
-        id: ContactID(rawValue: state.lastContact), waiters: [waiter], byteCount: byteCount,
-        deadline: now
-          + (hasCached ? min(patience, FileSettings.confirmationPatience) : patience),
-        mayRepeat: !hasCached)
+        id: ContactID(rawValue: state.lastContact), waiters: [waiting], byteCount: byteCount,
+        deadline: waiting.deadline,
+        limit: hasCached ? now + FileSettings.confirmationPatience : nil)
       contact.mirror = mirrors?.change { $0.contact(except: [], now: now) } ?? 0
       state.contact = contact
-      return contact.id
+      return (contact.id, state.isDoubted ? state.contradictions.delay(now: now) : .zero)
     }
     guard let first else { return }
     environment.watch(self)
-    sendContact(first)
+    if first.delay > .zero { return askLater(first.id, after: first.delay) }
+    sendContact(first.id)
   }
 
   /// Sends the question `id`, unless it has been answered meanwhile; `whole` asks without a range,
@@ -49,19 +53,23 @@ extension RemoteFile {
       return sign()
     }
     let first = 0..<byteCount
-    let wanted = known == nil ? first : known?.firstHole(in: first)
+    let wanted = known == nil ? first : known?.firstUnrequested(in: first)
     // Where nothing is wanted but the confirmation, 304 costs no body. Not by the date: a server also
     // answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
     var request = request(
       range: whole ? nil : wanted ?? 0..<1, at: url, mirror: contact.mirror)
     // A weak tag is a server's own, and says nothing of another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
-      request.fields[.ifNoneMatch] = tag.field
+      request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
     }
     let receiver = ContactReceiver(
       id: id, file: self, known: known, asked: request.range, mirror: contact.mirror,
       askedURL: url)
-    state.withLock { if $0.contact?.id == id { $0.contact?.sentAt = nil } }
+    state.withLock { state in
+      guard state.contact?.id == id else { return }
+      state.contact?.sentAt = nil
+      if state.contact?.askedAt == nil { state.contact?.askedAt = .now }
+    }
     let transfer = environment.client.start(request, receiver: receiver)
     state.withLock { if $0.contact?.id == id { $0.contact?.transfer = transfer } }
   }
@@ -87,7 +95,7 @@ extension RemoteFile {
       state.recentFailure = nil
       if let current = state.current {
         if isConfirmation && current.content == content
-          || isSame(current.content, content, from: mirror) && current.canContinue(with: content)
+          || isSame(current, content, from: mirror) && current.canContinue(with: content)
         {
           return (current, nil)
         }
@@ -109,7 +117,12 @@ extension RemoteFile {
       }
     }
     replaced?.supersede()
-    if version === candidate { version.followWishes() } else { version.reinstate() }
+    if version === candidate {
+      version.followWishes()
+    } else {
+      version.reinstate()
+      version.learn(length: content.completeLength)
+    }
     statistics.withLock { $0.isOffline = false }
     return version
   }
@@ -137,17 +150,21 @@ extension RemoteFile {
   /// - Returns: whether there still is one.
   func expireContact(now: ContinuousClock.Instant) -> Bool {
     guard let contact = state.withLock({ $0.contact }) else { return false }
-    if let provisional = contact.provisional, min(provisional.at, contact.deadline) <= now {
+    let error =
+      contact.awaitsURL
+      ? FileError(.unsigned, "the URL command has not answered in time")
+      : FileError(.timedOut, "no answer from the server")
+    if let provisional = contact.provisional, min(provisional.at, contact.firstDeadline) <= now {
       endContact(contact.id, .success(provisional.version))
     } else if contact.deadline <= now {
-      if !contact.awaitsURL { environment.noteSilence(of: source.url.origin) }
-      let error =
-        contact.awaitsURL
-        ? FileError(.unsigned, "the URL command has not answered in time")
-        : FileError(.timedOut, "no answer from the server")
-      endContact(contact.id, .failure(error))
-      if let transfer = contact.transfer { environment.client.cancel(transfer) }
-    } else if contact.mayRepeat || mirrors?.hasReady(besides: contact.mirror, now: now) == true,
+      if contact.hasWaited(for: FileSettings.silencePatience(environment.settings), now: now) {
+        environment.noteSilence(of: source.url.origin)
+      }
+      if endContact(contact.id, .failure(error), ifExpiredBy: now), let transfer = contact.transfer
+      {
+        environment.client.cancel(transfer)
+      }
+    } else if contact.limit == nil || mirrors?.hasReady(besides: contact.mirror, now: now) == true,
       contact.provisional == nil, let transfer = contact.transfer, let sentAt = contact.sentAt,
       now - sentAt >= responsePatience(with: contact.mirror, now: now)
     {
@@ -155,6 +172,11 @@ extension RemoteFile {
       state.withLock { if $0.contact?.id == contact.id { $0.contact?.transfer = nil } }
       environment.client.cancel(transfer)
     }
+    // The others wait on.
+    let late = state.withLock { state in
+      state.contact?.id == contact.id ? state.contact?.takeLate(now: now) ?? [] : []
+    }
+    for waiting in late { waiting.answer(.failure(error)) }
     return state.withLock { $0.contact != nil }
   }
 
@@ -167,8 +189,7 @@ extension RemoteFile {
   /// The process was suspended for `delay`, during which no server could answer.
   func postpone(by delay: Duration) {
     state.withLock {
-      $0.contact?.deadline += delay
-      if let sentAt = $0.contact?.sentAt { $0.contact?.sentAt = sentAt + delay }
+      $0.contact?.postpone(by: delay)
     }
   }
 
@@ -180,7 +201,7 @@ extension RemoteFile {
     state.withLock { state in
       guard state.contact?.id == id, state.contact?.contradiction == nil,
         let current = state.current, current.hasCachedBytes,
-        !isSame(current.content, content, from: mirror)
+        !isSame(current, content, from: mirror)
       else { return false }
       state.contact?.contradiction = content
       return true
@@ -190,9 +211,21 @@ extension RemoteFile {
   /// Answers everyone who waits for the server's word on the question `id`; nothing happens if they
   /// have been answered already.
   func endContact(_ id: ContactID, _ result: Result<RemoteVersion, FileError>) {
+    _ = endContact(id, result, ifExpiredBy: nil)
+  }
+
+  /// As ``endContact(_:_:)``, unless somebody waits for longer than `moment`.
+  ///
+  /// - Returns: whether the question has ended now.
+  func endContact(
+    _ id: ContactID, _ result: Result<RemoteVersion, FileError>,
+    ifExpiredBy moment: ContinuousClock.Instant?
+  ) -> Bool {
     let now = ContinuousClock.now
-    let waiters = state.withLock { state -> [Waiter] in
-      guard let contact = state.contact, contact.id == id else { return [] }
+    let waiters = state.withLock { state -> [Waiting]? in
+      guard let contact = state.contact, contact.id == id else { return nil }
+      // One more may have joined since it was seen to be late.
+      if let moment, contact.deadline > moment { return nil }
       state.contact = nil
       switch result {
       case .success(let version): if state.current === version { state.confirmedAt = now }
@@ -201,12 +234,14 @@ extension RemoteFile {
       }
       return contact.waiters
     }
-    guard !waiters.isEmpty else { return }
+    guard let waiters else { return false }
+    guard !waiters.isEmpty else { return true }
     if case .failure(let error) = result {
       noteFailure(error, isRetried: false)
       statistics.withLock { $0.isOffline = true }
     }
-    for waiter in waiters { waiter(result) }
+    for waiting in waiters { waiting.answer(result) }
+    return true
   }
 
   /// The question `id` to the server `mirror` failed; asks another one, or again if that may help and
@@ -359,20 +394,30 @@ extension RemoteFile {
     return true
   }
 
-  /// Asks the server about the file for somebody who wants to know where its bytes are.
-  func askWhere(_ done: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
-    contact(done)
-  }
-
   func askLater(_ id: ContactID, after delay: Duration) {
     environment.client.schedule(after: delay) { [weak self] in self?.sendContact(id) }
   }
 
-  /// Whether a doubtful first answer is to be asked for again: two more times, then it is believed.
-  func mayAskAgain(_ id: ContactID) -> Bool {
-    state.withLock {
-      guard let contact = $0.contact, contact.id == id else { return false }
-      return contact.failureCount < FileSettings.doubtfulAnswerLimit
+  /// Whether not to believe the answer `content` to the question `id`, which looks like another
+  /// document; the third such answer is believed.
+  ///
+  /// A version with a strong validator is given up only for answers that have one, too, the same
+  /// each time: a page that stands in for a file has none.
+  func doubts(_ content: ContentVersion, to id: ContactID) -> Bool {
+    state.withLock { state in
+      guard let contact = state.contact, contact.id == id else { return false }
+      if state.current?.content.strength == .strong {
+        guard content.strength == .strong else { return true }
+        if let last = contact.doubted, last.compare(content) != .same {
+          state.contact?.doubtCount = 0
+        }
+      }
+      state.contact?.doubted = content
+      guard let count = state.contact?.doubtCount, count < FileSettings.doubtfulAnswerLimit else {
+        return false
+      }
+      state.contact?.doubtCount = count + 1
+      return true
     }
   }
 
@@ -380,10 +425,52 @@ extension RemoteFile {
   func versionContradicted(_ version: RemoteVersion) {
     state.withLock { state in
       guard state.current === version else { return }
+      // Several requests that meet the same answer count as one contradiction.
+      if !state.isDoubted { state.contradictions.note(now: .now) }
       state.isDoubted = true
       state.confirmedAt = nil
     }
     noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
     version.supersede()
+  }
+}
+
+extension RemoteFile.Contact {
+  /// One more waits for the answer.
+  ///
+  /// Where all have cached bytes they do not keep a question alive that a silent connection swallowed: the
+  /// next one is sent on another.
+  mutating func join(_ waiting: RemoteFile.Waiting, hasCached: Bool) {
+    waiters.append(waiting)
+    if !hasCached { limit = nil }
+    deadline = max(deadline, min(waiting.deadline, limit ?? waiting.deadline))
+  }
+
+  /// Whether the server has had `patience` to answer.
+  ///
+  /// An expired deadline does not show that: the one who asked may have had little time left, and a
+  /// question that waits for the signer, or for its turn, was not sent.
+  func hasWaited(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
+    guard !awaitsURL, let askedAt else { return false }
+    return now - askedAt >= patience
+  }
+
+  /// When the first of those who wait gives up.
+  var firstDeadline: ContinuousClock.Instant { waiters.map(\.deadline).min() ?? deadline }
+
+  /// Removes and returns those whose deadline has passed; the others stay.
+  mutating func takeLate(now: ContinuousClock.Instant) -> [RemoteFile.Waiting] {
+    let late = waiters.filter { $0.deadline <= now }
+    waiters.removeAll { $0.deadline <= now }
+    return late
+  }
+
+  /// Moves all deadlines by `delay`: no server could answer during that time.
+  mutating func postpone(by delay: Duration) {
+    for index in waiters.indices { waiters[index].deadline += delay }
+    deadline += delay
+    limit = limit.map { $0 + delay }
+    askedAt = askedAt.map { $0 + delay }
+    sentAt = sentAt.map { $0 + delay }
   }
 }

@@ -61,7 +61,7 @@ extension RemoteFile {
   public func evict() {
     guard !isOpen else { return noteKept("it is open") }
     let deadline = ContinuousClock.now + Self.evictionPatience
-    while !removeIfUnused() {
+    while !removeEntryIfUnused({ environment.cache.removeEntry(cacheKey) }) {
       // Again and again: one who read just now is read ahead for.
       current?.endFetching()
       guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
@@ -70,14 +70,27 @@ extension RemoteFile {
     environment.logger.info("evicted from the cache", metadata: ["file": "\(source.path)"])
   }
 
-  private func removeIfUnused() -> Bool {
-    // Nobody opens or creates the entry meanwhile.
-    loading.withLock { _ in
-      if current?.isInUse == true { return false }
-      environment.cache.removeEntry(cacheKey)
-      current?.evicted()
+  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
+  ///
+  /// - Returns: whether it is gone.
+  @discardableResult
+  func removeEntryIfUnused(_ remove: () -> Void) -> Bool {
+    // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
+    if entryHolders.contains(where: \.isInUse) { return false }
+    // Nobody looks for, opens or creates the entry meanwhile.
+    return loading.withLock { _ in
+      // Before the files are removed: whoever opens the entry from now on finds nothing.
+      for version in entryHolders where !version.forgetEntryIfUnused() { return false }
+      remove()
+      environment.forgetEntry(cacheKey)
       return true
     }
+  }
+
+  /// The versions whose bytes the cache entry may hold: an older version may be open and have bytes
+  /// while the current one has none yet.
+  private var entryHolders: [RemoteVersion] {
+    [environment.holder(of: cacheKey), current].compactMap(\.self)
   }
 
   private func noteKept(_ reason: String) {
@@ -87,9 +100,12 @@ extension RemoteFile {
   /// Compares all its cached bytes with their recorded hashes; what is damaged is absent from then
   /// on.
   ///
-  /// Reads the disk, for as long as that takes.
+  /// Reads the disk, for as long as that takes, on the queue for that.
   public func verifyCached() {
-    loadFromCacheOnce()
+    afterLook { [self] in environment.hashWhole { [self] in verifyKnown() } }
+  }
+
+  private func verifyKnown() {
     guard let current else { return }
     do throws(CacheError) {
       guard let audit = try environment.cache.audit(cacheKey),

@@ -36,14 +36,16 @@ extension RemoteFile {
 
   /// How the file is shown without a question to the server; nil where more is known of it, or less.
   ///
-  /// May look into the cache.
-  public var listedAppearance: ListedAppearance? {
-    loadFromCacheOnce()
-    return state.withLock { state in
-      guard let listed = state.listed, state.current == nil, !state.mustAsk else { return nil }
-      let id = listed.id ?? environment.nextVersionID()
-      state.listed?.id = id
-      return ListedAppearance(id: id, facts: listed.facts)
+  /// Answers after the first look into the cache, as ``resolve(_:)`` does.
+  public func appearance(_ answer: @escaping @Sendable (ListedAppearance?) -> Void) {
+    afterLook { [self] in
+      answer(
+        state.withLock { state in
+          guard let listed = state.listed, state.current == nil, !state.mustAsk else { return nil }
+          let id = listed.id ?? environment.nextVersionID()
+          state.listed?.id = id
+          return ListedAppearance(id: id, facts: listed.facts)
+        })
     }
   }
 }

@@ -8,17 +8,23 @@ extension RemoteFile {
 
   /// The file's line in `.status`; memory only, never the network or the disk.
   ///
-  /// - Parameter passthrough: the versions whose cache files the kernel reads itself now.
+  /// - Parameters:
+  ///   - passthrough: the versions whose cache files the kernel reads itself now.
+  ///   - isNamed: whether its name and URL are wanted; sums do without.
   /// - Returns: what is known of the file.
-  public func status(passthrough: Set<VersionID>) -> FileStatus {
+  public func status(passthrough: Set<VersionID>, isNamed: Bool = true) -> FileStatus {
     let now = ContinuousClock.now
     let facts = statusFacts
-    var status = FileStatus(name: source.path, url: source.url.redacted, state: .unknown)
+    let source = source
+    var status = FileStatus(
+      name: isNamed ? source.path : "", url: isNamed ? source.url.redacted : "", state: .unknown)
     status.pinned = isPinned
     status.rateLimitBytesPerSecond = rateLimit.bytesPerSecond
     status.fetchedBytes = facts.statistics.fetchedByteCount
     status.damagedBytes = facts.statistics.damagedByteCount
     status.requests = facts.statistics.requestCount
+    status.requestsLastMinute = Int64(
+      facts.statistics.requests.count(second: MonotonicSeconds.sinceStart))
     status.retries = facts.statistics.retryCount
     status.lastError = facts.statistics.lastError
     status.mirrors = mirrors.flatMap { board in

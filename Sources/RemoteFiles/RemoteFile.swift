@@ -10,8 +10,8 @@ internal import Synchronization
 /// Versions come and go: each has inode, extents and readers of its own. The file knows which one
 /// a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `looking` (over I/O) → `state` → a version's state; `statistics` and `wishes` are leaves. No lock is
-/// held over a call into the client, a waiter or, but for `looking`, the cache.
+/// Lock order: `loading` (over I/O) → `state` → a version's state; `statistics` and `wishes` are leaves. No lock is
+/// held over a call into the client, a waiter or, but for `loading`, the cache.
 public final class RemoteFile: Sendable {
   /// Where it comes from now: a list that is read again may bring another URL of the same file.
   public var source: FileSource { sourceState.withLock { $0 } }
@@ -25,10 +25,8 @@ public final class RemoteFile: Sendable {
   /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
   /// they share its name.
   ///
-  /// Not on the path of a read.
+  /// Taken on threads that may wait for the disk, and not on the path of a read.
   let loading = Mutex(())
-  /// Whether the cache has been asked, which is I/O: before `state`, and not on the path of a read.
-  private let looking = Mutex(false)
   let state: Mutex<State>
   let statistics = Mutex(FileStatistics())
   /// A leaf, also below a version's state.
@@ -49,6 +47,7 @@ public final class RemoteFile: Sendable {
     var confirmedAt: ContinuousClock.Instant?
     /// Whether a response has contradicted the current version.
     var isDoubted = false
+    var contradictions = ContradictionCount()
     /// Whether the user wants the server to be asked whatever is known.
     var mustAsk = false
     var contact: Contact?
@@ -58,6 +57,7 @@ public final class RemoteFile: Sendable {
     var location: ResourceLocation
     /// Whether the signer is at work for this file.
     var isSigning = false
+    var look = Look.none
 
     init(location: ResourceLocation) { self.location = location }
 
@@ -68,17 +68,37 @@ public final class RemoteFile: Sendable {
     }
   }
 
+  /// Somebody who waits for the answer to a question, and their own deadline: somebody who joins
+  /// later does not inherit an earlier one.
+  struct Waiting {
+    let answer: Waiter
+    var deadline: ContinuousClock.Instant
+  }
+
+  /// The first look into the cache, which may wait for the disk.
+  enum Look {
+    case none
+    /// A look is under way; these callbacks run when it ends or takes too long.
+    case underWay([@Sendable () -> Void])
+    /// The look took too long, and nobody waits for it any more.
+    case late
+    case done
+  }
+
   /// A question to the server, from the first who asks to the answer.
   struct Contact {
     let id: ContactID
-    var waiters: [Waiter]
+    var waiters: [Waiting]
     /// How much of the file's start the answer may bring.
     let byteCount: Int64
+    /// Until when somebody waits.
     var deadline: ContinuousClock.Instant
+    /// When the server was first to be asked; nil while that has to wait.
+    var askedAt: ContinuousClock.Instant?
     /// When the request was sent; it is given up and sent again where it brings no answer.
     var sentAt: ContinuousClock.Instant?
-    /// Whether there is time for that.
-    let mayRepeat: Bool
+    /// Until when it goes on at most, where all who wait have cached bytes; nil while one has none.
+    var limit: ContinuousClock.Instant?
     /// Which of the file's servers is being asked.
     var mirror = 0
     /// Those that have failed to answer, since all of them were last asked.
@@ -90,6 +110,10 @@ public final class RemoteFile: Sendable {
     var transfer: ExchangeID?
     var failureCount = 0
     var unreachableSince: ContinuousClock.Instant?
+    /// How many answers were not believed because they looked like another document, and the last
+    /// of them.
+    var doubtCount = 0
+    var doubted: ContentVersion?
     /// How often an answer was too fresh to prove anything.
     var freshCount = 0
     /// Whether the last URL has refused, and another one was made for this question.
@@ -119,9 +143,21 @@ public final class RemoteFile: Sendable {
   /// The version that a name shows: the current one, from the cache's record where there is one,
   /// else as the server says.
   ///
-  /// Answers at once or on the network thread.
-  public func resolve(_ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void) {
-    loadFromCacheOnce()
+  /// Answers at once, on a look queue or on the network thread; within the read timeout, or by
+  /// `deadline` if that is sooner, because the caller may have waited for something else before.
+  public func resolve(
+    by deadline: ContinuousClock.Instant? = nil,
+    _ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void
+  ) {
+    // Set once: the disk may take some of it.
+    let deadline = deadline ?? .now + environment.settings.readTimeout
+    afterLook { [self] in resolveWithoutLook(by: deadline, answer) }
+  }
+
+  private func resolveWithoutLook(
+    by deadline: ContinuousClock.Instant,
+    _ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void
+  ) {
     let now = ContinuousClock.now
     let (known, believed) = state.withLock {
       state -> (Result<RemoteVersion, FileError>?, RemoteVersion?) in
@@ -133,7 +169,7 @@ public final class RemoteFile: Sendable {
       return (nil, nil)
     }
     if let known { return answer(known) }
-    contact { result in
+    contact(by: deadline) { result in
       if case .failure(let error) = result, let believed, Self.openError(error, believed) == nil {
         return answer(.success(believed))
       }
@@ -143,9 +179,10 @@ public final class RemoteFile: Sendable {
 
   /// Learns what a lookup will ask, with as little of the body as a request can bring.
   public func probe(_ done: @escaping @Sendable () -> Void) {
-    loadFromCacheOnce()
-    if isKnown { return done() }
-    contact(byteCount: 1) { _ in done() }
+    afterLook { [self] in
+      if isKnown { return done() }
+      contact(byteCount: 1) { _ in done() }
+    }
   }
 
   /// Whether a lookup can be answered without the network.
@@ -153,8 +190,26 @@ public final class RemoteFile: Sendable {
     state.withLock { $0.current != nil && !$0.isDoubted && !$0.mustAsk }
   }
 
+  /// Whether a response has contradicted what is known.
+  var isDoubted: Bool { state.withLock { $0.isDoubted } }
+
   /// Has the server asked by the next lookup or open, whatever it has said before.
   public func refresh() { state.withLock { $0.mustAsk = true } }
+
+  /// Gives up its cache entry for another file that the list names in its place, unless somebody has it open,
+  /// it is being fetched, or an answer may make another version of it.
+  func giveWay() -> Bool {
+    state.withLock { state in
+      switch state.look {
+      case .underWay, .late: return false
+      case .none, .done: break
+      }
+      // It records nothing more. Opening its old inode gives ESTALE, and the name is looked up again.
+      guard state.contact == nil, state.current?.supersedeIfUnused() ?? true else { return false }
+      state.current = nil
+      return true
+    }
+  }
 
   /// The version that is current now, if the file has been looked at.
   var current: RemoteVersion? { state.withLock { $0.current } }
@@ -162,38 +217,65 @@ public final class RemoteFile: Sendable {
   /// Opens `version`: revalidates it unless the server has confirmed it just now.
   ///
   /// Answers nil when the version is current, or cannot be confirmed but has cached bytes; an
-  /// error else, which is `stale` when another version has taken its place.
+  /// error else, which is `stale` when another version has taken its place. By `deadline`, where the opener
+  /// has waited before.
   public func open(
-    _ version: RemoteVersion, _ answer: @escaping @Sendable (FileError?) -> Void
+    _ version: RemoteVersion, by deadline: ContinuousClock.Instant? = nil,
+    _ answer: @escaping @Sendable (FileError?) -> Void
   ) {
     let now = ContinuousClock.now
+    let deadline = deadline ?? now + environment.settings.readTimeout
     // What nothing can confirm is believed for as long as an open takes after the answer.
     let interval = max(
       environment.settings.revalidationInterval,
       version.isUnidentified ? FileSettings.failureMemory : .zero)
-    let known = state.withLock { state -> FileError?? in
-      guard state.current === version else {
-        return .some(FileError(.stale, "the remote file has changed"))
-      }
-      if state.isDoubted { return .none }
+    let known = state.withLock { state -> KnownOpen? in
+      guard state.current === version else { return .settled }
+      if state.isDoubted { return nil }
       // The server is describing it right now.
-      if version.isStreaming { return .some(nil) }
-      if state.mustAsk { return .none }
-      if let at = state.confirmedAt, now - at <= interval { return .some(nil) }
-      if environment.isSilent(source.url.origin), version.hasCachedBytes { return .some(nil) }
+      if version.isStreaming { return .settled }
+      if state.mustAsk { return nil }
+      if let at = state.confirmedAt, now - at <= interval { return .settled }
+      if environment.isSilent(source.url.origin), version.hasCachedBytes { return .offline(nil) }
       if let failure = state.recentFailure, now < failure.until {
-        return .some(Self.openError(failure.error, version))
+        return .offline(Self.openError(failure.error, version))
       }
-      return .none
+      return nil
     }
-    if case .some(let error) = known { return answer(error) }
-    contact { result in
+    switch known {
+    case .settled: return settleOpen(of: version, by: deadline, answer)
+    case .offline(let error): return answer(error)
+    case nil: break
+    }
+    contact(by: deadline) { [self] result in
       switch result {
-      case .success(let current) where current === version: answer(nil)
-      case .success: answer(FileError(.stale, "the remote file has changed"))
+      case .success: settleOpen(of: version, by: deadline, answer)
       case .failure(let error): answer(Self.openError(error, version))
       }
     }
+  }
+
+  /// What is known of an open without asking the server.
+  private enum KnownOpen {
+    /// The server has said which version is current.
+    case settled
+    /// The server cannot be asked; the open fails with this error, or not.
+    case offline(FileError?)
+  }
+
+  /// Answers an open by which version is current now, when its length is known or has been waited for.
+  ///
+  /// Who is told to look the name up again shall find the length, too: the kernel does so only once.
+  private func settleOpen(
+    of version: RemoteVersion, by deadline: ContinuousClock.Instant,
+    _ answer: @escaping @Sendable (FileError?) -> Void
+  ) {
+    let settle = { @Sendable [self] in
+      let isCurrent = state.withLock { $0.current === version && !$0.isDoubted }
+      answer(isCurrent ? nil : FileError(.stale, "the remote file has changed"))
+    }
+    guard let current, current.length == nil else { return settle() }
+    current.awaitLength(by: deadline, settle)
   }
 
   /// Whether a failed confirmation fails the open: a server that says no is believed, one that
@@ -205,23 +287,76 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Takes up what an earlier mount has left in the cache.
-  func loadFromCacheOnce() {
-    // Whoever comes second waits for the first: the answer is there, not on the network.
-    looking.withLock { hasLooked in
-      if !hasLooked { hasLooked = loadFromCache() }
+  /// Looks once into the cache for what an earlier mount has left, then does `work`; if the disk
+  /// does not answer in time, `work` runs without the cache.
+  ///
+  /// A second caller waits for the look of the first, because the answer is in the cache, not on
+  /// the network.
+  func afterLook(_ work: @escaping @Sendable () -> Void) {
+    let mustLook = state.withLock { state -> Bool? in
+      switch state.look {
+      case .done, .late: return nil
+      case .underWay(let others):
+        state.look = .underWay(others + [work])
+        return false
+      case .none:
+        state.look = .underWay([work])
+        return true
+      }
+    }
+    guard let mustLook else { return work() }
+    guard mustLook else { return }
+    environment.looks.perform { [self] in
+      let hasLooked = lookIntoCache()
+      endLook(hasLooked ? .done : .none)
+    } late: { [self] in
+      endLook(.late)
     }
   }
 
+  private func endLook(_ outcome: Look) {
+    let waiters = state.withLock { state -> [@Sendable () -> Void] in
+      let before = state.look
+      state.look = outcome
+      if case .underWay(let waiters) = before { return waiters }
+      // The look ended at the same moment as its time.
+      if case .late = outcome { state.look = before }
+      return []
+    }
+    for waiter in waiters { waiter() }
+  }
+
   /// - Returns: whether the cache could be asked.
-  private func loadFromCache() -> Bool {
+  private func lookIntoCache() -> Bool {
+    // What is being evicted is as good as gone.
+    guard environment.beginLook(cacheKey) else { return true }
+    defer { environment.endLook(cacheKey) }
     do throws(CacheError) {
-      guard let entry = try environment.cache.openEntry(cacheKey) else { return true }
-      let content = entry.recoveredVersion
-      let id = state.withLock { $0.listed?.takeID(ofLength: content.completeLength) }
-      let version = RemoteVersion(file: self, content: content, id: id, record: entry)
-      state.withLock { if $0.current == nil { $0.setFirst(version) } }
-      version.followWishes()
+      let version = try loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
+        // The server has described the file meanwhile, and that version opens the entry itself.
+        guard current == nil, let entry = try environment.cache.openEntry(cacheKey) else {
+          return nil
+        }
+        let content = entry.recoveredVersion
+        mirrors?.recall(content, of: entry.definer)
+        let id = state.withLock { state in
+          state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
+        }
+        let version = RemoteVersion(file: self, content: content, id: id, record: entry)
+        let isFirst = state.withLock { state in
+          // The server may have described the file while the disk was waited for.
+          guard state.current == nil else { return false }
+          state.setFirst(version)
+          return true
+        }
+        guard isFirst else { return nil }
+        environment.noteEntry(cacheKey, of: version)
+        return version
+      }
+      if let version {
+        environment.noteUse(of: cacheKey)
+        version.followWishes()
+      }
       return true
     } catch {
       environment.logger.warning(
@@ -255,7 +390,11 @@ public final class RemoteFile: Sendable {
   }
 
   func noteRequests(_ metrics: ExchangeMetrics) {
-    statistics.withLock { $0.requestCount += metrics.requests }
+    let second = MonotonicSeconds.sinceStart
+    statistics.withLock {
+      $0.requestCount += metrics.requests
+      $0.requests.note(metrics.requests, second: second)
+    }
   }
 
   func noteFailure(_ error: FileError, isRetried: Bool) {

@@ -28,7 +28,7 @@ extension RemoteVersion {
       let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
       return (!guarded.awaitsRecord, entry)
     }
-    drop(entry)
+    _ = consume entry
     return idle
   }
 
@@ -38,9 +38,15 @@ extension RemoteVersion {
   ) -> CheckpointTicket? {
     state.withLock { guarded in
       guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
-      guard entry.uncommittedByteCount > 0, now - guarded.lastCheckpoint >= interval else {
-        return nil
-      }
+      // Once the whole is there it is committed soon: only then the kernel may read it by itself.
+      let isOfWhole =
+        guarded.version.isComplete && guarded.unverified.isEmpty
+        && guarded.version.extents.byteCount >= FileSettings.leastStampedByteCount
+      let isWholeDue = isOfWhole && !guarded.hasCheckpointOfWhole
+      guard entry.uncommittedByteCount > 0,
+        isWholeDue || now - guarded.lastCheckpoint >= interval
+      else { return nil }
+      guarded.hasCheckpointOfWhole = isOfWhole
       guarded.isCheckpointing = true
       guarded.lastCheckpoint = now
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
@@ -106,7 +112,6 @@ extension RemoteVersion {
         guarded.setCached(
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())
       }
-      if fresh == nil { environment.release(file.cacheKey) }
     }
   }
 
@@ -118,6 +123,9 @@ extension RemoteVersion {
     file.noteFailure(FileError(error), isRetried: false)
   }
 
+  /// How many bytes are stored and uncommitted.
+  var uncommittedByteCount: Int64 { state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
+
   /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
   func commitFinally() {
     guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return }
@@ -128,8 +136,20 @@ extension RemoteVersion {
 
   // MARK: Stamps
 
-  /// Whether ``stampIfDue()`` has anything to do.
-  var awaitsStamp: Bool { state.withLock { $0.awaitsStamp } }
+  /// Has ``stampIfDue()`` called on the storage queue, where it has anything to do and is not to be called
+  /// there already: the disk may stand still.
+  func stampSoon() {
+    let mustQueue = state.withLock { guarded in
+      guard guarded.awaitsStamp, !guarded.isStampQueued else { return false }
+      guarded.isStampQueued = true
+      return true
+    }
+    guard mustQueue else { return }
+    environment.storage.perform { [self] in
+      state.withLock { $0.isStampQueued = false }
+      stampIfDue()
+    }
+  }
 
   /// Has the record of a whole file say, once, that all its bytes were looked at or stored by this
   /// mount; on the storage queue, or at the end of the mount.

@@ -60,7 +60,7 @@ extension RemoteVersion {
     // What the disk has damaged says nothing about the servers.
     verify(0..<length)
     let located = state.withLock {
-      guarded -> (parts: [PresentBytes.Piece], lease: Int?, entry: CacheEntry?)? in
+      guarded -> (parts: [PresentBytes.Piece], lease: SpillLease.Claim?, entry: CacheEntry?)? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil
       }
@@ -104,8 +104,6 @@ extension RemoteVersion {
       return state.withLock { guarded in
         let remedy = guarded.wholeCheck.fail(trusted: trusted)
         if let entry = guarded.entry { guarded.retired.append(entry) }
-        // Replies may still be reading from it.
-        if let spill = guarded.spill { guarded.retiredSpills.append(spill) }
         retired = guarded.entry
         guarded.entry = nil
         guarded.spill = nil
@@ -116,7 +114,7 @@ extension RemoteVersion {
         return remedy
       }
     }
-    drop(retired)
+    _ = consume retired
     if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
     environment.noteDropped(id)
     file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)

@@ -8,30 +8,71 @@ internal import Synchronization
 extension RemoteVersion {
   /// A handle has been opened: the cache entry is at hand until the last one is closed.
   ///
-  /// Where the cache cannot be opened the file is read without it.
+  /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
   ///
-  /// - Throws: `tooManyFiles` where the process has no descriptor left.
-  public func retainHandle() throws(FileError) {
+  /// - Parameters:
+  ///   - needsBacking: whether ``backingDescriptor`` is asked for, which reads the disk.
+  ///   - answer: gets the descriptor, or `tooManyFiles` if the process has no descriptor left; then
+  ///     no handle is open. Called at once or on a look queue.
+  public func retainHandle(
+    needsBacking: Bool, _ answer: @escaping @Sendable (Result<CInt?, FileError>) -> Void
+  ) {
     // Counted first: from then on nobody lets go of an entry that is at hand.
     let trust = environment.readAheadHistory.withLock { $0.trust }
-    let isFirst = state.withLock { guarded in
+    let isOpened = state.withLock { guarded in
+      // Under the lock: of two that open at once the first has counted the version.
+      if guarded.openCount == 0 {
+        guard environment.openVersions.begin() else { return false }
+        guarded.version.beginReading(trust)
+      }
       guarded.openCount += 1
-      if guarded.openCount == 1 { guarded.version.beginReading(trust) }
-      return guarded.openCount == 1
+      return true
     }
-    if isFirst, !environment.openVersions.begin() {
-      state.withLock { $0.openCount -= 1 }
-      throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
+    guard isOpened else {
+      return answer(
+        .failure(
+          FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")))
     }
+    let (mustWait, isRepeated) = state.withLock { guarded in
+      let mustWait =
+        guarded.entry == nil && guarded.hasRecord || needsBacking && guarded.version.isComplete
+      defer { if mustWait { guarded.isLookQueued = true } }
+      return (mustWait, guarded.isLookQueued)
+    }
+    guard mustWait else {
+      hashWholeIfDue()
+      return answer(.success(nil))
+    }
+    let pending = PendingAnswer(answer)
+    environment.looks.perform(isRepeated: isRepeated) { [self] in
+      state.withLock { $0.isLookQueued = false }
+      loadForHandle(pending)
+    } late: {
+      pending.take()?(.success(nil))
+    }
+  }
+
+  /// Has the entry at hand for handles that were opened; on a thread that may wait for the disk.
+  private func loadForHandle(_ pending: PendingAnswer<Result<CInt?, FileError>>) {
+    // The opener was told that this takes too long, and may have closed the file again.
+    guard hasHandles else { return }
     do throws(CacheError) {
       try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
     } catch {
       noteCacheFailure(error)
-      guard error.code == .descriptorLimit else { return }
-      releaseHandle()
-      throw FileError(error)
+      if error.code == .descriptorLimit {
+        guard let answer = pending.take() else { return }
+        releaseHandle()
+        return answer(.failure(FileError(error)))
+      }
     }
     hashWholeIfDue()
+    verifyIfSmall()
+    guard let answer = pending.take() else {
+      // The handle may be gone: the watch then closes the entry.
+      return environment.watch(self)
+    }
+    answer(.success(backingDescriptor))
   }
 
   public func releaseHandle() {
@@ -59,7 +100,7 @@ extension RemoteVersion {
       }
     }
     if let proven { environment.noteConnections(proven, for: file.source.url) }
-    drop(released)
+    _ = consume released
     if wasLast, awaitsStamp { environment.watch(self) }
     perform(actions)
   }
@@ -98,19 +139,28 @@ extension RemoteVersion {
       }
       // The record is right, whatever was known before: the entry may have been evicted.
       guarded.setCached(entry?.recoveredExtents ?? ExtentSet(), believed: believed)
-      guarded.version.length = guarded.version.length ?? entry?.recoveredVersion.completeLength
       return entry != nil
     }
     guard isTaken else { return }
-    if let entry { noteRecordedChecksum(entry) }
-    environment.retain(key, by: self)
+    if hasRecord { environment.noteUse(of: key) }
+    if let entry {
+      noteRecordedChecksum(entry)
+      if let recorded = entry.recoveredVersion.completeLength {
+        // Not here: it answers reads, and under `loading` nobody is called.
+        if length == nil { environment.client.perform { [self] in learn(length: recorded) } }
+      } else if length != nil {
+        // Learned before there was an entry, or while it was not at hand.
+        environment.storage.perform { [self] in recordLength() }
+      }
+    }
+    environment.noteEntry(key, of: self)
     // What a crash has left uncommitted is committed in the course of things.
     if state.withLock({ $0.awaitsRecord }) { environment.watch(self) }
   }
 
   private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {
     let key = file.cacheKey
-    let recordable = content.recordable
+    let recordable = pinned.recordable
     if hasRecord, let found = try environment.cache.openEntry(key),
       recordable.hasSameIdentity(as: found.recoveredVersion)
     {
@@ -118,7 +168,8 @@ extension RemoteVersion {
     }
     guard create else { return nil }
     return try environment.cache.createEntry(
-      key, version: recordable, source: file.source.url.redacted)
+      key, version: recordable, source: file.source.url.redacted,
+      definer: file.mirrors?.definer)
   }
 
   /// Lets go of the entry, if nobody needs it any more, though it has bytes that are to be committed.
@@ -126,16 +177,15 @@ extension RemoteVersion {
   /// - Returns: whether there was one.
   func releaseIdleEntry() -> Bool {
     let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
-    drop(entry)
     return entry != nil
   }
 
-  /// The entry to write to, created with the first bytes of a version; nil where the file has a
-  /// newer version.
-  func writableEntry() throws(CacheError) -> CacheEntry? {
-    if let entry = state.withLock({ $0.entry }) { return entry }
+  /// The entry to write to, created with the first bytes of a version, and the generation of what is
+  /// believed of it; nil where the file has a newer version.
+  func writableEntry() throws(CacheError) -> (CacheEntry, generation: Int)? {
+    if let known = state.withLock({ $0.writableEntry }) { return known }
     try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: true) }
-    return state.withLock { $0.entry }
+    return state.withLock { $0.writableEntry }
   }
 
   /// Whether somebody has it open.
@@ -144,27 +194,29 @@ extension RemoteVersion {
   /// Whether somebody reads or fetches it: not to be evicted then.
   var isInUse: Bool { state.withLock { !$0.isUnused } }
 
-  /// The cache has removed the entry, of which nobody made use.
-  func evicted() {
-    let dropped = state.withLock { guarded -> CacheEntry? in
+  /// Marks all that the entry holds as absent, because it is about to be removed; call under the
+  /// file's `loading`.
+  ///
+  /// - Returns: false if somebody reads or fetches the file; then the entry must stay.
+  func forgetEntryIfUnused() -> Bool {
+    let (isUnused, dropped) = state.withLock { guarded -> (Bool, CacheEntry?) in
+      guard guarded.isUnused else { return (false, nil) }
       guarded.hasRecord = false
+      // What kept it from being written goes with it.
+      guarded.isUncacheable = false
       guarded.refuted = ExtentSet()
       if guarded.wholeCheck.hasFailed {
         // Whoever evicts it wants it fetched anew.
         guarded.wholeCheck = WholeCheck()
         guarded.version.permanentFailure = nil
       }
-      // Opened just now: what its descriptor still holds can be read, and no more is recorded.
-      guard guarded.isUnused else { return nil }
-      defer { guarded.entry = nil }
+      let entry = guarded.entry
+      guarded.entry = nil
       guarded.setCached(ExtentSet(), believed: ExtentSet())
-      return guarded.entry
+      return (true, entry)
     }
-    drop(dropped)
-  }
-
-  func drop(_ entry: CacheEntry?) {
-    guard entry != nil else { return }
-    environment.release(file.cacheKey)
+    // Closed here, where the lock is not held any more.
+    _ = consume dropped
+    return isUnused
   }
 }

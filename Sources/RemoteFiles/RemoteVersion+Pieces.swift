@@ -49,7 +49,7 @@ extension RemoteVersion {
   private func read(_ check: PieceTable.Check) -> PieceReading {
     guard let pieces = state.withLock({ $0.version.pieces }) else { return .gone }
     let located = state.withLock {
-      guarded -> (parts: [PresentBytes.Piece], lease: Int?, entry: CacheEntry?)? in
+      guarded -> (parts: [PresentBytes.Piece], lease: SpillLease.Claim?, entry: CacheEntry?)? in
       guard guarded.version.pieces?.isCurrent(check) == true else { return nil }
       let (parts, lease) = guarded.locate(check.range)
       return (parts, lease, guarded.entry)

@@ -7,16 +7,17 @@ internal import Synchronization
 /// What reads are answered, at once or when their bytes have come.
 extension RemoteVersion {
   /// The descriptor of the cache file, for the kernel to read by itself; nil unless every byte of
-  /// the version is in it, and verified.
+  /// the version is in it, verified and committed, and nothing else.
   ///
-  /// Valid while a handle is open.
-  public var backingDescriptor: CInt? {
+  /// The disk may still refuse bytes that are not committed. Their pages are then lost, and the
+  /// kernel would read zeros without asking this process. Valid while a handle is open.
+  var backingDescriptor: CInt? {
     let entry = state.withLock { guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
         && !guarded.isUncacheable && (checksum == nil || guarded.wholeCheck.isRight)
         ? guarded.entry : nil
     }
-    guard let entry, let length, let size = entry.dataByteCount, size >= length, entry.isReadable
+    guard let entry, let length, entry.isCommitted, entry.dataByteCount == length, entry.isReadable
     else { return nil }
     return entry.dataDescriptor
   }
@@ -25,7 +26,7 @@ extension RemoteVersion {
   /// have a ``backingDescriptor``; of a larger one, each read verifies what it reads.
   ///
   /// Reads the disk.
-  public func verifyIfSmall() {
+  func verifyIfSmall() {
     let range = state.withLock { guarded -> ByteRange? in
       guard guarded.version.isComplete, !guarded.unverified.isEmpty,
         guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
@@ -49,21 +50,29 @@ extension RemoteVersion {
 
   /// Parks a read whose bytes are absent until they are there or its deadline has passed.
   public func wait(for range: ByteRange, reply: any ReadReply) {
+    let now = ContinuousClock.now
+    wait(
+      for: ParkedRead(
+        range: range, reply: reply, since: now, deadline: now + environment.settings.readTimeout))
+  }
+
+  /// Parks a read that may have waited before; it keeps its first deadline.
+  func wait(for read: ParkedRead) {
     var actions = VersionActions()
     // They may have arrived since the attempt.
-    let outcome = decide(range) { guarded, attempt, now in
+    let outcome = decide(read.range) { guarded, attempt, now in
       guard case .absent = attempt else { return }
       guarded.version.park(
         ParkedRead(
-          range: guarded.version.clamped(range), reply: reply, since: now,
-          deadline: now + environment.settings.readTimeout),
+          range: guarded.version.clamped(read.range), reply: read.reply, since: read.since,
+          deadline: read.deadline),
         into: &actions)
       guarded.version.plan(now: now, into: &actions)
       actions.needsWatch = true
     }
     switch outcome {
-    case .present(let bytes): reply.succeed(bytes)
-    case .failed(let error): reply.fail(error)
+    case .present(let bytes): read.reply.succeed(bytes)
+    case .failed(let error): read.reply.fail(error)
     case .absent: break
     }
     perform(actions)
@@ -108,7 +117,7 @@ extension RemoteVersion {
 
   /// What the state of a range asks for.
   private enum Decision {
-    case present([PresentBytes.Piece], lease: Int?, CacheEntry?)
+    case present([PresentBytes.Piece], lease: SpillLease.Claim?, CacheEntry?)
     case failed(FileError)
     case absent
     /// A look at the bytes first.

@@ -12,10 +12,11 @@ extension RemoteVersion {
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
   ) -> SegmentID {
     let segment = state.withLock { guarded in
-      if isWhole { guarded.version.isSequential = true }
       let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
       guarded.version.setMirror(mirror, of: segment.id)
       guarded.version.setTransfer(transfer, of: segment.id)
+      // The head has come: if the body does not, the server is silent.
+      guarded.version.sent(segment.id, now: .now)
       return segment
     }
     environment.watch(self)
@@ -34,9 +35,11 @@ extension RemoteVersion {
 
   func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
     let advice = state.withLock { guarded -> VersionState.Advice? in
+      guarded.version.isDiskShort = environment.isDiskShort
       let advice = guarded.version.advance(id, to: position, now: .now)
       // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, guarded.version.parked.isEmpty, !guarded.version.isPrefetching,
+      if guarded.openCount == 0, guarded.version.parked.isEmpty,
+        guarded.version.lengthWaits.isEmpty, !guarded.version.isPrefetching,
         position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
         ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
       {
@@ -49,6 +52,11 @@ extension RemoteVersion {
       file.mirrors?.failed(mirror, FileError(.timedOut, "another server answered sooner"))
     }
     return advice
+  }
+
+  /// Bytes before those that a request is to bring have arrived.
+  func skipped(_ id: SegmentID, to position: Int64) {
+    state.withLock { $0.version.skipped(id, to: position, now: .now) }
   }
 
   /// Bytes that have arrived are on their way into the cache.
@@ -65,21 +73,17 @@ extension RemoteVersion {
   /// A request has ended; what it has brought is stored soon.
   func requestEnded(_ id: SegmentID) { state.withLock { $0.version.requestEnded(id) } }
 
+  /// Call before pausing a request that is far ahead of its reader.
+  ///
+  /// - Returns: whether to pause it; it is then resumed when the reader comes near.
+  func awaitsReader(_ id: SegmentID) -> Bool {
+    var awaits = false
+    change { awaits = $0.awaitsReader(id, now: .now, into: &$1) }
+    return awaits
+  }
+
   /// A request brings nothing until the disk has taken what came before.
   func awaitsStorage(_ id: SegmentID) { state.withLock { $0.version.awaitsStorage(id) } }
-
-  /// Bytes are in the cache.
-  func stored(_ id: SegmentID, _ range: ByteRange) {
-    // While the disk is what limits the transfers, the network thread's leisure means nothing.
-    let idle = environment.client.idleSeconds - environment.storage.fullSeconds
-    state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(range) } }
-    if checksum != nil {
-      state.withLock { $0.wholeCheck.noteStored(from: $0.version.mirror(of: id)) }
-    }
-    change { $0.stored(id, range, idle: idle, now: .now, into: &$1) }
-    environment.checkpointIfDue(self, now: .now)
-    if checksum != nil { hashWholeIfDue() }
-  }
 
   /// The server has answered a range with the whole representation.
   ///
@@ -104,30 +108,75 @@ extension RemoteVersion {
     return takesWhole
   }
 
-  /// The body has ended and with it the file, whose length was unknown.
-  func ended(at length: Int64) {
-    if let entry = state.withLock({ $0.entry }) {
-      do throws(CacheError) {
-        try entry.recordCompleteLength(length)
-      } catch {
-        environment.logger.warning(
-          "cannot record the length",
-          metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-      }
-    }
-    change { $0.setLength(length, into: &$1) }
+  /// A body of unknown length has ended at `position`, and so does the file; on the storage queue.
+  ///
+  /// - Returns: why the file cannot end there; nil if it can.
+  func ended(at position: Int64) -> FileError? {
+    let wasKnown = length != nil
+    var failure: FileError?
+    change { failure = $0.ended(at: position, into: &$1) }
+    // Not here: the disk may stand still.
+    if !wasKnown, failure == nil { environment.storage.perform { [self] in recordLength() } }
+    return failure
   }
 
-  /// A request brought all that it was to bring.
+  /// Takes the length from the head of a response of this version, if it was unknown.
+  func learn(length: Int64?) {
+    // Without a validator nothing shows that the head is of these bytes.
+    guard let length, content.strength != .unverifiable else { return }
+    var isNew = false
+    change {
+      isNew = $0.learn(length: length, into: &$1)
+      if isNew { $0.plan(now: .now, into: &$1) }
+    }
+    if isNew { environment.storage.perform { [self] in recordLength() } }
+  }
+
+  /// Records the length for later mounts; on the storage queue.
+  func recordLength() {
+    guard let length else { return }
+    do throws(CacheError) {
+      try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
+      guard let entry = state.withLock({ $0.entry }) else { return }
+      // The watch closes the entry when it is idle.
+      environment.watch(self)
+      try entry.recordCompleteLength(length)
+    } catch {
+      environment.logger.warning(
+        "cannot record the length",
+        metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+    }
+  }
+
+  /// A request brought all that it was to bring, as its server says.
   func finished(_ id: SegmentID) {
     releaseRecordIfUnread()
     var isPrefetched = false
-    change {
-      $0.removeSegment(id)
+    change { [policy = environment.retryPolicy] in
+      if $0.endSegment(id) {
+        $0.retryLater(
+          after: FileError(.invalidResponse, "the response has brought next to nothing"),
+          retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
+      }
       $0.ignoredRangeCount = 0
       $0.plan(now: .now, into: &$1)
       isPrefetched = $0.isComplete && $0.wishes.isPrefetched
     }
+    hasEnded(isPrefetched: isPrefetched)
+  }
+
+  /// A request was ended on purpose.
+  private func dropped(_ id: SegmentID) {
+    releaseRecordIfUnread()
+    change {
+      $0.removeSegment(id)
+      $0.plan(now: .now, into: &$1)
+    }
+    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
+    hasEnded(isPrefetched: isPrefetched)
+  }
+
+  private func hasEnded(isPrefetched: Bool) {
     if isPrefetched { environment.prefetcher.wake(in: environment) }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
@@ -137,12 +186,12 @@ extension RemoteVersion {
     let entry = state.withLock { guarded in
       guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
     }
-    entry?.releaseRecord()
+    if let entry { environment.storage.perform { entry.releaseRecord() } }
   }
 
   /// A request ended early; `error` nil when it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard var error else { return finished(id) }
+    guard var error else { return dropped(id) }
     if [.unavailable, .denied, .missing].contains(error.code) {
       let mirror = state.withLock { $0.version.mirror(of: id) } ?? 0
       let origin = file.url(ofMirror: mirror).normalizedOrigin
@@ -156,12 +205,12 @@ extension RemoteVersion {
     error = hopeful(error, of: id)
     switch error.code {
     case .stale:
-      change { version, _ in version.removeSegment(id) }
+      change { version, _ in _ = version.endSegment(id) }
       file.versionContradicted(self)
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
       file.noteFailure(error, isRetried: true)
       change { [policy = environment.retryPolicy] in
-        $0.removeSegment(id)
+        _ = $0.endSegment(id)
         $0.retryLater(
           after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
           now: .now, into: &$1)
@@ -169,7 +218,8 @@ extension RemoteVersion {
     case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       file.noteFailure(error, isRetried: false)
       change {
-        $0.removeSegment(id)
+        // What this machine could not do is not held against the server.
+        if error.isOfServer { _ = $0.endSegment(id) } else { $0.removeSegment(id) }
         $0.failParked(error, now: .now, into: &$1)
       }
     }
@@ -232,7 +282,7 @@ extension RemoteVersion {
   /// were to bring is planned again then.
   func awaitLocation(_ id: SegmentID) {
     state.withLock {
-      $0.version.removeSegment(id)
+      _ = $0.version.endSegment(id)
       $0.version.isAwaitingLocation = true
     }
     file.renewLocation { [weak self] error in
@@ -258,6 +308,16 @@ extension RemoteVersion {
   func sent(_ id: SegmentID) { state.withLock { $0.version.sent(id, now: .now) } }
 
   func supersede() { change { $0.supersede(into: &$1) } }
+
+  /// - Returns: whether nobody reads or fetches it; if so, it is superseded.
+  func supersedeIfUnused() -> Bool {
+    state.withLock { guarded in
+      guard guarded.isUnused else { return false }
+      // Nothing waits and nothing is in flight that would have to hear of it.
+      guarded.version.isSuperseded = true
+      return true
+    }
+  }
 
   /// The server has confirmed this version after all (a host of several that disagree).
   func reinstate() { state.withLock { $0.version.isSuperseded = false } }

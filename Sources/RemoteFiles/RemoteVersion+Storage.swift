@@ -5,7 +5,7 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Storing bytes, and looking at those that are stored: what may fail with the disk under the cache.
+/// Verifying stored bytes, and giving up those that are damaged or lost.
 extension RemoteVersion {
   // MARK: Verification
 
@@ -58,12 +58,10 @@ extension RemoteVersion {
     let lost = state.withLock { guarded -> Int64 in
       var byteCount: Int64 = 0
       for range in damaged.extents {
-        // What is spilled lies elsewhere.
         for run in guarded.spill?.extents.holes(in: range) ?? [range] {
-          byteCount += guarded.version.extents.remove(run)
-          guarded.unverified.remove(run)
           guarded.refuted.insert(run)
         }
+        byteCount += guarded.loseCached(range)
       }
       return byteCount
     }
@@ -78,8 +76,7 @@ extension RemoteVersion {
       var byteCount: Int64 = 0
       for range in extents.extents {
         for run in guarded.unverified.runs(in: range) {
-          guarded.version.extents.remove(run)
-          byteCount += run.byteCount
+          byteCount += guarded.loseCached(run)
         }
         guarded.unverified.remove(range)
       }
@@ -93,13 +90,7 @@ extension RemoteVersion {
     let (lost, entry) = state.withLock { guarded -> (Int64, CacheEntry?) in
       guard let entry = guarded.entry else { return (0, nil) }
       guarded.isUncacheable = true
-      var cached = guarded.version.extents
-      for extent in guarded.spill?.extents.extents ?? [] { cached.remove(extent) }
-      for run in cached.runs(in: range) {
-        guarded.version.extents.remove(run)
-        guarded.unverified.remove(run)
-      }
-      return (cached.runs(in: range).reduce(0) { $0 + $1.byteCount }, entry)
+      return (guarded.loseCached(range), entry)
     }
     // The next mount shall find that before a reader does.
     entry?.distrust()
@@ -114,14 +105,7 @@ extension RemoteVersion {
   func forget(from end: Int64, of entry: CacheEntry) -> Bool {
     let lost = state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
-      var cached = guarded.version.extents
-      for extent in guarded.spill?.extents.extents ?? [] { cached.remove(extent) }
-      var byteCount: Int64 = 0
-      for run in cached.runs(in: end..<Int64.max) {
-        byteCount += guarded.version.extents.remove(run)
-        guarded.unverified.remove(run)
-      }
-      return byteCount
+      return guarded.loseCached(end..<Int64.max)
     }
     if lost > 0 { noteDamage(lost, "the cache file was cut") }
     return lost > 0
@@ -135,128 +119,4 @@ extension RemoteVersion {
         "file": "\(file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)",
       ])
   }
-
-  // MARK: Storing
-
-  /// Stores bytes that have arrived: in the cache, or where that fails in memory; on the storage
-  /// queue.
-  ///
-  /// - Throws: `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
-  ///   are descriptors for readers only, `unavailable` where there is not even memory for them.
-  func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
-    // What nobody has opened yet must not take the descriptors of those who read: it has them for this
-    // call only, and what it stored is committed by whoever opens it next.
-    let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
-    let isBorrowing = isExtra && !environment.cache.hasSpareDescriptors
-    // What is not recorded yet would be lost with the descriptor.
-    if isBorrowing, hasPieces || !environment.cache.hasBorrowableDescriptors {
-      throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
-    }
-    defer { if isBorrowing { returnEntry() } }
-    if environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
-      var isStale = false
-      do throws(CacheError) {
-        try makingRoom { () throws(CacheError) in
-          guard let entry = try writableEntry() else {
-            isStale = true
-            return
-          }
-          if hasPieces {
-            // Recorded when their hash is known to be right.
-            try entry.write(bytes, at: offset)
-          } else {
-            try entry.store(bytes, at: offset)
-          }
-        }
-        if !isStale { return environment.health.noteSuccess() }
-      } catch {
-        noteCacheFailure(error)
-      }
-      if isStale { throw FileError(.stale, "the remote file has changed") }
-    }
-    do throws(ErrorNumber) {
-      try spill(bytes, at: offset)
-    } catch {
-      throw FileError(
-        .unavailable,
-        "no memory for what the cache cannot take: "
-          + SystemCalls.text(of: error.rawValue))
-    }
-  }
-
-  /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.
-  private func returnEntry() {
-    let entry = state.withLock { guarded -> CacheEntry? in
-      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.isCheckpointing else {
-        return nil
-      }
-      defer { guarded.entry = nil }
-      return guarded.entry
-    }
-    drop(entry)
-  }
-
-  /// Does `work`; where the disk is full and something can be evicted, a second time.
-  private func makingRoom(_ work: () throws(CacheError) -> Void) throws(CacheError) {
-    do throws(CacheError) {
-      try work()
-    } catch {
-      // A limit of the size of one file is not helped by others being gone.
-      guard error.code == .noSpace, error.errno != EFBIG, environment.makeRoom() else {
-        throw error
-      }
-      try work()
-    }
-  }
-
-  func noteCacheFailure(_ error: CacheError) {
-    if error.code == .laterFormat {
-      // The cache is well, but for this file.
-      state.withLock { $0.isUncacheable = true }
-      file.noteFailure(FileError(error), isRetried: false)
-      return
-    }
-    environment.health.noteFailure("\(error)")
-    environment.logger.error(
-      "the cache fails; reading without it",
-      metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-  }
-
-  private func spill(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ErrorNumber) {
-    let known = state.withLock { $0.spill?.file }
-    // Only this queue makes one.
-    let file: Descriptor
-    if let known { file = known } else { file = try SystemCalls.createMemoryFile(label: "httpfs") }
-    try SystemCalls.write(file.rawValue, bytes, at: offset)
-    let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
-    state.withLock { guarded in
-      guarded.forgetExtentsWithoutEntry()
-      guarded.spill = guarded.spill ?? Spill(file: file)
-      guarded.spill?.insert(range)
-      guarded.version.readAheadLimit = SpillMemory.readAheadByteCount
-    }
-    environment.spills.note(range, of: self)
-  }
-
-  /// Gives up spilled bytes, unless somebody reads or waits for some of them; on the storage queue.
-  ///
-  /// - Returns: whether they are gone.
-  func giveUpSpilled(_ range: ByteRange) -> Bool {
-    let (file, isGone) = state.withLock { guarded -> (Descriptor?, Bool) in
-      guard guarded.spill != nil else { return (nil, true) }
-      guard !guarded.version.parked.reads.contains(where: { $0.range.overlaps(range) }),
-        guarded.spill?.remove(range) == true
-      else { return (nil, false) }
-      guarded.version.extents.remove(range)
-      guarded.version.forgetUnverified(range)
-      return (guarded.spill?.file, true)
-    }
-    if let file {
-      // Where it fails the memory is freed with the file.
-      try? SystemCalls.punchHole(file.rawValue, range.lowerBound, byteCount: range.byteCount)
-    }
-    return isGone
-  }
-
-  func endLease(_ number: Int) { state.withLock { $0.spill?.endLease(number) } }
 }

@@ -6,8 +6,9 @@ internal import Synchronization
 
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
-/// Lock order: the file's `loading` → `state`; `state` is held for decisions only, never over I/O, a reply or
-/// a call into another object. What a decision asks for is done by `perform`, after the release.
+/// Lock order: the file's `loading` → `state` → leaves such as the file's `wishes`. `state` is held
+/// for decisions only, never over I/O or a reply; `perform` does what a decision asks for, after
+/// the release.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
   public let file: RemoteFile
@@ -41,14 +42,19 @@ public final class RemoteVersion: Sendable {
     var spill: Spill?
     /// Whether the entry is not ours to write.
     var isUncacheable = false
+    /// Counts how often bytes of the entry were given up, or the entry was replaced.
+    ///
+    /// The result of a store that began under an earlier number is not believed.
+    var generation = 0
     /// What is known of the whole's checksum, where the list has one.
     var wholeCheck = WholeCheck()
     /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
     var lastStamp: FileStamp?
     /// Entries that were given up while handles read from their descriptors.
     var retired: [CacheEntry] = []
-    var retiredSpills: [Spill] = []
     var openCount = 0
+    /// Whether a handle has asked for the entry, and the look for it has not begun.
+    var isLookQueued = false
     /// How many others need the entry to stay at hand.
     var holdCount = 0
     /// How many runs of bytes are on their way to the entry.
@@ -56,6 +62,10 @@ public final class RemoteVersion: Sendable {
     /// Since when no handle has been open.
     var unreadSince = ContinuousClock.now
     var isCheckpointing = false
+    /// Whether ``RemoteVersion/stampIfDue()`` waits for the storage queue.
+    var isStampQueued = false
+    /// Whether a checkpoint has begun since all bytes were there.
+    var hasCheckpointOfWhole = false
     var lastCheckpoint = ContinuousClock.now
     var fetchedByteCount: Int64
 
@@ -70,6 +80,7 @@ public final class RemoteVersion: Sendable {
     /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
     /// bytes.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
+      generation += 1
       let present = version.extents
       version.extents = cached
       version.pieces?.forgetArrived(but: spill?.extents ?? ExtentSet())
@@ -87,11 +98,52 @@ public final class RemoteVersion: Sendable {
       }
     }
 
-    /// The bytes of `range`, which are present; those that are spilled are kept until the lease of
-    /// that number ends.
+    /// Accepts a receipt for stored bytes.
+    ///
+    /// - Returns: whether reads still go to that place; if so, the caller marks the bytes present.
+    mutating func accept(_ receipt: StoreReceipt) -> Bool {
+      switch receipt.place {
+      case .cache(let entry, let generation):
+        guard entry === self.entry, generation == self.generation else { return false }
+        if !refuted.isEmpty { refuted.remove(receipt.range) }
+        // It takes bytes again.
+        version.readAheadLimit = nil
+      case .memory(let file):
+        guard file === spill?.file else { return false }
+        spill?.insert(receipt.range)
+        version.readAheadLimit = SpillMemory.readAheadByteCount
+      }
+      return true
+    }
+
+    /// Marks what the entry holds of `range` as absent.
+    ///
+    /// - Returns: how many bytes of it were present.
+    mutating func loseCached(_ range: ByteRange) -> Int64 {
+      generation += 1
+      var byteCount: Int64 = 0
+      // What is spilled lies elsewhere.
+      for run in spill?.extents.holes(in: range) ?? [range] {
+        byteCount += version.extents.remove(run)
+        unverified.remove(run)
+      }
+      return byteCount
+    }
+
+    /// The answer to a read whose bytes have come; nil if they must be verified first or are gone.
+    mutating func answer(_ read: ParkedRead) -> WokenRead? {
+      let range = version.clamped(read.range)
+      guard let end = version.answerableEnd(of: range) else { return nil }
+      let present = range.lowerBound..<end
+      guard !mustVerify(present) else { return nil }
+      let (pieces, lease) = locate(present)
+      return WokenRead(reply: read.reply, offset: present.lowerBound, pieces: pieces, lease: lease)
+    }
+
+    /// The bytes of `range`, which are present; those that are spilled are kept until the lease ends.
     mutating func locate(
       _ range: ByteRange
-    ) -> (pieces: [PresentBytes.Piece], lease: Int?) {
+    ) -> (pieces: [PresentBytes.Piece], lease: SpillLease.Claim?) {
       let cached = entry?.dataDescriptor ?? -1
       guard let spill, spill.extents.overlaps(range) else {
         return ([.init(descriptor: cached, byteCount: Int(range.byteCount))], nil)
@@ -103,7 +155,7 @@ public final class RemoteVersion: Sendable {
           pieces.append(.init(descriptor: cached, byteCount: Int(run.lowerBound - position)))
         }
         pieces.append(
-          .init(descriptor: spill.file.rawValue, byteCount: Int(run.byteCount)))
+          .init(descriptor: spill.file.descriptor.rawValue, byteCount: Int(run.byteCount)))
         position = run.upperBound
       }
       if position < range.upperBound {
@@ -112,10 +164,12 @@ public final class RemoteVersion: Sendable {
       return (pieces, self.spill?.beginLease(of: range))
     }
 
+    var writableEntry: (CacheEntry, generation: Int)? { entry.map { ($0, generation) } }
+
     /// Whether no handle is open, and nothing is in flight or being synced.
     var isUnused: Bool {
       openCount == 0 && holdCount == 0 && storeCount == 0 && version.segments.isEmpty
-        && !isCheckpointing
+        && !isCheckpointing && version.lengthWaits.isEmpty
     }
 
     /// Whether the record of the whole file is still to say that all of its bytes were looked at.
@@ -132,22 +186,25 @@ public final class RemoteVersion: Sendable {
     /// Whether there is anything to be written to the record.
     var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
 
+    /// Takes what lies in memory for absent; replies that read it just now hold its file.
+    mutating func dropSpill() {
+      guard let spill else { return }
+      for extent in spill.extents.extents {
+        version.extents.remove(extent)
+        version.forgetUnverified(extent)
+      }
+      self.spill = nil
+      version.readAheadLimit = nil
+    }
+
     /// Hands the entry out to be closed, if nobody needs it any more; one with bytes that are to be
     /// committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
     /// verifies those.
     mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
       guard isUnused else { return nil }
       retired = []
-      retiredSpills = []
-      if let spill {
-        // Memory is for readers only.
-        for extent in spill.extents.extents {
-          version.extents.remove(extent)
-          version.forgetUnverified(extent)
-        }
-        self.spill = nil
-        version.readAheadLimit = nil
-      }
+      // Memory is for readers only.
+      dropSpill()
       guard let idle = entry, areDescriptorsShort || !awaitsRecord else { return nil }
       entry = nil
       version.pieces?.forgetArrived()
@@ -189,30 +246,99 @@ public final class RemoteVersion: Sendable {
   /// The complete length in bytes, nil while unknown.
   public var length: Int64? { state.withLock { $0.version.length } }
 
-  /// What `stat` shows: the length, or the bytes that have arrived so far while it is unknown, and
-  /// never 0 then, which tools would take for an empty file.
-  public var visibleByteCount: Int64 {
-    state.withLock { $0.version.length ?? max(1, $0.version.arrivedEnd) }
+  /// What `stat` shows, and whether that may be remembered: the length, or while it is unknown the whole pages
+  /// that are present from the start on.
+  ///
+  /// Both from one look: a body may end at any moment.
+  public var visibleSize: (byteCount: Int64, isFinal: Bool) {
+    let (size, isFinal, writer) = state.withLock { guarded in
+      if let length = guarded.version.length { return (length, true, nil as SegmentWriter?) }
+      return (guarded.version.show(), false, guarded.version.writerOfUnstoredPages)
+    }
+    // What has arrived is there for the next look.
+    if let writer { environment.client.perform { writer.flushForReader() } }
+    return (size, isFinal)
+  }
+
+  /// Calls `done` when the length is known, or has been waited for as long as it pays.
+  ///
+  /// sendfile(2), splice(2) and mappings go to the end that `stat` shows: while it is not that of the file, they
+  /// end early.
+  public func awaitLength(
+    by deadline: ContinuousClock.Instant, _ done: @escaping @Sendable () -> Void
+  ) {
+    let now = ContinuousClock.now
+    let wait = LengthWait(
+      answer: done, deadline: min(deadline, now + FileSettings.confirmationPatience))
+    var mustWait = false
+    change { mustWait = $0.awaitLength(wait, now: now, into: &$1) }
+    if !mustWait { done() }
+  }
+
+  /// The version with all that has been learned of it: what answers are compared with.
+  var pinned: ContentVersion {
+    var pinned = content
+    pinned.completeLength = length ?? pinned.completeLength
+    return pinned
+  }
+
+  /// Compares the version that a response describes with this one.
+  ///
+  /// A length shorter than the bytes that are present means another version.
+  func compare(_ response: ContentVersion) -> ContentVersion.Comparison {
+    admits(response) ? pinned.compare(response) : .different
+  }
+
+  /// Whether the file can be as long as `response` says.
+  func admits(_ response: ContentVersion) -> Bool {
+    response.completeLength.map { $0 >= state.withLock { $0.version.presentEnd } } ?? true
+  }
+
+  /// Whether a validator, or a length that both have, identifies `response` as this version.
+  func isIdentified(by response: ContentVersion) -> Bool {
+    content.strength != .unverifiable || (response.completeLength != nil && length != nil)
   }
 
   /// Whether the whole is arriving in one response.
   var isStreaming: Bool { state.withLock { $0.version.segments.contains { $0.isWhole } } }
 
-  /// The part of `range` that a question about the file may as well bring: its first hole.
+  /// The first part of `range` that is absent.
   func firstHole(in range: ByteRange) -> ByteRange? {
     state.withLock { $0.version.absent(in: $0.version.clamped(range)).first }
+  }
+
+  /// The first part of `range` that is neither present nor on its way, be it to the disk: what a question
+  /// about the file may as well bring.
+  func firstUnrequested(in range: ByteRange) -> ByteRange? {
+    state.withLock { guarded in
+      let version = guarded.version
+      return version.absent(in: version.clamped(range)).first { hole in
+        !version.segments.contains { $0.start <= hole.lowerBound && hole.lowerBound < $0.end }
+      }
+    }
   }
 
   /// Whether a body that `response` describes is of these bytes.
   ///
   /// Without length and validator nothing shows that it is, unless it is the body that is arriving.
   func canContinue(with response: ContentVersion) -> Bool {
-    guard response.completeLength == nil, response.strength == .unverifiable else { return true }
-    return isStreaming
+    if state.withLock({ $0.version.isEndedShort }) { return false }
+    return isIdentified(by: response) || isStreaming
   }
 
   /// The server answers ranges with the whole: there is one way only to read it.
   func markSequential() { state.withLock { $0.version.isSequential = true } }
+
+  /// The server has answered a range with that range: an earlier answer with the whole was an exception.
+  ///
+  /// A stream that is under way goes on as it was begun.
+  func markRanged() {
+    state.withLock { guarded in
+      guard !guarded.version.segments.contains(where: \.isWhole) else { return }
+      guarded.version.isSequential = false
+      guarded.version.ignoredRangeCount = 0
+    }
+  }
 
   /// Whether neither length nor validator tells this version from another.
   var isUnidentified: Bool {
@@ -247,8 +373,23 @@ public final class RemoteVersion: Sendable {
   /// How many of its bytes are present.
   var presentByteCount: Int64 { state.withLock { $0.version.extents.byteCount } }
 
-  /// Whether what arrives is kept in memory, because the cache does not take it.
-  var isSpilling: Bool { state.withLock { $0.version.readAheadLimit != nil } }
+  /// Whether the whole cannot be fetched now, because the cache does not take it.
+  ///
+  /// What lies in memory from a time when it did not is fetched again, for the cache, unless a read waits.
+  func isKeptFromCache() -> Bool {
+    let mayStore = environment.health.mayStore()
+    var isKept = false
+    transact { guarded, actions in
+      guard mayStore, !guarded.isUncacheable else {
+        isKept = guarded.version.readAheadLimit != nil
+        return
+      }
+      guard guarded.spill != nil, guarded.version.parked.isEmpty else { return }
+      guarded.dropSpill()
+      guarded.version.plan(now: .now, into: &actions)
+    }
+    return isKept
+  }
 
   /// When the read that has come last began to wait; nil where none waits.
   var lastWaitBegan: ContinuousClock.Instant? {
@@ -267,18 +408,41 @@ public final class RemoteVersion: Sendable {
   func endFetching() { change { $0.endUnawaited(now: .now, into: &$1) } }
 
   func change(_ body: (inout VersionState, inout VersionActions) -> Void) {
+    transact { body(&$0.version, &$1) }
+  }
+
+  /// As ``change(_:)``, over all that the lock guards.
+  func transact(_ body: (inout Guarded, inout VersionActions) -> Void) {
     var actions = VersionActions()
-    state.withLock { body(&$0.version, &actions) }
+    let woken = state.withLock { guarded in
+      body(&guarded, &actions)
+      var woken: [WokenRead] = []
+      // Under the same lock, so that nobody gives the bytes up before the reply.
+      actions.wakes.removeAll { read in
+        guard let answer = guarded.answer(read) else { return false }
+        woken.append(answer)
+        return true
+      }
+      return woken
+    }
+    if !woken.isEmpty {
+      let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
+      environment.reply(byteCount: byteCount) { [self] in
+        for read in woken { read.succeed(self) }
+      }
+    }
     perform(actions)
   }
 
+  /// Does what a decision asks for; ``transact(_:)`` has answered the reads whose bytes are at hand.
   func perform(_ actions: VersionActions) {
     if !actions.wakes.isEmpty {
       let wakes = actions.wakes
-      let byteCount = wakes.reduce(Int64(0)) { $0 + $1.range.byteCount }
-      environment.reply(byteCount: byteCount) { [self] in wake(wakes) }
+      // Their bytes must be verified first, or the cache has just failed.
+      environment.reply(byteCount: .max) { [self] in for read in wakes { wait(for: read) } }
     }
     for (read, error) in actions.failures { read.reply.fail(error) }
+    for wait in actions.lengthAnswers { wait.answer() }
     for writer in actions.flushes {
       environment.client.perform { writer.flushForReader() }
     }
@@ -288,6 +452,7 @@ public final class RemoteVersion: Sendable {
     }
     for transfer in actions.cancels { environment.client.cancel(transfer) }
     for transfer in actions.raises { environment.client.prioritize(transfer) }
+    for transfer in actions.resumes { environment.client.unpause(transfer) }
     if !actions.starts.isEmpty {
       let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
       environment.hedges.withLock {
@@ -343,29 +508,5 @@ public final class RemoteVersion: Sendable {
     segment.mirror = chosen
     state.withLock { $0.version.setMirror(chosen, of: id) }
     return true
-  }
-
-  private func wake(_ reads: [ParkedRead]) {
-    for read in reads {
-      let range = read.range
-      let located = state.withLock { guarded -> ([PresentBytes.Piece], Int?)? in
-        let end =
-          guarded.version.length.map { min($0, range.upperBound) }
-          ?? min(guarded.version.extents.presentEnd(from: range.lowerBound), range.upperBound)
-        let present = range.lowerBound..<max(range.lowerBound, end)
-        // Nothing is the end of the file, which is not known yet.
-        if present.isEmpty, guarded.version.length == nil { return nil }
-        guard guarded.version.extents.contains(present), !guarded.mustVerify(present) else {
-          return nil
-        }
-        return guarded.locate(present)
-      }
-      guard let (pieces, lease) = located else {
-        // The cache has failed just now: as if it came anew.
-        wait(for: range, reply: read.reply)
-        continue
-      }
-      read.reply.succeed(PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease))
-    }
   }
 }

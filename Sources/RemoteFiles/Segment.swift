@@ -40,6 +40,8 @@ struct Segment: Sendable {
   var heldUntil: ContinuousClock.Instant?
   /// Whether it is paused because the disk has not taken yet what came before.
   var awaitsStorage = false
+  /// Since when it is paused because its reader is far behind, and memory holds little.
+  var awaitsReaderSince: ContinuousClock.Instant?
   /// Whether a rate limit holds it back, so that it is not the server that brings nothing.
   var isThrottled = false
   /// Whether the request has ended, and only what it has brought is still to be stored.
@@ -48,6 +50,17 @@ struct Segment: Sendable {
   var isSent = false
   var firstByteAt: ContinuousClock.Instant?
   var lastProgressAt: ContinuousClock.Instant
+  /// How many bytes it has brought that were absent.
+  var addedByteCount: Int64 = 0
+
+  /// The least number of new bytes that makes a request worthwhile.
+  ///
+  /// A request that brings fewer is treated like a failed one, so that such a server is not asked
+  /// any faster.
+  private static let leastYield: Int64 = 4096
+
+  /// Whether it has brought what it was asked for, or enough of that.
+  var isFruitful: Bool { addedByteCount >= min(Self.leastYield, end - start) }
 
   /// Whether it waits for the disk, not for the server: it is paused, or what was to come has come and is not
   /// stored yet.
@@ -63,11 +76,11 @@ struct Segment: Sendable {
   /// Fewer bytes are no progress, but at the end: else a trickle would never be given up.
   private static let leastProgress: Int64 = 1024
 
-  /// The position has moved.
-  mutating func noteProgress(now: ContinuousClock.Instant) {
-    let moved = position - (progressPosition ?? start)
-    guard progressPosition == nil || moved >= Self.leastProgress || position >= end else { return }
-    progressPosition = position
+  /// Bytes up to `arrived` have come: up to the position, or before the first byte asked for.
+  mutating func noteProgress(to arrived: Int64, now: ContinuousClock.Instant) {
+    let moved = arrived - (progressPosition ?? start)
+    guard progressPosition == nil || moved >= Self.leastProgress || arrived >= end else { return }
+    progressPosition = arrived
     lastProgressAt = now
   }
 

@@ -105,9 +105,12 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         failure = FileError(.invalidResponse, reason)
         return false
       }
-      let (mirror, pinned) = (segment.mirror, version.content)
+      let (mirror, pinned) = (segment.mirror, version.pinned)
+      guard version.admits(content) else { return refuseShorter(content, fields) }
       switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
-      case .same, .similar: return true
+      case .same, .similar:
+        version.learn(length: content.completeLength)
+        return true
       case .declined:
         isDeclined = true
         return false
@@ -120,8 +123,10 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       case .ordinary: break
       }
     }
-    switch version.content.compare(content) {
-    case .same: return true
+    switch version.compare(content) {
+    case .same:
+      version.learn(length: content.completeLength)
+      return true
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
       failure = FileError(.invalidResponse, "the answer looks like another document")
     case .different: failure = FileError(.stale, "the remote file has changed")
@@ -133,10 +138,22 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     return false
   }
 
+  /// A server says that its file ends before bytes that are present.
+  private func refuseShorter(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
+    if fields.isDoubtful(forPath: version.file.source.url.path) {
+      failure = FileError(.invalidResponse, "the answer looks like another document")
+    } else if version.file.isOneOfSeveral(segment.mirror) {
+      contradiction = "its file has \(content.completeLength ?? 0) bytes only"
+    } else {
+      failure = FileError(.stale, "the remote file has changed")
+    }
+    return false
+  }
+
   private func receiveWhole(
     _ content: ContentVersion, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    if content.completeLength == nil, content.strength == .unverifiable, version.hasCachedBytes {
+    if !version.isIdentified(by: content), version.hasCachedBytes {
       // Nothing shows that the bytes from before belong to this body.
       failure = FileError(.stale, "a body without length and validator cannot be resumed")
       return .stop

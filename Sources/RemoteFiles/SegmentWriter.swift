@@ -19,6 +19,8 @@ final class SegmentWriter: @unchecked Sendable {
   private var bufferedByteCount = 0
   /// The offset of the next byte to arrive.
   private var position: Int64
+  /// Whether the last piece went far ahead of the reader.
+  private var isAhead = false
   /// Where the body ends, as the head says; nil where only its end will tell.
   private let expectedEnd: Int64?
   /// Why something could not be stored.
@@ -49,6 +51,7 @@ final class SegmentWriter: @unchecked Sendable {
 
   /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
   func hasRoom() -> Bool {
+    if isAhead, version.awaitsReader(id) { return false }
     if storage.hasRoom(for: transfer) { return true }
     version.awaitsStorage(id)
     return false
@@ -65,22 +68,27 @@ final class SegmentWriter: @unchecked Sendable {
       let skipped = min(piece.count, Int(bufferStart - position))
       position += Int64(skipped)
       piece = piece.dropFirst(skipped)
-      if piece.isEmpty { return .proceed }
+      if piece.isEmpty {
+        version.skipped(id, to: position)
+        return .proceed
+      }
     }
     guard let advice = version.advance(id, to: position + Int64(piece.count)) else { return .stop }
+    isAhead = advice.isAhead
     let wanted = Int(max(0, min(Int64(piece.count), advice.end - position)))
     var rest = piece.prefix(wanted)
     while !rest.isEmpty {
       let buffer = self.buffer ?? pool.take()
       self.buffer = buffer
-      let room = BufferPool.bufferByteCount - bufferedByteCount
-      let part = rest.prefix(room)
+      // The capacity falls when other writers begin: then this one may hold more than its share.
+      let capacity = max(bufferedByteCount, pool.gatherByteCount)
+      let part = rest.prefix(capacity - bufferedByteCount)
       UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[bufferedByteCount...])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
       bufferedByteCount += part.count
       position += Int64(part.count)
       rest = rest.dropFirst(part.count)
-      if bufferedByteCount == BufferPool.bufferByteCount { handOver() }
+      if bufferedByteCount >= capacity { handOver() }
     }
     if advice.mustFlush || position >= advice.end { handOver() }
     if error.withLock({ $0 != nil }) { return .stop }
@@ -96,33 +104,57 @@ final class SegmentWriter: @unchecked Sendable {
     bufferedByteCount = 0
     self.buffer = nil
     version.handedOver(id, range)
+    let handed = HandedBuffer(buffer, pool: pool, version: version)
     storage.store { [self] in
-      store(buffer, as: range)
-      version.storeEnded()
-      pool.giveBack(buffer)
+      let result = put(handed, as: range, withDisk: true)
+      return { [self] in take(result) }
+    } withoutDisk: { [self] in
+      take(put(handed, as: range, withDisk: false))
     }
   }
 
-  /// Stores the bytes `range` of the file, which `buffer` holds, and marks them present; on the storage queue.
-  private func store(_ buffer: GatherBuffer, as range: ByteRange) {
-    guard error.withLock({ $0 == nil }) else { return }
+  /// A buffer whose bytes are on their way into the cache, or into memory, or both, where the disk was late.
+  private final class HandedBuffer: Sendable {
+    let buffer: GatherBuffer
+    private let pool: BufferPool
+    private let version: RemoteVersion
+
+    init(_ buffer: GatherBuffer, pool: BufferPool, version: RemoteVersion) {
+      self.buffer = buffer
+      self.pool = pool
+      self.version = version
+    }
+
+    deinit {
+      // Nobody reads it any more, the disk neither.
+      pool.giveBack(buffer)
+      version.storeEnded()
+    }
+  }
+
+  /// Puts the bytes `range` of the file, which the buffer holds, somewhere.
+  private func put(
+    _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
+  ) -> RemoteVersion.StoreResult? {
+    guard error.withLock({ $0 == nil }) else { return nil }
+    let bytes = UnsafeRawBufferPointer(rebasing: handed.buffer.bytes[..<Int(range.byteCount)])
+    return version.put(bytes, as: range, withDisk: withDisk)
+  }
+
+  /// Has what was put somewhere marked present.
+  private func take(_ result: RemoteVersion.StoreResult?) {
+    guard let result else { return }
     do throws(FileError) {
-      for hole in version.holes(in: range) {
-        let slice = buffer.bytes[
-          Int(hole.lowerBound - range.lowerBound)..<Int(hole.upperBound - range.lowerBound)]
-        try version.store(UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound)
-      }
+      try version.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
       // It may be silent, or paused.
       version.file.environment.client.cancel(transfer)
-      return
     }
-    version.stored(id, range)
   }
 
-  /// The transfer has ended: has the rest stored, then tells the version and does what comes `after`, on the
-  /// storage queue; `failure` is why the receiver ended it, if it did so for a reason.
+  /// The transfer has ended: has the rest stored, then tells the version and does what comes `after`, in
+  /// that order; `failure` is why the receiver ended it, if it did so for a reason.
   func finish(
     _ completion: ExchangeCompletion, failure: FileError?,
     after: @escaping @Sendable () -> Void = {}
@@ -131,7 +163,7 @@ final class SegmentWriter: @unchecked Sendable {
     version.requestEnded(id)
     // The network thread has no more to say.
     let position = position
-    storage.perform { [self] in
+    storage.follow { [self] in
       settle(completion, failure: failure ?? error.withLock { $0 }, position: position)
       after()
     }
@@ -145,12 +177,8 @@ final class SegmentWriter: @unchecked Sendable {
         guard position >= expectedEnd else {
           return version.failed(id, FileError(.unavailable, "response cut short"))
         }
-      } else if let length = version.length {
-        guard position >= length else {
-          return version.failed(id, FileError(.unavailable, "response cut short"))
-        }
-      } else {
-        version.ended(at: position)
+      } else if let failure = version.ended(at: position) {
+        return version.failed(id, failure)
       }
       version.file.responseEnded(of: version)
       version.finished(id)

@@ -1,26 +1,38 @@
 internal import ExtentRecord
 internal import HTTPTransferCore
 
+/// A file in memory, without a name and as sparse as a cache file; it is freed with the last
+/// reference.
+///
+/// Compare these objects by identity: a version may get a new one, and what was known of the old
+/// one does not hold for it.
+final class SpillFile: Sendable {
+  let descriptor: Descriptor
+
+  init() throws(ErrorNumber) {
+    descriptor = try SystemCalls.createMemoryFile(label: "httpfs")
+  }
+}
+
 /// The bytes of one version that lie in memory, because the cache could not take them.
 ///
 /// A value without I/O; the file that it names is written and emptied by its owner.
 struct Spill: Sendable {
-  /// A file without a name, as sparse as the cache's would be.
-  let file: Descriptor
+  let file: SpillFile
   private(set) var extents = ExtentSet()
   /// What replies are reading just now.
   private var leases: [Int: ByteRange] = [:]
   private var lastLease = 0
 
-  init(file: Descriptor) { self.file = file }
+  init(file: SpillFile) { self.file = file }
 
   mutating func insert(_ range: ByteRange) { extents.insert(range) }
 
-  /// Keeps `range` until the lease of this number ends.
-  mutating func beginLease(of range: ByteRange) -> Int {
+  /// Keeps `range` until the lease ends.
+  mutating func beginLease(of range: ByteRange) -> SpillLease.Claim {
     lastLease += 1
     leases[lastLease] = range
-    return lastLease
+    return SpillLease.Claim(number: lastLease, file: file)
   }
 
   mutating func endLease(_ number: Int) { leases[number] = nil }
@@ -37,13 +49,19 @@ struct Spill: Sendable {
 
 /// A claim on spilled bytes that ends with the last reference to it.
 final class SpillLease: Sendable {
-  private let version: RemoteVersion
-  private let number: Int
-
-  init(version: RemoteVersion, number: Int) {
-    self.version = version
-    self.number = number
+  /// Identifies a claim: its number, and the file whose bytes it keeps.
+  struct Claim: Sendable {
+    let number: Int
+    let file: SpillFile
   }
 
-  deinit { version.endLease(number) }
+  private let version: RemoteVersion
+  private let claim: Claim
+
+  init(version: RemoteVersion, claim: Claim) {
+    self.version = version
+    self.claim = claim
+  }
+
+  deinit { version.endLease(claim) }
 }

@@ -3,8 +3,6 @@ internal import Synchronization
 
 /// Bounds what all files of a mount keep in memory while the cache fails: what was stored first is
 /// given up first.
-///
-/// For the storage queue, which alone stores.
 final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20
@@ -13,7 +11,9 @@ final class SpillMemory: Sendable {
   /// would be given up again.
   static let readAheadByteCount: Int64 = 4 << 20
 
+  /// A range that was written to a file in memory; it counts as long as the file lives.
   private struct Item {
+    weak var file: SpillFile?
     weak var version: RemoteVersion?
     let range: ByteRange
   }
@@ -22,36 +22,64 @@ final class SpillMemory: Sendable {
     /// The oldest first.
     var items: [Item] = []
     var byteCount: Int64 = 0
+
+    /// Removes the ranges of files that have been freed.
+    mutating func forgetEnded() {
+      items.removeAll { item in
+        guard item.file == nil else { return false }
+        byteCount -= item.range.byteCount
+        return true
+      }
+    }
   }
 
+  /// Held over writing to memory, and over giving it up: before the locks of versions.
+  let writing = Mutex(())
   private let state = Mutex(State())
 
-  /// Counts `range` of `version`, and gives up what is too much by now.
-  func note(_ range: ByteRange, of version: RemoteVersion) {
-    let excess = state.withLock { state -> Int64 in
-      state.items.append(Item(version: version, range: range))
-      state.byteCount += range.byteCount
-      return state.byteCount - Self.byteLimit
+  /// How many bytes are kept.
+  var byteCount: Int64 {
+    state.withLock {
+      $0.forgetEnded()
+      return $0.byteCount
     }
-    if excess > 0 { giveUp(excess) }
   }
 
-  /// Gives up the oldest `byteCount` bytes that nobody waits for.
-  private func giveUp(_ byteCount: Int64) {
-    let items = state.withLock { state in
-      defer { state.items = [] }
-      return state.items
+  /// Counts `range`, which `file` of `version` now holds, and gives up older ranges if that is too
+  /// much.
+  func note(_ range: ByteRange, in file: SpillFile, of version: RemoteVersion) {
+    let (older, excess) = state.withLock { state -> ([Item], Int64) in
+      var older: [Item] = []
+      if state.byteCount + range.byteCount > Self.byteLimit {
+        state.forgetEnded()
+        if state.byteCount + range.byteCount > Self.byteLimit {
+          older = state.items
+          state.items = []
+        }
+      }
+      state.items.append(Item(file: file, version: version, range: range))
+      state.byteCount += range.byteCount
+      return (older, state.byteCount - Self.byteLimit)
     }
+    if !older.isEmpty { giveUp(excess, of: older) }
+  }
+
+  /// Gives up the first `byteCount` bytes of `items` that nobody waits for.
+  private func giveUp(_ byteCount: Int64, of items: [Item]) {
     var freed: Int64 = 0
     // What readers need just now stays, also beyond the limit.
     let kept = items.filter { item in
       guard freed < byteCount else { return true }
-      guard item.version?.giveUpSpilled(item.range) ?? true else { return true }
+      if let file = item.file, let version = item.version,
+        !version.giveUpSpilled(item.range, in: file)
+      {
+        return true
+      }
       freed += item.range.byteCount
       return false
     }
     state.withLock {
-      $0.items = kept
+      $0.items = kept + $0.items
       $0.byteCount -= freed
     }
   }

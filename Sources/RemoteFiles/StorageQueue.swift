@@ -6,13 +6,46 @@ internal import Synchronization
 /// was handed over, on a thread that may wait for the disk.
 ///
 /// The network thread hands over what it has gathered and goes on; when too much waits for the disk, exchanges
-/// pause.
+/// pause. When the disk stands still, which shows in the head of the queue, what readers may wait for is done
+/// on another thread without it, in the same order, until the head moves again.
 final class StorageQueue: Sendable {
   /// How many buffers may wait to be stored: enough for the disk to have work while one is filled, and
   /// little memory.
   private static let bufferLimit = 8
 
+  /// How long the head of the queue may take before the disk is taken to stand still.
+  private static let patience = Duration.seconds(1)
+
+  /// What can be done with the disk or without it, by whoever claims it first.
+  private final class Job: Sendable {
+    /// With the disk; returns what is done about it where nobody has done it without meanwhile.
+    let work: @Sendable () -> Outcome
+    let workWithoutDisk: @Sendable () -> Void
+    let isBuffer: Bool
+    private let isClaimed = Atomic<Bool>(false)
+
+    init(
+      isBuffer: Bool, work: @escaping @Sendable () -> Outcome,
+      workWithoutDisk: @escaping @Sendable () -> Void
+    ) {
+      self.isBuffer = isBuffer
+      self.work = work
+      self.workWithoutDisk = workWithoutDisk
+    }
+
+    var isTaken: Bool { isClaimed.load(ordering: .acquiring) }
+
+    func claim() -> Bool {
+      isClaimed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing)
+        .exchanged
+    }
+  }
+
+  /// What follows from work that has waited for the disk.
+  typealias Outcome = @Sendable () -> Void
+
   private let queue = DispatchQueue(label: "httpfs.storage")
+  private let memoryQueue = DispatchQueue(label: "httpfs.memory")
   private let client: HTTPClient
 
   private struct State {
@@ -21,26 +54,96 @@ final class StorageQueue: Sendable {
     var paused: [ExchangeID] = []
     var fullSince: ContinuousClock.Instant?
     var fullTime = Duration.zero
+    /// Since when the head of the queue has been at work.
+    var headSince: ContinuousClock.Instant?
+    /// Whether the head has taken too long, and has not ended yet.
+    var isStuck = false
+    /// What can be done without the disk and has not ended, in its order.
+    var jobs: [Job] = []
+    /// How much of that is being done so.
+    var diversionCount = 0
   }
 
   private let state = Mutex(State())
 
   init(client: HTTPClient) { self.client = client }
 
-  /// Runs `work` after all that was handed over before.
-  func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
+  /// Runs `work`, which needs the disk, after all that was handed over before.
+  func perform(_ work: @escaping @Sendable () -> Void) {
+    queue.async { [self] in run(work) }
+  }
 
-  /// Runs `work`, which stores what a buffer holds, after all that was handed over before.
-  func store(_ work: @escaping @Sendable () -> Void) {
-    state.withLock { $0.bufferCount += 1 }
+  /// Runs `work`, which stores what a buffer holds, after all that was handed over before, and then what it
+  /// returns; or `withoutDisk` instead, where the disk stands still.
+  func store(_ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void)
+  {
+    add(Job(isBuffer: true, work: work, workWithoutDisk: withoutDisk))
+  }
+
+  /// Runs `work`, which needs no disk, after all that was handed over before.
+  func follow(_ work: @escaping @Sendable () -> Void) {
+    add(Job(isBuffer: false, work: { work }, workWithoutDisk: work))
+  }
+
+  private func add(_ job: Job) {
+    let isStuck = state.withLock { state in
+      if job.isBuffer { state.bufferCount += 1 }
+      if state.isStuck, job.claim() {
+        state.diversionCount += 1
+        return true
+      }
+      state.jobs.append(job)
+      return false
+    }
+    if isStuck { return divert(job) }
     queue.async { [self] in
-      work()
-      stored()
+      // What went past the disk and came before is in memory in a moment.
+      if state.withLock({ $0.diversionCount > 0 }) { memoryQueue.sync {} }
+      guard !job.isTaken else { return }
+      var outcome: Outcome?
+      run { outcome = job.work() }
+      // A late answer says nothing any more.
+      guard let outcome, job.claim() else { return }
+      outcome()
+      ended(job)
     }
   }
 
-  private func stored() {
+  private func run(_ work: () -> Void) {
+    state.withLock { $0.headSince = .now }
+    work()
+    state.withLock {
+      $0.headSince = nil
+      $0.isStuck = false
+    }
+  }
+
+  /// Looks whether the disk stands still: then what waits for it is done without.
+  func divertIfStuck(now: ContinuousClock.Instant) {
+    let jobs = state.withLock { state -> [Job] in
+      guard !state.isStuck, let since = state.headSince, now - since > Self.patience else {
+        return []
+      }
+      state.isStuck = true
+      let jobs = state.jobs.filter { $0.claim() }
+      state.diversionCount += jobs.count
+      return jobs
+    }
+    for job in jobs { divert(job) }
+  }
+
+  private func divert(_ job: Job) {
+    memoryQueue.async { [self] in
+      job.workWithoutDisk()
+      state.withLock { $0.diversionCount -= 1 }
+      ended(job)
+    }
+  }
+
+  private func ended(_ job: Job) {
     let resumed = state.withLock { state -> [ExchangeID] in
+      state.jobs.removeAll { $0 === job }
+      guard job.isBuffer else { return [] }
       state.bufferCount -= 1
       guard let since = state.fullSince, state.bufferCount <= Self.bufferLimit / 2 else {
         return []
@@ -73,5 +176,8 @@ final class StorageQueue: Sendable {
   }
 
   /// Runs `work` after all that was handed over before, and returns then; for the end of a mount.
-  func finish(_ work: () -> Void = {}) { queue.sync(execute: work) }
+  func finish(_ work: () -> Void = {}) {
+    queue.sync(execute: work)
+    memoryQueue.sync {}
+  }
 }

@@ -12,14 +12,30 @@ extension VersionState {
     let reads = parked.removeAll { _ in true }
     remember(reads.map(\.range), error, now: now)
     actions.failures += reads.map { ($0, error) }
-    forgetBackoff()
+    missLength(now: now, into: &actions)
+    forgetBackoff(now: now, into: &actions)
   }
 
-  /// Nobody waits any more for what was to be tried again: who comes next does not wait for it either.
-  private mutating func forgetBackoff() {
+  /// Nobody waits any more for what was to be tried again: who comes next does not wait for it either,
+  /// unless request after request has been in vain.
+  private mutating func forgetBackoff(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
     failureCount = 0
     retryAt = nil
+    guard isFruitless else { return }
+    retryAt = now + Self.fruitlessInterval
+    actions.retryAfter = Self.fruitlessInterval
   }
+
+  /// Whether so many requests in a row brought nothing that only few more are sent, slowly, however
+  /// often somebody reads.
+  var isFruitless: Bool { fruitlessCount >= Self.fruitlessLimit }
+
+  private static let fruitlessLimit = 16
+  private static let fruitlessInterval = Duration.seconds(1)
+  /// How many requests are in flight then: one that hangs does not keep the others back.
+  static let fruitlessRequestLimit = 4
 
   /// Takes out every read that waits: those who asked have gone.
   mutating func dropParked(into actions: inout VersionActions) {
@@ -32,12 +48,14 @@ extension VersionState {
     isSuperseded = true
     let error = FileError(.stale, "the remote file has changed since it was opened")
     actions.failures += parked.removeAll { _ in true }.map { ($0, error) }
+    endLengthWaits(into: &actions)
     actions.cancels += segments.compactMap(\.transfer)
   }
 
   /// The process was suspended for `delay`: time during which no server could answer does not count.
   mutating func postpone(by delay: Duration) {
     parked.postpone(by: delay)
+    for index in lengthWaits.indices { lengthWaits[index].deadline += delay }
     for index in segments.indices { segments[index].lastProgressAt += delay }
     unreachableSince = unreachableSince.map { $0 + delay }
   }
@@ -69,18 +87,22 @@ extension VersionState {
         "no bytes within \(settings.readTimeout): \(reason)")
       remember(late.map(\.range), error, now: now)
       actions.failures += late.map { ($0, error) }
-      if parked.isEmpty { forgetBackoff() }
+      if parked.isEmpty { forgetBackoff(now: now, into: &actions) }
     }
     failReadsOutOfReach(now: now, into: &actions)
+    missLength(now: now, where: { $0.deadline <= now }, into: &actions)
     let patience = settings.responsePatience
     planHedges(now: now, patience: patience, allowance: hedgeAllowance, into: &actions)
     for segment in segments {
+      if isAbandoned(segment, now: now), let transfer = segment.transfer {
+        actions.cancels.append(transfer)
+      }
       var patience = patience
       if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
         patience = min(patience, spare)
       }
       guard segment.isSent || segment.firstByteAt != nil, !segment.isHeldByDisk,
-        !segment.isThrottled
+        !segment.isThrottled, segment.awaitsReaderSince == nil
       else { continue }
       guard now - segment.lastProgressAt >= patience else { continue }
       guard let transfer = segment.transfer else { continue }
@@ -127,5 +149,5 @@ extension VersionState {
   }
 
   /// Whether time alone can change something here.
-  var needsWatch: Bool { !parked.isEmpty || !segments.isEmpty }
+  var needsWatch: Bool { !parked.isEmpty || !segments.isEmpty || !lengthWaits.isEmpty }
 }

@@ -5,6 +5,8 @@ internal import HTTPTransferCore
 extension VersionState {
   /// Starts what is wanted now and is neither present nor in flight.
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
+    // Also where nothing holds a stream back any more.
+    followReader(now: now, into: &actions)
     guard !isComplete, !isSuperseded, permanentFailure == nil, !isAwaitingLocation else { return }
     if let retryAt, now < retryAt { return }
     if isSequential || length == nil {
@@ -15,7 +17,8 @@ extension VersionState {
     if pieces != nil { planSuspects(now: now, into: &actions) }
     let extents = settledExtents
     let flights = self.flights(now: now)
-    let mayReadAhead = hasReader(now: now) && !wishes.isPaused
+    let mayReadAhead = hasReader(now: now) && !wishes.isPaused && !isFruitless
+    let most = isFruitless ? min(requestLimit, Self.fruitlessRequestLimit) : requestLimit
     let plan = FetchPlanner().plan(
       length: length, extents: extents, flights: flights, demands: demands,
       streams: mayReadAhead ? readers : [],
@@ -23,7 +26,7 @@ extension VersionState {
       limits: FetchPlanner.Limits(
         connections: parallelism.target,
         // A read does not wait for what is fetched for nobody: one request more is allowed.
-        demandConnections: requestLimit + (segments.contains(where: \.isPrefetch) ? 1 : 0),
+        demandConnections: most + (segments.contains(where: \.isPrefetch) ? 1 : 0),
         // Both or neither: a guess of one would say nothing about the line.
         roundTrip: roundTrip,
         connectionRate: measuredRoundTrip == nil || streams.trust == .low ? nil : connectionRate))
@@ -44,7 +47,7 @@ extension VersionState {
     // A cache that takes nothing would have them fetched again and again.
     guard parked.isEmpty, readAheadLimit == nil else { return }
     // One who reads gets the half of them at any time.
-    let target = parallelism.target
+    let target = isFruitless ? 1 : parallelism.target
     let connections = hasReader(now: now) ? max(1, target / 2) : target
     let plan = FetchPlanner().planPrefetch(
       length: length, extents: settledExtents, flights: flights(now: now),
@@ -129,20 +132,22 @@ extension VersionState {
 
   /// Whether somebody is reading: read-ahead for one who has gone would never end.
   func hasReader(now: ContinuousClock.Instant) -> Bool {
-    !parked.isEmpty || lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
+    !parked.isEmpty || !lengthWaits.isEmpty
+      || lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
   }
 
   private mutating func planSequential(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     let isPrefetch = isPrefetching && readAheadLimit == nil
-    guard !parked.isEmpty || isPrefetch, segments.isEmpty,
+    let isAwaited = !parked.isEmpty || !lengthWaits.isEmpty
+    guard isAwaited || isPrefetch, segments.isEmpty,
       // What has arrived is being hashed, and may be all.
       pieces?.isWanting(extents: extents) != false
     else { return }
     actions.starts.append(
       addSegment(
-        range: 0..<(length ?? Int64.max), isWhole: true, isPrefetch: parked.isEmpty, now: now))
+        range: 0..<(length ?? Int64.max), isWhole: true, isPrefetch: !isAwaited, now: now))
   }
 
   /// Enters a request that is about to be sent, or has been.
@@ -151,14 +156,18 @@ extension VersionState {
     now: ContinuousClock.Instant
   ) -> Segment {
     lastSegment += 1
+    // Whatever an answer says of its own length: bytes beyond the file's are nobody's.
+    let end = max(range.lowerBound, min(range.upperBound, length ?? .max))
     let segment = Segment(
       id: SegmentID(rawValue: lastSegment), isWhole: isWhole, isPrefetch: isPrefetch,
       hedgeOf: hedgeOf,
-      start: range.lowerBound, end: range.upperBound, position: range.lowerBound,
+      start: range.lowerBound, end: end, position: range.lowerBound,
       handedOverEnd: range.lowerBound, storedEnd: range.lowerBound,
       lastProgressAt: now)
+    let index = segments.count
     segments.append(segment)
-    updateWake(of: segments.count - 1)
-    return segment
+    updateWake(of: index)
+    // As it is entered: whether somebody waits for it decides its turn at the server.
+    return segments[index]
   }
 }

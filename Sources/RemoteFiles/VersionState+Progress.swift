@@ -8,11 +8,6 @@ extension VersionState {
     measuredRoundTrip = measuredRoundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
   }
 
-  /// The furthest byte in order from the file's start that has arrived, stored or not.
-  var arrivedEnd: Int64 {
-    max(extents.presentEnd(from: 0), segments.first { $0.isWhole }?.position ?? 0)
-  }
-
   /// Whether the segment is a stream of the whole.
   func isWhole(_ id: SegmentID) -> Bool { segments.first { $0.id == id }?.isWhole == true }
 
@@ -40,6 +35,8 @@ extension VersionState {
     var mustFlush: Bool
     /// Where the segment is to end.
     var end: Int64
+    /// Whether it is far ahead of its reader.
+    var isAhead: Bool
     /// The request that was to bring the same, to be cancelled.
     var rival: ExchangeID?
     /// The server that was to bring it, where another one was asked when it was silent.
@@ -53,22 +50,35 @@ extension VersionState {
     guard let index = index(of: id), !isSuperseded else { return nil }
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     segments[index].position = position
-    segments[index].noteProgress(now: now)
+    segments[index].noteProgress(to: position, now: now)
     if segments[index].isThrottled || segments[index].awaitsStorage {
       segments[index].isThrottled = false
       segments[index].awaitsStorage = false
       // Until now it was not the server that was slow.
       segments[index].lastProgressAt = now
     }
-    let mustFlush = segments[index].wakeAt.map { position >= $0 } ?? false
+    let mustFlush =
+      segments[index].wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segments[index])
     // Once is enough.
     if mustFlush { updateWake(of: index) }
     let silentMirror = segments[index].hedgeOf.flatMap { mirror(of: $0) }
     return Advice(
-      mustFlush: mustFlush, end: segments[index].end,
+      mustFlush: mustFlush, end: segments[index].end, isAhead: isAheadOfReader(segments[index]),
       // A trickle is no progress.
       rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
       silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
+  }
+
+  /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
+  /// begins where it likes.
+  ///
+  /// While somebody waits for what comes behind them, the server is not silent.
+  mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
+    guard let index = index(of: id) else { return }
+    // Who has waited may have gone.
+    updateWake(of: index)
+    guard segments[index].isWaitedFor else { return }
+    segments[index].noteProgress(to: position, now: now)
   }
 
   /// What has arrived up to `end` is on its way into the cache file.
@@ -87,21 +97,21 @@ extension VersionState {
     if let index = index(of: id) { segments[index].awaitsStorage = true }
   }
 
-  /// `range` is in the cache file now; `idle` is how long the network thread has waited so far.
+  /// The bytes `range` of a request have been dealt with.
+  ///
+  /// `present` are those that were stored just now; the others were there before, or are lost
+  /// again. `idle` is how long the network thread has waited so far.
   mutating func stored(
-    _ id: SegmentID, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
+    _ id: SegmentID, _ range: ByteRange, present: [ByteRange], idle: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    let added: Int64
-    if pieces != nil {
-      added = noteArrival(of: range, by: id, into: &actions)
-    } else {
-      added = extents.insert(range)
+    var added: Int64 = 0
+    for run in present {
+      added += pieces == nil ? extents.insert(run) : noteArrival(of: run, by: id, into: &actions)
     }
-    failureCount = 0
-    retryAt = nil
     unreachableSince = nil
     lastStoredAt = now
+    noteYield(added, of: id)
     let isWaited = !parked.isEmpty || isPrefetching
     actions.wakes += parked.remove(overlapping: range, where: canAnswer)
     if let index = index(of: id) {
@@ -120,6 +130,37 @@ extension VersionState {
       isWaited: isWaited && !isThrottled(now: now),
       now: clock.seconds(at: now))
     plan(now: now, into: &actions)
+  }
+
+  /// Counts `byteCount` new bytes of a request.
+  ///
+  /// Once it has brought enough, earlier failures are forgotten.
+  ///
+  /// Otherwise a server that sends a few bytes for each request, or the same bytes again and again,
+  /// could keep us asking for ever.
+  private mutating func noteYield(_ byteCount: Int64, of id: SegmentID) {
+    guard byteCount > 0 else { return }
+    shortBodyCount = 0
+    guard let index = index(of: id) else { return }
+    segments[index].addedByteCount += byteCount
+    guard segments[index].isFruitful else { return }
+    failureCount = 0
+    fruitlessCount = 0
+    retryAt = nil
+  }
+
+  /// A request has ended by its server's doing: it is taken out.
+  ///
+  /// - Returns: whether it was in vain, though bytes that it was to bring are absent: then the next one is
+  ///   not sent at once.
+  mutating func endSegment(_ id: SegmentID) -> Bool {
+    guard let index = index(of: id) else { return false }
+    let segment = segments.remove(at: index)
+    guard !segment.isFruitful, !isComplete,
+      !absent(in: clamped(segment.start..<segment.end)).isEmpty
+    else { return false }
+    fruitlessCount += 1
+    return true
   }
 
   /// Bytes of pieces have arrived, which are to be hashed before anybody sees them.
@@ -168,11 +209,23 @@ extension VersionState {
   /// What the cache held of `range` is gone, as far as nobody has seen it yet.
   mutating func forgetUnverified(_ range: ByteRange) { pieces?.forget(range) }
 
-  /// The complete length has become known: the body has ended.
-  mutating func setLength(_ newLength: Int64, into actions: inout VersionActions) {
-    length = newLength
-    actions.wakes += parked.removeAll(where: canAnswer)
+  /// A body has ended at `position`, as its framing says.
+  ///
+  /// - Returns: why that cannot be the whole; nil where it can.
+  mutating func ended(
+    at position: Int64, into actions: inout VersionActions
+  ) -> FileError? {
+    if let length {
+      return position >= length ? nil : FileError(.unavailable, "response cut short")
+    }
+    if learn(length: position, into: &actions) { return nil }
+    shortBodyCount += 1
+    let reason = "the body has ended after \(position) bytes, though \(presentEnd) are known"
+    return FileError(isEndedShort ? .stale : .invalidResponse, reason)
   }
+
+  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
+  var isEndedShort: Bool { shortBodyCount > FileSettings.doubtfulAnswerLimit }
 
   /// A request has ended, well or not; what it did not bring is planned anew.
   mutating func removeSegment(_ id: SegmentID) {

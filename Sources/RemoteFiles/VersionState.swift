@@ -9,10 +9,14 @@ struct VersionActions {
   var cancels: [ExchangeID] = []
   /// Requests for which somebody waits from now on.
   var raises: [ExchangeID] = []
+  /// Paused requests that go on.
+  var resumes: [ExchangeID] = []
   /// The servers of requests that are given up because they bring nothing.
   var silentMirrors: [(index: Int, error: FileError)] = []
   /// Pieces that are to be hashed.
   var checks: [PieceTable.Check] = []
+  /// Opens that have waited for the length, and go on.
+  var lengthAnswers: [LengthWait] = []
   /// Writers that hold what a read waits for.
   var flushes: [SegmentWriter] = []
   /// Plan again after this delay.
@@ -26,8 +30,15 @@ struct VersionActions {
 /// A value without I/O: its methods change it under the owner's lock and return what the owner
 /// does once the lock is released.
 struct VersionState: Sendable {
-  var length: Int64?
+  /// The complete length in bytes; nil until ``learn(length:into:)``.
+  private(set) var length: Int64?
   var extents: ExtentSet
+  /// Up to where `stat` has shown the file while its length was unknown: whole pages, which were present.
+  var shownEnd: Int64 = 0
+  /// The opens that wait for the length.
+  var lengthWaits: [LengthWait] = []
+  /// When one of them last waited in vain.
+  var lengthMissedAt: ContinuousClock.Instant?
   /// What has arrived of pieces that are to be hashed first, and is not in `extents`; nil where the list
   /// has no hashes of pieces.
   var pieces: PieceTable?
@@ -47,6 +58,8 @@ struct VersionState: Sendable {
   var isSuperseded = false
   /// How far may be read ahead, where memory must hold it; nil for as far as is worth it.
   var readAheadLimit: Int64?
+  /// Whether less is free on the disk under the cache than is to stay free.
+  var isDiskShort = false
   /// What the user has asked for the file.
   private(set) var wishes = FileWishes()
   /// Why the last request failed for all who might have waited; taken by who prefetches.
@@ -55,6 +68,10 @@ struct VersionState: Sendable {
   var permanentFailure: FileError?
 
   var failureCount = 0
+  /// How many requests in a row have brought next to nothing, whatever became of those who waited.
+  var fruitlessCount = 0
+  /// How often in a row a body of unknown length has ended before bytes that are present.
+  var shortBodyCount = 0
   var retryAt: ContinuousClock.Instant?
   var unreachableSince: ContinuousClock.Instant?
   /// When the server last brought bytes.
@@ -63,6 +80,8 @@ struct VersionState: Sendable {
   var recentFailures: [RecentFailure] = []
   var lastSegment = 0
   var lastReadAt: ContinuousClock.Instant?
+  /// The end of the last read.
+  var lastReadEnd: Int64 = 0
   /// When a rate limit last held a request back.
   var throttledAt: ContinuousClock.Instant?
   /// The time from request to response, in seconds: a moving average over reused connections, and a guess
@@ -155,6 +174,29 @@ struct VersionState: Sendable {
 
   var isComplete: Bool { length.map { extents.byteCount >= $0 } ?? false }
 
+  /// The end of the last byte that is known to be there: no length is less.
+  var presentEnd: Int64 { max(shownEnd, extents.extents.last?.upperBound ?? 0) }
+
+  /// The complete length has become known, by the head of a response, the end of a body or a record.
+  ///
+  /// It is learned once, and is never less than what is present.
+  ///
+  /// - Returns: whether it has been learned now.
+  mutating func learn(
+    length newLength: Int64, into actions: inout VersionActions
+  ) -> Bool {
+    guard length == nil, newLength >= presentEnd else { return false }
+    length = newLength
+    endLengthWaits(into: &actions)
+    // What is to come of the body ends there.
+    for index in segments.indices {
+      segments[index].end = max(segments[index].position, min(segments[index].end, newLength))
+      updateWake(of: index)
+    }
+    actions.wakes += parked.removeAll(where: canAnswer)
+    return true
+  }
+
   /// The bytes of `range` that exist, as far as the length is known.
   func clamped(_ range: ByteRange) -> ByteRange {
     guard let length else { return range }
@@ -170,6 +212,7 @@ struct VersionState: Sendable {
     streams.note(clamped(asked))
     strides.note(clamped(asked))
     lastReadAt = now
+    lastReadEnd = clamped(asked).upperBound
   }
 
   /// The file is opened, which nobody had open.
@@ -206,11 +249,8 @@ struct VersionState: Sendable {
     if range.isEmpty { return .present(byteCount: 0) }
     // What is known to be wrong is not shown, however it comes to be there.
     if let permanentFailure, permanentFailure.code == .corrupt { return .failed(permanentFailure) }
-    if extents.contains(range) { return .present(byteCount: Int(range.byteCount)) }
-    if length == nil {
-      // Served while it grows: what is there of the range is better than waiting for all of it.
-      let end = extents.presentEnd(from: range.lowerBound)
-      if end > range.lowerBound { return .present(byteCount: Int(end - range.lowerBound)) }
+    if let end = answerableEnd(of: range) {
+      return .present(byteCount: Int(end - range.lowerBound))
     }
     if isSuperseded {
       return .failed(FileError(.stale, "the remote file has changed since it was opened"))
@@ -227,13 +267,7 @@ struct VersionState: Sendable {
   mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
     parked.insert(read)
     for index in segments.indices where segments[index].end > read.range.lowerBound {
-      let wasWaitedFor = segments[index].isWaitedFor
-      updateWake(of: index)
-      if !wasWaitedFor, segments[index].isWaitedFor, !segments[index].isSent,
-        let transfer = segments[index].transfer
-      {
-        actions.raises.append(transfer)
-      }
+      raiseIfWaitedFor(index, into: &actions)
       // What it waits for may have arrived, with nothing more to come that would write it out.
       let segment = segments[index]
       if let writer = segment.writer, segment.handedOverEnd < segment.position,
@@ -244,14 +278,28 @@ struct VersionState: Sendable {
     }
   }
 
+  /// Somebody has come to wait, perhaps for what the segment at `index` brings.
+  mutating func raiseIfWaitedFor(_ index: Int, into actions: inout VersionActions) {
+    let wasWaitedFor = segments[index].isWaitedFor
+    updateWake(of: index)
+    if !wasWaitedFor, segments[index].isWaitedFor, !segments[index].isSent,
+      let transfer = segments[index].transfer
+    {
+      actions.raises.append(transfer)
+    }
+  }
+
   mutating func updateWake(of index: Int) {
     let segment = segments[index]
     if let pieces {
       segments[index].wakeAt = nextPieceEnd(in: segment, pieces)
       return
     }
-    segments[index].wakeAt = parked.nextWake(
-      in: segment.start..<segment.end, after: segment.position, partly: length == nil)
+    let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
+    segments[index].wakeAt =
+      parked.nextWake(
+        in: segment.start..<segment.end, after: segment.position, partly: length == nil)
+      ?? (isEndAwaited ? segment.end : nil)
   }
 
   /// The end of the next piece that a read waits for, as far as the segment brings it.
@@ -272,9 +320,18 @@ struct VersionState: Sendable {
   }
 
   /// Whether a parked read can be answered now; of a growing file, also in part.
-  func canAnswer(_ read: ParkedRead) -> Bool {
-    let range = clamped(read.range)
-    if range.isEmpty || extents.contains(range) { return true }
-    return length == nil && extents.presentEnd(from: range.lowerBound) > range.lowerBound
+  func canAnswer(_ read: ParkedRead) -> Bool { answerableEnd(of: clamped(read.range)) != nil }
+
+  /// The end of what a read of `range`, which is clamped, is answered with now; nil where it must wait.
+  ///
+  /// A file of unknown length is served while it grows: what is there of the range is better than waiting for
+  /// all of it. But the kernel takes less than it has asked for as the end of the file, and fills its page with
+  /// zeros: what `stat` has shown is never answered in part.
+  func answerableEnd(of range: ByteRange) -> Int64? {
+    if range.isEmpty { return range.upperBound }
+    let end = min(extents.presentEnd(from: range.lowerBound), range.upperBound)
+    if end == range.upperBound { return end }
+    guard length == nil, end > range.lowerBound, end >= shownEnd else { return nil }
+    return end
   }
 }

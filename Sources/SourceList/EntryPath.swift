@@ -8,6 +8,9 @@ enum EntryPath {
   /// The longest path in bytes (`PATH_MAX` of Linux, without the NUL).
   static let maximumPathByteCount = 4095
 
+  /// How many names a path may have: each is a directory of its own, with a path of its own.
+  static let maximumSegmentCount = 128
+
   /// Why a path cannot be used.
   enum Problem: Error, Equatable {
     case emptyName
@@ -17,6 +20,7 @@ enum EntryPath {
     case controlCharacter
     case segmentTooLong(byteCount: Int)
     case pathTooLong(byteCount: Int)
+    case pathTooDeep
     case reserved(String)
     case noNameInURL
     case dotNameInURL
@@ -34,6 +38,8 @@ enum EntryPath {
           + " choose a shorter one with out="
       case .pathTooLong(let byteCount):
         "a path of \(byteCount) bytes; the limit is \(EntryPath.maximumPathByteCount)"
+      case .pathTooDeep:
+        "a path of more than \(EntryPath.maximumSegmentCount) directories and names"
       case .reserved(let name):
         "the name '\(name)' is reserved for httpfs itself; choose another with out="
           + (suggestsTree ? " or use --tree" : "")
@@ -48,7 +54,11 @@ enum EntryPath {
     out: String, directory: String?, rules: PathRules
   ) throws(Problem) -> String {
     if out.isEmpty { throw .emptyName }
-    if rules == .local { return prefixed(out, directory: directory) }
+    if rules == .local {
+      let path = prefixed(out, directory: directory)
+      try checkSize(path)
+      return path
+    }
     // An absolute name does not become relative because a directory stands before it.
     if out.utf8.first == UInt8(ascii: "/") { throw .absolute }
     let path = prefixed(out, directory: directory)
@@ -162,7 +172,16 @@ enum EntryPath {
   }
 
   private static func withoutSlash(_ path: String) -> String {
-    path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path
+    path.utf8.last == UInt8(ascii: "/") ? String(Substring(path.utf8.dropLast())) : path
+  }
+
+  /// Checks that a path is one that the system takes at all.
+  private static func checkSize(_ path: String) throws(Problem) {
+    let byteCount = path.utf8.count
+    if byteCount > maximumPathByteCount { throw .pathTooLong(byteCount: byteCount) }
+    if path.utf8.count(where: { $0 == UInt8(ascii: "/") }) >= maximumSegmentCount {
+      throw .pathTooDeep
+    }
   }
 
   /// Checks a whole path: each segment, the length and, with `atRoot`, that it does not begin with a
@@ -170,7 +189,7 @@ enum EntryPath {
   static func check(_ path: String, atRoot: Bool = true) throws(Problem) {
     let utf8 = path.utf8
     if utf8.first == UInt8(ascii: "/") { throw .absolute }
-    if utf8.count > maximumPathByteCount { throw .pathTooLong(byteCount: utf8.count) }
+    try checkSize(path)
     var segmentByteCount = 0
     var hasOnlyDots = true
     var previous: UInt8 = 0

@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// The paths of a list: finds names given twice, and names that are both file and directory.
 struct PathTable {
   /// A path and the two lines that claim it.
@@ -7,31 +9,29 @@ struct PathTable {
     let secondLine: Int
   }
 
-  private var fileLines: [String: Int] = [:]
-  private var directoryLines: [String: Int] = [:]
+  private var fileLines: [PathKey: Int] = [:]
+  private var directoryLines: [PathKey: Int] = [:]
 
   /// The directory of the last file: most lists name one directory many times in a row.
   private var lastDirectory: Substring = ""
 
   /// Adds a file.
   ///
-  /// Names are compared as Swift compares strings, by canonical equivalence: two names that look
-  /// the same and differ only in their Unicode normalisation are one name.
-  ///
   /// - Returns: The line that has the name already, else nil.
   mutating func insert(_ path: String, line: Int) -> Int? {
-    let known = fileLines.updateValue(line, forKey: path)
+    let key = PathKey(path)
+    let known = fileLines.updateValue(line, forKey: key)
     if let known {
-      fileLines[path] = known
+      fileLines[key] = known
       return known
     }
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return nil }
     var directory = path[..<slash]
-    guard directory != lastDirectory else { return nil }
+    guard !directory.utf8.elementsEqual(lastDirectory.utf8) else { return nil }
     lastDirectory = directory
     // Once a directory is known, so are those above it.
-    while directoryLines[String(directory)] == nil {
-      directoryLines[String(directory)] = line
+    while directoryLines[PathKey(directory)] == nil {
+      directoryLines[PathKey(directory)] = line
       guard let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else { break }
       directory = directory[..<parent]
     }
@@ -43,7 +43,7 @@ struct PathTable {
     directoryLines.compactMap { path, directoryLine in
       fileLines[path].map { fileLine in
         Clash(
-          path: path, firstLine: min(fileLine, directoryLine),
+          path: path.text, firstLine: min(fileLine, directoryLine),
           secondLine: max(fileLine, directoryLine))
       }
     }

@@ -14,7 +14,8 @@ struct PendingEntry {
   /// The last `dir=`.
   var directory: String?
   /// Every `header=`, in order.
-  var headers: [HeaderField] = []
+  private(set) var headers: [HeaderField] = []
+  private var headerByteCount = 0
   /// The last `user-agent=`.
   var userAgent: HeaderField?
   /// The last `referer=`.
@@ -38,6 +39,18 @@ struct PendingEntry {
     self.mirrors = isListing ? [] : mirrors
     self.line = line
     nameLine = line
+  }
+
+  /// Takes a `header=`.
+  ///
+  /// - Returns: whether there is room for it.
+  mutating func add(_ field: HeaderField) -> Bool {
+    headerByteCount += field.name.utf8.count + field.value.utf8.count
+    guard headers.count < SourceList.maximumHeaderCount,
+      headerByteCount <= SourceList.maximumHeaderByteCount
+    else { return false }
+    headers.append(field)
+    return true
   }
 
   /// Takes a `referer=`; `*` means the file's own URL, as in aria2, here without credentials.

@@ -17,21 +17,27 @@ extension PieceHashes {
 
   /// Reads an option's value, which goes on with the hashes of the options before it.
   ///
-  /// - Returns: nil where it is malformed, or of another algorithm or piece length than those.
-  init?(option: some StringProtocol, after earlier: PieceHashes?) {
+  /// - Parameters:
+  ///   - option: the value.
+  ///   - pieces: the hashes so far; added to in place, because an option may bring one of a million.
+  /// - Returns: false where it is malformed, of another algorithm or piece length than those, or one too
+  ///   many.
+  static func append(option: some StringProtocol, to pieces: inout PieceHashes?) -> Bool {
     let fields = String(option).split(
       separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
     guard fields.count == 3, let algorithm = Checksum.Algorithm(named: fields[0]),
-      let length = Int64(digits: fields[1]), length <= Int64.greatestFileOffset,
-      earlier == nil || (earlier?.algorithm == algorithm && earlier?.pieceByteCount == length)
-    else { return nil }
-    var digests = earlier?.digests ?? []
+      let length = Int64(length: fields[1]),
+      pieces == nil || (pieces?.algorithm == algorithm && pieces?.pieceByteCount == length)
+    else { return false }
+    var digests: [[UInt8]] = []
     for word in fields[2].split(separator: ",", omittingEmptySubsequences: false) {
       guard let checksum = try? Checksum(algorithm: algorithm, hexadecimal: word) else {
-        return nil
+        return false
       }
       digests.append(checksum.digest)
     }
-    self.init(algorithm: algorithm, pieceByteCount: length, digests: digests)
+    guard pieces == nil else { return pieces?.append(digests) ?? false }
+    pieces = PieceHashes(algorithm: algorithm, pieceByteCount: length, digests: digests)
+    return pieces != nil
   }
 }

@@ -22,6 +22,19 @@ public struct SourceList: Sendable, Equatable {
   /// How many bytes a compressed list may inflate to: several million URLs.
   public static let maximumInflatedByteCount = 1 << 30
 
+  /// The most files of a list.
+  ///
+  /// Each takes some 250 bytes of memory.
+  public static let maximumEntryCount = 5_000_000
+
+  /// The most URLs of one file, in a list or a Metalink: whoever asks a server looks at all of them.
+  public static let maximumURLCount = 1000
+
+  /// The most `header=` lines below a URL, and the most bytes of their names and values: they go with each
+  /// request, and servers take less.
+  public static let maximumHeaderCount = 100
+  public static let maximumHeaderByteCount = 64 << 10
+
   /// The names at the root that the mount itself answers for.
   public static let reservedRootNames: Set<String> = [
     ".status", ".status.json", ".metrics", ".control",

@@ -12,7 +12,7 @@ package struct SourceListParser {
   private var entries: [SourceEntry] = []
   private var paths = PathTable()
   /// The paths that are directory listings.
-  private var listingPaths: Set<String> = []
+  private var listingPaths: Set<PathKey> = []
   private var errors: [SourceDiagnostic] = []
   private var warnings = WarningLog()
 
@@ -139,6 +139,11 @@ package struct SourceListParser {
 
   private mutating func takeURLs(_ text: String) {
     flushEntry()
+    guard entries.count < SourceList.maximumEntryCount else {
+      fail(line: lineNumber, "more than \(SourceList.maximumEntryCount) files in one list")
+      isStopped = true
+      return
+    }
     var first: RemoteURL?
     var mirrors: [RemoteURL] = []
     for field in text.utf8.split(separator: UInt8(ascii: "\t")) {
@@ -147,6 +152,11 @@ package struct SourceListParser {
       do {
         let url = try RemoteURL(candidate)
         if first == nil { first = url } else { mirrors.append(url) }
+        guard mirrors.count < SourceList.maximumURLCount else {
+          context = .skipping
+          return fail(
+            line: lineNumber, "more than \(SourceList.maximumURLCount) URLs of one file")
+        }
       } catch {
         context = .skipping
         return fail(line: lineNumber, "malformed URL: \(error)")
@@ -200,8 +210,11 @@ package struct SourceListParser {
       }
       if field.isReserved {
         warn("header '\(field.name)' ignored: httpfs sets it itself", about: "h:" + field.name)
-      } else {
-        entry.headers.append(field)
+      } else if !entry.add(field) {
+        return fail(
+          line: lineNumber,
+          "more than \(SourceList.maximumHeaderCount) header= lines, or"
+            + " \(SourceList.maximumHeaderByteCount >> 10) KiB of them, for one URL")
       }
     case .checksum:
       guard !entry.isListing else {
@@ -213,19 +226,17 @@ package struct SourceListParser {
         fail(line: lineNumber, "\(error)")
       }
     case .length:
-      guard let length = Int64(digits: value), length <= Int64.greatestFileOffset,
-        !entry.isListing
-      else {
+      guard let length = Int64(length: value), !entry.isListing else {
         return fail(line: lineNumber, "length= is the number of bytes that a file has")
       }
       entry.length = length
     case .pieces:
-      guard !entry.isListing, let pieces = PieceHashes(option: value, after: entry.pieces) else {
+      guard !entry.isListing, PieceHashes.append(option: value, to: &entry.pieces) else {
         return fail(
           line: lineNumber,
-          "pieces= is ALGORITHM:LENGTH:HEX,HEX…, the same algorithm and length in each line")
+          "pieces= is ALGORITHM:LENGTH:HEX,HEX…, the same algorithm and length in each line,"
+            + " and at most \(PieceHashes.maximumCount) hashes")
       }
-      entry.pieces = pieces
     case .rateLimit:
       guard let rate = bytesPerSecond(ofText: String(value)), !entry.isListing else {
         return fail(
@@ -255,7 +266,7 @@ package struct SourceListParser {
         "the name '\(path)' is already used in line \(other); give one of the two another name"
           + " with out=" + (tree ? "" : " or use --tree"))
     }
-    if pending.isListing { listingPaths.insert(path) }
+    if pending.isListing { listingPaths.insert(PathKey(path)) }
     entries.append(pending.entry(path: path))
   }
 
@@ -279,7 +290,7 @@ package struct SourceListParser {
       for clash in paths.clashes() {
         fail(
           line: clash.secondLine,
-          listingPaths.contains(clash.path)
+          listingPaths.contains(PathKey(clash.path))
             ? "the name '\(clash.path)' is a directory listing, and other names lie below it, see"
               + " line \(clash.firstLine); give the listing another name with out="
             : "the name '\(clash.path)' is a file and a directory at once, see line"

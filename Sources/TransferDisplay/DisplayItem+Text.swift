@@ -21,6 +21,7 @@ extension DisplayItem {
   /// `1 GiB in 10.9s (98.2 MiB/s), resumed at 440 MiB`.
   var finishedText: String {
     let size = humanBytes(transferredByteCount)
+    if isUnchanged { return "\(size), unchanged since it was downloaded" }
     if newByteCount == 0 && resumedByteCount > 0 { return "\(size), nothing left to transfer" }
     let text = transferText(
       byteCount: transferredByteCount, newByteCount: newByteCount, seconds: elapsed)

@@ -64,6 +64,9 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
   /// The number of connections in use.
   package var connections: Int
 
+  /// Whether it has finished because the file is here already, as the server has it.
+  package var isUnchanged = false
+
   package init(
     id: Int, name: String, url: String? = nil, state: State = .queued,
     transferredByteCount: Int64 = 0, resumedByteCount: Int64 = 0, totalByteCount: Int64? = nil,

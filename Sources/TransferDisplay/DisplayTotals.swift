@@ -3,6 +3,8 @@ import MountStatus
 /// The sums over all files of a download or upload.
 package struct DisplayTotals: Sendable, Equatable {
   package private(set) var finishedCount = 0
+  /// Those of them that were there already.
+  package private(set) var unchangedCount = 0
   package private(set) var failedCount = 0
   package private(set) var cancelledCount = 0
   package private(set) var pausedCount = 0
@@ -48,6 +50,7 @@ package struct DisplayTotals: Sendable, Equatable {
     var remaining: Int64? = 0
     for item in items {
       count(item.state)
+      if item.isUnchanged { unchangedCount += 1 }
       transferredByteCount = saturatingSum(transferredByteCount, item.transferredByteCount)
       resumedByteCount = saturatingSum(resumedByteCount, item.resumedByteCount)
       newByteCount = saturatingSum(newByteCount, item.newByteCount)

@@ -9,7 +9,8 @@ import MountStatus
 /// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"received":…,"total":…,
 ///   "resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is `queued`,
 ///   `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`; `reason`
-///   belongs to `waiting` and `failed`; `sent` takes the place of `received` for uploads.
+///   belongs to `waiting` and `failed`, and is `unchanged` of a finished file that was here already;
+///   `sent` takes the place of `received` for uploads.
 /// - `{"event":"summary","finished":…,"failed":…,"cancelled":…,"unfinished":…,"received":…,
 ///   "total":…,"resumed":…,"elapsed":…,"speed":…}`; `speed` is the mean of this run.
 package struct JSONReporter: Sendable {
@@ -74,7 +75,8 @@ package struct JSONReporter: Sendable {
   }
 
   private static func write(_ item: DisplayItem, isUpload: Bool, to writer: inout JSONWriter) {
-    let (state, reason) = words(for: item.state)
+    var (state, reason) = words(for: item.state)
+    if item.isUnchanged { reason = "unchanged" }
     writer.object { object in
       object.member(Key.event, "progress")
       object.member(Key.id, item.id)

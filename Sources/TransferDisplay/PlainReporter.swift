@@ -34,7 +34,11 @@ package struct PlainReporter: Sendable {
   package mutating func lines(for snapshot: DisplaySnapshot) -> [String] {
     var lines: [String] = []
     for item in snapshot.items {
-      var memory = told[item.id] ?? Told()
+      let known = told[item.id]
+      // Of a long list most files wait for their turn, or have ended and this was told.
+      if known == nil, case .queued = item.state { continue }
+      if let known, known.state.isSettled { continue }
+      var memory = known ?? Told()
       let texts = Self.lines(of: item, in: snapshot, &memory)
       if !texts.isEmpty {
         memory.time = snapshot.elapsed

@@ -13,6 +13,7 @@ package enum SummaryText {
     let totals = snapshot.totals
     let unfinishedCount = totals.pausedCount + totals.queuedCount + totals.activeCount
     var parts = ["\(counted(totals.finishedCount, "file")) finished"]
+    if totals.unchangedCount > 0 { parts.append("\(totals.unchangedCount) of them unchanged") }
     if totals.failedCount > 0 { parts.append("\(totals.failedCount) failed") }
     if totals.cancelledCount > 0 { parts.append("\(totals.cancelledCount) cancelled") }
     if unfinishedCount > 0 { parts.append("\(unfinishedCount) not finished") }

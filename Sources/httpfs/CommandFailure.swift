@@ -31,7 +31,8 @@ func reportingFailure(_ body: () throws -> Void) throws {
     try body()
   } catch let failure as CommandFailure {
     for message in failure.messages {
-      printToStandardError(Journal.marked("httpfs: \(message)", as: .error))
+      let message = Secrecy.hidingArguments(in: "httpfs: \(message)")
+      printToStandardError(Journal.marked(message, as: .error))
     }
     throw ExitCode.failure
   }

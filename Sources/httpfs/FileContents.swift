@@ -13,7 +13,19 @@ func contents(
   let descriptor = path.map { open($0, O_RDONLY | O_CLOEXEC) } ?? STDIN_FILENO
   guard descriptor >= 0 else { throw .last }
   defer { if path != nil { close(descriptor) } }
+  return try contents(of: descriptor, maximumByteCount: maximumByteCount)
+}
 
+/// Reads an open file to its end.
+///
+/// - Parameters:
+///   - descriptor: The file.
+///   - maximumByteCount: More bytes than these are `EFBIG`.
+/// - Returns: All bytes from the present offset on.
+/// - Throws: The error of read(2).
+func contents(
+  of descriptor: Int32, maximumByteCount: Int = 1 << 30
+) throws(SystemError) -> [UInt8] {
   var bytes: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 256 * 1024)
   while true {

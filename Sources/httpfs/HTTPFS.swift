@@ -2,7 +2,8 @@ import ArgumentParser
 
 /// The command: `httpfs mount urls.txt /mnt/remote` and what belongs to it.
 ///
-/// Exit codes of every subcommand: 0 done, 1 failed, 64 bad usage (`EX_USAGE`).
+/// Exit codes of every subcommand: 0 done, 1 failed, 64 bad usage (`EX_USAGE`); of `get` and `put` also 73,
+/// a file is in the way (`EX_CANTCREAT`).
 struct HTTPFS: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpfs",

@@ -29,11 +29,14 @@ struct ListCommand: ParsableCommand {
     try reportingFailure {
       let list = try loadSource(source, tree: tree, allowsListings: true)
       printWarnings(of: list)
-      try printToStandardOutput(json ? try jsonDocument(of: list) : text(of: list))
+      try json ? printDocument(of: list) : printText(of: list)
     }
   }
 
-  private func text(of list: SourceList) -> [UInt8] {
+  /// What is gathered before it is printed: a list may have a million files.
+  private static let pieceByteCount = 256 << 10
+
+  private func printText(of list: SourceList) throws(CommandFailure) {
     var text: [UInt8] = []
     for entry in list.entries {
       text += "\(shownName(of: entry))\t\(shown(entry.url))\n".utf8
@@ -47,32 +50,50 @@ struct ListCommand: ParsableCommand {
           "  pieces=\(pieces.algorithm.rawValue):\(pieces.pieceByteCount) (\(pieces.digests.count))\n"
           .utf8
       }
+      if text.count >= Self.pieceByteCount {
+        try printToStandardOutput(text)
+        text.removeAll(keepingCapacity: true)
+      }
     }
-    return text
+    try printToStandardOutput(text)
   }
 
-  private func jsonDocument(of list: SourceList) throws(CommandFailure) -> [UInt8] {
-    let document = Document(
-      files: list.entries.map { entry in
-        Document.File(
-          name: entry.path, url: shown(entry.url), mirrors: entry.mirrors.map(shown),
-          headers: entry.headers.map(\.name), checksum: entry.checksum?.description,
-          length: entry.length,
-          pieces: entry.pieces.map {
-            Document.Pieces(
-              algorithm: $0.algorithm.rawValue, length: $0.pieceByteCount, count: $0.digests.count)
-          },
-          rate: entry.rateLimit,
-          line: entry.line, listing: entry.isListing)
-      },
-      warnings: list.warnings.map(\.description))
+  /// One object: `files`, each encoded by itself, and `warnings`.
+  private func printDocument(of list: SourceList) throws(CommandFailure) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    do {
-      return try Array(encoder.encode(document)) + [UInt8(ascii: "\n")]
-    } catch {
-      throw CommandFailure("cannot write the list as JSON: \(error)")
+    func append(_ value: some Encodable, to text: inout [UInt8]) throws(CommandFailure) {
+      do {
+        text += try encoder.encode(value)
+      } catch {
+        throw CommandFailure("cannot write the list as JSON: \(error)")
+      }
     }
+    var text = Array(#"{"files":["#.utf8)
+    for (index, entry) in list.entries.enumerated() {
+      if index > 0 { text.append(UInt8(ascii: ",")) }
+      try append(file(of: entry), to: &text)
+      if text.count >= Self.pieceByteCount {
+        try printToStandardOutput(text)
+        text.removeAll(keepingCapacity: true)
+      }
+    }
+    text += #"],"warnings":"#.utf8
+    try append(list.warnings.map(\.description), to: &text)
+    try printToStandardOutput(text + Array("}\n".utf8))
+  }
+
+  private func file(of entry: SourceEntry) -> Document.File {
+    Document.File(
+      name: entry.path, url: shown(entry.url), mirrors: entry.mirrors.map(shown),
+      headers: entry.headers.map(\.name), checksum: entry.checksum?.description,
+      length: entry.length,
+      pieces: entry.pieces.map {
+        Document.Pieces(
+          algorithm: $0.algorithm.rawValue, length: $0.pieceByteCount, count: $0.digests.count)
+      },
+      rate: entry.rateLimit,
+      line: entry.line, listing: entry.isListing)
   }
 
   /// A directory listing ends in a slash, as its URL does; the mount's root is `./`.
@@ -83,7 +104,7 @@ struct ListCommand: ParsableCommand {
   private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
 
   /// What `--json` prints; an absent checksum, length, rate or list of piece hashes is left out.
-  private struct Document: Encodable {
+  private enum Document {
     struct File: Encodable {
       let name: String
       let url: String
@@ -106,8 +127,5 @@ struct ListCommand: ParsableCommand {
       let length: Int64
       let count: Int
     }
-
-    let files: [File]
-    let warnings: [String]
   }
 }

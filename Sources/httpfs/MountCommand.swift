@@ -221,27 +221,35 @@ struct MountCommand: ParsableCommand {
       serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
     }
     if DaemonProcess.isDaemon { chdir("/") }
+    // Not by exit(3): threads may still be at work, and what libraries do there would meet them. Logs and
+    // standard output are not buffered.
+    let finish: @Sendable () -> Never = {
+      urlCommand?.end()
+      _ = recorder?.flush(within: .seconds(2))
+      watchdog?.dismiss()
+      _exit(0)
+    }
     let delivery = signals.deliver(
       onEnd: {
         serviceManager.notify(.stopping)
-        session.stop()
+        session.stop(finish: finish)
       },
       onReload: {
-        // Before what the reload has to say.
-        log.reopen(complainingTo: logger)
+        // Queued before the reload, so that its messages go to the new file; the disk may be slow,
+        // and the next signal must not wait for it.
+        environment.background { log.reopen(complainingTo: logger) }
         fileSystem.reloadList()
       })
     let line = "mounted \(mountpoint) (\(sources.summary))\n"
-    session.serve {
-      serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
-      // Where nobody reads standard output the mount works all the same.
-      _ = try? printToStandardOutput(Array(line.utf8))
-      if DaemonProcess.isDaemon { DaemonProcess.detach() }
+    withExtendedLifetime(delivery) {
+      session.serve(
+        whenReady: {
+          serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
+          // Where nobody reads standard output the mount works all the same.
+          _ = try? printToStandardOutput(Array(line.utf8))
+          if DaemonProcess.isDaemon { DaemonProcess.detach() }
+        }, finish: finish)
     }
-    urlCommand?.end()
-    withExtendedLifetime(delivery) {}
-    recorder?.flush()
-    watchdog?.dismiss()
   }
 
   private func makeURLCommand(logger: Logger) -> URLCommand? {
@@ -294,8 +302,26 @@ struct MountCommand: ParsableCommand {
 
   private func makeTraceRecorder(logger: Logger) throws(CommandFailure) -> TraceRecorder? {
     guard let trace else { return nil }
-    let descriptor = open(trace, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    let descriptor = open(trace, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw CommandFailure("cannot write trace '\(trace)'", .last) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      close(descriptor)
+      throw CommandFailure("cannot write trace '\(trace)'", .last)
+    }
+    if status.st_mode & S_IFMT == S_IFREG {
+      // An earlier trace is replaced, and nothing else is: a list, say, or what another user has put there.
+      let heading = Array("# httpfs access trace".utf8)
+      var start = [UInt8](repeating: 0, count: heading.count)
+      let count = pread(descriptor, &start, start.count, 0)
+      guard status.st_uid == geteuid(), count == 0 || start == heading,
+        ftruncate(descriptor, 0) == 0
+      else {
+        close(descriptor)
+        throw CommandFailure(
+          "'\(trace)' is no trace of yours: it is left as it is; name another file")
+      }
+    }
     return TraceRecorder(descriptor: descriptor, logger: logger)
   }
 

@@ -43,14 +43,18 @@ enum MountPoint {
     return absolute
   }
 
-  /// Detaches a mount whose daemon has died, which its watchdog may be doing at the same time.
+  /// Detaches mounts whose daemons have died, of which several may lie on each other; somebody else may be
+  /// doing that at the same time.
   private static func clearAwayDeadMount(at path: String) throws(CommandFailure) {
-    guard isFUSEMountDead(at: path) else { return }
-    do {
-      try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
-    } catch {
-      guard isFUSEMountDead(at: path) else { return }
-      throw error
+    for _ in 0..<deadMountLimit where isFUSEMountDead(at: path) {
+      do {
+        try Unmounting(mount: httpfsMount(at: path), lazy: true).perform()
+      } catch {
+        guard isFUSEMountDead(at: path) else { return }
+        throw error
+      }
     }
   }
+
+  private static let deadMountLimit = 8
 }

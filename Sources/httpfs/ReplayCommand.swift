@@ -58,7 +58,7 @@ struct ReplayCommand: ParsableCommand {
   private func trace() throws(CommandFailure) -> AccessTrace {
     let text: [UInt8]
     do throws(SystemError) {
-      text = try contents(ofFile: file)
+      text = try contents(ofFile: file, maximumByteCount: AccessTrace.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read trace '\(file)'", error)
     }

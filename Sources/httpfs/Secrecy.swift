@@ -1,4 +1,5 @@
 import Glibc
+import MountStatus
 
 /// Keeps what URLs and header fields may hold of secrets from those who look at this process.
 enum Secrecy {
@@ -32,7 +33,9 @@ enum Secrecy {
       guard let word = CommandLine.unsafeArgv[index] else { break }
       let bytes = UnsafeMutableRawBufferPointer(start: word, count: strlen(word))
       let original = Array(bytes)
-      bytes.copyBytes(from: hidingSecrets(in: original, after: previous))
+      var hidden = hidingSecrets(in: original, after: previous)
+      hideQuery(in: &hidden)
+      bytes.copyBytes(from: hidden)
       previous = original
     }
     return Array(arguments.dropFirst())
@@ -56,6 +59,7 @@ enum Secrecy {
     hideHeaderValue(in: &word, after: previous)
     hideProxyUserInfo(in: &word, after: previous)
     hideURLSecrets(in: &word)
+    hideUserInfo(in: &word)
     return word
   }
 
@@ -68,13 +72,15 @@ enum Secrecy {
     ]
     for option in options {
       let name = Array(option.name.utf8)
+      let isShort = !option.name.hasPrefix("--")
       var start = 0
-      if previous != name {
-        guard word.starts(with: name), word.count > name.count else { continue }
-        start = name.count
+      if previous != name, !isShort || flagsEnd(in: previous) != previous.count {
+        let end = isShort ? flagsEnd(in: word) : word.starts(with: name) ? name.count : nil
+        guard let end, word.count > end else { continue }
+        start = end
         let isAssigned = word[start] == UInt8(ascii: "=")
         // `--header-file` is another option; `-Hname:value` is this one.
-        if option.name.hasPrefix("--"), !isAssigned { continue }
+        if !isShort, !isAssigned { continue }
         if isAssigned { start += 1 }
       }
       guard start < word.count, word[start] != UInt8(ascii: "@"),
@@ -83,6 +89,14 @@ enum Secrecy {
       for index in word.indices[(separator + 1)...] { word[index] = replacement }
       return
     }
+  }
+
+  /// Where, in a word of short options (`-H`, `-qH`), the first `H` ends; nil where there is none.
+  private static func flagsEnd(in word: [UInt8]) -> Int? {
+    guard word.first == UInt8(ascii: "-"), let flag = word.firstIndex(of: UInt8(ascii: "H")),
+      word[1..<flag].allSatisfy({ (0x61...0x7A).contains($0 | 0x20) })
+    else { return nil }
+    return flag + 1
   }
 
   /// Hides the userinfo of each proxy after `--proxy`, which may lack a scheme.
@@ -105,12 +119,73 @@ enum Secrecy {
     }
   }
 
-  /// Hides the userinfo and the query of the URLs in a word, wherever they begin.
+  /// A word of a command line as it may be shown in a message.
+  ///
+  /// It may be meant as a URL and be none, such as `http:/user:password@host/path`; where there is a
+  /// file of that name, it is the file that is meant.
+  static func shown(_ word: String, after previous: String = "") -> String {
+    var status = stat()
+    if lstat(word, &status) == 0 { return word }
+    var shown = hidingSecrets(in: Array(word.utf8), after: Array(previous.utf8))
+    hideQuery(in: &shown)
+    return String(decoding: shown, as: UTF8.self)
+  }
+
+  /// A message without the secrets of those words of the command line that it repeats.
+  static func hidingArguments(in message: String) -> String {
+    var message = message
+    var previous = ""
+    for argument in originalArguments.dropFirst() {
+      guard let argument else { break }
+      let word = String(cString: argument)
+      // An option's value is repeated without the option.
+      var values = [word]
+      if word.hasPrefix("--"), let sign = word.firstIndex(of: "=") {
+        values.append(String(word[word.index(after: sign)...]))
+      } else if word.hasPrefix("-") {
+        values.append(String(word.dropFirst(2)))
+      }
+      for value in values {
+        let shown = shown(value, after: previous)
+        guard shown != value else { continue }
+        for repeated in [value, escapingControls(value)] {
+          message = message.replacing(repeated, with: escapingControls(shown))
+        }
+      }
+      previous = word
+    }
+    return message
+  }
+
+  /// Hides what stands before the last `@` in `user:password@host/path` and `http:/user:password@host`:
+  /// what was meant as a URL and has no `://`.
+  private static func hideUserInfo(in word: inout [UInt8]) {
+    for part in word.indices.split(whereSeparator: { word[$0] == UInt8(ascii: " ") }) {
+      let mark = Array("://".utf8)
+      guard let at = part.last(where: { word[$0] == UInt8(ascii: "@") }),
+        word[part.startIndex..<at].contains(UInt8(ascii: ":")),
+        !(part.startIndex..<at).contains(where: { word[$0..<at].starts(with: mark) })
+      else { continue }
+      for index in part.startIndex..<at { word[index] = replacement }
+    }
+  }
+
+  /// Hides the query of a URL that lacks its scheme, or what may be one: `host/path?name=value`.
+  private static func hideQuery(in word: inout [UInt8]) {
+    guard let mark = word.firstIndex(of: UInt8(ascii: "?")),
+      word[mark...].contains(UInt8(ascii: "="))
+    else { return }
+    for index in word.indices[(mark + 1)...] { word[index] = replacement }
+  }
+
+  /// Hides the userinfo, the query and the fragment of the URLs in a word, wherever they begin; also of
+  /// those that have too few slashes or too many.
   private static func hideURLSecrets(in word: inout [UInt8]) {
-    let mark = Array("://".utf8)
+    let mark = Array(":/".utf8)
     var searched = 0
     while let start = word.indices[searched...].first(where: { word[$0...].starts(with: mark) }) {
-      let authorityStart = start + mark.count
+      let authorityStart =
+        word[(start + 1)...].firstIndex { $0 != UInt8(ascii: "/") } ?? word.count
       let authorityEnd =
         word[authorityStart...].firstIndex {
           $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
@@ -118,8 +193,11 @@ enum Secrecy {
       if let at = word[authorityStart..<authorityEnd].lastIndex(of: UInt8(ascii: "@")) {
         for index in authorityStart..<at { word[index] = replacement }
       }
-      if let query = word[authorityEnd...].firstIndex(of: UInt8(ascii: "?")) {
-        for index in word.indices[(query + 1)...] { word[index] = replacement }
+      let secret = word[authorityEnd...].firstIndex {
+        $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
+      }
+      if let secret {
+        for index in word.indices[(secret + 1)...] { word[index] = replacement }
       }
       // The next URL's colon may be the last byte of this one's authority.
       searched = max(authorityStart, authorityEnd - 1)

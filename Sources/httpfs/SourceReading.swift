@@ -23,11 +23,11 @@ func loadSource(
     do {
       bytes = try contents(ofFile: isStandardInput ? nil : source)
     } catch {
-      let name = isStandardInput ? "standard input" : "list '\(source)'"
+      let name = isStandardInput ? "standard input" : "list '\(Secrecy.shown(source))'"
       throw CommandFailure("cannot \(error.code == EISDIR ? "read" : "open") \(name)", error)
     }
     return try SourceList.parse(
-      bytes, sourceName: isStandardInput ? "standard input" : source, tree: tree,
+      bytes, sourceName: isStandardInput ? "standard input" : Secrecy.shown(source), tree: tree,
       rules: rules, allowsListings: allowsListings)
   } catch let failure as CommandFailure {
     throw failure

@@ -10,25 +10,29 @@ struct Unmounting {
   /// Returns when the mount is gone.
   func perform() throws(CommandFailure) {
     if geteuid() == 0 {
-      try unmountDirectly()
+      try unmountDirectly(lazy: lazy)
     } else {
-      try unmountThroughHelper()
+      try unmountThroughHelper(lazy: lazy)
     }
     try waitUntilGone()
   }
 
+  /// Whether the mount must be detached though it is in use: nobody can read what its daemon has left open.
+  private func isDead(lazy: Bool) -> Bool { !lazy && isFUSEMountDead(at: mount.mountpoint) }
+
   /// umount2(2), which only root may call.
-  private func unmountDirectly() throws(CommandFailure) {
+  private func unmountDirectly(lazy: Bool) throws(CommandFailure) {
     // The path was resolved before: a link that has taken its place since is not followed.
     let flags = Int32(UMOUNT_NOFOLLOW) | (lazy ? Int32(MNT_DETACH) : 0)
     guard umount2(mount.mountpoint, flags) != 0 else { return }
     let error = SystemError.last
+    if error.code == EBUSY, isDead(lazy: lazy) { return try unmountDirectly(lazy: true) }
     throw error.code == EBUSY
       ? busy() : CommandFailure("cannot unmount '\(mount.mountpoint)'", error)
   }
 
   /// fusermount3, which is setuid root and unmounts what its caller has mounted.
-  private func unmountThroughHelper() throws(CommandFailure) {
+  private func unmountThroughHelper(lazy: Bool) throws(CommandFailure) {
     let program = "fusermount3"
     let result: ChildProcessResult
     do {
@@ -38,7 +42,10 @@ struct Unmounting {
       throw CommandFailure("cannot run \(program); install the package fuse3", error)
     }
     guard result.exitCode != 0 else { return }
-    if result.errorOutput.contains("busy") { throw busy() }
+    if result.errorOutput.contains("busy") {
+      if isDead(lazy: lazy) { return try unmountThroughHelper(lazy: true) }
+      throw busy()
+    }
     let reason = result.errorOutput.split(separator: "\n").first ?? "\(program) failed"
     throw CommandFailure(
       "cannot unmount '\(mount.mountpoint)': \(escapingControls(String(reason)))")

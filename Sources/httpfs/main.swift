@@ -4,12 +4,28 @@ import Glibc
 keepStandardDescriptorsTaken()
 Secrecy.leaveMemoryOutOfCoreDumps()
 let arguments = Secrecy.hideSecretsOfCommandLine()
+// What is not UTF-8 would be repaired, and become the name of another file.
+for argument in Secrecy.originalArguments {
+  guard let argument, String(validatingCString: argument) == nil else { continue }
+  // Without what may be a secret: words are hidden by their bytes.
+  printToStandardError("httpfs: an argument is not UTF-8: such names cannot be used")
+  exit(ExitCode.validationFailure.rawValue)
+}
 if var helper = MountHelper(program: CommandLine.arguments.first ?? "") {
   exit(helper.run(arguments))
 }
-do throws(CommandFailure) {
-  HTTPFS.main(try ConfiguredArguments(separatingShortOptions(arguments)).words)
-} catch {
-  printToStandardError("httpfs: \(error)")
+do {
+  let words = try ConfiguredArguments(separatingShortOptions(arguments)).words
+  var command = try HTTPFS.parseAsRoot(words)
+  try command.run()
+} catch let failure as CommandFailure {
+  printToStandardError(Secrecy.hidingArguments(in: "httpfs: \(failure)"))
   exit(ExitCode.validationFailure.rawValue)
+} catch {
+  let code = HTTPFS.exitCode(for: error)
+  // The parser repeats words that it does not know, which may be URLs.
+  guard code == .validationFailure else { HTTPFS.exit(withError: error) }
+  let message = HTTPFS.fullMessage(for: error)
+  if !message.isEmpty { printToStandardError(Secrecy.hidingArguments(in: message)) }
+  exit(code.rawValue)
 }

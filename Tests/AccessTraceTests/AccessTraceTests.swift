@@ -61,4 +61,13 @@ import Testing
     }
     #expect((1..<5000).contains(readCount))
   }
+
+  @Test func fiveMillionOperationsAreReadAndNoMore() throws {
+    let line = Array("0\t0\tclose\t1\t\t\t\n".utf8)
+    var text = Array(AccessTrace.heading.utf8)
+    text.reserveCapacity(text.count + line.count * (AccessTrace.maximumRecordCount + 1))
+    for _ in 0..<AccessTrace.maximumRecordCount { text += line }
+    #expect(try AccessTrace(text: text).records.count == AccessTrace.maximumRecordCount)
+    #expect(throws: AccessTrace.ParseError.self) { try AccessTrace(text: text + line) }
+  }
 }

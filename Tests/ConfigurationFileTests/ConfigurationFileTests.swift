@@ -100,4 +100,42 @@ import Testing
     let deep = String(repeating: "[", count: 100_000)
     #expect(throws: ConfigurationError.self) { try parse("[mount]\nheader = \(deep)") }
   }
+
+  @Test(arguments: [
+    "[" + String(repeating: "a.", count: 100_000) + "a]\n",
+    String(repeating: "a.", count: 100_000) + "a = 1\n",
+    "[mount]\nx = {" + String(repeating: "a.", count: 100_000) + "a = 1}\n",
+    "\"=#\\\"[" + "\"." + String(repeating: "'b.#'.", count: 100_000) + "a = 1\n",
+  ])
+  func `Keys of very many parts are refused, not parsed until the stack ends`(text: String) {
+    #expect { try parse(text) } throws: { error in
+      (error as? ConfigurationError)?.message == "a key of more than 16 parts"
+    }
+  }
+
+  @Test func `Dots that part no key are of any number`() throws {
+    let dots = String(repeating: ".", count: 1000)
+    let text = """
+      # \(dots)
+      [mount]
+      header = ["X: \(dots)", 'Y: \(dots)']
+      user-agent = \"""a
+      \(dots)\"""
+      """
+    #expect(try parse(text).defaults["mount"]?.count == 2)
+    #expect(DottedKeys.lineOfTooMany(in: Array(("x = [1.5, 1.5]\n" + text).utf8)) == nil)
+  }
+
+  @Test func `A list of very many elements is refused before the command line is made of it`()
+    throws
+  {
+    let header = { (count: Int) in
+      "[mount]\nheader = [" + String(repeating: "\"a: b\",", count: count) + "]\n"
+    }
+    #expect(try parse(header(1000)).defaults["mount"]?.count == 1)
+    #expect { try parse(header(1001)) } throws: { error in
+      (error as? ConfigurationError)?.description
+        == "line 2: 'header' has more than 1000 elements"
+    }
+  }
 }

@@ -24,6 +24,15 @@ private func links(_ references: String...) -> String {
     #expect(try names(html) == ["a", "b", "c", "e", "f", "g", "h", "sub/", "sub2/"])
   }
 
+  @Test func namesThatLookTheSameAndDifferInTheirBytesAreTwo() throws {
+    let listing = try DirectoryListing(
+      Array(links("e%CC%81", "%C3%A9", "e%CC%81").utf8), contentType: "text/html",
+      from: try RemoteURL("http://h/d/"), isRoot: false)
+    #expect(listing.entries.map(\.segment) == ["e%CC%81", "%C3%A9"])
+    #expect(listing["e\u{301}"]?.segment == "e%CC%81")
+    #expect(listing["\u{E9}"]?.segment == "%C3%A9")
+  }
+
   @Test(arguments: [
     "..", "../", "../x", "/", "/d", "/d/", ".", "./", "/e/x", "x/y", "sub/y", "sub//", "//x", "",
     "?C=N;O=D", "a?x", "#top", "a#b", "http://g/d/a", "https://h/d/a", "http://h:81/d/a",

@@ -35,7 +35,7 @@ static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
 static char plan_text[512];
 static unsigned long plan_count;
 
-enum outcome { outcome_pass, outcome_fail, outcome_short, outcome_torn };
+enum outcome { outcome_pass, outcome_fail, outcome_short, outcome_torn, outcome_held };
 
 struct decision {
   enum outcome outcome;
@@ -163,6 +163,7 @@ static struct decision decide(const char *call, const char *path) {
         decision.number = number;
         decision.outcome = strcmp(effect, "short") == 0  ? outcome_short
                            : strcmp(effect, "torn") == 0 ? outcome_torn
+                           : strcmp(effect, "held") == 0 ? outcome_held
                                                          : outcome_fail;
       }
     }
@@ -193,10 +194,24 @@ static void note_value(
   note(decision, call, result, offset, count, path);
 }
 
+/* Waits until the plan is another one, 20 s at most; returns what then becomes of the call. */
+static struct decision hold(struct decision decision, const char *call, const char *path) {
+  note(decision, call, "held", 0, 0, path);
+  char text[sizeof plan_text];
+  for (int round = 0; round < 2000; round++) {
+    usleep(10000);
+    read_plan(text, sizeof text);
+    if (strstr(text, " held") == NULL) break;
+  }
+  decision.outcome = outcome_pass;
+  return decision;
+}
+
 /* A call that moves no bytes: `action` does it. */
 #define PLAIN_CALL(call, path, action)                                        \
   do {                                                                        \
     struct decision decision = decide(call, path);                            \
+    if (decision.outcome == outcome_held) decision = hold(decision, call, path); \
     long value = -1;                                                          \
     if (decision.outcome == outcome_pass || decision.outcome == outcome_torn) \
       value = (action);                                                       \
@@ -401,6 +416,15 @@ int renameat(int old_parent, const char *old_name, int new_parent, const char *n
     return NEXT(renameat)(old_parent, old_name, new_parent, new_name);
   }
   PLAIN_CALL("renameat", path, NEXT(renameat)(old_parent, old_name, new_parent, new_name));
+}
+
+int renameat2(
+    int old_parent, const char *old_name, int new_parent, const char *new_name, unsigned flags) {
+  char path[PATH_MAX];
+  if (!locate(new_parent, new_name, path, sizeof path)) {
+    return NEXT(renameat2)(old_parent, old_name, new_parent, new_name, flags);
+  }
+  PLAIN_CALL("renameat", path, NEXT(renameat2)(old_parent, old_name, new_parent, new_name, flags));
 }
 
 int unlinkat(int parent, const char *name, int flags) {

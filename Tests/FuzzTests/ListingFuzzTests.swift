@@ -39,12 +39,12 @@ import Testing
       } catch {
         return "\(error)".isEmpty ? .broken("an error without a reason") : .refused
       }
-      var names: Set<String> = []
+      var names: Set<PathKey> = []
       for entry in listing.entries {
         if let rule = rule(brokenBy: entry, isRoot: isRoot) {
           return .broken("\(rule): \(entry.name.debugDescription)")
         }
-        if !names.insert(entry.name).inserted { return .broken("twice: \(entry.name)") }
+        if !names.insert(PathKey(entry.name)).inserted { return .broken("twice: \(entry.name)") }
         if listing[entry.name] != entry { return .broken("not found: \(entry.name)") }
       }
       return .accepted

@@ -34,7 +34,7 @@ import Testing
             return .broken("\(rule): \(String(decoding: bytes, as: UTF8.self).debugDescription)")
           }
         }
-        return Set(list.entries.map(\.path)).count == list.entries.count
+        return Set(list.entries.map { PathKey($0.path) }).count == list.entries.count
           ? .accepted : .broken("a name twice")
       } catch let error as SourceListError {
         let isTold =

@@ -48,7 +48,12 @@ import Testing
       Comparison(version("W/a", date: "d"), version("a", date: "e"), .different),
       Comparison(version("a", date: "d"), version("W/a", date: "e"), .different),
       Comparison(version("W/a", date: "d"), version("W/a"), .same),
-      Comparison(version("a"), version("W/a"), .same),
+      // What was strong and is weak now: only dates are left to prove that the bytes are the same.
+      Comparison(version("a"), version("W/a"), .unknown),
+      Comparison(version("a", date: "d"), version("W/a"), .unknown),
+      Comparison(version("a"), version("W/a", date: "d"), .unknown),
+      Comparison(version("a", date: "d"), version("W/a", date: "d"), .same),
+      Comparison(version("W/a"), version("a"), .same),
       // Dates alone.
       Comparison(version(date: "d"), version(date: "d"), .same),
       Comparison(version(date: "d"), version(date: "e"), .different),
@@ -181,5 +186,44 @@ import Testing
     // A tag that is none leaves the date as the validator.
     let broken = ContentVersion([.eTag: "\"\"", .lastModified: "d"], completeLength: nil)
     #expect(broken == ContentVersion(lastModified: "d"))
+  }
+
+  @Test("Of values as no server means them nothing is kept")
+  func longValues() {
+    let text = String(repeating: "x", count: 97 << 10)
+    let fields: HTTPFields = [
+      .eTag: text, .lastModified: text, .date: text, .contentRange: text, .contentType: text,
+    ]
+    #expect(ContentVersion(fields, completeLength: 5) == ContentVersion(completeLength: 5))
+    // What a date begins with makes none of it.
+    let padded = "Sun, 06 Nov 1994 08:49:37 GMT" + String(repeating: " x", count: 2000)
+    #expect(ContentVersion([.lastModified: padded], completeLength: nil) == ContentVersion())
+    // Several fields are one value.
+    var tags = HTTPFields()
+    for _ in 0..<900 { tags.append(HTTPField(name: .lastModified, value: "d")) }
+    #expect(ContentVersion(tags, completeLength: nil).lastModified == nil)
+    // A coding stays one.
+    let coded = ContentVersion([.contentEncoding: text], completeLength: nil)
+    #expect(coded.contentCoding?.utf8.count == 1024)
+  }
+
+  @Test("Validators of other bytes are others, whatever text the bytes make")
+  func bytes() throws {
+    func version(_ name: HTTPField.Name, _ bytes: [UInt8]) -> ContentVersion {
+      var fields = HTTPFields()
+      fields.append(HTTPField(name: name, value: bytes))
+      return ContentVersion(fields, completeLength: 10)
+    }
+    let (one, other) = ([0x22, 0x76, 0x80, 0x22], [0x22, 0x76, 0x90, 0x22]) as ([UInt8], [UInt8])
+    #expect(version(.eTag, one).compare(version(.eTag, one)) == .same)
+    #expect(version(.eTag, one).compare(version(.eTag, other)) == .different)
+    #expect(!version(.eTag, one).hasSameIdentity(as: version(.eTag, other)))
+    // One text for people, composed and decomposed.
+    let (composed, decomposed) = (Array("\"\u{E9}\"".utf8), Array("\"e\u{301}\"".utf8))
+    #expect(version(.eTag, composed).compare(version(.eTag, decomposed)) == .different)
+    #expect(version(.contentEncoding, one).compare(version(.contentEncoding, other)) == .different)
+    // No date has such bytes.
+    #expect(version(.lastModified, one).lastModified == nil)
+    #expect(version(.lastModified, one).strength == .unverifiable)
   }
 }

@@ -23,6 +23,23 @@ import Testing
 
   // MARK: Judgement
 
+  @Test("The server that an earlier mount had the version from is judged as one that is alone")
+  func recalledDefiner() throws {
+    let weak = Self.version("W/a", date: "d")
+    var mirrors = try mirrors()
+    let before = mirrors.judge(weak, from: 0, pinned: weak, now: start)
+    #expect(before != .ordinary)
+    mirrors = try self.mirrors()
+    mirrors.recalled(weak, of: 1)
+    #expect(mirrors.definer == 1)
+    let own = mirrors.judge(weak, from: 1, pinned: weak, now: start)
+    let others = mirrors.judge(weak, from: 0, pinned: weak, now: start)
+    #expect(own == .ordinary && others != .ordinary)
+    // Who has defined it in this mount stays.
+    mirrors.recalled(weak, of: 0)
+    #expect(mirrors.definer == 1)
+  }
+
   struct Row: Sendable, CustomTestStringConvertible {
     let pinned: ContentVersion
     let answer: ContentVersion

@@ -2,6 +2,19 @@ import HTTPTransferCore
 import Testing
 
 @Suite struct NetrcTests {
+  @Test func tenThousandMachinesAreReadAndNoMore() throws {
+    func text(_ count: Int) -> [UInt8] {
+      Array((0..<count).map { "machine h\($0) login a password p\($0)\n" }.joined().utf8)
+    }
+    let netrc = try Netrc(text(Netrc.maximumEntryCount))
+    #expect(netrc.credentials(forHost: "h9999")?.password == "p9999")
+    #expect {
+      try Netrc(text(Netrc.maximumEntryCount + 1))
+    } throws: { error in
+      "\(error)" == "line 10001: more than 10000 machines"
+    }
+  }
+
   private static let text = """
     # who is who
     machine a.example login ann password "p w\\"#1"

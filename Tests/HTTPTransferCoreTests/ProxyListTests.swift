@@ -25,6 +25,11 @@ import Testing
     #expect(error.map { !"\($0)".contains("canary") && "\($0)".hasPrefix("proxy ") } == true)
   }
 
+  @Test func `Credentials that libcurl would refuse, and show, are encoded`() throws {
+    let list = try ProxyList("http://u:p@ss:\u{E9}%41@p1:3128")
+    #expect(list.groups == [[.proxy("http://u:p%40ss:%C3%A9%41@p1:3128")]])
+  }
+
   @Test("The load is spread over a group; the next one is for when all of it has failed")
   func rotation() throws {
     var rotation = ProxyRotation(try ProxyList("a|b;c;DIRECT"))

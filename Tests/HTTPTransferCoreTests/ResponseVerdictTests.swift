@@ -221,6 +221,36 @@ import Testing
     #expect(fields.isDoubtful(forPath: path) == expected)
   }
 
+  @Test("The type counts, however long its field is and whatever follows")
+  func longType() {
+    let rest = String(repeating: "x", count: 97 << 10)
+    #expect(
+      HTTPFields([.init(name: .contentType, value: "text/html; a=" + rest)])
+        .isDoubtful(forPath: "/a.iso"))
+    let fields: HTTPFields = [
+      .contentRange: "bytes 0-0/5", .contentType: "Multipart/byteranges; boundary=" + rest,
+    ]
+    #expect(isInvalid(judge(206, fields, asked: 0..<1)))
+  }
+
+  @Test("The verdict on a head of long values costs next to nothing")
+  func cost() {
+    let latin = HTTPField(
+      name: .contentEncoding, value: [UInt8](repeating: 0xC9, count: 97 << 10))
+    let text = String(repeating: "m ", count: 48 << 10)
+    let start = ContinuousClock.now
+    for _ in 0..<200 {
+      var fields: HTTPFields = [
+        .contentRange: "bytes 0-0/5", .lastModified: text, .date: text, .contentType: text,
+      ]
+      fields.append(latin)
+      _ = judge(206, fields, asked: 0..<1)
+      _ = fields.isDoubtful(forPath: "/a.iso")
+    }
+    // 15 s where each value is read to its end; the machine may be busy, too.
+    #expect(ContinuousClock.now - start < .seconds(4))
+  }
+
   @Test("A coding that was not asked for is doubted, whatever the type")
   func doubtfulCoding() {
     for (coding, expected) in [("gzip", true), ("br", true), ("identity", false)] {

@@ -44,6 +44,33 @@ import Testing
     #expect(TextDecoding.text(of: text.0, contentType: contentType) == text.1)
   }
 
+  @Test("A text of any length is decoded as a short one is, wherever it is cut")
+  func longTexts() {
+    let character = "e\u{301}€😀\u{FEFF}"
+    for lead in 0..<8 {
+      let text = String(repeating: "x", count: lead) + String(repeating: character, count: 30_000)
+      #expect(TextDecoding.text(of: Array(text.utf8), charset: .utf8) == text)
+      let units = Array(text.utf16)
+      let little = units.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }
+      #expect(TextDecoding.text(of: little, charset: .utf16LittleEndian) == text)
+      let big = units.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }
+      #expect(TextDecoding.text(of: big, charset: .utf16BigEndian) == text)
+      // What is malformed: cut characters, bytes that continue none, lone surrogates.
+      let broken = Array(text.utf8).enumerated().filter { $0.offset % 7 != lead % 7 }.map(\.element)
+      let repaired = String(decoding: broken, as: UTF8.self)
+      #expect(
+        TextDecoding.text(of: broken, charset: .utf8).utf8.elementsEqual(repaired.utf8))
+      let halves = units.enumerated().filter { $0.offset % 5 != lead % 5 }.map(\.element)
+      let bytes = halves.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }
+      #expect(
+        TextDecoding.text(of: bytes, charset: .utf16BigEndian).utf8
+          .elementsEqual(String(decoding: halves, as: UTF16.self).utf8))
+    }
+    let latin = [UInt8](repeating: 0xE9, count: 200_000)
+    #expect(
+      TextDecoding.text(of: latin, charset: .latin1) == String(repeating: "é", count: 200_000))
+  }
+
   @Test(
     "What a charset does not have becomes U+FFFD",
     arguments: [

@@ -52,6 +52,9 @@ extension TransferTests {
         ("h.example", "127.0.0.1", false), ("h.example", "localhost", false),
         ("h.example", "127.1", false), ("h.example", "0x7f000001", false),
         ("h.example", "::1", false), ("h.example", "192.168.1.1", false),
+        ("h.example", "localhost.", false), ("h.example", "a.localhost.", false),
+        ("h.example", "127.0.0.1.", false), ("h.example", "127.1.", false),
+        ("h.example", "0x7f000001.", false), ("h.example", "a.example.", true),
         ("h.example", "a.example", true), ("h.example", "198.51.100.7", true),
         ("10.1.1.1", "10.1.1.2", true), ("localhost", "127.0.0.1", true),
       ] {
@@ -127,8 +130,37 @@ extension TransferTests {
     func environment(row: ProxyCase) throws {
       let url = try RemoteURL(row.url)
       #expect(
-        ProxyEnvironment(row.variables).isProxied(url) == row.isProxied,
+        try ProxyEnvironment(row.variables).route(to: url).isDirect != row.isProxied,
         "\(row.url) \(row.variables)")
+    }
+
+    @Test(
+      "A proxy of the environment that is none is told of by its variable, and never shown",
+      arguments: [
+        "http://user:CANARY@127.0.0.1:99999", "htttp://user:CANARY@127.0.0.1:9",
+        "http://user:CANARY P@127.0.0.1:9", "http://user:CANARY@[::1", "socks9://user:CANARY@h:1",
+        "user:CANARY@@h:x", "http://CANARY:3128/CANARY", "http://user:CANARY%0a@127.0.0.1:9",
+        "http://user%7f:CANARY@127.0.0.1:9",
+      ])
+    func brokenProxies(value: String) throws {
+      let url = try RemoteURL("http://h/")
+      let environment = ProxyEnvironment(["http_proxy": value, "no_proxy": "direct.example"])
+      let error = #expect(throws: ProxyList.ParseError.self) { try environment.route(to: url) }
+      let text = try #require(error).description
+      #expect(text.contains("the environment's http_proxy"))
+      #expect(!text.contains("CANARY"))
+      #expect(try environment.route(to: RemoteURL("http://direct.example/")) == .direct)
+    }
+
+    @Test("The environment's proxy is taken with its scheme and credentials")
+    func environmentRoutes() throws {
+      let environment = ProxyEnvironment([
+        "http_proxy": "u:p%40w@Proxy:3128/", "all_proxy": "socks5h://127.0.0.1:1080",
+      ])
+      #expect(
+        try environment.route(to: RemoteURL("http://h/")) == .proxy("http://u:p%40w@proxy:3128"))
+      #expect(
+        try environment.route(to: RemoteURL("https://h/")) == .proxy("socks5h://127.0.0.1:1080"))
     }
   }
 }

@@ -33,7 +33,8 @@ extension TransferTests {
       defer { server.stop() }
       let directory = try TemporaryDirectory()
       try directory.write([1], to: "a")
-      var request = try Request.quick(server.url("/"), to: .file(directory.file("a")))
+      var request = try Request.quick(
+        server.url("/"), to: .file(directory.file("a"), existing: .replace))
       request.checksum = try Checksum(Self.wrong)
       let run = await client.run(request)
       #expect(run.error?.code == .checksumMismatch)

@@ -48,6 +48,24 @@ extension TransferTests {
       #expect(server.greatestOpenCount == 3)
     }
 
+    @Test("Bytes on a kept connection are no answer, also after the network thread has ended")
+    func strayBytesWhileIdle() async throws {
+      let sendsStray = Gate()
+      let server = try ScriptedServer { request in
+        guard request.connection == 1 else { return ScriptedServer.ok("right") }
+        return ScriptedServer.ok("first") + [
+          .wait(for: sendsStray), .head("HTTP/1.1 200 OK", "Content-Length: 5"), .text("wrong"),
+        ]
+      }
+      defer { server.stop() }
+      #expect(try await client.record(server.url("/1")).text == "first")
+      // The thread stays for 10 s, and looks once a second.
+      try await Task.sleep(for: .seconds(12))
+      sendsStray.open()
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(try await client.record(server.url("/2")).text == "right")
+    }
+
     @Test("Work that is posted runs in order")
     func performOrder() async {
       let order = Mutex<[Int]>([])

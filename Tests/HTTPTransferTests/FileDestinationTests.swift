@@ -14,9 +14,11 @@ extension TransferTests {
 
     /// Starts a download that stands still after its first mebibyte.
     private func startHeld(
-      _ server: ScriptedServer, to name: String, byteCount: Int64 = 512 << 10
+      _ server: ScriptedServer, to name: String, byteCount: Int64 = 512 << 10,
+      existing: ExistingFile = .replaceResult
     ) async throws -> Transfer {
-      let transfer = client.transfer(try .quick(server.url("/"), to: .file(directory.file(name))))
+      let transfer = client.transfer(
+        try .quick(server.url("/"), to: .file(directory.file(name), existing: existing)))
       transfer.start()
       try await eventually { transfer.progress.receivedByteCount >= byteCount }
       return transfer
@@ -46,7 +48,7 @@ extension TransferTests {
       try FileManager.default.setAttributes(
         [.posixPermissions: 0o640], ofItemAtPath: directory.file("a"))
       let old = try #require(FileHandle(forReadingAtPath: directory.file("a")))
-      let transfer = try await startHeld(server, to: "a")
+      let transfer = try await startHeld(server, to: "a", existing: .replace)
       #expect(directory.contents("a") == Array("old".utf8))
       gate.open()
       let run = await TransferRun(transfer)
@@ -65,7 +67,8 @@ extension TransferTests {
       }
       defer { server.stop() }
       try directory.write(Array("old".utf8), to: "a")
-      let run = await client.run(try .quick(server.url("/"), to: .file(directory.file("a"))))
+      let run = await client.run(
+        try .quick(server.url("/"), to: .file(directory.file("a"), existing: .replace)))
       #expect(run.error?.code == .connectionLost)
       #expect(directory.contents("a") == Array("old".utf8))
     }
@@ -88,7 +91,8 @@ extension TransferTests {
       }
       defer { server.stop() }
       try directory.write([1], to: "a")
-      let run = await client.run(try .quick(server.url("/"), to: .file(directory.file("a"))))
+      let run = await client.run(
+        try .quick(server.url("/"), to: .file(directory.file("a"), existing: .replace)))
       #expect(run.result?.byteCount == 0)
       #expect(directory.contents("a") == [])
       #expect(directory.names == ["a"])
@@ -168,7 +172,8 @@ extension TransferTests {
       try directory.write(Array("old".utf8), to: "real/target")
       try manager.createSymbolicLink(
         atPath: directory.file("link"), withDestinationPath: "real/target")
-      let run = await client.run(try .quick(server.url("/"), to: .file(directory.file("link"))))
+      let run = await client.run(
+        try .quick(server.url("/"), to: .file(directory.file("link"), existing: .replace)))
       #expect(run.result?.byteCount == 3)
       #expect(
         try manager.destinationOfSymbolicLink(atPath: directory.file("link")) == "real/target")

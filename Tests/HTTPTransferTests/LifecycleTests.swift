@@ -173,8 +173,9 @@ extension TransferTests {
 
     @Test("A port on which nobody listens refuses")
     func refused() async throws {
-      let port = try ScriptedServer.unusedPort()
-      let record = try await client.record("http://127.0.0.1:\(port)/")
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
+      let record = try await client.record("http://127.0.0.1:\(refusing.number)/")
       let error = try #require(record.error)
       #expect(error.code == .connectionRefused)
       #expect(error.isTransient && error.isUnreachable)
@@ -231,8 +232,10 @@ extension TransferTests {
 
     @Test("An error names no credentials")
     func errorsKeepSecrets() async throws {
-      let port = try ScriptedServer.unusedPort()
-      let record = try await client.record("http://user:CANARY@127.0.0.1:\(port)/a?key=CANARY")
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
+      let record = try await client.record(
+        "http://user:CANARY@127.0.0.1:\(refusing.number)/a?key=CANARY")
       let error = try #require(record.error)
       #expect(!"\(error) \(error.url)".contains("CANARY"))
     }

@@ -31,7 +31,9 @@ extension TransferTests {
       let file = ServedFile(byteCount: 1 << 20)
       let server = try ScriptedServer(answer: file.answer)
       defer { server.stop() }
-      let dead = "http://127.0.0.1:\(try ScriptedServer.unusedPort())/dead"
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
+      let dead = "http://127.0.0.1:\(refusing.number)/dead"
       let run = await client.run(try request([dead, server.url("/a")]))
       #expect(run.result?.body == file.bytes)
       #expect(run.log.restarts.isEmpty)

@@ -1,6 +1,8 @@
 import Foundation
 import HTTPTransfer
 import HTTPTransferCore
+import HTTPTypes
+import Synchronization
 import Testing
 
 extension TransferTests {
@@ -56,6 +58,103 @@ extension TransferTests {
       gate.open()
       for transfer in transfers[1...] { _ = await TransferRun(transfer) }
       #expect(client.activeTransferCount == 0)
+    }
+
+    /// The digits of so many chunks, each of which holds one of them.
+    private static func digits(inChunks count: Int) -> [UInt8] {
+      (0..<count).flatMap { Array("1\r\n\($0 % 10)\r\n".utf8) }
+    }
+
+    @Test("A body in chunks of a byte, as fast as the line brings it, holds up no other exchange")
+    func tinyChunks() async throws {
+      let chunks = Self.digits(inChunks: 100_000)
+      let hostile = try ScriptedServer { _ in
+        [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked")]
+          + Array(repeating: .send(chunks), count: 1000)
+      }
+      defer { hostile.stop() }
+      let other = try ScriptedServer { _ in ScriptedServer.ok("end") }
+      defer { other.stop() }
+      let client = HTTPClient()
+      let receivers = (0..<3).map { _ in CountingReceiver() }
+      for receiver in receivers {
+        client.start(
+          ExchangeRequest(url: try RemoteURL(hostile.url("/"))), receiver: receiver)
+      }
+      while receivers.contains(where: { $0.byteCount == 0 }) {
+        try await Task.sleep(for: .milliseconds(2))
+      }
+      var worst = Duration.zero
+      for _ in 0..<10 {
+        let start = ContinuousClock.now
+        let record = try await client.record(other.url("/"))
+        worst = max(worst, ContinuousClock.now - start)
+        #expect(record.text == "end")
+      }
+      // Where libcurl reads as long as there is something, each turn takes seconds.
+      #expect(worst < .seconds(2), "\(worst)")
+      client.cancelAll()
+    }
+
+    @Test("A body in chunks of a byte arrives whole and in order")
+    func tinyChunksInOrder() async throws {
+      let count = 300_000
+      let server = try ScriptedServer { _ in
+        [
+          .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"),
+          .send(Self.digits(inChunks: count)),
+          .text("0\r\n\r\n"),
+        ]
+      }
+      defer { server.stop() }
+      let record = try await HTTPClient().record(server.url("/"))
+      #expect(record.outcome == "finished")
+      let digits = (0..<count).map { UInt8(ascii: "0") + UInt8($0 % 10) }
+      #expect(record.body == digits)
+    }
+
+    @Test("Of a stream that is taken slowly, chunks of a byte become few large ones")
+    func tinyChunksOfStream() async throws {
+      let count = 300_000
+      let server = try ScriptedServer { _ in
+        [
+          .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"),
+          .send(Self.digits(inChunks: count)), .text("0\r\n\r\n"),
+        ]
+      }
+      defer { server.stop() }
+      let transfer = HTTPClient().transfer(
+        try .quick(server.url("/"), to: .stream()))
+      var chunks = transfer.body.makeAsyncIterator()
+      var body = Array(try #require(try await chunks.next()))
+      // All of it arrives meanwhile.
+      try await eventually { transfer.progress.receivedByteCount == Int64(count) }
+      var chunkCount = 0
+      while let chunk = try await chunks.next() {
+        body += chunk
+        chunkCount += 1
+      }
+      #expect(chunkCount < 20, "\(chunkCount)")
+      let digits = (0..<count).map { UInt8(ascii: "0") + UInt8($0 % 10) }
+      #expect(body == digits)
+    }
+
+    /// Counts the bytes of a body.
+    private final class CountingReceiver: ExchangeReceiver {
+      private let count = Atomic<Int>(0)
+
+      var byteCount: Int { count.load(ordering: .relaxed) }
+
+      func receive(
+        head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
+      ) -> ExchangeDisposition { .proceed }
+
+      func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
+        count.add(body.count, ordering: .relaxed)
+        return .proceed
+      }
+
+      func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {}
     }
   }
 }

@@ -219,5 +219,23 @@ extension TransferTests {
       #expect(queue.progress.completedByteCount == 1007)
       #expect(queue.progress.totalByteCount == 1007)
     }
+
+    @Test("Lengths whose sum no number can hold make the greatest one, and no crash")
+    func overflowingLengths() async throws {
+      let server = try ScriptedServer { _ in
+        [.head("HTTP/1.1 200 OK", "Content-Length: \(Int64(1) << 60)"), .text("x"), .hold]
+      }
+      defer { server.stop() }
+      let queue = queue {
+        $0.maximumConcurrent = 9
+        $0.learnsLengths = false
+      }
+      let transfers = try (0..<9).map { queue.add(try .quick(server.url("/\($0)"), to: .stream())) }
+      queue.start()
+      try await eventually { transfers.allSatisfy { $0.progress.totalByteCount == 1 << 60 } }
+      #expect(queue.progress.totalByteCount == .max)
+      for transfer in transfers { transfer.cancel() }
+      await queue.finished()
+    }
   }
 }

@@ -75,6 +75,25 @@ extension TransferTests {
       }
     }
 
+    @Test("A redirect to a URL of more than 8 KiB is not followed, also where it is relative")
+    func longLocations() async throws {
+      let length = 8 << 10
+      let server = try ScriptedServer { request in
+        guard request.target.hasPrefix("/to/") else { return ScriptedServer.ok("end") }
+        let path = String(repeating: "p", count: Int(request.target.dropFirst(4)) ?? 0)
+        return ScriptedServer.redirect(to: "../" + path)
+      }
+      defer { server.stop() }
+      let base = server.url("/").utf8.count
+      let followed = try await client.record(server.url("/to/\(length - base)"))
+      #expect(followed.text == "end")
+      let refused = try await client.record(server.url("/to/\(length - base + 1)"))
+      #expect(refused.error?.code == .forbiddenRedirect)
+      #expect(refused.error?.isTransient == false)
+      #expect(refused.heads.isEmpty)
+      #expect(server.requests.count == 3)
+    }
+
     @Test("A loop ends at the limit", arguments: [1, 3, 10])
     func loop(limit: Int) async throws {
       let server = try ScriptedServer { _ in ScriptedServer.redirect(to: "/again") }

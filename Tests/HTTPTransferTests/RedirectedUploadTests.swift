@@ -61,9 +61,10 @@ extension TransferTests {
 
     @Test("A POST that led to a host which refuses is sent once", arguments: [302, 303, 307, 308])
     func refusedNextHost(status: Int) async throws {
-      let port = try ScriptedServer.unusedPort()
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
       let server = try ScriptedServer { _ in
-        ScriptedServer.redirect(status, to: "http://127.0.0.1:\(port)/b")
+        ScriptedServer.redirect(status, to: "http://127.0.0.1:\(refusing.number)/b")
       }
       defer { server.stop() }
       let run = await client.run(try request(.post, server.url("/a")))
@@ -84,6 +85,94 @@ extension TransferTests {
       let run = await client.run(try request(.post, server.url("/a")))
       #expect(run.error?.code == .connectionLost)
       #expect(server.requests.map(\.method) == ["POST", "GET"])
+    }
+
+    // MARK: Connections that are used again
+
+    /// A method that must not be carried out twice, and how often its request may be sent.
+    static let methods: [(HTTPRequest.Method, isRepeatable: Bool)] = [
+      (.post, false), (.patch, false), (.put, true),
+    ]
+
+    @Test(
+      "A POST over a connection that was used before is sent once, though the server dies",
+      arguments: methods)
+    func keptConnection(method: HTTPRequest.Method, isRepeatable: Bool) async throws {
+      let tries = Counter()
+      let server = try ScriptedServer { request in
+        if request.target == "/warm" { return ScriptedServer.ok("warm") }
+        return tries.next() == 1 ? [.close] : ScriptedServer.ok("done")
+      }
+      defer { server.stop() }
+      let client = HTTPClient()
+      _ = await client.run(try .quick(server.url("/warm")))
+      let run = await client.run(try request(method, server.url("/a")))
+      let sent = Array(repeating: method.rawValue, count: isRepeatable ? 2 : 1)
+      #expect(server.requests.map(\.method) == ["GET"] + sent)
+      if isRepeatable {
+        #expect(run.result?.body == Array("done".utf8))
+      } else {
+        #expect(run.error?.code == .connectionLost)
+        #expect(run.log.retries.isEmpty)
+      }
+    }
+
+    @Test("A POST behind a redirect is sent once, though the server dies", arguments: [307, 308])
+    func keptConnectionBehindRedirect(status: Int) async throws {
+      let server = try ScriptedServer { request in
+        request.target == "/a" ? ScriptedServer.redirect(status, to: "/b") : [.close]
+      }
+      defer { server.stop() }
+      let run = await client.run(try request(.post, server.url("/a")))
+      #expect(run.error?.code == .connectionLost)
+      #expect(server.requests.map(\.target) == ["/a", "/b"])
+    }
+
+    @Test("A POST that answers a challenge is sent once, though the server dies")
+    func keptConnectionBehindChallenge() async throws {
+      let server = try ScriptedServer { request in
+        request["authorization"].isEmpty
+          ? [.head("HTTP/1.1 401 U", "WWW-Authenticate: Basic realm=\"x\"", "Content-Length: 0")]
+          : [.close]
+      }
+      defer { server.stop() }
+      var challenged = try request(.post, server.url("/a", userInfo: "u:p@"))
+      challenged.authenticatesOnChallenge = true
+      let run = await client.run(challenged)
+      #expect(run.error?.code == .connectionLost)
+      #expect(server.requests.map { $0["authorization"].count } == [0, 1])
+    }
+
+    @Test("A POST that a 417 has refused is sent once more, though the server dies")
+    func keptConnectionBehindExpectation() async throws {
+      let large = ServedFile.randomBytes(3 << 20)
+      let server = try ScriptedServer(bodyLimit: 0) { request in
+        request["expect"] == []
+          ? [.receiveBody, .close]
+          : [.head("HTTP/1.1 417 Expectation Failed", "Content-Length: 0")]
+      }
+      defer { server.stop() }
+      var expecting = try request(.post, server.url("/a"))
+      expecting.body = .bytes(large)
+      let run = await client.run(expecting)
+      #expect(run.error != nil)
+      #expect(server.requests.map { $0["expect"].count } == [1, 0])
+    }
+
+    @Test("A POST without a body is sent once, too")
+    func keptConnectionWithoutBody() async throws {
+      let server = try ScriptedServer { request in
+        request.target == "/warm" ? ScriptedServer.ok("warm") : [.close]
+      }
+      defer { server.stop() }
+      let client = HTTPClient()
+      _ = await client.run(try .quick(server.url("/warm")))
+      var bare = try Request.quick(server.url("/a"))
+      bare.method = .post
+      let run = await client.run(bare)
+      #expect(run.error?.code == .connectionLost)
+      #expect(server.requests.map(\.target) == ["/warm", "/a"])
+      #expect(server.connectionCount == 2)
     }
   }
 }

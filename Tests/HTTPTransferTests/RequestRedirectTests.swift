@@ -229,5 +229,80 @@ extension TransferTests {
       _ = await HTTPClient(configuration: configuration).run(request)
       #expect(server.requests.map { $0["cookie"] } == [[], [], []])
     }
+
+    @Test("A cookie reaches no other port of its host, and comes back to its own")
+    func cookiesOfAPort() async throws {
+      let other = try ScriptedServer { _ in ScriptedServer.ok("end") }
+      defer { other.stop() }
+      let server = try ScriptedServer { request in
+        request.target == "/own"
+          ? ScriptedServer.ok("own")
+          : [
+            .head(
+              "HTTP/1.1 302 Found", "Location: \(other.url("/f"))",
+              "Set-Cookie: sid=CANARY; Path=/; Domain=127.0.0.1", "Content-Length: 0")
+          ]
+      }
+      defer { server.stop() }
+      let client = HTTPClient()
+      _ = await client.run(try .quick(server.url("/login")))
+      _ = await client.run(try .quick(other.url("/g")))
+      #expect(other.requests.map { $0["cookie"] } == [[], []])
+      _ = await client.run(try .quick(server.url("/own")))
+      #expect(server.requests.last?["cookie"] == ["sid=CANARY"])
+    }
+
+    @Test("Of 20,000 cookies of a file for one host, a thousand are taken, in a moment")
+    func manyOwnCookies() async throws {
+      let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
+      defer { server.stop() }
+      var configuration = HTTPClient.Configuration()
+      configuration.cookies = (0..<20_000).map { "127.0.0.1\tFALSE\t/\tFALSE\t0\tc\($0)\tv" }
+      let client = HTTPClient(configuration: configuration)
+      let start = ContinuousClock.now
+      let run = await client.run(try .quick(server.url("/")))
+      #expect(run.result != nil)
+      let cookies = server.requests.first?["cookie"].joined().split(separator: "; ") ?? []
+      #expect((100...150).contains(cookies.count), "\(cookies.count)")
+      // A busy machine takes some seconds, the square of 20,000 many times that.
+      let duration = ContinuousClock.now - start
+      #expect(duration < .seconds(30), "\(duration)")
+    }
+
+    @Test("A server that sets cookies without end loses its own, and those of others stay")
+    func cookieFlood() async throws {
+      let number = Counter()
+      let flood = try ScriptedServer { request in
+        let (count, byteCount) = request.target == "/many" ? (40, 2) : (20, 4000)
+        let lines = (0..<count).map { _ in
+          "Set-Cookie: c\(number.next())=\(String(repeating: "x", count: byteCount)); Path=/\r\n"
+        }
+        return [
+          .text("HTTP/1.1 200 OK\r\n\(lines.joined())Content-Length: 2\r\n\r\n"), .text("hi"),
+        ]
+      }
+      defer { flood.stop() }
+      let server = try ScriptedServer { request in
+        [
+          .head(
+            "HTTP/1.1 200 OK", "Set-Cookie: sid=CANARY; Path=/", "Content-Length: 2"), .text("hi"),
+        ]
+      }
+      defer { server.stop() }
+      var configuration = HTTPClient.Configuration()
+      configuration.cookies = ["127.0.0.1\tFALSE\t/\tFALSE\t0\town\tmine"]
+      let client = HTTPClient(configuration: configuration)
+      _ = await client.run(try .quick(server.url("/")))
+      // libcurl would send 150 of the many, and as many bytes as it ever sends of the large ones.
+      for _ in 0..<10 { _ = await client.run(try .quick(flood.url("/many"))) }
+      let counts = flood.requests.map { $0["cookie"].joined().split(separator: ";").count }
+      #expect(counts.max() ?? 0 > 40)
+      #expect(counts.max() ?? 0 <= 101, "\(counts)")
+      for _ in 0..<3 { _ = await client.run(try .quick(flood.url("/large"))) }
+      #expect(flood.requests.suffix(2).map { $0["cookie"] } == [["own=mine"], ["own=mine"]])
+      _ = await client.run(try .quick(server.url("/")))
+      let cookies = server.requests.last?["cookie"].first?.split(separator: "; ").sorted()
+      #expect(cookies == ["own=mine", "sid=CANARY"])
+    }
   }
 }

@@ -154,6 +154,52 @@ extension TransferTests {
       #expect(record.heads.first?.headerFields.count == 32)
     }
 
+    @Test("A head of 1,000 fields is taken, one of more is not", arguments: [1000, 1001, 65_600])
+    func manyFields(count: Int) async throws {
+      let record = try await exchange([
+        .text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"),
+        .text(String(repeating: "a:\n", count: count - 1) + "\r\n"), .text("hi"),
+      ])
+      if count <= 1000 {
+        #expect(record.outcome == "finished")
+        #expect(record.heads.first?.headerFields.count == count)
+      } else {
+        #expect(record.error?.code == .headTooLarge)
+        #expect(record.error?.isTransient == false)
+        #expect(record.heads.isEmpty)
+      }
+    }
+
+    @Test(
+      "A head of 2,000 lines, folded ones too, is taken, one of more is not",
+      arguments: [1996, 1997, 80_000])
+    func manyFolds(count: Int) async throws {
+      // Beside them are the status, two fields and the end.
+      let record = try await exchange([
+        .text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: y\r\n"),
+        .text(String(repeating: " z\n", count: count) + "\r\n"), .text("hi"),
+      ])
+      if count <= 1996 {
+        #expect(record.outcome == "finished")
+        #expect(record.heads.first?.headerFields.first { $0.value.hasPrefix("y z z") } != nil)
+      } else {
+        #expect(record.error?.code == .headTooLarge)
+        #expect(record.heads.isEmpty)
+      }
+    }
+
+    @Test("The bytes of a field are handed over as they came, whether or not they are UTF-8")
+    func bytes() async throws {
+      let record = try await exchange([
+        .send(Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"v-".utf8) + [0x80, 0x22]),
+        .text("\r\n\r\n"),
+      ])
+      let fields = try #require(record.heads.first).headerFields
+      #expect(fields.bytes(of: .eTag) == Array("\"v-".utf8) + [0x80, 0x22])
+      let version = ContentVersion(fields, completeLength: 0)
+      #expect(version.entityTag?.bytes == Array("v-".utf8) + [0x80])
+    }
+
     @Test(
       "A head of more than 256 KiB fails, however it is spread",
       arguments: ["many lines", "short lines", "folded lines", "interim responses"])

@@ -51,6 +51,19 @@ extension TransferTests {
       return request
     }
 
+    @Test(
+      "A partial file without a record is begun again: without a word where it is small",
+      arguments: [0, 1, 1 << 20])
+    func partialFileWithoutRecord(byteCount: Int) async throws {
+      let file = ServedFile(byteCount: Self.byteCount)
+      let server = try SwitchedServer()
+      server.answer(file.answer)
+      try directory.write(Array(repeating: 1, count: byteCount), to: "a.httpfs-part")
+      let run = await client.run(try request(server))
+      #expect(run.log.restarts.count == (byteCount > 1 ? 1 : 0))
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+    }
+
     // MARK: The same version
 
     @Test("A cancelled download keeps its bytes and goes on there")
@@ -74,6 +87,44 @@ extension TransferTests {
       let speed = run.transfer.progress.averageBytesPerSecond
       let seconds = run.transfer.progress.elapsed / .seconds(1)
       #expect(speed * seconds < Double(Self.byteCount) - Double(present) + 1000)
+    }
+
+    @Test("A small download has a record only once it is interrupted, and goes on there")
+    func small() async throws {
+      let server = try SwitchedServer()
+      let file = ServedFile(byteCount: 100_000)
+      var held = file
+      held.heldAfter = 60_000
+      server.answer(held.answer)
+      let transfer = client.transfer(try request(server))
+      transfer.start()
+      try await eventually { directory.names == ["a.httpfs-part"] }
+      // What comes is gathered for as long as this.
+      try await Task.sleep(for: .milliseconds(300))
+      #expect(directory.names == ["a.httpfs-part"])
+      transfer.cancel()
+      _ = await TransferRun(transfer)
+      let present = transfer.progress.receivedByteCount
+      #expect(directory.names == ["a.httpfs-part", "a.httpfs-part.record"])
+      server.answer(file.answer)
+      let run = await client.run(try request(server))
+      #expect(run.result?.resumedByteCount == present)
+      #expect(run.log.restarts == [])
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+      #expect(directory.names == ["a"])
+    }
+
+    @Test("A small download that was killed leaves no record, and begins anew without a word")
+    func smallAndKilled() async throws {
+      let server = try SwitchedServer()
+      let file = ServedFile(byteCount: 100_000)
+      try directory.write(Array(repeating: 1, count: 60_000), to: "a.httpfs-part")
+      server.answer(file.answer)
+      let run = await client.run(try request(server))
+      #expect(run.result?.resumedByteCount == 0)
+      #expect(run.log.restarts == [])
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+      #expect(directory.names == ["a"])
     }
 
     @Test("A download that another one cancelled twice over is whole at the end")

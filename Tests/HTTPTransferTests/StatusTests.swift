@@ -25,7 +25,7 @@ extension TransferTests {
       try directory.write([1, 2, 3], to: "existing")
       for name in ["new", "existing"] {
         let run = await client.run(
-          try .quick(server.url("/"), to: .file(directory.file(name))))
+          try .quick(server.url("/"), to: .file(directory.file(name), existing: .replace)))
         let error = try #require(run.error)
         #expect(error.code == .status)
         #expect(error.status == status)
@@ -201,8 +201,9 @@ extension TransferTests {
 
     @Test("A server that cannot be reached is tried again, then the failure says so")
     func unreachable() async throws {
-      let port = try ScriptedServer.unusedPort()
-      var request = try Request.quick("http://127.0.0.1:\(port)/")
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
+      var request = try Request.quick("http://127.0.0.1:\(refusing.number)/")
       request.retries = 2
       let run = await client.run(request)
       #expect(run.error?.code == .connectionRefused)

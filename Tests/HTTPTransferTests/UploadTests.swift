@@ -300,7 +300,9 @@ extension TransferTests {
 
     @Test("A POST that certainly has not arrived is tried again")
     func postIsRetried() async throws {
-      var request = try Request.quick("http://127.0.0.1:\(try ScriptedServer.unusedPort())/")
+      let refusing = try RefusingPort()
+      defer { refusing.close() }
+      var request = try Request.quick("http://127.0.0.1:\(refusing.number)/")
       request.method = .post
       request.body = .bytes([1, 2, 3])
       request.retries = 2

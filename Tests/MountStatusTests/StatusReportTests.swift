@@ -7,6 +7,7 @@ let sample: StatusReport = {
   var report = unlimited
   report.rateLimitBytesPerSecond = 10 << 20
   report.files[0].rateLimitBytesPerSecond = 500 << 10
+  report.files[0].requestsLastMinute = 17
   return report
 }()
 
@@ -44,20 +45,22 @@ private let unlimited = StatusReport(
       "state":"downloading","length":104857600,"cached_bytes":52428800,\
       "fetched_bytes":50331648,"damaged_bytes":0,\
       "speed_bytes_per_second":5452595,"eta_seconds":9.615,\
-      "connections":4,"requests":17,"retries":2,"last_error":"HTTP 503\\u000aretry",\
+      "connections":4,"requests":17,"requests_last_minute":17,\
+      "retries":2,"last_error":"HTTP 503\\u000aretry",\
       "validator":"ETag \\"abc\\"","waiting_reads":[{"offset":5452595,"byte_count":131072,\
       "waited_seconds":3.100,"reason":"server stalled"}],"passthrough":false,"pinned":false,\
       "rate_limit_bytes_per_second":512000},\
       {"name":"b","url":"http://h/b","state":"complete","length":10,"cached_bytes":10,\
       "fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,"connections":0,\
-      "requests":1,"retries":0,"last_error":null,"validator":"unverifiable",\
+      "requests":1,"requests_last_minute":null,"retries":0,"last_error":null,"validator":"unverifiable",\
       "waiting_reads":[],"passthrough":true,"pinned":false,\
       "rate_limit_bytes_per_second":null},\
       {"name":"c\\u001b[2J","url":"http://h/c","state":"unknown","length":null,\
       "cached_bytes":0,"fetched_bytes":0,"damaged_bytes":0,\
       "speed_bytes_per_second":0,"eta_seconds":null,\
-      "connections":0,"requests":0,"retries":0,"last_error":null,"validator":null,\
+      "connections":0,"requests":0,"requests_last_minute":null,\
+      "retries":0,"last_error":null,"validator":null,\
       "waiting_reads":[],"passthrough":false,"pinned":false,\
       "rate_limit_bytes_per_second":null}]}
 
@@ -86,7 +89,7 @@ private let unlimited = StatusReport(
         Set(file.keys) == [
           "name", "url", "state", "length", "cached_bytes", "fetched_bytes",
           "damaged_bytes", "speed_bytes_per_second", "eta_seconds", "connections", "requests",
-          "retries",
+          "requests_last_minute", "retries",
           "last_error", "validator", "waiting_reads", "passthrough", "pinned",
           "rate_limit_bytes_per_second",
         ])
@@ -151,7 +154,7 @@ private let unlimited = StatusReport(
 
   @Test func sumsOfAbsurdLengthsSaturate() {
     let file = FileStatus(name: "a", url: "u", state: .idle, length: .max, cachedBytes: .max)
-    let totals = StatusTotals(of: [file, file])
+    let totals = StatusSums(of: [file, file]).totals
     #expect(totals.length == .max)
     #expect(totals.cachedBytes == .max)
     // Neither does the text trap on figures that cannot be.

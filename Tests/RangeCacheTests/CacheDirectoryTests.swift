@@ -132,7 +132,7 @@ import Testing
     let directory = try CacheDirectory(path: cachePath)
     let key = CacheKey("a")
     try directory.createEntry(key, version: ContentVersion(), source: "").storePattern(0..<9)
-    directory.evict(downTo: 0, keeping: [])
+    directory.evict(downTo: 0) { _, remove in remove() }
     #expect(try readFile(later + "/record") == [1, 2, 3])
   }
 
@@ -177,18 +177,42 @@ import Testing
       let times = [timespec](repeating: timespec(tv_sec: 1000 + age, tv_nsec: 0), count: 2)
       #expect(utimensat(AT_FDCWD, directory.path(of: keys[index]), times, 0) == 0)
     }
-    // Opening and touching count as use.
-    _ = try directory.openEntry(keys[1])
-    directory.touch(keys[4])
+    // Touching counts as use; opening is no write.
+    _ = try directory.openEntry(keys[5])
+    for index in [1, 4] { directory.touch(keys[index]) }
     let total = directory.allocatedByteCount
     #expect(total >= 6 * pieceByteCount)
-    let freed = directory.evict(downTo: total - 2 * pieceByteCount, keeping: [keys[3]])
+    let freed = directory.evict(downTo: total - 2 * pieceByteCount) { key, remove in
+      if key != keys[3] { remove() }
+    }
     #expect(freed >= 2 * pieceByteCount)
     #expect(directory.allocatedByteCount == total - freed)
     let left = try keys.indices.filter { try directory.openEntry(keys[$0]) != nil }
     #expect(left == [1, 2, 3, 4])
-    directory.evict(downTo: 0, keeping: [keys[3]])
+    directory.evict(downTo: 0) { key, remove in
+      if key != keys[3] { remove() }
+    }
     #expect(try keys.indices.filter { try directory.openEntry(keys[$0]) != nil } == [3])
+  }
+
+  @Test("Each entry is asked about when its turn comes, and goes by the function given then only")
+  func decideOneByOne() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let keys = (0..<3).map { CacheKey("\($0)") }
+    for (age, key) in keys.enumerated() {
+      try directory.createEntry(key, version: ContentVersion(), source: "").storePattern(0..<8192)
+      let times = [timespec](repeating: timespec(tv_sec: 1000 + age, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, directory.path(of: key), times, 0) == 0)
+    }
+    var asked: [CacheKey] = []
+    let freed = directory.evict(downTo: directory.allocatedByteCount - 1) { key, remove in
+      asked.append(key)
+      // Opened after they were counted, before its turn.
+      if key != keys[0] { remove() }
+    }
+    #expect(asked == [keys[0], keys[1]])
+    #expect(freed >= 8192)
+    #expect(try keys.indices.filter { try directory.openEntry(keys[$0]) != nil } == [0, 2])
   }
 
   @Test("The count of allocated bytes moves with what is stored and removed")
@@ -199,7 +223,7 @@ import Testing
     let entry = try directory.createEntry(key, version: ContentVersion(), source: "")
     try entry.storePattern(0..<8192)
     #expect(directory.allocatedByteCount == 8192)
-    #expect(directory.evict(downTo: .max, keeping: []) == 0)
+    #expect(directory.evict(downTo: .max, decide: { _, remove in remove() }) == 0)
     directory.removeEntry(key)
     #expect(directory.allocatedByteCount == 0)
   }

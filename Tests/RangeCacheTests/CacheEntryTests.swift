@@ -45,6 +45,7 @@ import Testing
       ContentVersion(completeLength: 0),
       ContentVersion(completeLength: .max),
       ContentVersion(entityTag: EntityTag(opaque: "wé\u{301}ird", isWeak: true)),
+      ContentVersion(entityTag: EntityTag(bytes: [0x76, 0x80, 0xFF], isWeak: false)),
       ContentVersion(lastModified: "", contentCoding: "gzip"),
     ])
   func versions(version: ContentVersion) throws {
@@ -65,6 +66,45 @@ import Testing
       try directory.createEntry(key, version: ContentVersion(entityTag: tag), source: "")
     }
     #expect(root.files { $0.hasPrefix("data-") || $0.hasPrefix("record") }.isEmpty)
+  }
+
+  @Test("An entry is committed when a COMMIT covers every write, recorded or not")
+  func committed() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let entry = try directory.createEntry(key, version: version, source: "")
+    #expect(entry.isCommitted)
+    try entry.storePattern(0..<1000)
+    #expect(!entry.isCommitted)
+    let checkpoint = try entry.syncData()
+    #expect(!entry.isCommitted)
+    try entry.storePattern(1000..<1500)
+    try entry.appendCommit(checkpoint, fetchedByteCount: 1500)
+    #expect(!entry.isCommitted)
+    try entry.checkpoint(fetchedByteCount: 1500)
+    #expect(entry.isCommitted)
+    // Written and not claimed: no COMMIT will cover it.
+    try Pattern.bytes(2000..<2100).withUnsafeBytes { try entry.write($0, at: 2000) }
+    #expect(entry.uncommittedByteCount == 0)
+    #expect(!entry.isCommitted)
+    try entry.checkpoint(fetchedByteCount: 1500)
+    // Of an entry that is removed nothing is recorded any more.
+    try entry.storePattern(3000..<3100)
+    directory.removeEntry(key)
+    #expect(entry.uncommittedByteCount == 0)
+    #expect(!entry.isCommitted)
+  }
+
+  @Test("What a crash has left uncommitted is not committed by being opened")
+  func recoveredUncommitted() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    do {
+      let entry = try directory.createEntry(key, version: version, source: "")
+      try entry.storePattern(0..<1000)
+    }
+    let entry = try #require(try directory.openEntry(key))
+    #expect(!entry.isCommitted)
+    try entry.checkpoint(fetchedByteCount: 1000)
+    #expect(entry.isCommitted)
   }
 
   @Test("A checkpoint covers what was stored before its sync, not what came during it")
@@ -91,6 +131,16 @@ import Testing
     let checkpoint = try first.syncData()
     #expect(throws: CacheError.self) {
       try second.appendCommit(checkpoint, fetchedByteCount: 0)
+    }
+  }
+
+  @Test("Who has described the version is recorded, and a URL that is too long is nobody's")
+  func definer() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let long = "http://h/" + String(repeating: "x", count: 3000)
+    for (definer, expected) in [("http://h/a?…", "http://h/a?…"), (nil, nil), (long, nil)] {
+      _ = try directory.createEntry(key, version: version, source: "", definer: definer)
+      #expect(try directory.openEntry(key)?.definer == expected)
     }
   }
 

@@ -51,12 +51,12 @@ import Testing
     try store(pinned, in: directory)
     try store(pinned, in: directory)
     try store(other, in: directory)
-    directory.evict(downTo: 0, keeping: [])
+    directory.evict(downTo: 0) { _, remove in remove() }
     #expect(try keys(directory) == [pinned.hex])
     #expect(try CacheInventory(path: path).pinnedNames == [pinned.hex])
     directory.setPinned(false, pinned)
     try directory.storePin(false, of: pinned)
-    directory.evict(downTo: 0, keeping: [])
+    directory.evict(downTo: 0) { _, remove in remove() }
     #expect(try keys(directory).isEmpty)
     #expect(try CacheInventory(path: path).pinnedNames.isEmpty)
   }

@@ -257,6 +257,8 @@ import Testing
           let entry = try #require(try directory.openEntry(key))
           let isSubset = entry.recoveredExtents.extents.allSatisfy { whole.extents.contains($0) }
           #expect(isSubset, "\(extreme)")
+          // What a mount adds to it must not overflow.
+          #expect(entry.recoveredFetchedByteCount <= 1 << 60, "\(extreme)")
         }
       }
     }

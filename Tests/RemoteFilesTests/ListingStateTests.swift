@@ -11,7 +11,8 @@ import Testing
 
   private func names(tag: String? = nil) throws -> ListedNames {
     ListedNames(
-      listing: DirectoryListing(), url: try RemoteURL("http://h/d/"), entityTag: tag)
+      listing: DirectoryListing(), url: try RemoteURL("http://h/d/"),
+      entityTag: tag.map { EntityTag(opaque: $0) })
   }
 
   /// The moment so many seconds after the start.
@@ -100,8 +101,8 @@ import Testing
 
   @Test func whatIsConfirmedIsBelievedAnew() throws {
     let id = try #require(ask(at: 0))
-    _ = answer(id, try names(tag: "\"t\""), now: at(0))
-    #expect(state.entityTag == "\"t\"")
+    _ = answer(id, try names(tag: "t"), now: at(0))
+    #expect(state.entityTag == EntityTag(opaque: "t"))
     let second = try #require(ask(at: 100))
     #expect(answer(second, nil, now: at(100)) != nil)
     #expect(isKnown(at: 159))

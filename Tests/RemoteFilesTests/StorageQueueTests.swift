@@ -7,9 +7,19 @@ import Testing
 @Suite struct StorageQueueTests {
   private let queue = StorageQueue(client: HTTPClient())
 
+  /// Hands over a store that has the disk for itself.
+  private func store(_ work: @escaping @Sendable () -> Void) {
+    queue.store {
+      work()
+      return {}
+    } withoutDisk: {
+      Issue.record("the disk does not stand still")
+    }
+  }
+
   /// Hands over stores that wait for `gate`, one signal each.
   private func handOver(_ count: Int, _ gate: DispatchSemaphore) {
-    for _ in 0..<count { queue.store { gate.wait() } }
+    for _ in 0..<count { store { gate.wait() } }
   }
 
   @Test(
@@ -37,17 +47,76 @@ import Testing
   func order() {
     let gate = DispatchSemaphore(value: 0)
     let log = Log()
-    queue.store { gate.wait() }
+    store { gate.wait() }
     for number in 0..<100 {
       if number.isMultiple(of: 3) {
         queue.perform { log.append(number) }
       } else {
-        queue.store { log.append(number) }
+        store { log.append(number) }
       }
     }
     gate.signal()
     queue.finish { log.append(100) }
     #expect(log.numbers == Array(0...100))
+  }
+
+  @Test(
+    "While the head of the queue does not move, the rest is done without the disk, once and in order"
+  )
+  func standsStill() {
+    let gate = DispatchSemaphore(value: 0)
+    let moves = DispatchSemaphore(value: 0)
+    let log = Log()
+    let done = DispatchSemaphore(value: 0)
+    queue.perform {
+      moves.signal()
+      gate.wait()
+    }
+    moves.wait()
+    for number in 0..<10 {
+      if number == 5 {
+        queue.divertIfStuck(now: .now)
+        queue.divertIfStuck(now: .now + .seconds(2))
+      }
+      if number.isMultiple(of: 4) {
+        queue.follow { log.append(number) }
+      } else {
+        queue.store {
+          Issue.record("the disk stands still")
+          return {}
+        } withoutDisk: {
+          log.append(number)
+        }
+      }
+    }
+    queue.follow { done.signal() }
+    // Nobody waits for the disk.
+    done.wait()
+    gate.signal()
+    queue.finish()
+    #expect(log.numbers == Array(0..<10))
+    store { log.append(10) }
+    queue.finish()
+    #expect(log.numbers == Array(0...10))
+  }
+
+  @Test("What the disk says after it was done without says nothing")
+  func lateAnswer() {
+    let gate = DispatchSemaphore(value: 0)
+    let moves = DispatchSemaphore(value: 0)
+    let log = Log()
+    queue.store {
+      moves.signal()
+      gate.wait()
+      return { Issue.record("a late answer is taken") }
+    } withoutDisk: {
+      log.append(1)
+    }
+    moves.wait()
+    queue.divertIfStuck(now: .now + .seconds(2))
+    gate.signal()
+    queue.finish()
+    #expect(log.numbers == [1])
   }
 
   /// Confined to the queue until it has ended.

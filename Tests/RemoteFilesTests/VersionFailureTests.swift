@@ -73,7 +73,7 @@ import Testing
     #expect(retry(&state, .unavailable, at: .seconds(2)).retryAfter == .milliseconds(200))
     let segment = try #require(state.segments.first)
     var actions = VersionActions()
-    state.stored(segment.id, 0..<1, now: start + .seconds(3), into: &actions)
+    state.stored(segment.id, 0..<4096, now: start + .seconds(3), into: &actions)
     #expect(retry(&state, .unavailable, at: .seconds(4)).retryAfter == .milliseconds(50))
   }
 
@@ -365,15 +365,39 @@ import Testing
     var actions = VersionActions()
     state.stored(segment.id, 0..<1, now: start, into: &actions)
     #expect(actions.wakes.map(\.range) == [0..<4096])
-    #expect(state.arrivedEnd == 1)
     _ = state.advance(segment.id, to: 2000, now: start)
-    #expect(state.arrivedEnd == 2000)
     actions = VersionActions()
     state.stored(segment.id, 1..<2000, now: start, into: &actions)
     #expect(actions.wakes.map(\.range) == [1000..<5096])
     actions = VersionActions()
-    state.setLength(2000, into: &actions)
+    _ = state.learn(length: 2000, into: &actions)
+    #expect(state.length == 2000)
     #expect(actions.wakes.map(\.range) == [1_000_000..<1_004_096])
     #expect(state.isComplete)
+  }
+
+  @Test("A server that begins before the range is not silent while a read waits for it")
+  func skippedBytes() throws {
+    var state = state()
+    let segment = try #require(park(15_728_640..<15_732_736, in: &state).starts.first)
+    state.setTransfer(try transferIDs(1)[0], of: segment.id)
+    state.sent(segment.id, now: start)
+    for second in 1...40 {
+      let now = start + .seconds(second)
+      state.skipped(segment.id, to: Int64(second) * 100_000, now: now)
+      var actions = VersionActions()
+      state.expire(now: now, settings: FileSettings(), hedgeAllowance: 1, into: &actions)
+      #expect(actions.cancels.isEmpty && actions.starts.isEmpty && actions.failures.isEmpty)
+    }
+    // Nor does it count as a pace.
+    #expect(state.segments.first?.rate(now: start + .seconds(41)) == nil)
+    // The reader has gone: nobody wants more of that.
+    var actions = VersionActions()
+    state.dropParked(into: &actions)
+    for second in 41...60 {
+      state.skipped(segment.id, to: Int64(second) * 100_000, now: start + .seconds(second))
+    }
+    state.expire(now: start + .seconds(60), settings: FileSettings(), into: &actions)
+    #expect(actions.cancels.count == 1)
   }
 }

@@ -129,6 +129,19 @@ import Testing
     #expect(state.advance(segment.id, to: 65_536, now: start)?.mustFlush == true)
   }
 
+  @Test("No request brings bytes beyond the known length, whatever its answer says")
+  func bytesBeyondTheEnd() {
+    var state = state(length: 2 * Self.mebibyte)
+    let segment = state.addSegment(range: 0..<Int64.max, isWhole: true, now: start)
+    #expect(ranges([segment]) == [0..<(2 * Self.mebibyte)])
+    let advice = state.advance(segment.id, to: 3 * Self.mebibyte, now: start)
+    #expect(advice?.end == 2 * Self.mebibyte)
+    // Where nothing is known, only the body's end will tell.
+    var unknown = self.state(length: nil)
+    let whole = unknown.addSegment(range: 0..<Int64.max, isWhole: true, now: start)
+    #expect(whole.end == Int64.max)
+  }
+
   @Test("A number of connections that the user gave holds for all requests")
   func connectionLimit() {
     var state = state(connections: 2)

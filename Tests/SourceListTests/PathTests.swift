@@ -116,6 +116,13 @@ import Testing
     #expect(throws: SourceListError.self) { try parse("http://h/%2e/b", tree: true) }
   }
 
+  @Test func namesThatLookTheSameAndDifferInTheirBytesAreTwo() throws {
+    let list = try parse(
+      "http://h/1\n out=\u{E9}/x\nhttp://h/2\n out=e\u{301}/x\nhttp://h/3\n out=e\u{301}x\n"
+        + "http://h/4\n out=\u{E9}x\n")
+    #expect(list.entries.map { $0.path.utf8.count } == [4, 5, 4, 3])
+  }
+
   @Test func aNameUsedTwiceNamesBothLines() {
     #expect {
       try parse("http://h/a\nhttp://h/b\nhttp://i/a\n")

@@ -1,3 +1,4 @@
+import HTTPTransferCore
 import SourceList
 import Testing
 
@@ -126,5 +127,76 @@ import Testing
     } throws: { error in
       !"\(error)".contains("CANARY")
     }
+  }
+
+  // MARK: Bounds
+
+  /// Something of which a list may have so much and no more.
+  enum Bounded: CaseIterable {
+    case urls, headerLines, headerBytes, directories, lineBytes, length
+
+    var limit: Int {
+      switch self {
+      case .urls: SourceList.maximumURLCount
+      case .headerLines: SourceList.maximumHeaderCount
+      case .headerBytes: SourceList.maximumHeaderByteCount
+      case .directories: 128
+      case .lineBytes: SourceList.maximumLineByteCount
+      case .length: 1 << 60
+      }
+    }
+
+    /// A list that has `count` of it.
+    func list(_ count: Int) -> String {
+      func repeated(_ text: String, _ count: Int) -> String {
+        String(repeating: text, count: count)
+      }
+      switch self {
+      case .urls: return (0..<count).map { "http://h/\($0)" }.joined(separator: "\t") + "\n"
+      case .headerLines: return "http://h/a\n" + repeated(" header=a:b\n", count)
+      case .headerBytes:
+        let (first, second) = (repeated("b", 60_000), repeated("d", count - 60_002))
+        return "http://h/a\n header=a:\(first)\n header=c:\(second)\n"
+      case .directories: return "http://h/a\n out=\(repeated("a/", count - 1))a\n"
+      case .lineBytes: return "http://h/\(repeated("a", count - 9))\n out=a\n"
+      case .length: return "http://h/a\n length=\(count)\n"
+      }
+    }
+
+    var message: String {
+      switch self {
+      case .urls: "urls.txt:1: more than 1000 URLs of one file"
+      case .headerLines:
+        "urls.txt:102: more than 100 header= lines, or 64 KiB of them, for one URL"
+      case .headerBytes: "urls.txt:3: more than 100 header= lines, or 64 KiB of them, for one URL"
+      case .directories: "urls.txt:2: a path of more than 128 directories and names"
+      case .lineBytes: "urls.txt:1: a line of more than 65536 bytes"
+      case .length: "urls.txt:2: length= is the number of bytes that a file has"
+      }
+    }
+  }
+
+  @Test(arguments: Bounded.allCases)
+  func oneMoreThanTheBoundIsRefused(what: Bounded) throws {
+    #expect(try parse(what.list(what.limit)).entries.count == 1)
+    #expect {
+      try parse(what.list(what.limit + 1))
+    } throws: { error in
+      "\(error)" == what.message
+    }
+  }
+
+  /// Each line went on with a copy of all hashes before it.
+  @Test func aLineForEachPieceCostsNoMoreThanItsBytes() throws {
+    func list(_ count: Int) -> String {
+      let hash = String(repeating: "0a", count: 16)
+      return "http://h/a\n" + String(repeating: " pieces=md5:1:\(hash)\n", count: count)
+    }
+    let clock = ContinuousClock()
+    let small = try clock.measure { _ = try parse(list(10_000)) }
+    var pieces: PieceHashes?
+    let large = try clock.measure { pieces = try parse(list(200_000)).entries[0].pieces }
+    #expect(pieces?.digests.count == 200_000)
+    #expect(large < small * 100 + .seconds(1), "\(large) and \(small)")
   }
 }

@@ -13,6 +13,10 @@
 /// reply to INIT says so. Returns 0, or a negated errno.
 int httpfs_passthrough_install(struct fuse_session *session, bool offers);
 
+/// Closes the device of a session whose loop has ended; what is still sent over it goes nowhere.
+/// Returns whether the kernel has ended the connection before: unmounted or aborted it.
+bool httpfs_session_close(struct fuse_session *session);
+
 /// `fuse_reply_data` of a range of an open file: spliced into the device where the kernel can.
 ///
 /// Where the file cannot be read the reply is an error; `on_error` is called before it is sent, because the

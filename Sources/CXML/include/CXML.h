@@ -7,35 +7,6 @@
 /// - Returns: whether it is there.
 bool httpfs_libxml_load(void);
 
-/// A parser of HTML that calls functions at each tag and for the text between them, and does nothing
-/// else: it builds no tree, reports no errors, and has no way to load anything.
-typedef struct httpfs_html_parser httpfs_html_parser;
-
-/// What a parser calls, with the context that it was given.
-typedef struct {
-  /// Called with an element's name in lower case, and with its attributes: names and values by turns,
-  /// the values with their character references resolved, and a null pointer at the end.
-  void (*start)(void *context, const unsigned char *name, const unsigned char **attributes);
-  /// Called with the name of an element that ends.
-  void (*end)(void *context, const unsigned char *name);
-  /// Called with a piece of the text, its character references resolved.
-  void (*text)(void *context, const unsigned char *text, int byte_count);
-} httpfs_html_handlers;
-
-/// A parser, or NULL where there is no memory.
-httpfs_html_parser *httpfs_html_new(httpfs_html_handlers handlers, void *context);
-
-/// Parses UTF-8 text; whatever the document says of its own encoding is ignored.
-void httpfs_html_parse(httpfs_html_parser *parser, const char *bytes, int byte_count);
-
-/// How many elements are open.
-int httpfs_html_depth(const httpfs_html_parser *parser);
-
-/// Ends the parsing; for use in a call of a handler.
-void httpfs_html_stop(httpfs_html_parser *parser);
-
-void httpfs_html_free(httpfs_html_parser *parser);
-
 /// A parser of XML that calls functions at each element and for the text between tags, and does nothing
 /// else: it builds no tree, reads no document type, and has no way to load anything.
 typedef struct httpfs_xml_parser httpfs_xml_parser;

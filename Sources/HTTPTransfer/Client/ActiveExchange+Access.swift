@@ -38,10 +38,8 @@ extension ActiveExchange {
   /// Sets the proxy, and which addresses the connection may have at both of its ends.
   func setRoute(_ configuration: HTTPClient.Configuration, _ way: ProxySettings.Choice) {
     switch way.route {
-    case nil:
-      if let exceptions = way.exceptions { set(CURLOPT_NOPROXY, exceptions) }
-    case .direct?: set(CURLOPT_PROXY, "")
-    case .proxy(let url)?:
+    case .direct: set(CURLOPT_PROXY, "")
+    case .proxy(let url):
       set(CURLOPT_PROXY, url)
       // The exceptions have been looked at; the environment's are not to be, again.
       set(CURLOPT_NOPROXY, "")
@@ -58,9 +56,10 @@ extension ActiveExchange {
   ///
   /// Its answers, refusals among them, are answers.
   func failedRoute(_ code: CURLcode) -> ProxyList.Route? {
-    guard let route = way.route, code != CURLE_OK, !sawHead, !lacksDescriptors,
-      addressGuard.refused == nil
-    else { return nil }
+    let route = way.route
+    guard code != CURLE_OK, !sawHead, !lacksDescriptors, addressGuard.refused == nil else {
+      return nil
+    }
     switch code {
     case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: return route
     case CURLE_COULDNT_RESOLVE_HOST: return route.isDirect ? route : nil
@@ -92,9 +91,9 @@ extension ActiveExchange {
     now: ContinuousClock.Instant
   ) -> (route: ProxyList.Route, since: ContinuousClock.Instant)? {
     guard let since = unansweredSince, now - since >= Self.proxyPatience, url.scheme == "http",
-      let route = way.route, case .proxy(let proxy) = route, proxy.hasPrefix("http")
+      case .proxy(let proxy) = way.route, proxy.hasPrefix("http")
     else { return nil }
-    return (route, since)
+    return (way.route, since)
   }
 
   /// Whether a SOCKS proxy says that it is the server that cannot be reached.

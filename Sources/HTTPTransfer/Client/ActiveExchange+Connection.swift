@@ -49,22 +49,30 @@ extension ActiveExchange {
   func requestIsReady(address text: String, localPort: UInt16) -> Bool {
     // Within TLS there may be tickets, and nobody but the server can have sent anything.
     // Nor where the way to the proxy is within TLS.
-    if url.scheme == "http", way.route?.isEncrypted != true,
+    if url.scheme == "http", !way.route.isEncrypted,
       !sockets.isClean(localPort: localPort, opened: openedSockets)
     {
       hasStrayBytes = true
       return false
     }
-    if let limit = request.headTimeout, body == nil { headDeadline = .now + limit }
-    unansweredSince = .now
-    receiver.requestSent()
-    guard let address = AddressGuard.address(text) else { return true }
+    let address = AddressGuard.address(text)
     // The name may have been another address's when the connection was made.
-    guard addressGuard.permits(address) else {
+    if let address, !addressGuard.permits(address) {
       failure = refusedAddress
       return false
     }
-    if addressGuard.noteRequest(to: address) { onPublicAddress(url.normalizedOrigin) }
+    guard maySend() else {
+      failure = ExchangeError(
+        code: .connectionLost, url: url,
+        detail: "no answer has come, and the request may have been carried out")
+      return false
+    }
+    if let limit = request.headTimeout, body == nil { headDeadline = .now + limit }
+    unansweredSince = .now
+    receiver.requestSent()
+    if let address, addressGuard.noteRequest(to: address) {
+      onPublicAddress(url.normalizedOrigin)
+    }
     return true
   }
 

@@ -52,13 +52,16 @@ final class ActiveExchange {
   var isHeld = false
   /// Called when an origin asks for no request for a while.
   var onRetryAfter: (_ origin: String, _ delay: Duration) -> Void = { _, _ in }
+  /// Whether a small piece of the body may pass in this turn of the loop; the exchange goes on in the next
+  /// one where it may not.
+  var mayTakePiece: (_ byteCount: Int) -> Bool = { _ in true }
   /// Called when a request is about to go to a public address.
   var onPublicAddress: (_ origin: String) -> Void = { _ in }
   /// When the head of the present hop must be complete.
   var headDeadline: ContinuousClock.Instant?
   var addressGuard: AddressGuard
   /// The way of the present hop.
-  private(set) var way = ProxySettings.Choice(isProxied: false)
+  private(set) var way = ProxySettings.Choice()
   /// The proxies that could not be reached for the present URL.
   private(set) var failedRoutes: Set<ProxyList.Route> = []
   /// Called when a route has failed, with all that have for this URL; whether there is another one.
@@ -74,6 +77,10 @@ final class ActiveExchange {
   private var refusedExpectation: HTTPResponse?
   /// Whether the body has been asked for since then.
   private var isResending = false
+  /// How often libcurl may still send the request of the present hop, where it may not be repeated.
+  private var remainingSends = 1
+  /// Whether the server of the present hop has set a cookie.
+  private(set) var hasSetCookie = false
 
   init(
     id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
@@ -161,7 +168,10 @@ final class ActiveExchange {
     if let share { set(CURLOPT_SHARE, pointer: share) }
     // Switches the cookie engine on without reading a file.
     if configuration.keepsCookies { set(CURLOPT_COOKIEFILE, "") }
-    if wantsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+    // A connection that has idled may be gone, which shows when the request has been sent.
+    if wantsFreshConnection || !method.isRepeatable { set(CURLOPT_FRESH_CONNECT, 1) }
+    remainingSends = 1
+    hasSetCookie = false
     openedSockets = []
     if method == .head { set(CURLOPT_NOBODY, 1) }
     setBody(context)
@@ -232,17 +242,38 @@ final class ActiveExchange {
     }
     if let range = request.range { fields[.range] = range.rangeField }
     for field in fields {
-      // An empty value needs a semicolon, else libcurl drops the field.
-      let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
-      headerList = curl_slist_append(headerList, line)
+      // Byte by byte: an entity tag is sent as it came.
+      var line = Array(field.name.rawName.utf8)
+      field.withUnsafeBytesOfValue { value in
+        // An empty value needs a semicolon, else libcurl drops the field.
+        line += value.isEmpty ? Array(";".utf8) : Array(": ".utf8) + value
+      }
+      line.append(0)
+      let longer = line.withUnsafeBytes { bytes in
+        curl_slist_append(headerList, bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
+      }
+      if let longer { headerList = longer }
     }
     set(CURLOPT_HTTPHEADER, pointer: headerList)
+  }
+
+  /// Whether libcurl may send the request of the present hop; asked each time it is about to.
+  ///
+  /// libcurl repeats a request on its own where a connection that was used before brings no answer. What
+  /// must not be done twice is sent once, and once more where a 417 has refused it unseen.
+  func maySend() -> Bool {
+    guard method.isRepeatable || remainingSends > 0 else { return false }
+    remainingSends -= 1
+    return true
   }
 
   // MARK: Callbacks
 
   /// One line of a head; false ends the transfer.
   func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+    if !hasSetCookie, line.count > Self.cookieField.count {
+      hasSetCookie = zip(line, Self.cookieField).allSatisfy { $0 | 0x20 == $1 }
+    }
     switch parser.take(line) {
     case .more: return true
     case .tooLarge:
@@ -253,7 +284,7 @@ final class ActiveExchange {
       return false
     case .head(let head):
       unansweredSince = nil
-      if let route = way.route, !route.isDirect { onProxyAnswer(route) }
+      if way.isProxied { onProxyAnswer(way.route) }
       noteRetryAfter(head)
       let goesOn = take(head)
       if goesOn, isDiscarding { onDiscard(hop) }
@@ -261,9 +292,13 @@ final class ActiveExchange {
     }
   }
 
+  /// `set-cookie:`, which interim responses and trailers may hold, too; with the bit of lower case, which
+  /// `-` and `:` have.
+  private static let cookieField = Array("set-cookie:".utf8)
+
   private func take(_ head: HTTPResponse) -> Bool {
     if request.maximumRedirects > 0, Self.redirectStatuses.contains(head.status.code),
-      let location = head.headerFields[.location]
+      let location = head.headerFields.bytes(of: .location)
     {
       disposition = .discard
       return follow(location, status: head.status.code)
@@ -277,6 +312,7 @@ final class ActiveExchange {
     if head.status.code == 417, body != nil, refusedExpectation == nil {
       // libcurl begins again by itself: the next head is the one that counts.
       refusedExpectation = head
+      remainingSends += 1
       parser = HeadParser()
       disposition = .discard
       return true
@@ -305,10 +341,14 @@ final class ActiveExchange {
   private func mayAnswerChallenge(_ fields: HTTPFields) -> Bool {
     request.authenticatesOnChallenge && !isChallenged && request.userInfo != nil
       && url.origin == request.confidentialOrigin
-      && fields[values: .wwwAuthenticate].contains { $0.lowercased().contains("basic") }
+      && fields[fields: .wwwAuthenticate].contains { field in
+        // The tokens of other schemes may be long.
+        field.withUnsafeBytesOfValue { $0.count <= HTTPFields.readableLimit }
+          && field.value.lowercased().contains("basic")
+      }
   }
 
-  private func follow(_ location: String, status: Int) -> Bool {
+  private func follow(_ location: [UInt8], status: Int) -> Bool {
     redirectCount += 1
     guard redirectCount <= request.maximumRedirects else {
       failure = ExchangeError(
@@ -318,6 +358,12 @@ final class ActiveExchange {
     guard let text = URLResolver.resolve(location, against: url) else {
       failure = ExchangeError(
         code: .malformedResponse, url: url, detail: "the Location field is not a URL")
+      return false
+    }
+    guard text.utf8.count <= RemoteURL.foreignByteLimit else {
+      failure = ExchangeError(
+        code: .forbiddenRedirect, url: url,
+        detail: "to a URL of more than \(RemoteURL.foreignByteLimit >> 10) KiB")
       return false
     }
     let target: RemoteURL
@@ -359,6 +405,9 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
+      // While a body is decoded, libcurl keeps all that its buffer still holds in a memory of its own, which
+      // may be a thousand times as much.
+      guard request.decodesContent || mayTakePiece(bytes.count) else { return pauseSign }
       guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
         receiver.throttled()
         return pauseSign

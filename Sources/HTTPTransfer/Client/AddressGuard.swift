@@ -75,7 +75,10 @@ package struct AddressGuard: Sendable {
   }
 
   /// The address that a host stands for without any look-up.
-  private static func namedAddress(_ host: String) -> IPAddress? {
+  private static func namedAddress(_ name: String) -> IPAddress? {
+    // Dots at the end make a name absolute, and change nothing else.
+    var host = name
+    while host.last == "." { host.removeLast() }
     if host == "localhost" || host.hasSuffix(".localhost") { return address("127.0.0.1") }
     if let address = address(host) { return address }
     // Forms such as 127.1 and 0x7f000001, which resolvers take for addresses.

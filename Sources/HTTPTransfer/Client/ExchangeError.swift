@@ -25,8 +25,8 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     case forbiddenRedirect = "redirect refused"
     /// Not HTTP, or an inconsistent message.
     case malformedResponse = "malformed response"
-    /// More than 256 KiB of header fields.
-    case headTooLarge = "header fields over 256 KiB"
+    /// More than 256 KiB of header fields, more than 1,000 of them, or more than 2,000 lines.
+    case headTooLarge = "header fields over 256 KiB, or too many of them"
     /// The request's body could not be read, or not be sent again.
     case unreadableBody = "request body unreadable"
     case outOfResources = "out of memory or descriptors"
@@ -38,7 +38,8 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   /// Where the failing request went; shown redacted.
   package let url: RemoteURL
 
-  /// libcurl's word on it, or ours; holds no credentials.
+  /// libcurl's word on it, or ours; holds no credentials, because libcurl is given no URL with any but
+  /// a proxy's, which has been checked.
   package let detail: String
 
   /// A failure of the given kind.

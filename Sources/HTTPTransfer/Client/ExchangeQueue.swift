@@ -4,6 +4,9 @@ internal import HTTPTransferCore
 ///
 /// libcurl would let them wait, too, but each with a handle and its buffer, and in the order in which
 /// they came: who is waited for comes first here, and some places are for such alone.
+///
+/// An exchange takes a place of the origin that the user has named, wherever redirects have led: a server
+/// that hangs, and redirects to ever more names, has no more than the others.
 package struct ExchangeQueue {
   package struct Entry {
     package let id: ExchangeID
@@ -17,33 +20,62 @@ package struct ExchangeQueue {
     }
   }
 
+  /// Those who are treated alike at an origin.
+  private struct Class: Hashable {
+    let priority: ExchangePriority
+    /// Whether the file has a rate limit of its own: such exchanges hold their places for long.
+    let isLimited: Bool
+  }
+
   /// The places of one origin, and who wants one.
   private struct Line {
     var runningCount = 0
-    /// By priority, each in the order of arrival; some may have gone, or moved to another one.
-    var waiting: [ExchangePriority: ArraySlice<ExchangeID>] = [:]
+    /// How many of the running have a rate limit of their own.
+    var limitedCount = 0
+    /// Each in the order of arrival; some may have gone, or moved to another class.
+    var waiting: [Class: ArraySlice<ExchangeID>] = [:]
+  }
+
+  private struct Place {
+    let origin: String
+    let isLimited: Bool
   }
 
   private let placeCount: Int
   /// Places that no read-ahead takes.
   private let reservedCount: Int
+  /// Places that files with a rate limit of their own may take: the others are not to wait for them.
+  private let limitedPlaceCount: Int
+  /// How many exchanges may be under way with all origins together.
+  private let totalCount: Int
+  /// Places of all together that only origins with less than ``modestCount`` take.
+  private let modestPlaceCount: Int
+  /// As many as a reader of one file needs.
+  private static let modestCount = 8
   private var entries: [ExchangeID: Entry] = [:]
+  private var places: [ExchangeID: Place] = [:]
   private var lines: [String: Line] = [:]
   /// The origins at which somebody may find a place.
   private var candidates: Set<String> = []
 
-  /// - Parameter placeCount: how many exchanges with one origin may be under way.
-  package init(placeCount: Int) {
+  /// - Parameters:
+  ///   - placeCount: how many exchanges with one origin may be under way.
+  ///   - totalCount: how many with all of them together.
+  package init(placeCount: Int, totalCount: Int = .max) {
     self.placeCount = placeCount
+    self.totalCount = totalCount
+    modestPlaceCount = totalCount / 4
     reservedCount = placeCount / 16
+    limitedPlaceCount = max(1, placeCount / 2)
   }
 
   package var isEmpty: Bool { entries.isEmpty }
 
   package mutating func append(_ entry: Entry) {
-    let origin = entry.request.url.normalizedOrigin
+    let origin = entry.request.placeOrigin
     entries[entry.id] = entry
-    lines[origin, default: Line()].waiting[entry.request.priority, default: []].append(entry.id)
+    lines[origin, default: Line()].waiting[Self.class(of: entry.request), default: []].append(
+      entry.id)
     candidates.insert(origin)
   }
 
@@ -56,30 +88,60 @@ package struct ExchangeQueue {
     return nil
   }
 
+  private static func `class`(of request: ExchangeRequest) -> Class {
+    Class(priority: request.priority, isLimited: request.rateLimit?.bytesPerSecond != nil)
+  }
+
   private mutating func takeNext(at origin: String) -> ExchangeID? {
-    guard var line = lines[origin] else { return nil }
+    guard var line = lines[origin], hasRoom(line) else { return nil }
     defer { lines[origin] = line }
     for priority in ExchangePriority.allCases {
       let limit = priority == .demand ? placeCount : placeCount - reservedCount
       guard line.runningCount < limit else { continue }
-      while let id = line.waiting[priority]?.popFirst() {
-        guard entries[id]?.request.priority == priority else { continue }
-        line.runningCount += 1
-        return id
+      var first: (id: ExchangeID, class: Class)?
+      for isLimited in [false, true] where !isLimited || line.limitedCount < limitedPlaceCount {
+        let someClass = Class(priority: priority, isLimited: isLimited)
+        guard let id = firstWaiting(someClass, in: &line) else { continue }
+        if first.map({ id.rawValue < $0.id.rawValue }) ?? true { first = (id, someClass) }
       }
+      guard let first else { continue }
+      line.waiting[first.class]?.removeFirst()
+      line.runningCount += 1
+      if first.class.isLimited { line.limitedCount += 1 }
+      places[first.id] = Place(origin: origin, isLimited: first.class.isLimited)
+      return first.id
     }
     return nil
   }
 
-  /// An exchange with `origin` has ended.
-  package mutating func leave(_ origin: String) {
-    guard let line = lines[origin] else { return }
-    if line.runningCount <= 1, line.waiting.values.allSatisfy(\.isEmpty) {
-      lines[origin] = nil
-    } else {
-      lines[origin]?.runningCount -= 1
-      candidates.insert(origin)
+  /// Whether the places of all together leave one for an origin.
+  private func hasRoom(_ line: Line) -> Bool {
+    let kept = line.runningCount < Self.modestCount ? 0 : modestPlaceCount
+    return places.count < totalCount - kept
+  }
+
+  /// The first of a class who still waits in it.
+  private func firstWaiting(_ someClass: Class, in line: inout Line) -> ExchangeID? {
+    while let id = line.waiting[someClass]?.first {
+      if entries[id]?.request.priority == someClass.priority { return id }
+      line.waiting[someClass]?.removeFirst()
     }
+    return nil
+  }
+
+  /// An exchange that had a place has ended.
+  package mutating func leave(_ id: ExchangeID) {
+    let wasScarce = places.count >= totalCount - modestPlaceCount
+    guard let place = places.removeValue(forKey: id), var line = lines[place.origin] else { return }
+    line.runningCount -= 1
+    if place.isLimited { line.limitedCount -= 1 }
+    if line.runningCount <= 0, line.waiting.values.allSatisfy(\.isEmpty) {
+      lines[place.origin] = nil
+    } else {
+      lines[place.origin] = line
+      candidates.insert(place.origin)
+    }
+    if wasScarce { candidates.formUnion(lines.keys) }
   }
 
   /// Takes out somebody who no longer wants a place; nil where nobody of that name waits.

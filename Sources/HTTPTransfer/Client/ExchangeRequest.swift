@@ -32,6 +32,9 @@ package struct ExchangeRequest: Sendable {
   /// named by a redirect; ``confidentialOrigin`` unless set.
   package var namedOrigin: String?
 
+  /// Whose places the exchange takes: those of the origin that the user has named.
+  package var placeOrigin: String { namedOrigin ?? confidentialOrigin }
+
   /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
   package var maximumRedirects: Int
 

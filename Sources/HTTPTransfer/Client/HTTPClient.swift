@@ -45,7 +45,7 @@ public final class HTTPClient: Sendable {
     /// How many body bytes a second all transfers together may receive and send at first, see
     /// ``HTTPClient/setRateLimit(_:)``; nil for as many as will come.
     public var rateLimit: Int64?
-    /// Whether cookies are kept, in a jar of this client's own, and sent where they belong.
+    /// Whether cookies are kept, in jars of this client's own, and sent to the origin that has set them.
     public var keepsCookies = true
 
     public init(

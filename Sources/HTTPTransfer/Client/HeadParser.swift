@@ -1,3 +1,4 @@
+internal import HTTPTransferCore
 package import HTTPTypes
 
 /// Collects the lines of a response's head, as libcurl hands them over, into an `HTTPResponse`.
@@ -10,18 +11,27 @@ package struct HeadParser {
   /// trailers.
   package static let byteLimit = 256 * 1024
 
+  /// The most lines of them, folded ones too, each of which costs a microsecond.
+  package static let lineLimit = 2 * HTTPFields.foreignLimit
+
   package enum Event {
     case more
     /// The blank line after the fields of a final response.
     case head(HTTPResponse)
+    /// More bytes than ``byteLimit``, more lines than ``lineLimit``, or more fields than
+    /// `HTTPFields.foreignLimit`.
     case tooLarge
     case malformed
   }
 
   private var status: Int?
   private var fields = HTTPFields()
-  private var lastField: HTTPField?
+  /// The field that the next line may continue; it is made once, at its end, because each continuation
+  /// would copy all of it.
+  private var lastName: HTTPField.Name?
+  private var lastValue: [UInt8] = []
   private var byteCount = 0
+  private var lineCount = 0
   private var isComplete = false
 
   package init() {}
@@ -32,19 +42,20 @@ package struct HeadParser {
   /// Takes one line, its line ending included.
   package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     byteCount += line.count
-    guard byteCount <= Self.byteLimit else { return .tooLarge }
+    lineCount += 1
+    guard byteCount <= Self.byteLimit, lineCount <= Self.lineLimit else { return .tooLarge }
     guard !isComplete else { return .more }
     var bytes = line[...]
     while let last = bytes.last, last == 0x0A || last == 0x0D { bytes = bytes.dropLast() }
     if bytes.starts(with: "HTTP/".utf8) {
       fields = HTTPFields()
-      lastField = nil
+      lastName = nil
       status = Self.statusCode(of: bytes)
       return status == nil ? .malformed : .more
     }
     guard let status else { return .malformed }
     if bytes.isEmpty {
-      flush()
+      guard flush() else { return .tooLarge }
       // What follows a switch of protocols, which is never asked for, is no HTTP.
       if status == 101 { return .malformed }
       if (100..<200).contains(status) { return .more }
@@ -53,27 +64,33 @@ package struct HeadParser {
     }
     if let first = bytes.first, first == 0x20 || first == 0x09 {
       // obs-fold (RFC 9112 §5.2): the line continues the value before it.
-      if let field = lastField {
-        let more = String(decoding: bytes.drop { $0 == 0x20 || $0 == 0x09 }, as: UTF8.self)
-        lastField = HTTPField(name: field.name, value: field.value + " " + more)
-      }
+      dropTrailingSpace()
+      if !lastValue.isEmpty { lastValue.append(0x20) }
+      lastValue.append(contentsOf: bytes.drop(while: Self.isSpace))
       return .more
     }
-    flush()
+    guard flush() else { return .tooLarge }
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
       let name = HTTPField.Name(String(decoding: bytes[..<colon], as: UTF8.self))
     else { return .more }
-    var value = bytes[bytes.index(after: colon)...]
-    while let first = value.first, first == 0x20 || first == 0x09 { value = value.dropFirst() }
-    while let last = value.last, last == 0x20 || last == 0x09 { value = value.dropLast() }
-    lastField = HTTPField(name: name, value: String(decoding: value, as: UTF8.self))
+    lastName = name
+    lastValue = Array(bytes[bytes.index(after: colon)...].drop(while: Self.isSpace))
     return .more
   }
 
-  private mutating func flush() {
-    if let field = lastField { fields.append(field) }
-    lastField = nil
+  /// Takes the last field, whose value is complete; false where there are too many.
+  private mutating func flush() -> Bool {
+    guard let name = lastName else { return true }
+    lastName = nil
+    dropTrailingSpace()
+    return fields.take(HTTPField(name: name, value: lastValue))
   }
+
+  private mutating func dropTrailingSpace() {
+    while let last = lastValue.last, Self.isSpace(last) { lastValue.removeLast() }
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
   /// The code in `HTTP/1.1 206 Partial Content`; nil unless it is from 100 to 999.
   private static func statusCode(of line: Slice<UnsafeRawBufferPointer>) -> Int? {

@@ -7,23 +7,17 @@ internal import ExtentRecord
 /// documented as safe for that; everything else happens on the network thread.
 final class MultiHandle: @unchecked Sendable {
   let pointer: UnsafeMutableRawPointer?
-  /// What outlives an easy handle (a `CURLSH`): TLS sessions, and the client's cookie jar.
-  ///
-  /// Without lock functions, because every handle that shares it belongs to one thread at a time.
-  let share: UnsafeMutableRawPointer?
+  /// What outlives the easy handles of each origin; the network thread's.
+  let shares: OriginShares
+  /// The sockets of the connections, which outlive a thread, too.
+  let sockets = ConnectionSockets()
 
   init(configuration: HTTPClient.Configuration) {
     // Once per process, before any other thread of ours can use libcurl.
     _ = Self.globalInitialization
     pointer = curl_multi_init()
-    share = curl_share_init()
-    if let share {
-      _ = httpfs_share_sessions(share)
-      if configuration.keepsCookies {
-        _ = httpfs_share_cookies(share)
-        Self.fillJar(of: share, with: configuration.cookies)
-      }
-    }
+    shares = OriginShares(
+      keepsCookies: configuration.keepsCookies, cookies: configuration.cookies)
     let connectionLimit = Self.connectionLimit(configuration)
     set(CURLMOPT_PIPELINING, configuration.usesHTTP2 ? multiplex : 0)
     set(CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
@@ -34,7 +28,7 @@ final class MultiHandle: @unchecked Sendable {
 
   /// As many connections as the configuration allows, and a quarter of this process's descriptors: the
   /// others are for files.
-  private static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
+  static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
     let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 4)
     return configuration.maximumConnections > 0
       ? min(configuration.maximumConnections, descriptorCount) : descriptorCount
@@ -45,16 +39,6 @@ final class MultiHandle: @unchecked Sendable {
 
   deinit {
     if let pointer { curl_multi_cleanup(pointer) }
-    if let share { curl_share_cleanup(share) }
-  }
-
-  /// Puts cookies into the jar of a share, once: a file that each handle reads (`CURLOPT_COOKIEFILE`)
-  /// would undo what servers have set since.
-  private static func fillJar(of share: UnsafeMutableRawPointer, with lines: [String]) {
-    guard !lines.isEmpty, let easy = curl_easy_init() else { return }
-    defer { curl_easy_cleanup(easy) }
-    _ = httpfs_easy_set_pointer(easy, CURLOPT_SHARE, share)
-    for line in lines { _ = httpfs_easy_set_string(easy, CURLOPT_COOKIELIST, line) }
   }
 
   private static let globalInitialization = curl_global_init(Int(globalDefault))

@@ -20,14 +20,16 @@ final class NetworkLoop {
   /// Descending by due time, so that the next one is taken off the end.
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
-  private let sockets = ConnectionSockets()
   private let throttle = BodyThrottle()
+  private var turns = BodyTurns()
   private var lastHeadCheck = ContinuousClock.now
 
   init(client: HTTPClient, multi: MultiHandle) {
     self.client = client
     self.multi = multi
-    queue = ExchangeQueue(placeCount: max(1, client.configuration.maximumConnectionsPerHost))
+    queue = ExchangeQueue(
+      placeCount: max(1, client.configuration.maximumConnectionsPerHost),
+      totalCount: MultiHandle.connectionLimit(client.configuration))
   }
 
   func run() {
@@ -56,19 +58,23 @@ final class NetworkLoop {
   }
 
   private func pollTimeout(now: ContinuousClock.Instant) -> Int32 {
+    if turns.hasWaiting { return 0 }
     let delays = [timers.last.map { $0.due - now }, throttle.delay()].compactMap(\.self)
     guard let delay = delays.min() else { return 1000 }
     return Int32(min(1000, max(0, (delay / .milliseconds(1)).rounded(.up))))
   }
 
-  /// Lets exchanges go on that have waited for their share of a rate limit.
+  /// Lets exchanges go on that have waited for this turn of the loop, or for their share of a rate limit.
   private func resumeThrottled() {
+    for id in turns.begin() { resume(id) }
     throttle.setLimit(client.rateLimit)
-    while let id = throttle.next() {
-      // What was held back is offered again in this call.
-      if let transfer = transfers[id], !transfer.isHeld {
-        curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
-      }
+    while let id = throttle.next() { resume(id) }
+  }
+
+  private func resume(_ id: ExchangeID) {
+    // What was held back is offered again in this call.
+    if let transfer = transfers[id], !transfer.isHeld {
+      curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
     }
   }
 
@@ -86,10 +92,7 @@ final class NetworkLoop {
         cancel(entry)
       }
     case .prioritize(let id): queue.update(id) { $0.priority = .demand }
-    case .unpause(let id):
-      if let transfer = transfers[id], !transfer.isHeld {
-        curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
-      }
+    case .unpause(let id): resume(id)
     case .setStallTimeout(let id, let timeout):
       transfers[id]?.setStallTimeout(timeout)
       queue.update(id) { $0.stallTimeout = timeout }
@@ -123,7 +126,7 @@ final class NetworkLoop {
     multi: UnsafeMutableRawPointer
   ) {
     guard let easy = curl_easy_init() else {
-      queue.leave(request.url.normalizedOrigin)
+      queue.leave(id)
       client.exchangeEnded()
       receiver.finish(
         .failed(ExchangeError(code: .outOfResources, url: request.url, detail: "curl_easy_init")),
@@ -132,7 +135,8 @@ final class NetworkLoop {
     }
     let transfer = ActiveExchange(
       id: id, request: request, receiver: receiver, easy: easy,
-      addressGuard: client.origins.withLock { $0.addressGuard(for: request) }, sockets: sockets,
+      addressGuard: client.origins.withLock { $0.addressGuard(for: request) },
+      sockets: self.multi.sockets,
       throttle: throttle)
     transfer.onRetryAfter = { [client] origin, delay in
       let now = ContinuousClock.now
@@ -150,6 +154,7 @@ final class NetworkLoop {
     transfer.onProxyAnswer = { [client] route in
       client.proxies.withLock { $0.noteAnswer(of: route, now: .now) }
     }
+    transfer.mayTakePiece = { [unowned self] in turns.admits($0, of: id) }
     transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
     transfers[id] = transfer
     begin(transfer, multi: multi)
@@ -178,8 +183,13 @@ final class NetworkLoop {
     let way = client.proxies.withLock {
       $0.choice(for: transfer.url, avoiding: transfer.failedRoutes, now: now)
     }
+    if let flaw = way.flaw {
+      return end(
+        transfer,
+        .failed(ExchangeError(code: .unresolvedHost, url: transfer.url, detail: flaw)))
+    }
     transfer.prepare(
-      configuration: client.configuration, share: self.multi.share,
+      configuration: client.configuration, share: self.multi.shares.share(for: transfer.url),
       neighbourCount: transfers.count, way: way)
     if let error = transfer.refusedAddress { return end(transfer, .failed(error)) }
     let code = curl_multi_add_handle(multi, transfer.easy)
@@ -213,6 +223,7 @@ final class NetworkLoop {
     if !transfer.isHeld {
       transfer.collectMetrics()
       curl_multi_remove_handle(multi, transfer.easy)
+      limitCookies(of: transfer)
     }
     end(transfer, .cancelled)
   }
@@ -240,10 +251,18 @@ final class NetworkLoop {
     }
   }
 
+  /// Forgets cookies that have become too many; the transfer's handle is in no multi handle.
+  private func limitCookies(of transfer: ActiveExchange) {
+    if transfer.hasSetCookie, client.configuration.keepsCookies {
+      multi.shares.limitCookies(of: transfer.url, by: transfer.easy)
+    }
+  }
+
   /// Follows a redirect, or ends.
   private func proceed(
     _ transfer: ActiveExchange, after code: CURLcode, multi: UnsafeMutableRawPointer
   ) {
+    limitCookies(of: transfer)
     switch transfer.finishHop(code) {
     case .follow: begin(transfer, multi: multi)
     case .done(let completion): end(transfer, completion)
@@ -256,7 +275,7 @@ final class NetworkLoop {
     if let (route, since) = transfer.silentProxy(now: now) {
       client.proxies.withLock { $0.noteSilence(of: route, since: since, now: now) }
     }
-    queue.leave(transfer.request.url.normalizedOrigin)
+    queue.leave(transfer.id)
     transfer.closeHandle()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
     // Afterwards: who waits for the last one to end waits for what it hands over, too.

@@ -11,15 +11,20 @@ struct OriginTable {
 
   /// More origins than a mount or a queue talks to; beyond it every origin counts as public, which is
   /// the safe side.
-  private static let limit = 65_536
+  private static let limit = 16_384
+
+  /// No host name is longer; a proxy may accept one all the same, which then counts as public.
+  private static let lengthLimit = 512
 
   /// A request goes to `origin` at a public address.
   mutating func notePublicAddress(of origin: String) {
-    if publicOrigins.count < Self.limit { publicOrigins.insert(origin) }
+    guard publicOrigins.count < Self.limit, origin.utf8.count <= Self.lengthLimit else { return }
+    publicOrigins.insert(origin)
   }
 
   private func isPublic(_ origin: String) -> Bool {
-    publicOrigins.count >= Self.limit || publicOrigins.contains(origin)
+    publicOrigins.count >= Self.limit || origin.utf8.count > Self.lengthLimit
+      || publicOrigins.contains(origin)
   }
 
   /// The guard of an exchange that is about to start.

@@ -3,7 +3,8 @@ package import HTTPTransferCore
 
 /// What the environment says of proxies, read as libcurl does (`CURLOPT_PROXY`, `CURLOPT_NOPROXY`).
 ///
-/// Needed because libcurl 7.88 does not tell whether a connection goes through one.
+/// libcurl itself never reads it: version 7.88 does not tell whether a connection goes through a proxy,
+/// and quotes one that it cannot use with its password.
 package struct ProxyEnvironment: Sendable {
   private let variables: [String: String]
 
@@ -25,15 +26,22 @@ package struct ProxyEnvironment: Sendable {
     self.variables = variables.filter { !$0.value.isEmpty }
   }
 
-  /// Whether a request to `url` goes through a proxy.
-  package func isProxied(_ url: RemoteURL) -> Bool {
+  /// The way of a request to `url`.
+  ///
+  /// - Throws: where a variable does not name a proxy; the error does not show it.
+  package func route(to url: RemoteURL) throws(ProxyList.ParseError) -> ProxyList.Route {
+    guard let name = variable(for: url), let value = variables[name], !isException(url) else {
+      return .direct
+    }
+    return try ProxyList.Route(value[...], named: "the environment's \(name)")
+  }
+
+  /// The variable that names the proxy for `url`.
+  private func variable(for url: RemoteURL) -> String? {
     // `HTTP_PROXY` is not looked at: for a CGI program it is a field of the request.
     let names =
       url.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
-    guard (names + ["all_proxy", "ALL_PROXY"]).contains(where: { variables[$0] != nil }) else {
-      return false
-    }
-    return !isException(url)
+    return (names + ["all_proxy", "ALL_PROXY"]).first { variables[$0] != nil }
   }
 
   /// Whether `url` is of a host that is reached without any proxy.

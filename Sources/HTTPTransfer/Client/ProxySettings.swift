@@ -6,24 +6,22 @@ internal import HTTPTransferCore
 struct ProxySettings {
   /// The way of one request.
   struct Choice {
-    /// Nil where libcurl goes by the environment.
-    var route: ProxyList.Route?
-    /// `CURLOPT_NOPROXY` where libcurl goes by the environment and the exceptions are the user's own.
-    var exceptions: String?
+    var route = ProxyList.Route.direct
+    /// Why the environment's proxy cannot be used; nil where it can, or is not.
+    var flaw: String?
     /// Whether that leads through a proxy.
-    var isProxied: Bool
+    var isProxied: Bool { !route.isDirect }
   }
 
   private let environment: ProxyEnvironment
-  private let exceptions: String?
   private let routeCount: Int
   private var rotation: ProxyRotation?
   /// When each proxy of the list last brought a head.
   private var answers: [ProxyList.Route: ContinuousClock.Instant] = [:]
 
   init(configuration: HTTPClient.Configuration, environment: ProxyEnvironment = .current) {
-    exceptions = configuration.proxyExceptions
-    self.environment = exceptions.map(environment.replacingExceptions) ?? environment
+    self.environment =
+      configuration.proxyExceptions.map(environment.replacingExceptions) ?? environment
     rotation = configuration.proxies.map { ProxyRotation($0) }
     routeCount = configuration.proxies?.routeCount ?? 1
   }
@@ -33,11 +31,14 @@ struct ProxySettings {
     for url: RemoteURL, avoiding tried: Set<ProxyList.Route>, now: ContinuousClock.Instant
   ) -> Choice {
     guard rotation != nil else {
-      return Choice(exceptions: exceptions, isProxied: environment.isProxied(url))
+      do {
+        return Choice(route: try environment.route(to: url))
+      } catch {
+        return Choice(flaw: error.description)
+      }
     }
-    if environment.isException(url) { return Choice(route: .direct, isProxied: false) }
-    let route = rotation?.next(avoiding: tried, now: now) ?? .direct
-    return Choice(route: route, isProxied: !route.isDirect)
+    if environment.isException(url) { return Choice() }
+    return Choice(route: rotation?.next(avoiding: tried, now: now) ?? .direct)
   }
 
   /// Whether a request whose routes `tried` have failed has another one.

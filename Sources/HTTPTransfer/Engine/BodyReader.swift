@@ -120,7 +120,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
     var head = "--\(boundary)\r\nContent-Disposition: form-data; name=\"\(quoted(part.name))\""
     var type = part.contentType
     if case .file(let path, let name) = part.content {
-      let last = path.split(separator: "/").last.map(String.init) ?? path
+      let last = path.pathParts().last ?? path
       head += "; filename=\"\(quoted(name ?? last))\""
       type = type ?? "application/octet-stream"
     }

@@ -14,6 +14,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     case retry(TransferError, after: Duration?)
     /// The URL that was asked refuses, and another one is to be asked.
     case expired(TransferError)
+    /// The server still has the version of the file that is there.
+    case unchanged(HTTPResponse, from: RemoteURL)
     /// The exchange was ended because everything begins anew.
     case superseded
   }
@@ -23,6 +25,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// Which of the transfer's servers it asks.
   let mirror: Int
   var verdict = Verdict.none
+  /// Whether the server was asked for its version on the condition that it is another one.
+  var isConditional = false
   /// The URL that was asked.
   let asked: RemoteURL
   private(set) var exchangeID: ExchangeID?

@@ -169,8 +169,8 @@ extension TransferError {
     case .unresolvedHost, .connectionRefused, .connectionLost, .timedOut, .tls, .redirect, .status,
       .invalidResponse, .changed, .other:
       true
-    case .cancelled, .checksumMismatch, .tooLarge, .destination, .destinationInUse,
-      .unreadableBody, .invalidRequest, .outOfResources:
+    case .cancelled, .checksumMismatch, .tooLarge, .destination, .destinationExists,
+      .destinationInUse, .unreadableBody, .invalidRequest, .outOfResources:
       false
     }
   }

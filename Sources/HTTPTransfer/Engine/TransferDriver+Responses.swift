@@ -24,7 +24,21 @@ extension TransferDriver {
       return receiveNothing(head, from: url, by: exchange)
     }
     let asked = segment.isWhole ? nil : segment.start..<segment.end
-    switch ResponseVerdict(head.asTransmitted, asked: asked, now: Self.secondsSince1970) {
+    let verdict = ResponseVerdict(head.asTransmitted, asked: asked, now: Self.secondsSince1970)
+    if exchange.isConditional, confirmsAnother(head) {
+      // Of what it does not know it is asked without a condition.
+      earlier = nil
+      exchange.verdict = .retry(
+        TransferError(
+          .invalidResponse, url, "the server confirms another version than it was asked about",
+          response: head, isTransient: true), after: nil)
+      return .discard
+    }
+    if isUnchanged(verdict, by: exchange) {
+      exchange.verdict = .unchanged(head, from: url)
+      return head.status.code == 304 ? .discard : .stop
+    }
+    switch verdict {
     case .part(let content, let range):
       return receivePart(content, range, head, from: url, by: exchange)
     case .whole(let content):
@@ -123,6 +137,17 @@ extension TransferDriver {
         TransferError(
           .invalidResponse, url, "the answer looks like another document", response: head,
           isTransient: true), after: nil)
+      return .stop
+    }
+    if version == nil, let earlier, !request.decodesContent, !earlier.isAnonymous,
+      content.isAnonymous, head.headerFields.isDoubtful(forPath: request.url.path)
+    {
+      // A login page, say: a good file is not given for it.
+      exchange.verdict = .fail(
+        TransferError(
+          .invalidResponse, url,
+          "the answer looks like another document than the file that is there, which is left",
+          response: head))
       return .stop
     }
     guard confirm(content, head, from: url, by: exchange, canTakeAll: true) else { return .stop }

@@ -115,13 +115,10 @@ extension TransferDriver {
 
   /// Whether the request can be sent again without doing something twice.
   private func mayRepeat(after error: TransferError) -> Bool {
-    switch request.method {
-    case .get, .head, .put, .delete, .options, .trace: true
-    default:
-      // Not after a redirect, which the request itself has brought about.
-      error.url == request.url
+    // Not after a redirect, which the request itself has brought about.
+    request.method.isRepeatable
+      || error.url == request.url
         && (error.code == .unresolvedHost || error.code == .connectionRefused)
-    }
   }
 
   // MARK: Beginning anew

@@ -25,6 +25,9 @@ final class TransferDriver: @unchecked Sendable {
   var version: ContentVersion?
   /// Whether a response of this run has confirmed ``version``.
   var isConfirmed = false
+  /// The version of the whole file that is at the destination already; the server is asked whether it
+  /// has another one.
+  var earlier: ContentVersion?
   /// The first good head and where it came from.
   var response: (head: HTTPResponse, url: RemoteURL)?
   /// Whether the representation is asked for as a whole, without ranges.
@@ -38,7 +41,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Whether a pause came before the first request was sent.
   private var isHeld = false
   /// Whether the destination is complete.
-  private var hasFinished = false
+  var hasFinished = false
   /// How often a body that cannot be gone on with was fetched, or sent, again.
   var repeatCount = 0
   /// How often an answer was asked for again because it looks like a stand-in for the file.
@@ -81,11 +84,12 @@ final class TransferDriver: @unchecked Sendable {
   var reportedTotal: Int64?
 
   var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
-  private var body: BodyReader?
-  private var rawByteCount: Int64 = 0
-  private var startedAt = ContinuousClock.now
+  /// What the request sends.
+  var body: BodyReader?
+  var rawByteCount: Int64 = 0
+  private(set) var startedAt = ContinuousClock.now
   /// Whether the cancellation that came while the disk was busy removes what is there.
-  private var pendingCancel: (isSilent: Bool, removes: Bool)?
+  var pendingCancel: (isSilent: Bool, removes: Bool)?
 
   /// How often a transfer may begin anew because the remote file has changed: once for an upload
   /// under way, once more for good measure, and then it is a server that cannot make up its mind.
@@ -205,7 +209,7 @@ final class TransferDriver: @unchecked Sendable {
   // MARK: Beginning
 
   /// Runs `work` on a thread of its own where it may wait for the disk.
-  private func onDisk(_ name: String, _ work: @escaping @Sendable () -> Void) {
+  func onDisk(_ name: String, _ work: @escaping @Sendable () -> Void) {
     var mayWait = false
     if case .file = request.destination { mayWait = true }
     if request.body != nil || request.checksum != nil { mayWait = true }
@@ -246,6 +250,8 @@ final class TransferDriver: @unchecked Sendable {
       // A record holds no other modification date than a strong one.
       version?.dateStrength = .strong
       if let length = recovered.version.completeLength { table.setLength(length) }
+    } else if !hasCondition(request) {
+      earlier = sink.earlierVersion
     }
     let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
     reportedTotal = total
@@ -312,6 +318,7 @@ final class TransferDriver: @unchecked Sendable {
     }
     let receiver = SegmentExchange(
       driver: self, segmentID: segment.id, mirror: index, asked: url, pool: client.buffers)
+    receiver.isConditional = setCondition(of: &exchange)
     let id = client.start(exchange, receiver: receiver)
     exchanges[segment.id] = (id, receiver)
     mirrors.began(index)
@@ -324,278 +331,8 @@ final class TransferDriver: @unchecked Sendable {
     mirrors.ended(exchange.receiver.mirror)
   }
 
-  private func showConnections() {
+  func showConnections() {
     let count = table.activeCount
     monitor.update { $0.connections = count }
   }
-
-  // MARK: Storing
-
-  /// Bytes have arrived; where the segment is to end, nil where nobody wants them.
-  func advance(_ id: Int, to position: Int64, now: ContinuousClock.Instant) -> Int64? {
-    guard phase == .running else { return nil }
-    return table.advance(id, to: position, now: now)
-  }
-
-  /// How much is gathered before it is written: 512 KiB, less where many exchanges gather, so that a
-  /// crash loses little.
-  var gatherByteCount: Int {
-    guard sink.isRandomAccess else { return 16 << 10 }
-    let share = (3 << 20) / max(1, exchanges.count)
-    return max(64 << 10, min(BufferPool.bufferByteCount, share))
-  }
-
-  /// Stores what is absent of a run of bytes.
-  ///
-  /// - Returns: why that failed.
-  func store(
-    _ bytes: UnsafeRawBufferPointer, at start: Int64, by id: Int, of mirror: Int,
-    now: ContinuousClock.Instant
-  ) -> TransferError? {
-    let range = ByteRange(offset: start, byteCount: Int64(bytes.count))
-    beginPieces()
-    do throws(FileFailure) {
-      for hole in table.holes(in: range.clamped(to: table.target)) {
-        let slice = bytes[Int(hole.lowerBound - start)..<Int(hole.upperBound - start)]
-        try sink.write(
-          UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound - table.target.lowerBound)
-      }
-    } catch {
-      return transferError(error)
-    }
-    let added = table.stored(
-      id, range.clamped(to: table.target), idle: client.idleSeconds, now: now)
-    disconnectedSince = nil
-    if added > 0 { monitor.emit(.received(byteCount: added)) }
-    if mirrors.count > 1 {
-      wholeCheck.noteStored(from: mirror)
-      mirrors.answered(mirror)
-      mirrors.measured(mirror, bytesPerSecond: table[id]?.rate(now: now))
-    }
-    if pieces != nil {
-      noteArrival(of: range.clamped(to: table.target), from: mirror)
-      verifyPieces()
-    }
-    plan()
-    return nil
-  }
-
-  // MARK: The end of an exchange
-
-  /// A request is held back, or is being sent now: the server has asked to wait.
-  func held(until moment: ContinuousClock.Instant?) {
-    guard phase == .running else { return }
-    monitor.update { progress in
-      // The answer ends the wait that is shown.
-      guard let moment else {
-        progress.reason = nil
-        return
-      }
-      // Others that were sent before may still bring bytes.
-      if exchanges.count <= 1 { progress.state = .waiting }
-      let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
-      progress.reason = "the server has asked for no request for \(seconds) s"
-    }
-  }
-
-  func redirected(to url: RemoteURL, status: Int, by mirror: Int) {
-    if !isConfirmed || locations[mirror].redirected == nil {
-      monitor.emit(.redirected(to: url, status: status))
-    }
-  }
-
-  func ended(
-    _ receiver: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics
-  ) {
-    rawByteCount += metrics.rawByteCount
-    let id = receiver.segmentID
-    guard let exchange = exchanges[id], exchange.receiver === receiver else { return }
-    drop(id)
-    guard phase == .running || phase == .paused else { return }
-    if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
-      table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
-    }
-    _ = receiver.flush(now: .now)
-    switch receiver.verdict {
-    case .superseded:
-      if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }
-    case .fail(let error):
-      if !failOver(id, error, after: nil, from: receiver.mirror) { fail(error) }
-    case .retry(let error, let delay): retry(id, error, after: delay, from: receiver.mirror)
-    case .expired(let error): askElsewhere(id, error)
-    case .none: bodyEnded(receiver, completion)
-    }
-    scoutEnded(id)
-    showConnections()
-  }
-
-  private func bodyEnded(_ receiver: SegmentExchange, _ completion: ExchangeCompletion) {
-    let id = receiver.segmentID
-    guard let segment = table[id] else { return }
-    switch completion {
-    case .cancelled:
-      // Only a body that nobody wants is ended like that: that of an empty file.
-      table.remove(id)
-      if table.isComplete { finish() }
-    case .failed(let error):
-      if error.code == .unreadableBody, let failure = body?.failure {
-        return fail(transferError(failure))
-      }
-      retry(id, TransferError(error), after: nil, from: receiver.mirror)
-    case .stopped where table[id].map({ $0.storedEnd < $0.end }) == true:
-      // Nobody ends a body on purpose before the segment's end.
-      retryCut(receiver)
-    case .finished where receiver.position == nil && !table.isComplete:
-      // Neither a body nor a verdict on it: that must not be asked for without an end.
-      retryCut(receiver)
-    case .finished, .stopped:
-      if let position = receiver.position {
-        if let expected = receiver.expectedEnd, position < expected, position < segment.end {
-          return retryCut(receiver)
-        }
-        if receiver.expectedEnd == nil, segment.isWhole {
-          // What the length was known to be, it stays.
-          if table.isLengthKnown, position < table.target.upperBound {
-            return retryCut(receiver)
-          }
-          learnEnd(position)
-          guard phase != .ended else { return }
-        }
-        if !segment.isWhole, position < segment.end, !table.isComplete {
-          // A part shorter than asked for, which a server may send: the rest is asked for anew.
-          table.remove(id)
-          return plan()
-        }
-      }
-      if phase == .running, isSequential, !table.isComplete, hasRefutedPiece {
-        table.remove(id)
-        return fetchRefutedPieces()
-      }
-      if phase == .running, isSequential, !table.isComplete {
-        // The whole has come without all that was wanted of it; never asked for without an end.
-        return retryCut(receiver)
-      }
-      table.remove(id)
-      if table.isComplete { finish() } else { plan() }
-      if phase == .running, exchanges.isEmpty, table.segments.isEmpty {
-        // Nothing is under way and nothing was planned: an answer that brought nothing.
-        launch()
-      }
-    }
-  }
-
-  private func retryCut(_ receiver: SegmentExchange) {
-    let index = receiver.mirror
-    let error = TransferError(
-      .connectionLost, locations[index].current ?? mirrors[index].url, "response cut short",
-      isTransient: true)
-    retry(receiver.segmentID, error, after: nil, from: receiver.mirror)
-  }
-
-  /// A body without a declared length has ended.
-  private func learnEnd(_ length: Int64) {
-    if request.method == .get, let range = request.range, range.lowerBound >= length, let response {
-      let error = beyondTheEnd(length, response.head, response.url)
-      return end(.failure(error), removes: true)
-    }
-    table.setLength(length)
-    reportTotal()
-    do throws(FileFailure) {
-      try sink.recordLength(length)
-    } catch {
-      fail(transferError(error))
-    }
-  }
-
-  /// Reports the total where it is not the one reported last.
-  func reportTotal() {
-    guard let total = table.wantedByteCount, total != reportedTotal else { return }
-    monitor.emit(.totalChanged(by: total - (reportedTotal ?? 0)))
-    reportedTotal = total
-  }
-
-  // MARK: The end
-
-  func finish() {
-    guard phase == .running, let response else { return }
-    if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
-      return fail(
-        TransferError(
-          .invalidResponse, response.url,
-          "the server answered HTTP \(response.head.status.code) before it had the whole body",
-          response: response.head))
-    }
-    endExchanges()
-    table.removeAll()
-    guard arePiecesVerified() else { return }
-    phase = .finishing
-    monitor.update {
-      $0.state = .finishing
-      $0.connections = 0
-    }
-    sink.stopCommitting()
-    let length = table.target.byteCount
-    let checksum = request.checksum
-    onDisk("httpfs-finish") { [self] in
-      do throws(FileFailure) {
-        let bytes = try sink.finish(length: length, checksum: checksum)
-        client.perform { [self] in
-          hasFinished = true
-          let progress = monitor.progress
-          end(
-            .success(
-              TransferResult(
-                response: response.head, url: response.url, body: bytes, byteCount: length,
-                resumedByteCount: progress.resumedByteCount, rawByteCount: rawByteCount,
-                duration: ContinuousClock.now - startedAt)))
-        }
-      } catch {
-        client.perform { [self] in
-          guard !takePendingCancel(), !beginAnew(afterMismatch: error) else { return }
-          fail(naming(transferError(error), besides: nil))
-        }
-      }
-    }
-  }
-
-  func fail(_ error: TransferError) {
-    guard phase != .ended else { return }
-    if let response = error.response, self.response == nil {
-      monitor.emit(.responded(response, from: error.url))
-    }
-    end(.failure(error))
-  }
-
-  private func end(
-    _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
-  ) {
-    if phase != .idle { client.transferEnded() }
-    phase = .ended
-    endExchanges()
-    table.removeAll()
-    if case .failure(let error) = outcome { sink.release(error) }
-    if removes { sink.remove() }
-    body = nil
-    monitor.end(outcome, isSilent: isSilent)
-  }
-
-  /// Carries out a cancellation that came while the disk was busy.
-  private func takePendingCancel() -> Bool {
-    guard let pending = pendingCancel else { return false }
-    phase = .running
-    cancel(isSilent: pending.isSilent, removes: pending.removes)
-    return true
-  }
-
-  func transferError(_ failure: FileFailure) -> TransferError {
-    TransferError(failure.code, request.url, failure.reason, errno: failure.errno)
-  }
-}
-
-extension ContentVersion {
-  /// Whether equal validators prove that bytes from another time belong to the same file.
-  ///
-  /// A weak entity tag does not: it promises equivalent bytes, not equal ones. Neither does a
-  /// modification date of the second in which the response was made.
-  var isResumable: Bool { strength == .strong }
 }

@@ -2,14 +2,23 @@ internal import HTTPTransferCore
 
 /// Where the bytes of a response's body go, by their offset from the first byte wanted.
 ///
-/// ``prepare()`` and ``finish(length:checksum:)`` may wait for the disk and are called on a thread of
-/// their own, everything else on the network thread; never two at a time.
+/// ``prepare()``, ``keepEarlier()`` and ``finish(length:checksum:)`` may wait for the disk and are
+/// called on a thread of their own, everything else on the network thread; never two at a time.
 protocol BodySink: AnyObject, Sendable {
   /// Finds out whether the destination can be written, and what of it is there.
   func prepare() throws(FileFailure) -> PartialFile.Remains?
 
   /// Why what is there was not gone on with; nil where nothing was there.
   var refusal: String? { get }
+
+  /// The version of the whole file that is there already, which the transfer leaves where the server
+  /// still has it; nil where there is none, or where it must be fetched all the same.
+  var earlierVersion: ContentVersion? { get }
+
+  /// Ends with success: the file of ``earlierVersion`` stays.
+  ///
+  /// - Returns: its length.
+  func keepEarlier() throws(FileFailure) -> Int64
 
   /// Begins at the first byte; what is there is thrown away.
   func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure)
@@ -55,6 +64,8 @@ protocol BodySink: AnyObject, Sendable {
 
 extension BodySink {
   var refusal: String? { nil }
+  var earlierVersion: ContentVersion? { nil }
+  func keepEarlier() throws(FileFailure) -> Int64 { 0 }
   var isFull: Bool { false }
   var isRandomAccess: Bool { true }
   var canBeginAnew: Bool { true }

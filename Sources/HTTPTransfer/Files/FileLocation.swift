@@ -25,57 +25,58 @@ struct FileLocation: Sendable {
   ///
   /// - Parameters:
   ///   - path: where the file is to be.
+  ///   - base: the directory that `path` is relative to, below which no symbolic link is followed; nil
+  ///     where the user has given the whole path, and links in it are followed.
   ///   - creatingMissing: whether the directories that lead to it are created.
   /// - Throws: where nothing could be created there: a directory of that name, a device, no
   ///   permission.
-  init(path: String, creatingMissing: Bool = true) throws(FileFailure) {
+  init(path: String, inside base: String? = nil, creatingMissing: Bool = true) throws(FileFailure) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw FileFailure(code: .destination, reason: "the destination has no name", errno: ENOENT)
     }
-    guard !path.hasSuffix("/") else {
+    let shown = base.map { Self.joined($0, path) } ?? path
+    let place =
+      if let base {
+        try Self.place(path, inside: base, shown: shown, creatingMissing: creatingMissing)
+      } else {
+        try Self.place(path, creatingMissing: creatingMissing)
+      }
+    self.path = shown
+    (directory, name) = place
+    try check(acceptsLink: base != nil)
+  }
+
+  /// Refuses a name that no file can have, or that is one of a partial file.
+  static func check(name: String?, of path: String) throws(FileFailure) -> String {
+    guard let name, name != ".", name != ".." else {
       throw FileFailure(
         code: .destination, reason: "'\(path)' names a directory; name a file in it", errno: EISDIR)
     }
-    // What a symbolic link leads to is replaced, not the link.
-    let resolved = Self.target(ofLink: path) ?? path
-    let parts = resolved.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
-    guard let name = parts.last, name != ".", name != ".." else {
-      throw FileFailure(
-        code: .destination, reason: "'\(path)' names a directory; name a file in it", errno: EISDIR)
-    }
-    guard name.utf8.count <= Self.nameLimit else {
+    guard name.utf8.count <= nameLimit else {
       throw FileFailure(
         code: .destination,
         reason: "the name of '\(path)' is longer than 255 bytes; choose another",
         errno: ENAMETOOLONG)
     }
     // Two downloads of one command could meet there, and one get the bytes of the other.
-    guard !name.hasSuffix(".httpfs-part"), !name.contains(".httpfs-part.record") else {
+    guard !name.hasByteSuffix(".httpfs-part"),
+      !name.utf8.contains(".httpfs-part.record".utf8), !name.hasByteSuffix(".httpfs-origin")
+    else {
       throw FileFailure(
         code: .destination,
         reason: "'\(path)' has the name of a partial file; choose another", errno: EINVAL)
     }
-    self.path = path
-    self.name = name
-    let parent = (resolved.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
-    do throws(ErrorNumber) {
-      directory = try SystemCalls.openDirectory(
-        atPath: parent.isEmpty ? "." : parent, creatingMissing: creatingMissing)
-    } catch {
-      throw FileFailure(
-        code: .destination,
-        reason: "cannot use the directory of '\(path)': \(SystemCalls.text(of: error.rawValue))",
-        errno: error.rawValue)
-    }
-    try check()
+    return name
   }
 
   /// Refuses what could be neither created nor replaced, before anything is fetched.
-  private func check() throws(FileFailure) {
+  private func check(acceptsLink: Bool) throws(FileFailure) {
     do throws(ErrorNumber) {
       let status = try SystemCalls.status(name, in: directory.rawValue)
       if status.isDirectory { throw ErrorNumber(rawValue: EISDIR) }
-      guard status.isRegularFile else { throw ErrorNumber(rawValue: EINVAL) }
+      guard status.isRegularFile || acceptsLink && status.isSymbolicLink else {
+        throw ErrorNumber(rawValue: EINVAL)
+      }
     } catch {
       switch error.rawValue {
       case ENOENT: break
@@ -104,11 +105,15 @@ struct FileLocation: Sendable {
   /// The name of the record beside it.
   var recordName: String { stem + ".httpfs-part.record" }
 
+  /// The name of the file that says what the file is a download of, where that has no attributes.
+  var originName: String { stem + ".httpfs-origin" }
+
   var partPath: String { parentPrefix + partName }
   var recordPath: String { parentPrefix + recordName }
 
   private var parentPrefix: String {
-    path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    path.utf8.lastIndex(of: UInt8(ascii: "/"))
+      .map { String(decoding: path.utf8[...$0], as: UTF8.self) } ?? ""
   }
 
   /// The name, or as much of it as leaves room, with a hash in place of the rest.
@@ -121,18 +126,14 @@ struct FileLocation: Sendable {
 
   // MARK: Facts
 
-  /// The permission bits of the file that is there already; nil where there is none.
-  func permissionsOfExistingFile() throws(ErrorNumber) -> mode_t? {
-    do throws(ErrorNumber) {
-      return try SystemCalls.status(name, in: directory.rawValue).permissions
-    } catch {
-      if error.rawValue == ENOENT { return nil }
-      throw error
-    }
-  }
+  /// Whether something has the name already.
+  var isTaken: Bool { (try? SystemCalls.status(name, in: directory.rawValue)) != nil }
 
   /// The bytes that can be written there; nil where the file system does not tell.
-  var availableByteCount: Int64? { SystemCalls.space(directory.rawValue)?.available }
+  var availableByteCount: Int64? {
+    // One in memory without a limit of its own says that it has no block at all.
+    SystemCalls.space(directory.rawValue).flatMap { $0.total > 0 ? $0.available : nil }
+  }
 
   var inUse: FileFailure {
     FileFailure(
@@ -153,15 +154,5 @@ struct FileLocation: Sendable {
     var reason = "\(action): \(SystemCalls.text(of: error.rawValue))"
     if [ENOSPC, EDQUOT].contains(error.rawValue) { reason += "; free some space and try again" }
     return FileFailure(code: .destination, reason: reason, errno: error.rawValue)
-  }
-
-  /// What a symbolic link leads to; nil where `path` is none.
-  private static func target(ofLink path: String) -> String? {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK,
-      let real = realpath(path, nil)
-    else { return nil }
-    defer { free(real) }
-    return String(cString: real)
   }
 }

@@ -9,12 +9,23 @@ internal import Synchronization
 /// `@unchecked Sendable`: see ``BodySink`` for its threads.
 final class FileSink: BodySink, @unchecked Sendable {
   private let path: String
+  private let base: String?
+  private let existing: ExistingFile
   private let identity: String
   private let source: String
   private let resumes: Bool
   private let client: HTTPClient
   private var location: FileLocation?
   private var file: PartialFile?
+  /// What is there already of an earlier transfer.
+  private var result: EarlierResult?
+  /// Whether its bytes were found to be others than those that it was compared with.
+  private var isEarlierWrong = false
+  /// What the finished file will say of itself; nil for nothing, as it is no download.
+  private var record: ResultRecord?
+  private let completeLength: Int64?
+  private let checksum: Checksum?
+  private let pieces: PieceHashes?
   private var uncommittedByteCount: Int64 = 0
   /// How much is yet to be written; nil where that is not known.
   private var missingByteCount: Int64?
@@ -36,14 +47,35 @@ final class FileSink: BodySink, @unchecked Sendable {
   private static let leastSyncByteCount: Int64 = 1 << 20
   private static let syncInterval = Duration.seconds(2)
 
-  init(path: String, request: Request, client: HTTPClient) {
+  init(
+    path: String, inside base: String?, existing: ExistingFile, request: Request,
+    client: HTTPClient
+  ) {
     self.path = path
+    self.base = base
+    self.existing = existing
     self.client = client
+    completeLength = request.completeLength
+    checksum = request.checksum
+    pieces = request.pieces
     resumes = request.resumes && !request.decodesContent && request.method == .get
     let range = request.range.map { " \($0.rangeField)" } ?? ""
     // A URL that is signed anew is that of the same bytes.
     identity = request.url.withoutSignature + range + Self.hashes(of: request)
     source = request.url.redacted
+    if request.method == .get, request.body == nil {
+      let decoding = request.decodesContent ? " decoded" : ""
+      record = ResultRecord(
+        key: CacheKey(request.url.withoutSignature + range + decoding), source: source,
+        version: ContentVersion(), checks: Self.checks(of: request))
+    }
+  }
+
+  /// What a request compares the bytes with, as a hash; nil for nothing.
+  private static func checks(of request: Request) -> String? {
+    var text = hashes(of: request)
+    if let checksum = request.checksum { text += " whole \(checksum)" }
+    return text.isEmpty ? nil : CacheKey(text).hex
   }
 
   /// The hashes that vouch for bytes which no validator vouches for: those of several mirrors, and those of
@@ -65,20 +97,68 @@ final class FileSink: BodySink, @unchecked Sendable {
   private(set) var refusal: String?
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? {
-    let location = try FileLocation(path: path)
+    let location = try FileLocation(path: path, inside: base)
+    switch existing {
+    case .replace: break
+    case .replaceResult:
+      // What is no download has no earlier one.
+      if let record {
+        result = try EarlierResult.find(at: location, key: record.key)
+        try compareEarlier(at: location)
+      } else if location.isTaken {
+        throw location.exists("exists")
+      }
+    case .keep: if location.isTaken { throw location.exists("exists") }
+    }
     let file = PartialFile(location: location, identity: identity, source: source)
     self.location = location
     self.file = file
     guard resumes else { return nil }
     let remains = try file.recover()
     refusal = file.refusal
+    if let remains { record?.version = remains.version }
     return remains
+  }
+
+  /// Looks at the bytes of an earlier result that only the word of others says to be right: where they are
+  /// not, it is fetched anew.
+  private func compareEarlier(at location: FileLocation) throws(FileFailure) {
+    guard let result, result.isWritableForOthers, earlierVersion != nil else { return }
+    do throws(ErrorNumber) {
+      isEarlierWrong = try !result.hashes(to: checksum, pieces: pieces)
+    } catch {
+      throw location.failure("cannot read '\(location.path)'", error)
+    }
+  }
+
+  /// The version of the file that is there, if the server's word that it is still the same is
+  /// enough: the earlier transfer has compared the bytes with everything that this one would.
+  var earlierVersion: ContentVersion? {
+    guard let result, let record, !isEarlierWrong,
+      result.checks == record.checks || record.checks == nil,
+      completeLength == nil || completeLength == result.stamp.byteCount,
+      result.version.entityTag != nil || result.version.lastModified != nil
+    else { return nil }
+    return result.version
+  }
+
+  func keepEarlier() throws(FileFailure) -> Int64 {
+    guard let location, let result else { return 0 }
+    guard result.isUntouched(as: location.name, in: location.directory) else {
+      throw location.exists("was changed while the server was asked for it")
+    }
+    // Of a version that the server has no more.
+    file?.remove()
+    letGo()
+    return result.stamp.byteCount
   }
 
   func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure) {
     guard let location, let file else { return }
     // First, because what is thrown away makes room.
-    try file.begin(version: version)
+    try file.begin(version: version, byteCount: wantedByteCount)
+    record?.version = version
+    lastSync = .now
     isFinishing = false
     missingByteCount = wantedByteCount
     if let wantedByteCount, let available = location.availableByteCount,
@@ -87,7 +167,8 @@ final class FileSink: BodySink, @unchecked Sendable {
       file.remove()
       throw FileFailure(
         code: .destination,
-        reason: "'\(path)' needs \(wantedByteCount) bytes, and only \(available) are free there",
+        reason:
+          "'\(location.path)' needs \(wantedByteCount) bytes, and only \(available) are free there",
         errno: ENOSPC)
     }
   }
@@ -170,14 +251,17 @@ final class FileSink: BodySink, @unchecked Sendable {
         throw location.failure("cannot read '\(location.partPath)'", error)
       }
       do throws(FileFailure) {
-        try verify(found, is: checksum, of: "what came for '\(path)', and was thrown away,")
+        try verify(
+          found, is: checksum, of: "what came for '\(location.path)', and was thrown away,")
       } catch {
         // Going on with wrong bytes would fail for ever.
         file.remove()
         throw error
       }
     }
-    try file.finish(length: length)
+    let replaced: FileLocation.Replacement =
+      existing == .replace ? .anything : result.map { .result($0) } ?? .nothing
+    try file.finish(length: length, replacing: replaced, result: record)
     letGo()
     return []
   }
@@ -192,11 +276,14 @@ final class FileSink: BodySink, @unchecked Sendable {
   private func letGo() {
     file = nil
     location = nil
+    result = nil
   }
 
   func remove() {
     // What a transfer that never ran, or has ended, would have gone on with.
-    if file == nil, let location = try? FileLocation(path: path, creatingMissing: false) {
+    if file == nil,
+      let location = try? FileLocation(path: path, inside: base, creatingMissing: false)
+    {
       file = PartialFile(location: location, identity: identity, source: source)
     }
     file?.remove()

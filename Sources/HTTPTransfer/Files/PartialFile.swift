@@ -27,6 +27,9 @@ final class PartialFile: @unchecked Sendable {
   private let source: String
   private var data: Descriptor?
   private var record: Descriptor?
+  /// What the record is to say, as long as it is not written: that of a small file, which may be
+  /// whole before anything interrupts it.
+  private var unwritten: UnwrittenRecord?
   private var salt: UInt64 = 0
   private var position: Int64 = 0
   private var sequence: UInt64 = 0
@@ -46,6 +49,20 @@ final class PartialFile: @unchecked Sendable {
     self.source = source
   }
 
+  private struct UnwrittenRecord {
+    let header: RecordHeader
+    var claims: [LogRecord] = []
+
+    /// So many claims wait at most.
+    static let greatestClaimCount = 64
+  }
+
+  /// The record of a file of up to so many bytes is written when something interrupts the file.
+  ///
+  /// Thousands of records that live for a moment cost more than what they say is worth. So much may
+  /// the end of the process cost of such a file.
+  static let greatestByteCountWithoutRecord: Int64 = 256 << 10
+
   // MARK: Beginning
 
   /// Takes over what an earlier run has left; nil where there is nothing, or nothing of use, of
@@ -61,11 +78,18 @@ final class PartialFile: @unchecked Sendable {
       }
       // Whoever held the lock before may have given the file its name, or removed it.
       guard try isCurrent(data) else { return nil }
-      return try recover(data: data)
+      let status = try SystemCalls.status(data.rawValue)
+      // Nothing is lost with one that holds nothing, whatever its record says.
+      if status.isRegularFile, status.byteCount == 0 { return nil }
+      guard status.isOwnAlone || !status.isRegularFile else { throw ErrorNumber(rawValue: EACCES) }
+      return try recover(data: data, byteCount: status.byteCount)
     } catch {
       switch error.rawValue {
       case ENOENT: return nil
       case EBUSY: throw location.inUse
+      case EACCES, EPERM:
+        refusal = "the partial file is not this user's alone"
+        return nil
       case EINVAL, EISDIR, ELOOP, ENXIO:
         refusal = "there is no usable record of the partial file"
         return nil
@@ -79,15 +103,20 @@ final class PartialFile: @unchecked Sendable {
     }
   }
 
-  private func recover(data: Descriptor) throws(ErrorNumber) -> Remains? {
+  private func recover(data: Descriptor, byteCount: Int64) throws(ErrorNumber) -> Remains? {
     let record: Descriptor
     do throws(ErrorNumber) {
       record = try SystemCalls.openFile(location.recordName, in: location.directory.rawValue)
     } catch {
+      // A small file that was killed has none.
+      if error.rawValue == ENOENT, byteCount <= Self.greatestByteCountWithoutRecord { return nil }
       refusal = "there is no record of the partial file"
       if error.rawValue == ENOENT { return nil }
       throw error
     }
+    // Its hashes have no secret: whoever can write it can vouch for any bytes.
+    let status = try SystemCalls.status(record.rawValue)
+    guard status.isOwnAlone || !status.isRegularFile else { throw ErrorNumber(rawValue: EACCES) }
     guard let found = try Recovery.header(of: record) else {
       if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
       refusal = "the record of the partial file is damaged"
@@ -130,38 +159,64 @@ final class PartialFile: @unchecked Sendable {
   }
 
   /// Begins at the first byte; what was there is thrown away.
-  func begin(version: ContentVersion) throws(FileFailure) {
+  ///
+  /// - Parameters:
+  ///   - version: what the bytes are of.
+  ///   - byteCount: how many there will be; nil where that is not known.
+  /// - Throws: where a file cannot be created, or another process writes it.
+  func begin(version: ContentVersion, byteCount: Int64?) throws(FileFailure) {
     do throws(ErrorNumber) {
       let directory = location.directory.rawValue
       let data = try lockedData()
       // The claims go first: never a record beside bytes that it is not of.
       record = nil
+      unwritten = nil
       try? SystemCalls.unlink(location.recordName, in: directory)
       try SystemCalls.truncate(data.rawValue, to: 0)
       let header = RecordHeader(
         salt: .random(in: .min ... .max), dataID: try SystemCalls.identity(data.rawValue),
         key: key, version: version, source: source)
-      guard let encoded = header.encoded() else { throw ErrorNumber(rawValue: E2BIG) }
-      let file = try RecordFile.replace(
-        header: encoded, salt: header.salt, name: location.recordName, in: location.directory,
-        isDurable: false)
-      record = file.descriptor
-      salt = header.salt
-      position = file.position
-      sequence = file.sequence
+      unwritten = UnwrittenRecord(header: header)
+      if byteCount.map({ $0 > Self.greatestByteCountWithoutRecord }) ?? true {
+        try writeRecord()
+      }
     } catch {
       if error.rawValue == EBUSY { throw location.inUse }
+      // The directory itself was found writable.
+      if error.rawValue == EPERM { throw location.belongsToAnother }
       throw location.failure("cannot create '\(location.partPath)'", error)
     }
   }
 
-  /// The file of the bytes, locked; created where there is none.
+  /// Writes the record, where it is not written yet.
+  private func writeRecord() throws(ErrorNumber) {
+    guard let unwritten else { return }
+    let header = unwritten.header
+    guard let encoded = header.encoded() else { throw ErrorNumber(rawValue: E2BIG) }
+    let file = try RecordFile.replace(
+      header: encoded, salt: header.salt, name: location.recordName, in: location.directory,
+      isDurable: false)
+    self.unwritten = nil
+    record = file.descriptor
+    salt = header.salt
+    position = file.position
+    sequence = file.sequence
+    for claim in unwritten.claims { try append(claim) }
+  }
+
+  /// The file of the bytes, locked: this user's alone, else created anew, and private until it is whole.
   private func lockedData() throws(ErrorNumber) -> Descriptor {
     if let data { return data }
+    let directory = location.directory.rawValue
     for _ in 0..<Self.openAttempts {
-      let opened = try SystemCalls.open(
-        location.partName, in: location.directory.rawValue,
-        flags: O_RDWR | O_CREAT | O_NONBLOCK, permissions: 0o666)
+      let opened: Descriptor
+      do throws(ErrorNumber) {
+        opened = try SystemCalls.createFile(location.partName, in: directory)
+      } catch {
+        guard error.rawValue == EEXIST else { throw error }
+        guard let found = try existingData() else { continue }
+        opened = found
+      }
       guard try SystemCalls.lockExclusively(opened.rawValue) else { break }
       if try isCurrent(opened) {
         data = opened
@@ -169,6 +224,30 @@ final class PartialFile: @unchecked Sendable {
       }
     }
     throw ErrorNumber(rawValue: EBUSY)
+  }
+
+  /// The file that has the name of the partial one, where nobody else can have written it; else nil, and
+  /// the name is free.
+  private func existingData() throws(ErrorNumber) -> Descriptor? {
+    let directory = location.directory.rawValue
+    do throws(ErrorNumber) {
+      let found = try SystemCalls.openFile(location.partName, in: directory)
+      if try SystemCalls.status(found.rawValue).isOwnAlone { return found }
+      // Somebody else's that is being written is not taken away.
+      guard try SystemCalls.lockExclusively(found.rawValue) else {
+        throw ErrorNumber(rawValue: EBUSY)
+      }
+    } catch {
+      if error.rawValue == ENOENT { return nil }
+      guard [EACCES, EPERM, ELOOP, ENXIO].contains(error.rawValue) else { throw error }
+    }
+    do throws(ErrorNumber) {
+      try SystemCalls.unlink(location.partName, in: directory)
+    } catch {
+      guard error.rawValue != ENOENT else { return nil }
+      throw error.rawValue == EACCES ? ErrorNumber(rawValue: EPERM) : error
+    }
+    return nil
   }
 
   /// How often the file is opened anew, because another process has taken it away meanwhile.
@@ -182,7 +261,8 @@ final class PartialFile: @unchecked Sendable {
 
   // MARK: Storing
 
-  /// Writes `bytes` at `offset`, then records them; when it returns they survive the process.
+  /// Writes `bytes` at `offset`, then records them; when it returns they survive the process, but for
+  /// those of a small file.
   func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
     guard let data, !bytes.isEmpty else { return }
     do throws(ErrorNumber) {
@@ -205,6 +285,11 @@ final class PartialFile: @unchecked Sendable {
   }
 
   private func append(_ claim: LogRecord) throws(ErrorNumber) {
+    if unwritten != nil {
+      unwritten?.claims.append(claim)
+      if unwritten?.claims.count ?? 0 >= UnwrittenRecord.greatestClaimCount { try writeRecord() }
+      return
+    }
     guard let record else { return }
     let words = claim.encoded(sequence: sequence + 1, salt: salt)
     try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
@@ -226,7 +311,10 @@ final class PartialFile: @unchecked Sendable {
     func run() throws(ErrorNumber) { try SystemCalls.syncData(data.rawValue) }
   }
 
+  /// What has been stored up to now; nil where there is nothing to be synced for.
   func makeDataSync() -> DataSync? {
+    // A file that takes so long is to have a record.
+    try? writeRecord()
     guard let data, let record else { return nil }
     return DataSync(data: data, record: record, sequence: sequence)
   }
@@ -243,17 +331,19 @@ final class PartialFile: @unchecked Sendable {
 
   /// Makes the bytes durable and gives them their name.
   ///
-  /// - Parameter length: how long the file is.
+  /// - Parameters:
+  ///   - length: how long the file is.
+  ///   - replaced: what it may take the place of.
+  ///   - result: what the file is to say of itself; nil for nothing.
   /// - Throws: where a call fails; the partial file then is as it was.
-  func finish(length: Int64) throws(FileFailure) {
+  func finish(
+    length: Int64, replacing replaced: FileLocation.Replacement, result: ResultRecord?
+  ) throws(FileFailure) {
     guard let data else { return }
     do throws(ErrorNumber) {
       // What has its name meanwhile is not what was fetched and checked.
       guard try isCurrent(data) else { throw ErrorNumber(rawValue: ESTALE) }
       try SystemCalls.truncate(data.rawValue, to: length)
-      if let permissions = try location.permissionsOfExistingFile() {
-        try SystemCalls.setPermissions(data.rawValue, to: permissions)
-      }
       do throws(ErrorNumber) {
         try SystemCalls.sync(data.rawValue)
       } catch {
@@ -261,19 +351,36 @@ final class PartialFile: @unchecked Sendable {
         throw error
       }
       let directory = location.directory.rawValue
-      try SystemCalls.rename(location.partName, to: location.name, in: directory)
+      // A file that has no record is right all the same: it is only not replaced later.
+      let isAttached = try result?.attach(to: data) ?? true
+      do throws(ErrorNumber) {
+        try location.place(data, replacing: replaced)
+      } catch {
+        try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
+        throw error
+      }
       try? SystemCalls.unlink(location.recordName, in: directory)
+      if !isAttached { try? result?.write(beside: data, at: location) }
       try SystemCalls.sync(directory)
     } catch {
       guard error.rawValue != ESTALE else { throw location.wasReplaced }
+      if error.rawValue == EEXIST {
+        throw location.exists(
+          "has come to be there, or was changed, while it was downloaded; what has come is in"
+            + " '\(location.partPath)'")
+      }
       throw location.failure("cannot complete '\(location.path)'", error)
     }
+    unwritten = nil
     release()
   }
 
   /// Closes the files; what is there can be gone on with.
   func release() {
     if hasSyncFailed { discardUncommitted() }
+    // Where that fails, the bytes are fetched again.
+    try? writeRecord()
+    unwritten = nil
     // A sync under way may hold the descriptor a little longer, but not the lock.
     if let data { SystemCalls.unlock(data.rawValue) }
     record = nil
@@ -283,6 +390,8 @@ final class PartialFile: @unchecked Sendable {
   /// Leaves a record of what was committed alone, or none.
   private func discardUncommitted() {
     hasSyncFailed = false
+    // Of these bytes nothing was committed.
+    if unwritten != nil { return remove() }
     guard let data, let record else { return }
     do throws(ErrorNumber) {
       guard let found = try Recovery.header(of: record) else { return remove() }
@@ -305,10 +414,12 @@ final class PartialFile: @unchecked Sendable {
     let directory = location.directory.rawValue
     if data == nil, let found = try? SystemCalls.openFile(location.partName, in: directory) {
       guard (try? SystemCalls.lockExclusively(found.rawValue)) == true,
-        (try? isCurrent(found)) == true
+        (try? isCurrent(found)) == true,
+        (try? SystemCalls.status(found.rawValue).isOwnAlone) == true
       else { return }
       data = found
     }
+    unwritten = nil
     try? SystemCalls.unlink(location.recordName, in: directory)
     try? SystemCalls.unlink(location.partName, in: directory)
     release()

@@ -69,6 +69,9 @@ final class StreamSink: BodySink, @unchecked Sendable {
     var wasFull = false
   }
 
+  /// What comes while nobody takes it is joined to chunks of so much: a server may send a byte at a time.
+  private static let joinedByteCount = 64 << 10
+
   private let capacity: Int
   private let algorithm: Checksum.Algorithm?
   private let state: Mutex<State>
@@ -132,17 +135,21 @@ final class StreamSink: BodySink, @unchecked Sendable {
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
     guard !bytes.isEmpty else { return }
     digest?.update(bytes)
-    let chunk = ArraySlice(bytes)
     let taker = state.withLock { state -> CheckedContinuation<Chunk, Never>? in
       if let taker = state.taker {
         state.taker = nil
         return taker
       }
-      state.chunks.append(chunk)
-      state.byteCount += chunk.count
+      let last = state.chunks.count - 1
+      if last >= 0, state.chunks[last].count + bytes.count <= Self.joinedByteCount {
+        state.chunks[last].append(contentsOf: bytes)
+      } else {
+        state.chunks.append(ArraySlice(bytes))
+      }
+      state.byteCount += bytes.count
       return nil
     }
-    taker?.resume(returning: .success(chunk))
+    taker?.resume(returning: .success(ArraySlice(bytes)))
   }
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {

@@ -184,11 +184,16 @@ public struct RedirectPolicy: Sendable, Hashable {
 
 /// Where a response's body goes.
 public enum Destination: Sendable, Hashable {
-  /// A file, which appears under this path when it is whole, and replaces what is there then.
+  /// A file, which appears under this path when it is whole.
   ///
   /// Until then the bytes are in `PATH.httpfs-part`, described by `PATH.httpfs-part.record`.
   /// Directories on the way are created.
-  case file(String)
+  ///
+  /// - `inside`: the directory that the path is relative to; below it no symbolic link is followed, and
+  ///   `..` is refused. For paths that come from somebody else. Without, the path is the user's own:
+  ///   it may be absolute, and what a link leads to is replaced.
+  /// - `existing`: what becomes of a file that is there already.
+  case file(String, inside: String? = nil, existing: ExistingFile = .replaceResult)
   /// Nowhere: the body is read, compared with ``Request/checksum``, and thrown away.
   case discard
   /// Memory, up to so many bytes: ``TransferResult/body``.

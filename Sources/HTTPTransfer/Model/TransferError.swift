@@ -32,6 +32,8 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     case tooLarge
     /// The destination cannot be written: see ``TransferError/errno``.
     case destination
+    /// A file is there already that this transfer may not replace: see ``ExistingFile``.
+    case destinationExists
     /// Another transfer, of this or another process, writes the same file.
     case destinationInUse
     /// The body to be sent cannot be read, or has changed while it was sent.

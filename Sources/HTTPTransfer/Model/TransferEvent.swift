@@ -60,6 +60,10 @@ public struct TransferResult: Sendable {
   /// Those of them that an earlier run had brought.
   public let resumedByteCount: Int64
 
+  /// Whether the file that an earlier transfer has finished was left as it is, since the server still
+  /// has that version; ``byteCount`` then is its length.
+  public let isUnchanged: Bool
+
   /// The bytes of bodies that have travelled, before any decoding; more than ``byteCount`` where
   /// something was fetched twice or thrown away.
   public let rawByteCount: Int64

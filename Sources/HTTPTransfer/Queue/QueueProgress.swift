@@ -1,3 +1,5 @@
+internal import HTTPTransferCore
+
 /// How far a queue is: by finished transfers, and by bytes, at the same time.
 public struct QueueProgress: Sendable, Equatable {
   /// The transfers that were added.
@@ -41,7 +43,7 @@ public struct QueueProgress: Sendable, Equatable {
   /// The time that the rest will take at the present speed; nil while that cannot be said.
   public var estimatedTimeLeft: Duration? {
     guard let total = totalByteCount, bytesPerSecond > 0 else { return nil }
-    return .seconds(Double(max(0, total - completedByteCount)) / bytesPerSecond)
+    return .seconds(Double(max(0, total - max(0, completedByteCount))) / bytesPerSecond)
   }
 
   /// The progress of an empty queue.
@@ -49,7 +51,7 @@ public struct QueueProgress: Sendable, Equatable {
 
   mutating func add(_ progress: TransferProgress, knownTotal: Int64?) {
     transferCount += 1
-    completedByteCount += progress.completedByteCount
+    completedByteCount = completedByteCount.saturatingSum(progress.completedByteCount)
     bytesPerSecond += progress.bytesPerSecond
     connections += progress.connections
     var expected = progress.expectedByteCount ?? knownTotal
@@ -67,7 +69,7 @@ public struct QueueProgress: Sendable, Equatable {
     case .queued, .paused: break
     }
     if let sum = totalByteCount, let expected {
-      totalByteCount = sum + expected
+      totalByteCount = sum.saturatingSum(expected)
     } else {
       totalByteCount = nil
     }

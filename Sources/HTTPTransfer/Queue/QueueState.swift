@@ -113,10 +113,12 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
   private mutating func next() -> [Action] {
     guard !isSuspended else { return [] }
     var running = 0
+    // Nothing is counted by host where nothing is limited by it: a long queue is looked through often.
+    let isLimitedByHost = maximumPerHost < .max
     var perHost: [String: Int] = [:]
     for item in items where item.phase == .running {
       running += 1
-      perHost[item.host, default: 0] += 1
+      if isLimitedByHost { perHost[item.host, default: 0] += 1 }
     }
     guard running < maximumConcurrent else { return [] }
     var actions: [Action] = []
@@ -124,7 +126,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
       let best = items.indices.reduce(nil as Int?) { best, index in
         let item = items[index]
         guard item.phase == .waiting || item.phase == .resuming,
-          perHost[item.host, default: 0] < maximumPerHost
+          !isLimitedByHost || perHost[item.host, default: 0] < maximumPerHost
         else { return best }
         guard let best else { return index }
         return item.comesBefore(items[best]) ? index : best
@@ -134,7 +136,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
       actions.append(isNew ? .begin(items[index].id) : .proceed(items[index].id))
       items[index].phase = .running
       running += 1
-      perHost[items[index].host, default: 0] += 1
+      if isLimitedByHost { perHost[items[index].host, default: 0] += 1 }
     }
     return actions
   }

@@ -36,8 +36,9 @@ public final class Transfer: Sendable, Identifiable {
     monitor = TransferMonitor(bodyByteCount: request.body == nil ? 0 : nil)
     let sink: any BodySink
     switch request.destination {
-    case .file(let path):
-      sink = FileSink(path: path, request: request, client: client)
+    case .file(let path, let base, let existing):
+      sink = FileSink(
+        path: path, inside: base, existing: existing, request: request, client: client)
       stream = nil
     case .discard:
       sink = DiscardSink(checksum: request.checksum)
@@ -202,11 +203,12 @@ extension HTTPClient {
   /// - Parameters:
   ///   - url: what to fetch.
   ///   - path: the file, which appears when it is whole.
+  ///   - existing: what becomes of a file that is there already.
   /// - Returns: what was fetched.
   /// - Throws: why that failed.
   public func download(
-    _ url: RemoteURL, to path: String
+    _ url: RemoteURL, to path: String, existing: ExistingFile = .replaceResult
   ) async throws(TransferError) -> TransferResult {
-    try await transfer(Request(url: url, destination: .file(path))).result()
+    try await transfer(Request(url: url, destination: .file(path, existing: existing))).result()
   }
 }

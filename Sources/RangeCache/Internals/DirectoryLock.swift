@@ -23,8 +23,9 @@ struct DirectoryLock: ~Copyable {
       if try SystemCalls.lockExclusively(file.rawValue) {
         if isWritable {
           try SystemCalls.setPermissions(file.rawValue, to: 0o600)
-          try SystemCalls.truncate(file.rawValue, to: 0)
-          try SystemCalls.write(
+          // Who it is, is for people; the lock holds without. What a full or failing disk has can be read.
+          try? SystemCalls.truncate(file.rawValue, to: 0)
+          try? SystemCalls.write(
             file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
         }
         self.file = file

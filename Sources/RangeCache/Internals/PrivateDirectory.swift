@@ -1,5 +1,6 @@
 import ExtentRecord
 import Glibc
+internal import HTTPTransferCore
 
 /// Opens directories that only their owner can enter, or refuses.
 enum PrivateDirectory {
@@ -98,9 +99,10 @@ enum PrivateDirectory {
     do throws(ErrorNumber) {
       _ = try SystemCalls.makeDirectory(String(path), in: AT_FDCWD)
     } catch {
-      guard error.rawValue == ENOENT, let slash = path.lastIndex(of: "/") else { throw error }
+      guard error.rawValue == ENOENT, let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+      else { throw error }
       var parent = path[..<slash]
-      while parent.last == "/" { parent.removeLast() }
+      while parent.hasFinalSlash { parent = Substring(parent.utf8.dropLast()) }
       guard !parent.isEmpty else { throw error }
       try makeWithParents(parent)
       _ = try SystemCalls.makeDirectory(String(path), in: AT_FDCWD)

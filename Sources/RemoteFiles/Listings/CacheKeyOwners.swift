@@ -1,16 +1,26 @@
 internal import ExtentRecord
+internal import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// Sees to it that no two files of a mount have one cache entry, where listings bring files as they are
-/// looked at: a URL may be listed, named in the list, and listed once more.
+/// Sees to it that no two files of a mount have one cache entry: listings bring files as they are looked at, so
+/// that a URL may be listed, named in the list, and listed once more; and a list that is read again may bring a
+/// file back while handles of it are still open.
 ///
-/// Lock order: a leaf.
+/// Lock order: `state` is a leaf. ``file(of:key:in:mayContinue:)`` calls files between two times of holding it.
 final class CacheKeyOwners: Sendable {
-  private struct State {
+  fileprivate struct State {
     /// Hashes of the texts whose keys the list's own files have; a collision costs a key of its own.
     var listed: Set<Int> = []
-    var paths: [CacheKey: String] = [:]
+    var paths: [CacheKey: PathKey] = [:]
+    /// The files by their keys; weak, so a file that nothing else refers to is gone.
+    var files: [CacheKey: Owner] = [:]
+    /// The number of files at which those that are gone are removed.
+    var pruningCount = 1024
+  }
+
+  fileprivate struct Owner {
+    weak var file: RemoteFile?
   }
 
   private let state = Mutex(State())
@@ -27,10 +37,54 @@ final class CacheKeyOwners: Sendable {
     let key = CacheKey(text)
     let isOwn = state.withLock { state in
       guard !state.listed.contains(text.hashValue) else { return false }
-      if let path = state.paths[key] { return path == source.path }
-      state.paths[key] = source.path
+      let own = PathKey(source.path)
+      if let path = state.paths[key] { return path == own }
+      state.paths[key] = own
       return true
     }
     return isOwn ? key : CacheKey(text + "\n#" + source.path)
+  }
+
+  /// The file for `source`, filed under `key`.
+  ///
+  /// That is the file that has the key, if it is the same one and `mayContinue` says that nothing
+  /// else shows it. Otherwise it is a new file; while somebody has the other one open, it gets
+  /// another key.
+  func file(
+    of source: FileSource, key first: CacheKey, in environment: FileEnvironment,
+    mayContinue: (RemoteFile) -> Bool
+  ) -> RemoteFile {
+    var key = first
+    var count = 1
+    while true {
+      guard let owner = state.withLock({ $0.files[key]?.file }) else {
+        let file = RemoteFile(source: source, cacheKey: key, environment: environment)
+        if state.withLock({ $0.enter(file) }) { return file }
+        continue
+      }
+      if owner.source.isSameFile(as: source), mayContinue(owner) {
+        if owner.source != source { owner.adopt(source) }
+        return owner
+      }
+      if mayContinue(owner), owner.giveWay() {
+        state.withLock { if $0.files[key]?.file === owner { $0.files[key] = nil } }
+      } else {
+        count += 1
+        key = CacheKey(source.cacheKeyText + "\n@\(count)\n" + source.path)
+      }
+    }
+  }
+}
+
+extension CacheKeyOwners.State {
+  /// - Returns: whether no other file has the key.
+  fileprivate mutating func enter(_ file: RemoteFile) -> Bool {
+    guard files[file.cacheKey]?.file == nil else { return false }
+    if files.count >= pruningCount {
+      files = files.filter { $0.value.file != nil }
+      pruningCount = max(1024, 2 * files.count)
+    }
+    files[file.cacheKey] = CacheKeyOwners.Owner(file: file)
+    return true
   }
 }

@@ -26,8 +26,8 @@ public final class ListedDirectory: Sendable {
 
   private struct State {
     var names: ListingState
-    var files: [String: RemoteFile] = [:]
-    var directories: [String: ListedDirectory] = [:]
+    var files: [PathKey: RemoteFile] = [:]
+    var directories: [PathKey: ListedDirectory] = [:]
   }
 
   /// What a name leads to.
@@ -80,9 +80,9 @@ public final class ListedDirectory: Sendable {
   }
 
   /// The files among `names` of which nothing is known yet, also not from the listing, in its order.
-  public func unknownFiles(in names: ListedNames) -> [RemoteFile] {
-    names.entries.compactMap { entry in
-      // The lock is taken for each one: there may be a hundred thousand, and others look names up.
+  public func unknownFiles(in names: ListedNames) -> FileWalk {
+    FileWalk(count: names.entries.count) { [self] index in
+      let entry = names.entries[index]
       guard !entry.isDirectory, facts(of: entry) == nil,
         case .file(let file) = state.withLock({ child(entry, in: names, &$0) }), !file.isKnown
       else { return nil }
@@ -95,23 +95,27 @@ public final class ListedDirectory: Sendable {
   ) -> Child? {
     guard let url = names.url(of: entry) else { return nil }
     let path = source.path(of: entry.name)
+    let key = PathKey(entry.name)
     if entry.isDirectory {
       let source = ListingSource(path: path, url: url, fields: source.fields)
-      if let known = state.directories[entry.name], known.source == source {
+      if let known = state.directories[key], known.source == source {
         return .directory(known)
       }
       let directory = ListedDirectory(source: source, environment: environment, depth: depth + 1)
-      state.directories[entry.name] = directory
+      state.directories[key] = directory
       return .directory(directory)
     }
     let source = FileSource(path: path, url: url, fields: source.fields)
     let file: RemoteFile
-    if let known = state.files[entry.name], known.source == source {
+    if let known = state.files[key], known.source == source {
       file = known
     } else {
-      file = RemoteFile(
-        source: source, cacheKey: environment.keyOwners.key(for: source), environment: environment)
-      state.files[entry.name] = file
+      let owners = environment.keyOwners
+      file = owners.file(of: source, key: owners.key(for: source), in: environment) {
+        // The file that had this name before the list was read again.
+        PathKey($0.source.path) == PathKey(path)
+      }
+      state.files[key] = file
     }
     file.note(facts(of: entry))
     return .file(file)
@@ -122,10 +126,10 @@ public final class ListedDirectory: Sendable {
   }
 
   /// The directory at a path below this one, if it has been looked at.
-  public func existingDirectory(_ path: some Sequence<Substring>) -> ListedDirectory? {
+  public func existingDirectory(_ path: some Sequence<String>) -> ListedDirectory? {
     var directory = self
     for name in path {
-      guard let next = directory.state.withLock({ $0.directories[String(name)] }) else {
+      guard let next = directory.state.withLock({ $0.directories[PathKey(name)] }) else {
         return nil
       }
       directory = next
@@ -141,8 +145,8 @@ public final class ListedDirectory: Sendable {
         return (state.files, state.directories)
       }
       return (
-        state.files.filter { listing[$0.key]?.isDirectory == false },
-        state.directories.filter { listing[$0.key]?.isDirectory == true }
+        state.files.filter { listing[$0.key.text]?.isDirectory == false },
+        state.directories.filter { listing[$0.key.text]?.isDirectory == true }
       )
     }
     let children =
@@ -159,7 +163,7 @@ public final class ListedDirectory: Sendable {
       url: source.url, confidentialFields: source.fields,
       connectTimeout: environment.settings.connectTimeout)
     if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
-    request.fields[.ifNoneMatch] = tag
+    request.fields[fields: .ifNoneMatch] = tag.map { [$0.field(.ifNoneMatch)] } ?? []
     request.staysInOrigin = true
     request.stallTimeout = environment.settings.responsePatience
     let exchange = environment.client.start(

@@ -7,7 +7,7 @@ public struct ListedNames: Sendable {
   /// The directory's URL, with the credentials of its source: after a redirect, that which it led to.
   let url: RemoteURL
   /// The strong or weak tag of the answer, for the next question.
-  let entityTag: String?
+  let entityTag: EntityTag?
 
   /// The entries in the order of the listing.
   public var entries: [ListingEntry] { listing.entries }

@@ -83,7 +83,10 @@ struct ListingAnswer: Sendable {
   let contentType: String?
   /// The directory's URL, with the credentials of its source.
   let url: RemoteURL
-  let entityTag: String?
+  let entityTag: EntityTag?
+
+  /// The most bytes of a directory's URL: a listing may have a hundred thousand names below it.
+  static let maximumURLByteCount = 4 << 10
 
   /// - Throws: where no listing can follow that might be shown.
   init(
@@ -97,10 +100,15 @@ struct ListingAnswer: Sendable {
     else {
       throw FileError(.refused, "redirected to what is no directory, \(url.redacted)")
     }
+    // Each of its names holds it.
+    guard own.text.utf8.count <= Self.maximumURLByteCount else {
+      throw FileError(
+        .refused, "the listing's URL has more than \(Self.maximumURLByteCount >> 10) KiB")
+    }
     guard content.contentCoding == nil else {
       throw FileError(.refused, "a listing in a coding that was not asked for")
     }
-    contentType = fields[.contentType]
+    contentType = fields.readable(.contentType)
     guard DirectoryListing.isHTML(contentType) else {
       throw FileError(ListingError.notHTML(contentType))
     }
@@ -108,7 +116,7 @@ struct ListingAnswer: Sendable {
       throw FileError(ListingError.tooLarge)
     }
     self.url = own
-    entityTag = content.entityTag?.field
+    entityTag = content.entityTag
   }
 }
 

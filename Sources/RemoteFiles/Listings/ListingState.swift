@@ -74,7 +74,7 @@ struct ListingState {
   }
 
   /// The tag to ask with: the names need not come again where it is still right.
-  var entityTag: String? { names?.entityTag }
+  var entityTag: EntityTag? { names?.entityTag }
 
   func isAsking(_ id: ListingQuestionID) -> Bool { question?.id == id }
 

@@ -241,7 +241,8 @@ public struct ReplaySimulation {
     let advice = file.state.advance(id, to: arrived.upperBound, now: instant)
     if !arrived.isEmpty {
       // The network thread has nothing else to do: it was idle all the time.
-      file.state.stored(id, arrived, idle: now, now: instant, into: &actions)
+      file.state.stored(
+        id, arrived, present: [arrived], idle: now, now: instant, into: &actions)
     }
     let end = advice?.end ?? arrived.upperBound
     let isDone = arrived.upperBound >= end

@@ -13,6 +13,7 @@ struct MetalinkFile {
   /// The lists of piece hashes that httpfs can calculate.
   var pieceLists: [PieceList] = []
   private var urls: [RankedURL] = []
+  private var known: Set<RemoteURL> = []
   /// Whether one of its URLs was malformed, which is an error of its own.
   var hasMalformedURL = false
 
@@ -27,9 +28,14 @@ struct MetalinkFile {
     self.line = line
   }
 
-  mutating func add(_ url: RemoteURL, rank: Int) {
-    guard !urls.contains(where: { $0.url == url }) else { return }
+  /// Takes a URL; one that it has already, of whatever rank, counts once.
+  ///
+  /// - Returns: whether there is room for it.
+  mutating func add(_ url: RemoteURL, rank: Int) -> Bool {
+    guard known.insert(url).inserted else { return true }
+    guard urls.count < SourceList.maximumURLCount else { return false }
     urls.append(RankedURL(url: url, rank: rank))
+    return true
   }
 
   /// The URLs, the preferred ones first, those of one rank in the document's order.

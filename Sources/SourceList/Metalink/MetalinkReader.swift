@@ -140,8 +140,7 @@ final class MetalinkReader: XMLElementHandler {
     guard let type = attributes["type"], let algorithm = Checksum.Algorithm(named: type) else {
       return false
     }
-    guard let length = attributes["length"].flatMap({ Int64(digits: $0) }), length > 0,
-      length <= Int64.greatestFileOffset
+    guard let length = attributes["length"].flatMap({ Int64(length: $0) }), length > 0
     else {
       fail(line: line, "piece hashes without the length of a piece in bytes")
       return false
@@ -190,7 +189,7 @@ final class MetalinkReader: XMLElementHandler {
   // MARK: A file's facts
 
   private func takeSize(line: Int) {
-    guard let length = Int64(digits: trimmedText), length <= Int64.greatestFileOffset else {
+    guard let length = Int64(length: trimmedText) else {
       return fail(line: line, "a size that is not a number of bytes")
     }
     file?.length = length
@@ -236,7 +235,11 @@ final class MetalinkReader: XMLElementHandler {
       return warnOfURL(scheme, line: line)
     }
     do {
-      file?.add(try RemoteURL(text), rank: rank)
+      guard file?.add(try RemoteURL(text), rank: rank) != false else {
+        fail(line: line, "more than \(SourceList.maximumURLCount) URLs of one file")
+        isTruncated = true
+        return
+      }
     } catch {
       file?.hasMalformedURL = true
       fail(line: line, "malformed URL: \(error)")

@@ -1,14 +1,20 @@
-/// Finds tags that are longer than any of a Metalink, in one pass: libxml2 compares the attributes of a tag
-/// each with all others, so a tag of a megabyte would keep it busy for minutes.
+/// Finds tags that are longer than any of a Metalink, or have more attributes, in one pass: libxml2 compares
+/// the attributes of a tag each with all others, so a tag of a megabyte would keep it busy for minutes, and
+/// so would very many of 64 KiB, which it goes on to parse when the document is known to be broken.
 enum TagScanner {
   /// The longest tag in bytes.
   static let maximumByteCount = 64 << 10
 
+  /// The most attributes, the declarations of namespaces among them.
+  static let maximumAttributeCount =
+    XMLElements.maximumAttributeCount + XMLElements.maximumDeclarationCount
+
   /// Where in a document a byte is.
   private enum Place {
     case text
-    /// In a tag that began at this index; in quotes where `quote` is not 0.
-    case tag(start: Int, quote: UInt8)
+    /// In a tag that began at this index; in quotes where `quote` is not 0. Each of its attributes has a
+    /// value.
+    case tag(start: Int, quote: UInt8, valueCount: Int)
     /// In what ends with these bytes: a comment, a CDATA section, an instruction.
     case other(end: StaticString)
   }
@@ -40,16 +46,16 @@ enum TagScanner {
           place = .other(end: "?>")
           index += 1
         } else {
-          place = .tag(start: index, quote: 0)
+          place = .tag(start: index, quote: 0, valueCount: 0)
         }
-      case .tag(let start, let quote):
-        if index - start >= maximumByteCount { return start }
+      case .tag(let start, let quote, let count):
+        if index - start >= maximumByteCount || count > maximumAttributeCount { return start }
         if quote != 0 {
-          if byte == quote { place = .tag(start: start, quote: 0) }
+          if byte == quote { place = .tag(start: start, quote: 0, valueCount: count) }
         } else if byte == UInt8(ascii: ">") {
           place = .text
         } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-          place = .tag(start: start, quote: byte)
+          place = .tag(start: start, quote: byte, valueCount: count + 1)
         }
       case .other(let end):
         let length = end.utf8CodeUnitCount

@@ -50,7 +50,9 @@ enum XMLElements {
   static func read(_ document: [UInt8], into handler: any XMLElementHandler) throws(XMLProblem) {
     if let line = TagScanner.firstLongTag(in: document) {
       throw XMLProblem(
-        line: line, message: "a tag of more than \(TagScanner.maximumByteCount) bytes")
+        line: line,
+        message: "a tag of more than \(TagScanner.maximumByteCount) bytes or"
+          + " \(TagScanner.maximumAttributeCount) attributes")
     }
     guard httpfs_libxml_load() else {
       throw XMLProblem(

@@ -7,6 +7,9 @@ struct HeaderOptions {
   /// Whether fields are refused that would change what a range request means.
   let refusesReserved: Bool
 
+  /// How many there may be; with those of a list, which are as few, and its own a request has some 200.
+  static let maximumCount = 100
+
   /// All fields in the order of `--header`, `--header-file`, `--header-env`.
   func fields(of options: AccessOptions) throws(CommandFailure) -> HTTPFields {
     var fields = HTTPFields()
@@ -53,6 +56,9 @@ struct HeaderOptions {
     }
     guard !field.isFraming, !refusesReserved || !field.isReserved else {
       throw CommandFailure("\(place): httpfs sets the field '\(field.name)' itself")
+    }
+    guard fields.count < Self.maximumCount else {
+      throw CommandFailure("\(place): more than \(Self.maximumCount) header fields")
     }
     fields.append(HTTPField(name: name, value: field.value))
   }

@@ -40,7 +40,10 @@ struct CacheEvictCommand: ParsableCommand {
 
   private func evict(from directory: CacheDirectory, downTo limit: Int64) throws {
     var count = 0
-    let freed = directory.evict(downTo: limit, keeping: []) { _ in count += 1 }
+    let freed = directory.evict(downTo: limit) { _, remove in
+      remove()
+      count += 1
+    }
     let left = directory.allocatedByteCount
     guard left <= limit else {
       let pinned = directory.pinnedKeys.count

@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import MountStatus
 
 /// Writes each message as one line, in one write, so that lines of several threads do not mix.
 struct LineLogHandler: LogHandler {
@@ -35,8 +36,8 @@ struct LineLogHandler: LogHandler {
     var message = "\(event.message)"
     let all = metadata.merging(event.metadata ?? [:]) { $1 }
     for (key, value) in all.sorted(by: { $0.key < $1.key }) { message += " \(key)=\(value)" }
-    // A name in a message must not start a line of its own.
-    let text = message.utf8.map { $0 < 0x20 ? UInt8(ascii: "?") : $0 }
+    // What came from outside must not start a line of its own, or move the cursor of a terminal.
+    let text = Array(escapingControls(message).utf8)
     let start =
       switch form {
       case .line: "\(timestamp()) \(event.level) "

@@ -12,9 +12,12 @@ struct GetCommand: ParsableCommand {
     abstract: "Download URLs to files, over several connections.",
     discussion: """
       A file appears under its name when it is whole; until then its bytes are in NAME.httpfs-part, \
-      and the same command goes on with them. A session does not keep the fields of -H.
+      and the same command goes on with them. A file that is there already is replaced only if it is \
+      an earlier download of the same URL that nobody has changed, and only when the server has \
+      another version. A session does not keep the fields of -H.
 
-      Exit codes: 0 all is there, 1 something failed, 64 bad usage, 130 ended by Ctrl-C.
+      Exit codes: 0 all is there, 1 something failed, 64 bad usage, 73 another file is there already, \
+      130 ended by Ctrl-C.
       """)
 
   @Argument(help: "What to download.")
@@ -65,6 +68,9 @@ struct GetCommand: ParsableCommand {
   @Flag(inversion: .prefixedNo, help: "Go on with what an earlier download has left.")
   var resume = true
 
+  @Flag(help: "Leave a file that is there already, whatever it is, and do not ask for it.")
+  var skipExisting = false
+
   @Flag(help: "Ask for compressed bodies and store them decompressed, over one connection.")
   var compressed = false
 
@@ -87,6 +93,9 @@ struct GetCommand: ParsableCommand {
   mutating func validate() throws {
     if output == "/dev/stdout" { output = "-" }
     if output == "" { throw ValidationError("--output needs the name of a file or directory") }
+    if output?.contains("://") == true {
+      throw ValidationError("--output names a file or directory; a URL stands by itself")
+    }
     if let connections, !(1...64).contains(connections) {
       throw ValidationError("--connections must be from 1 to 64")
     }
@@ -97,6 +106,9 @@ struct GetCommand: ParsableCommand {
     }
     if checksum != nil, urls.count != 1 || !lists.isEmpty {
       throw ValidationError("--checksum is for one URL; in a list write checksum= below each")
+    }
+    if skipExisting, options.overwrite {
+      throw ValidationError("--skip-existing and --overwrite exclude each other")
     }
     if output == "-", urls.count != 1 || !lists.isEmpty || session != nil {
       throw ValidationError("'-o -' is for one URL")
@@ -109,7 +121,8 @@ struct GetCommand: ParsableCommand {
   func run() throws {
     try reportingFailure {
       TransferRun.blockSignals()
-      let entries = try loadEntries()
+      let session = try session.map { path throws(CommandFailure) in try SessionFile(path: path) }
+      let entries = try loadEntries(session)
       var connectionsPerHost = 64
       if let connections { connectionsPerHost = max(64, connections * jobs) }
       let access = try Access(options.access)
@@ -117,13 +130,13 @@ struct GetCommand: ParsableCommand {
       let urlCommand = makeURLCommand(access)
       defer { urlCommand?.end() }
       if output == "-" { return try copyToStandardOutput(entries, client, access, urlCommand) }
-      try download(entries, client, access, urlCommand)
+      try download(entries, session, client, access, urlCommand)
     }
   }
 
   // MARK: What to fetch
 
-  private func loadEntries() throws(CommandFailure) -> [SessionEntry] {
+  private func loadEntries(_ session: SessionFile?) throws(CommandFailure) -> [SessionEntry] {
     var entries: [SessionEntry] = []
     var messages: [String] = []
     for url in urls {
@@ -147,15 +160,18 @@ struct GetCommand: ParsableCommand {
       entries += loaded.entries.map { SessionEntry($0) }
     }
     guard let session else { return try placed(entries) }
-    let placed = try placed(try SessionFile(path: session).merged(with: entries))
-    let own = [session, session + ".tmp"].map(absolutePath)
-    for entry in placed where own.contains(absolutePath(entry.path)) {
+    let placed = try placed(try session.merged(with: entries))
+    let own = absolutePath(session.store.path)
+    for entry in placed
+    where absolutePath(entry.path) == own || session.store.isUsed(by: entry.path) {
       throw CommandFailure("'\(entry.path)' cannot be the session and what is downloaded at once")
     }
-    // A session has a line for it.
-    for entry in placed where entry.path.utf8.contains(where: { [10, 13].contains($0) }) {
+    // A session has a line for it, of what a list may hold.
+    for entry in placed
+    where entry.path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
       throw CommandFailure(
-        "a session cannot hold the name '\(escapingControls(entry.path))'; choose one of one line")
+        "a session cannot hold the name '\(escapingControls(entry.path))'; choose one without line"
+          + " breaks and other control characters")
     }
     return placed
   }
@@ -182,7 +198,7 @@ struct GetCommand: ParsableCommand {
   /// Whether `--output` names the one file, not a directory.
   private var isOutputFile: Bool {
     guard let output, urls.count == 1, lists.isEmpty else { return false }
-    return output == "-" || (!output.hasSuffix("/") && !isDirectory(output))
+    return output == "-" || (!output.hasFinalSlash && !isDirectory(output))
   }
 
   /// What was given as a URL, without what may be a secret in it.
@@ -201,16 +217,14 @@ struct GetCommand: ParsableCommand {
   private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
     var entries = entries
     for index in entries.indices where !entries[index].isPlaced {
-      entries[index].isPlaced = true
-      guard let output else { continue }
-      if isOutputFile {
-        entries[index].path = output
+      if isOutputFile, let output {
+        entries[index].place(at: output)
       } else {
-        entries[index].path = output + (output.hasSuffix("/") ? "" : "/") + entries[index].path
+        entries[index].place(in: output ?? ".")
       }
     }
-    var seen: Set<String> = []
-    for entry in entries where !seen.insert(entry.path).inserted {
+    var seen: Set<PathKey> = []
+    for entry in entries where !seen.insert(PathKey(entry.path)).inserted {
       throw CommandFailure(
         "two files of the name '\(entry.path)'; "
           + (tree ? "" : "use --tree, or ")
@@ -221,13 +235,13 @@ struct GetCommand: ParsableCommand {
 
   /// The path from the root, without `.`, `..` and doubled slashes; links are not looked at.
   private func absolutePath(_ path: String) -> String {
-    var parts: [Substring] = []
+    var parts: [String] = []
     var whole = path
-    if !path.hasPrefix("/"), let directory = getcwd(nil, 0) {
+    if !path.isAbsolutePath, let directory = getcwd(nil, 0) {
       whole = String(cString: directory) + "/" + path
       free(directory)
     }
-    for part in whole.split(separator: "/") where part != "." {
+    for part in whole.pathParts() where part != "." {
       if part == ".." { _ = parts.popLast() } else { parts.append(part) }
     }
     return "/" + parts.joined(separator: "/")
@@ -275,32 +289,52 @@ struct GetCommand: ParsableCommand {
   // MARK: Fetching
 
   private func download(
-    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access, _ urlCommand: URLCommand?
+    _ entries: [SessionEntry], _ session: SessionFile?, _ client: HTTPClient, _ access: Access,
+    _ urlCommand: URLCommand?
   ) throws {
     var configuration = TransferQueue.Configuration()
     configuration.maximumConcurrent = jobs
     configuration.maximumPerHost = perHost
     configuration.stopsAtFailure = failFast
     let queue = TransferQueue(client: client, configuration: configuration)
-    var runJobs: [TransferRun.Job] = []
-    for entry in entries {
-      let destination = entry.path == "/dev/null" ? Destination.discard : .file(entry.path)
-      let transfer = queue.add(request(for: entry, to: destination, access, urlCommand))
-      runJobs.append(TransferRun.Job(name: entry.path, transfer: transfer))
-    }
-    let keeper = try session.map { try SessionKeeper(SessionFile(path: $0), entries, runJobs) }
+    let entries = skipExisting ? entries.filter { !isSkipped($0) } : entries
+    let jobs = entries.map { TransferRun.Job(name: $0.path, url: access.url($0.source.url)) }
+    let keeper = try session.map { try SessionKeeper($0, entries) }
     var output = TransferOutput(json: options.json, quiet: options.quiet)
-    let outcome = TransferRun(queue: queue, isUpload: false).run(runJobs, output: &output) {
-      keeper?.keep(isEnd: $0)
-    }
-    if let signal = outcome.signal {
+    let outcome = TransferRun(queue: queue, isUpload: false).run(
+      jobs, output: &output,
+      onChange: { board, isEnd in keeper?.keep(board, isEnd: isEnd) },
+      transfer: { index in
+        let entry = entries[index]
+        return queue.add(request(for: entry, to: destination(of: entry), access, urlCommand))
+      })
+    if outcome.signal != nil {
       if outcome.cancelledCount > 0, !options.json {
         printToStandardError("httpfs: interrupted; the same command goes on where it stopped")
       }
-      throw ExitCode(128 + signal)
+      if outcome.isAbandoned { urlCommand?.end() }
+      try outcome.endIfSignalled()
     }
     if let failure = keeper?.failure { throw failure }
-    if outcome.failedCount + outcome.cancelledCount > 0 { throw ExitCode.failure }
+    if let code = outcome.exitCode { throw code }
+    if let failure = output.failure { throw failure }
+  }
+
+  private func destination(of entry: SessionEntry) -> Destination {
+    guard entry.path != "/dev/null" else { return .discard }
+    return .file(
+      entry.name, inside: entry.directory,
+      existing: options.overwrite ? .replace : skipExisting ? .keep : .replaceResult)
+  }
+
+  /// Whether there is a file of that name, which the user is told.
+  private func isSkipped(_ entry: SessionEntry) -> Bool {
+    var status = stat()
+    guard stat(entry.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+    if !options.quiet {
+      printToStandardError(escapingControls("\(entry.path): skipped: it is there already"))
+    }
+    return true
   }
 
   /// `-o -`: one connection, in order, as fast as the reader of standard output takes it.

@@ -79,13 +79,16 @@ struct PutCommand: ParsableCommand {
       TransferRun.blockSignals()
       let access = try Access(options.access)
       let queue = TransferQueue(client: options.makeClient(access))
-      let transfer = queue.add(try makeRequest(access))
+      let request = try makeRequest(access)
+      let transfer = queue.add(request)
       let name = form.isEmpty ? arguments[0] : "form"
       var display = TransferOutput(json: options.json, quiet: options.quiet)
       let outcome = TransferRun(queue: queue, isUpload: true).run(
-        [TransferRun.Job(name: name, transfer: transfer)], output: &display)
-      if let signal = outcome.signal { throw ExitCode(128 + signal) }
-      if outcome.failedCount + outcome.cancelledCount > 0 { throw ExitCode.failure }
+        [TransferRun.Job(name: name, url: request.url)], output: &display
+      ) { _ in transfer }
+      try outcome.endIfSignalled()
+      if let code = outcome.exitCode { throw code }
+      if let failure = display.failure { throw failure }
       if output == "-", case .success(let result)? = transfer.outcome {
         try printToStandardOutput(result.body)
       }
@@ -116,7 +119,8 @@ struct PutCommand: ParsableCommand {
     switch output {
     case nil: request.destination = .discard
     case "-": request.destination = .memory(limit: Self.answerLimit)
-    case let path?: request.destination = .file(path)
+    case let path?:
+      request.destination = .file(path, existing: options.overwrite ? .replace : .keep)
     }
     request.confidentialFields = access.fields(for: SourceEntry(path: "", url: url))
     options.apply(access, to: &request)

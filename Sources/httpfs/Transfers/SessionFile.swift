@@ -6,14 +6,66 @@ import SourceList
 /// A file to fetch, and where it goes.
 struct SessionEntry: Sendable {
   var source: SourceEntry
-  /// The path of the file, relative to the working directory or absolute.
-  var path: String
-  /// Whether ``path`` is final: of a session it is.
-  var isPlaced = false
+  /// The directory that the user has named, relative to the working directory or absolute, for a file
+  /// whose ``name`` comes from a list or a URL; nil where the user has named the file.
+  private(set) var directory: String?
+  /// The path of the file in ``directory``.
+  private(set) var name: String
+  /// Whether the place is final: of a session it is.
+  private(set) var isPlaced = false
 
+  /// A file that is to be placed.
   init(_ source: SourceEntry) {
     self.source = source
-    path = source.path
+    name = source.path
+  }
+
+  /// A file of a session: the user named the directory before `//`.
+  fileprivate init(placed source: SourceEntry) {
+    self.init(source)
+    isPlaced = true
+    // By bytes: no character of the name may hide the slashes.
+    let bytes = Array(name.utf8)
+    guard let slashes = bytes.firstRange(of: Array("//".utf8)) else { return }
+    directory =
+      slashes.lowerBound == 0
+      ? "/" : String(decoding: bytes[..<slashes.lowerBound], as: UTF8.self)
+    name = String(decoding: bytes[slashes.upperBound...], as: UTF8.self)
+  }
+
+  /// Gives the file the path that the user has named.
+  mutating func place(at path: String) {
+    isPlaced = true
+    name = Self.withoutDoubledSlashes(path)
+  }
+
+  /// Puts the file into a directory that the user has named, under its own name.
+  mutating func place(in directory: String) {
+    isPlaced = true
+    let whole = Self.withoutDoubledSlashes(directory)
+    let bytes = whole.utf8
+    self.directory =
+      bytes.count > 1 && whole.hasFinalSlash
+      ? String(decoding: bytes.dropLast(), as: UTF8.self) : whole
+  }
+
+  /// The path of the file, relative to the working directory or absolute.
+  var path: String {
+    guard let directory, directory != "." else { return name }
+    return directory == "/" ? "/" + name : "\(directory)/\(name)"
+  }
+
+  /// The path as a session holds it.
+  fileprivate var sessionPath: String {
+    guard let directory else { return name }
+    return directory == "/" ? "//" + name : "\(directory)//\(name)"
+  }
+
+  private static func withoutDoubledSlashes(_ path: String) -> String {
+    var bytes: [UInt8] = []
+    let slash = UInt8(ascii: "/")
+    for byte in path.utf8 where byte != slash || bytes.last != slash { bytes.append(byte) }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Whether `other` has the same URL with another signature.
@@ -25,14 +77,20 @@ struct SessionEntry: Sendable {
 
 /// What `httpfs get --session` has to do, in the format of a list: what is finished is not in it.
 struct SessionFile {
-  let path: String
+  /// Where it is kept; this process alone uses it.
+  let store: SessionStore
+
+  private var path: String { store.path }
+
+  /// - Throws: where another process uses the session.
+  init(path: String) throws(CommandFailure) { store = try SessionStore(path: path) }
 
   /// The beginning of every session.
-  private static let heading = "# A session of httpfs get"
+  static let heading = "# A session of httpfs get"
 
   /// The entries of the file, where it exists, followed by those of `entries` that it does not have.
   func merged(with entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
-    guard access(path, F_OK) == 0 else {
+    guard let bytes = try store.contents() else {
       guard !entries.isEmpty else {
         throw CommandFailure(
           "the session '\(path)' does not exist; name URLs or a list to begin one")
@@ -40,17 +98,18 @@ struct SessionFile {
       return entries
     }
     // It is replaced, and removed in the end: never a list that somebody has written by hand.
-    if let bytes = try? contents(ofFile: path), !bytes.starts(with: Self.heading.utf8) {
+    guard bytes.starts(with: Self.heading.utf8) else {
       throw CommandFailure(
         "'\(path)' is not a session; fetch a list with -i, and name another file for the session")
     }
-    let list = try loadSource(path, tree: false, rules: .local)
-    printWarnings(of: list)
-    var merged = list.entries.map { source in
-      var entry = SessionEntry(source)
-      entry.isPlaced = true
-      return entry
+    let list: SourceList
+    do throws(SourceListError) {
+      list = try SourceList.parse(bytes, sourceName: path, rules: .local)
+    } catch {
+      throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
     }
+    printWarnings(of: list)
+    var merged = list.entries.map { SessionEntry(placed: $0) }
     for entry in entries where !merged.contains(where: { $0.source.url == entry.source.url }) {
       if let index = merged.firstIndex(where: { $0.isSignedAnew(by: entry) }) {
         merged[index].source.url = entry.source.url
@@ -72,7 +131,7 @@ struct SessionFile {
       text +=
         ([item.entry.source.url] + item.entry.source.mirrors).map(\.text)
         .joined(separator: "\t") + "\n"
-      text += "  out=\(item.entry.path)\n"
+      text += "  out=\(item.entry.sessionPath)\n"
       for header in item.entry.source.headers {
         text += "  header=\(header.name): \(header.value)\n"
       }
@@ -83,65 +142,33 @@ struct SessionFile {
     }
     return text
   }
-
-  /// Replaces the file in one step; it holds URLs with their credentials, so it is private.
-  func write(_ text: String) throws(CommandFailure) {
-    let temporary = path + ".tmp"
-    unlink(temporary)
-    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure(.last) }
-    defer { close(descriptor) }
-    do throws(CommandFailure) {
-      try fill(descriptor, text)
-      guard rename(temporary, path) == 0 else { throw failure(.last) }
-    } catch {
-      // On a full disk it would take room for nothing.
-      unlink(temporary)
-      throw error
-    }
-  }
-
-  private func fill(_ descriptor: Int32, _ text: String) throws(CommandFailure) {
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw failure(.last) }
-      rest = rest.dropFirst(count)
-    }
-    guard fsync(descriptor) == 0 else { throw failure(.last) }
-  }
-
-  private func failure(_ error: SystemError) -> CommandFailure {
-    CommandFailure("cannot write session '\(path)'", error)
-  }
 }
 
 /// Keeps the session file true while its transfers run.
 final class SessionKeeper {
   private let file: SessionFile
   private let entries: [SessionEntry]
-  private let jobs: [TransferRun.Job]
   private var lastText = ""
+  /// Of what the file says.
+  private var lastChangeCount: Int?
   /// Why the file does not say how things stand; nil where it does.
   private(set) var failure: CommandFailure?
 
-  init(
-    _ file: SessionFile, _ entries: [SessionEntry], _ jobs: [TransferRun.Job]
-  ) throws(CommandFailure) {
+  init(_ file: SessionFile, _ entries: [SessionEntry]) throws(CommandFailure) {
     self.file = file
     self.entries = entries
-    self.jobs = jobs
-    try write()
+    let state = TransferProgress.State.queued.rawValue
+    try write(entries.map { (entry: $0, state: state, reason: nil) })
   }
 
   /// Writes the file where something has changed; at the end, where nothing is left, removes it.
-  func keep(isEnd: Bool) {
+  func keep(_ board: TransferBoard, isEnd: Bool) {
     do throws(CommandFailure) {
-      if isEnd, jobs.allSatisfy({ $0.transfer.state == .finished }) {
-        unlink(file.path)
-      } else {
-        try write()
+      if isEnd, board.states.allSatisfy({ $0 == .finished }) {
+        try file.store.remove()
+      } else if board.changeCount != lastChangeCount {
+        try write(Self.items(entries, board))
+        lastChangeCount = board.changeCount
       }
       // What it says now is true again.
       failure = nil
@@ -150,18 +177,24 @@ final class SessionKeeper {
     }
   }
 
-  private func write() throws(CommandFailure) {
-    let items = zip(entries, jobs).compactMap {
-      entry, job -> (entry: SessionEntry, state: String, reason: String?)? in
-      let progress = job.transfer.progress
-      if progress.state == .finished { return nil }
+  private static func items(
+    _ entries: [SessionEntry], _ board: TransferBoard
+  ) -> [(entry: SessionEntry, state: String, reason: String?)] {
+    entries.indices.compactMap { index in
+      let state = board.states[index]
+      if state == .finished { return nil }
       // A cancelled transfer is one to go on with.
-      let state = progress.state == .cancelled ? "paused" : progress.state.rawValue
-      return (entry, state, progress.state == .failed ? progress.reason : nil)
+      let word = state == .cancelled ? "paused" : state.rawValue
+      return (entries[index], word, board.reasons[index])
     }
+  }
+
+  private func write(
+    _ items: [(entry: SessionEntry, state: String, reason: String?)]
+  ) throws(CommandFailure) {
     let text = SessionFile.text(of: items)
     guard text != lastText else { return }
-    try file.write(text)
+    try file.store.write(text)
     lastText = text
   }
 }

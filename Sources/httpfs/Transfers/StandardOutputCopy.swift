@@ -10,7 +10,8 @@ final class StandardOutputCopy: Sendable {
 
   init(_ transfer: Transfer) { self.transfer = transfer }
 
-  /// Returns when all is written; a signal cancels the transfer.
+  /// Returns when all is written; a signal cancels the transfer, and ends the process where that takes
+  /// more than a second.
   ///
   /// - Throws: ``CommandFailure`` where that has failed, the exit code of a signal after one.
   func run() throws {
@@ -24,6 +25,7 @@ final class StandardOutputCopy: Sendable {
     sigemptyset(&signals)
     for number in TransferRun.endSignals + [SIGUSR1] { sigaddset(&signals, number) }
     var ending: Int32?
+    var deadline: ContinuousClock.Instant?
     while true {
       if let result = outcome.withLock({ $0 }) {
         if case .failure = result, let ending { throw ExitCode(128 + ending) }
@@ -33,11 +35,14 @@ final class StandardOutputCopy: Sendable {
         }
         return try result.get()
       }
-      var interval = timespec(tv_sec: 1, tv_nsec: 0)
+      // The reader of standard output may take nothing.
+      if let ending, let deadline, .now >= deadline { _exit(128 + ending) }
+      var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
       let number = sigtimedwait(&signals, nil, &interval)
       guard number > 0, number != SIGUSR1 else { continue }
       if ending != nil { _exit(128 + number) }
       ending = number
+      deadline = .now + TransferRun.cancelPatience
       transfer.cancel()
     }
   }

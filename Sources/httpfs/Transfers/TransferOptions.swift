@@ -6,6 +6,9 @@ struct TransferOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How often in a row a request may fail.", valueName: "n"))
   var retries: Int = 8
 
+  @Flag(help: "Replace a file that is there already, whatever it is.")
+  var overwrite = false
+
   @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "seconds"))
   var timeout: Double?
 

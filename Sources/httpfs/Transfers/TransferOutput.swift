@@ -15,6 +15,8 @@ struct TransferOutput {
 
   private var style: Style
   private var settled: Set<Int> = []
+  /// Why what was to be written to standard output is not all there; nil also where nobody reads it.
+  private(set) var failure: CommandFailure?
   private let start = ContinuousClock.now
 
   /// Chooses the style.
@@ -75,8 +77,12 @@ struct TransferOutput {
       var bytes = reporter.progress(for: snapshot)
       if isLast { bytes += JSONReporter.summary(of: snapshot) }
       for notice in notices { printToStandardError(DisplayLine(notice).text) }
-      // Where nobody reads it, the files come all the same.
-      if !bytes.isEmpty { _ = try? printToStandardOutput(bytes) }
+      // Where it cannot be written, the files come all the same.
+      do throws(CommandFailure) {
+        if !bytes.isEmpty { try printToStandardOutput(bytes) }
+      } catch {
+        if failure == nil, !error.isBrokenPipe { failure = error }
+      }
       style = .json(reporter)
     case .errorsOnly:
       for item in newlySettled {

@@ -8,30 +8,66 @@ import TransferDisplay
 
 /// Runs the transfers of a command to their end, shows them, and obeys signals.
 ///
-/// The first SIGINT or SIGTERM cancels what runs, so that it can be gone on with; the second ends the
-/// process at once.
+/// The first SIGINT or SIGTERM cancels what runs, so that it can be gone on with; a second one, or
+/// ``cancelPatience``, ends the process at once.
 final class TransferRun: Sendable {
-  /// A transfer and what it is called on the screen.
+  /// A file that is to become a transfer, and what is shown of it.
   struct Job: Sendable {
     let name: String
-    let transfer: Transfer
+    /// The URL as it may be shown.
+    let url: String
+    /// What the queue counts transfers by.
+    let host: String
+
+    init(name: String, url: RemoteURL) {
+      self.name = name
+      self.url = url.redacted
+      host = url.authority
+    }
   }
 
   /// How the run ended.
   struct Outcome {
     var failedCount = 0
     var cancelledCount = 0
+    /// How many of those that failed did so because a file is there that they may not replace.
+    var existingCount = 0
     /// The signal that ended it.
     var signal: Int32?
+    /// Whether something was still at work then.
+    var isAbandoned = false
+
+    /// Ends the process where a signal has ended the run.
+    ///
+    /// - Throws: its exit code, where nothing is at work any more.
+    func endIfSignalled() throws(ExitCode) {
+      guard let signal else { return }
+      // Threads that go on do not bear exit(3).
+      if isAbandoned { _exit(128 + signal) }
+      throw ExitCode(128 + signal)
+    }
+
+    /// Files that are there already are the only failures (`EX_CANTCREAT`).
+    private static let existing = ExitCode(73)
+
+    /// The code of a run that no signal has ended; nil for success.
+    var exitCode: ExitCode? {
+      if failedCount > 0, failedCount == existingCount { return Self.existing }
+      return failedCount + cancelledCount > 0 ? .failure : nil
+    }
   }
 
   private let queue: TransferQueue
   private let isUpload: Bool
   private let notices = Mutex<[String]>([])
-  /// Whether all transfers have ended and all that they had to say is in ``notices``.
-  private let hasEnded = Atomic<Bool>(false)
+  /// How many transfers may still have something to say.
+  private let listenerCount = Atomic<Int>(0)
 
-  /// Wakes the main thread, which waits for signals, when everything has ended.
+  /// How long what a signal has cancelled may take to end, whatever the network thread or a disk is busy
+  /// with: partial files stay as after `kill -9`.
+  static let cancelPatience = Duration.seconds(1)
+
+  /// Wakes the main thread, which waits for signals, when all transfers that there are have ended.
   private static let wakeSignal = SIGUSR1
   /// Those that end the run: not one that whoever started the process wants to be ignored (nohup, a
   /// script's background job).
@@ -64,27 +100,33 @@ final class TransferRun: Sendable {
   /// Starts the queue; returns when all jobs have ended.
   ///
   /// - Parameters:
-  ///   - jobs: the transfers of the queue, in the order of the display.
-  ///   - output: where they are shown.
+  ///   - jobs: what is to be transferred, in the order of the display.
+  ///   - output: where it is shown.
   ///   - onChange: called from time to time and at the end, for those who keep a record.
+  ///   - makeTransfer: makes the transfer of a job, by its number, in the queue; called when it is soon
+  ///     to run.
   /// - Returns: how it ended.
   func run(
-    _ jobs: [Job], output: inout TransferOutput, onChange: (_ isEnd: Bool) -> Void = { _ in }
+    _ jobs: [Job], output: inout TransferOutput,
+    onChange: (_ board: TransferBoard, _ isEnd: Bool) -> Void = { _, _ in },
+    transfer makeTransfer: (_ index: Int) -> Transfer
   ) -> Outcome {
     let start = ContinuousClock.now
-    let listeners = jobs.map { listen(to: $0) }
-    let main = getpid()
-    Task { [self] in
-      await queue.finished()
-      // What the last events have to say belongs before the last lines.
-      for listener in listeners { await listener.value }
-      hasEnded.store(true, ordering: .releasing)
-      kill(main, Self.wakeSignal)
-    }
-    queue.start()
+    var board = TransferBoard(
+      jobs, isUpload: isUpload, maximumPerHost: queue.configuration.maximumPerHost)
     var outcome = Outcome()
+    func begin() {
+      for index in board.begin() {
+        let transfer = makeTransfer(index)
+        listen(to: transfer, named: jobs[index].name)
+        board.add(transfer, of: index)
+      }
+    }
+    begin()
+    queue.start()
     var signals = Self.waitedSignals
-    while !hasEnded.load(ordering: .acquiring) {
+    var deadline: ContinuousClock.Instant?
+    while !board.isFinished || listenerCount.load(ordering: .acquiring) > 0 {
       var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
       let number = sigtimedwait(&signals, nil, &interval)
       if Self.endSignals.contains(number) {
@@ -93,40 +135,55 @@ final class TransferRun: Sendable {
           _exit(128 + number)
         }
         outcome.signal = number
+        deadline = .now + Self.cancelPatience
         queue.cancelAll()
       }
-      output.show(snapshot(of: jobs, since: start), notices: takeNotices())
-      onChange(false)
+      if board.look() { queue.removeEnded() }
+      if let deadline, .now >= deadline {
+        board.abandon()
+        outcome.isAbandoned = true
+        break
+      }
+      if outcome.signal != nil || queue.configuration.stopsAtFailure && board.failedCount > 0 {
+        board.giveUp()
+      }
+      begin()
+      output.show(snapshot(of: board, since: start), notices: takeNotices())
+      onChange(board, false)
     }
-    let last = snapshot(of: jobs, since: start)
+    let last = snapshot(of: board, since: start)
     outcome.failedCount = last.totals.failedCount
     outcome.cancelledCount = last.totals.cancelledCount
+    outcome.existingCount = board.existingCount
     output.finish(last, notices: takeNotices())
-    onChange(true)
+    onChange(board, true)
     return outcome
   }
 
   /// Collects what a snapshot does not tell.
-  ///
-  /// - Returns: the task that does so, which ends with the transfer.
-  private func listen(to job: Job) -> Task<Void, Never> {
-    let events = job.transfer.events
-    return Task { [self] in
+  private func listen(to transfer: Transfer, named name: String) {
+    let events = transfer.events
+    let request = transfer.request
+    let main = getpid()
+    listenerCount.add(1, ordering: .relaxed)
+    Task { [self] in
       for await event in events {
         switch event.kind {
-        case .restarted(let reason): notice("\(job.name): starting over: \(reason)")
+        case .restarted(let reason): notice("\(name): starting over: \(reason)")
         case .mirrorExcluded(let url, let reason):
-          notice("\(job.name): a mirror is not used any more: \(url.redacted): \(reason)")
+          notice("\(name): a mirror is not used any more: \(url.redacted): \(reason)")
         case .finished(let result):
-          let request = job.transfer.request
-          if request.method == .get, !request.decodesContent,
+          if request.method == .get, !request.decodesContent, !result.isUnchanged,
             result.response.headerFields.isDoubtful(forPath: request.url.path)
           {
-            notice(
-              "\(job.name): warning: the server sent something else than the name promises")
+            notice("\(name): warning: the server sent something else than the name promises")
           }
         default: break
         }
+      }
+      // What the last events have to say belongs before the last lines.
+      if listenerCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+        kill(main, Self.wakeSignal)
       }
     }
   }
@@ -140,40 +197,10 @@ final class TransferRun: Sendable {
     }
   }
 
-  private func snapshot(of jobs: [Job], since start: ContinuousClock.Instant) -> DisplaySnapshot {
+  private func snapshot(
+    of board: TransferBoard, since start: ContinuousClock.Instant
+  ) -> DisplaySnapshot {
     DisplaySnapshot(
-      items: jobs.enumerated().map { index, job in
-        DisplayItem(
-          id: index, name: job.name, request: job.transfer.request, isUpload: isUpload,
-          job.transfer.progress)
-      },
-      elapsed: (ContinuousClock.now - start) / .seconds(1), isUpload: isUpload)
-  }
-}
-
-extension DisplayItem {
-  /// What the display shows of a transfer.
-  fileprivate init(
-    id: Int, name: String, request: Request, isUpload: Bool, _ progress: TransferProgress
-  ) {
-    let state: State =
-      switch progress.state {
-      case .queued: .queued
-      case .connecting: .connecting
-      case .running, .finishing: .running
-      case .waiting: .waiting(reason: progress.reason ?? "")
-      case .paused: .paused
-      case .finished: .finished
-      case .failed: .failed(progress.reason ?? "")
-      case .cancelled: .cancelled
-      }
-    self.init(
-      id: id, name: name, url: request.url.redacted, state: state,
-      transferredByteCount: isUpload ? progress.sentByteCount : progress.receivedByteCount,
-      resumedByteCount: progress.resumedByteCount,
-      totalByteCount: isUpload ? progress.bodyByteCount : progress.totalByteCount,
-      bytesPerSecond: progress.bytesPerSecond,
-      timeLeft: progress.estimatedTimeLeft.map { $0 / .seconds(1) },
-      elapsed: progress.elapsed / .seconds(1), connections: progress.connections)
+      items: board.items, elapsed: (ContinuousClock.now - start) / .seconds(1), isUpload: isUpload)
   }
 }

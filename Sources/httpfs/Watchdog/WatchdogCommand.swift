@@ -1,7 +1,12 @@
 import ArgumentParser
 import Glibc
 
-/// What `httpfs mount` starts beside itself: it ends the mount where the daemon no longer can.
+/// What `httpfs mount` starts beside itself: it frees the readers where the daemon no longer can, and says
+/// what has happened.
+///
+/// It never removes the mount: programs would then see the empty directory below without an error,
+/// and a mirroring tool would delete its copy. The mount point gives ENOTCONN until somebody
+/// unmounts it or mounts there again.
 ///
 /// Not for users, hence hidden. See docs/SEMANTICS.md, "The end", for what it promises.
 struct WatchdogCommand: ParsableCommand {
@@ -40,12 +45,13 @@ struct WatchdogCommand: ParsableCommand {
       return
     case .daemonDied:
       guard mount.isDead else { return }
-      mount.detach()
-      log.write("the daemon of \(mountpoint) has died; the mount was detached")
+      log.write(
+        "the daemon of \(mountpoint) has died; the mount point gives ENOTCONN until 'httpfs mount'"
+          + " takes it over or 'httpfs unmount' clears it")
     case .daemonHangs:
       log.write(
         "the daemon of \(mountpoint) (process \(daemon)) has not answered for \(patience) s;"
-          + " the mount is aborted")
+          + " the mount is aborted, and gives ENOTCONN until it is mounted again or unmounted")
       end(mount)
     }
   }
@@ -53,7 +59,6 @@ struct WatchdogCommand: ParsableCommand {
   /// Frees the readers of a mount whose daemon hangs, then ends the daemon.
   private func end(_ mount: WatchedMount) {
     mount.abort()
-    mount.detach()
     // An aborted connection ends a daemon that is well but for its requests. The others keep the
     // cache locked and, where the connection could not be aborted, the readers: both end with them.
     let lifeline = Lifeline()

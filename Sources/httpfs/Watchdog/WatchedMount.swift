@@ -36,11 +36,16 @@ struct WatchedMount: Sendable {
   func abort() {
     if writeAbort() { return }
     // `/sys/fs/fuse/connections` is not mounted everywhere. A forced unmount aborts as well, but
-    // only root may ask for it.
-    if geteuid() == 0 {
-      umount2(mountpoint, Int32(MNT_FORCE) | Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW))
-    }
+    // only root may ask for it; it leaves a mount that is in use, as this one is by the descriptor.
+    guard geteuid() == 0 else { return }
+    let descriptor = open(mountpoint, Self.pathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    umount2(mountpoint, Int32(MNT_FORCE) | Int32(UMOUNT_NOFOLLOW))
   }
+
+  /// `O_PATH` of Linux's fcntl.h, which Swift does not see: a descriptor that asks the mount nothing.
+  private static let pathOnly: Int32 = 0o10_000_000
 
   private func writeAbort() -> Bool {
     guard let minor = device.split(separator: ":").last else { return false }
@@ -48,13 +53,6 @@ struct WatchedMount: Sendable {
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
     return write(descriptor, "1", 1) == 1
-  }
-
-  /// Takes the mount out of the file tree, open files or not.
-  func detach() {
-    guard let entry else { return }
-    // Where it fails somebody else has been faster, or the next mount clears it away.
-    try? Unmounting(mount: entry, lazy: true).perform()
   }
 }
 

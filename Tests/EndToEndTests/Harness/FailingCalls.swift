@@ -15,6 +15,8 @@ final class FailingCalls {
     case short
     /// A write transfers half and fails; anything else is done and then reported as failed.
     case torn
+    /// A call that moves no bytes waits until the plan is another one, and then is done.
+    case held
   }
 
   /// Which calls fail, and how.
@@ -35,6 +37,8 @@ final class FailingCalls {
   struct Call {
     enum Outcome: Equatable {
       case done
+      /// It waits; its outcome is a call of its own in the log.
+      case held
       case short
       case failed(CInt)
     }
@@ -113,6 +117,7 @@ final class FailingCalls {
       let outcome: Call.Outcome
       switch fields[2] {
       case "ok": outcome = .done
+      case "held": outcome = .held
       case "short": outcome = .short
       default:
         guard let number = CInt(fields[2]) else {

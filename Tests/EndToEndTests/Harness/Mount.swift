@@ -31,7 +31,7 @@ final class Mount {
         + ["--cache-dir", cacheDirectory, source, mountpoint])
     self.enter = enter(process.processID)
     let process = process
-    let answered = Deadline(after: .seconds(20)).wait {
+    let answered = Deadline(after: .seconds(60)).wait {
       process.standardOutput.contains("mounted \(mountpoint) (") || !process.isRunning
     }
     guard answered, process.isRunning else {

@@ -10,6 +10,7 @@ struct MountStatusFile: Decodable {
     let fetchedByteCount: Int64
     let connections: Int
     let requests: Int
+    let requestsLastMinute: Int?
     let retries: Int
     let lastError: String?
     let validator: String?
@@ -23,6 +24,7 @@ struct MountStatusFile: Decodable {
     enum CodingKeys: String, CodingKey {
       case name, url, state, length, connections, requests, retries, validator, passthrough, pinned
       case mirrors
+      case requestsLastMinute = "requests_last_minute"
       case rateLimit = "rate_limit_bytes_per_second"
       case damagedByteCount = "damaged_bytes"
       case cachedByteCount = "cached_bytes"

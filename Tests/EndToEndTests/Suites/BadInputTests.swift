@@ -90,6 +90,18 @@ extension RealMounts {
       #expect(!isAnythingMounted(sandbox))
     }
 
+    @Test(arguments: ["http:/", "http:///", "https:////", "http:", ""])
+    func `a URL with a slash too few or too many is named without its password`(
+      scheme: String
+    ) throws {
+      let sandbox = try Sandbox()
+      let source = "\(scheme)user:hunter2@host/x"
+      let result = try mountRun(sandbox, [source, try sandbox.makeDirectory("mnt")])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("host/x") || result.error.contains("malformed URL"))
+      #expect(!result.error.contains("hunter2"), "\(result.error)")
+    }
+
     @Test func `a list that is not there is named`() throws {
       let sandbox = try Sandbox()
       let missing = sandbox.path("no-such-list.txt")

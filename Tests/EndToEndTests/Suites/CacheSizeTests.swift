@@ -30,5 +30,23 @@ extension RealMounts {
       #expect(try again.sha256("a.bin") == Digest.ofContent(seed: 0, byteCount: length))
       #expect(try again.status(of: "a.bin").fetchedByteCount == length)
     }
+
+    @Test func `what this mount has only looked at is said to be gone when it is evicted`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let urls = ["a.bin", "b.bin"].map { origin.url($0, length: 3 << 20, seed: 5) }
+      let first = try sandbox.mount(urls: urls)
+      _ = try first.sha256("a.bin")
+      #expect(try first.unmount() == .exited(0))
+      pause(for: .milliseconds(1100))
+      let second = try sandbox.mount(urls: urls, options: ["--cache-size", "4M"])
+      _ = try output(of: ["stat", second.path("a.bin")])
+      #expect(try second.status(of: "a.bin").cachedByteCount == 3 << 20)
+      _ = try second.sha256("b.bin")
+      #expect(
+        try second.waitForStatus(of: "a.bin", within: .seconds(20)) {
+          $0.cachedByteCount == 0 && $0.state != "complete"
+        })
+    }
   }
 }

@@ -1,11 +1,12 @@
 import Foundation
+import Glibc
 import Testing
 
-/// Issue point 4: a crash costs little, and a record is never believed when it is wrong.
+/// A crash costs little, and a record is never believed when it is wrong.
 extension RealMounts {
   @Suite struct Crashes {
     @Test(arguments: [40, 100, 170])
-    func `kill -9 in a download repeats at most 16 MiB`(killAtMebibytes: Int64) throws {
+    func `kill -9 loses at most 16 MiB that had arrived`(killAtMebibytes: Int64) throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
       let length: Int64 = 192 << 20
@@ -16,13 +17,18 @@ extension RealMounts {
         $0.cachedByteCount >= killAtMebibytes << 20
       }
       #expect(reached)
+      // What lies in sockets is the kernel's: neither side adds to it while it is counted.
+      origin.signal(SIGSTOP)
+      first.process.signal(SIGSTOP)
+      let unread = try SocketQueues.byteCount(port: origin.port)
       try first.crash()
+      origin.signal(SIGCONT)
       reader.kill()
       let second = try sandbox.mount(urls: [url])
       #expect(try second.sha256("k.bin") == Digest.ofContent(seed: 41, byteCount: length))
       try second.unmount()
-      let repeated = try origin.requests().bodyByteCount - length
-      #expect(repeated <= 16 << 20, "\(repeated) bytes travelled twice")
+      let repeated = try origin.requests().bodyByteCount - length - unread
+      #expect(repeated <= 16 << 20, "\(repeated) bytes twice; \(unread) more lay in sockets")
     }
 
     /// Ways to spoil the record of one file while another file's lies beside it.

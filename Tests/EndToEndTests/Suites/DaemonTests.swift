@@ -129,6 +129,103 @@ extension RealMounts {
       #expect(mount.process.isRunning)
     }
 
+    /// Puts other lines in the place of a list, in one step, and has the mount read it.
+    private func reload(
+      _ mount: Mount, _ list: String, _ lines: [String], _ sandbox: Sandbox
+    ) throws {
+      let new = try sandbox.write(lines.joined(separator: "\n") + "\n", to: "new-urls.txt")
+      let names = lines.map { String($0.split(separator: "=").last ?? "") }
+      #expect(rename(new, list) == 0)
+      mount.process.signal(SIGHUP)
+      let isReloaded = try Deadline(after: .seconds(20)).wait(every: .milliseconds(50)) {
+        let shown = try output(of: ["ls", mount.mountpoint]).split(separator: "\n").map(String.init)
+        return Set(shown) == Set(names)
+      }
+      #expect(isReloaded)
+    }
+
+    @Test(arguments: ["the same name", "another name"])
+    func `a file that leaves the list and comes back while it is read is fetched once`(
+      under name: String
+    ) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let length: Int64 = 24 << 20
+      let url = origin.url("f.bin", length: length, seed: 145, query: "rate=8m")
+      let other = origin.url("other.bin", length: 1000, seed: 146) + "\n  out=other.bin"
+      let back = name == "the same name" ? "f.bin" : "g.bin"
+      let list = try sandbox.write("\(url)\n  out=f.bin\n\(other)\n", to: "urls.txt")
+      let mount = try sandbox.mount(source: list)
+      let file = try HeldFile(mount.path("f.bin"))
+      _ = try file.read(at: 0, 1 << 20)
+      try reload(mount, list, [other], sandbox)
+      try reload(mount, list, ["\(url)\n  out=\(back)", other], sandbox)
+      // A look at the new name must not end what the open handle records.
+      try output(of: ["stat", mount.path(back)])
+      for place in stride(from: Int64(0), to: length, by: 1 << 20) {
+        #expect(
+          try file.read(at: place, 1 << 20)
+            == .bytes(
+              count: 1 << 20,
+              sha256: Digest.ofContent(seed: 145, offset: place, byteCount: 1 << 20)))
+      }
+      file.close()
+      #expect(try mount.sha256(back) == Digest.ofContent(seed: 145, byteCount: length))
+      #expect(try mount.unmount() == .exited(0))
+      let sent = try origin.requests().bodyByteCount
+      #expect(sent < length + 2 << 20, "\(sent) bytes were sent")
+      let next = try sandbox.mount(source: list)
+      #expect(try next.sha256(back) == Digest.ofContent(seed: 145, byteCount: length))
+      #expect(try next.unmount() == .exited(0))
+      #expect(try origin.requests().bodyByteCount - sent < 1 << 20, "fetched again")
+    }
+
+    @Test func `a list that is read again for ever does not keep the mount from its end`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let list = try sandbox.write(
+        origin.url("d.bin", length: 100_000, seed: 147) + "\n", to: "urls.txt")
+      let mount = try sandbox.mount(source: list)
+      #expect(try mount.sha256("d.bin") == Digest.ofContent(seed: 147, byteCount: 100_000))
+      // Whoever opens it to read waits for one who writes.
+      try output(of: ["rm", list])
+      try output(of: ["mkfifo", list])
+      mount.process.signal(SIGHUP)
+      pause(for: .milliseconds(500))
+      let start = ContinuousClock.now
+      mount.process.signal(SIGTERM)
+      #expect(mount.process.wait(within: .seconds(10)) == .exited(0))
+      #expect(ContinuousClock.now - start < .seconds(4), "\(ContinuousClock.now - start)")
+      #expect(!mount.isMounted)
+      let next = try sandbox.mount(urls: [origin.url("d.bin", length: 100_000, seed: 147)])
+      #expect(try next.unmount() == .exited(0))
+    }
+
+    @Test func `reads that wait at the end are answered, and never into another file`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let urls = (0..<32).map {
+        origin.url(
+          "s\($0).bin", length: 8 << 20, seed: 148, query: "fault=stall&fault-at=0&fault-from=2")
+      }
+      let mount = try sandbox.mount(urls: urls)
+      // The first request of each file is answered.
+      try output(of: ["ls", "-l", mount.mountpoint])
+      let readers = try (0..<32).map {
+        try sandbox.start(["tail", "--bytes=+2000000", mount.path("s\($0).bin")])
+      }
+      let areWaiting = try Deadline(after: .seconds(20)).wait(every: .milliseconds(50)) {
+        try mount.status().files.count { !$0.waitingReads.isEmpty } == urls.count
+      }
+      #expect(areWaiting)
+      mount.process.signal(SIGTERM)
+      #expect(mount.process.wait(within: .seconds(10)) == .exited(0))
+      for reader in readers { #expect(reader.wait(within: .seconds(5)) == .exited(1)) }
+      // libfuse says so where an answer finds the device closed.
+      #expect(!mount.process.standardError.contains("writing device"))
+      #expect(!mount.isMounted)
+    }
+
     @Test func `after a crash a new mount at the same place works at once`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()

@@ -32,6 +32,25 @@ extension RealMounts {
       #expect(mount.process.wait(within: .seconds(30)) == .exited(0))
     }
 
+    @Test func `names that look the same and differ in their bytes are two files`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let names = ["\u{E9}", "e\u{301}", "d/\u{301}x", "d/e\u{301}", "d/\u{E9}"]
+      let lines = names.enumerated().map { index, name in
+        origin.url("f\(index).bin", length: Self.length, seed: UInt64(index)) + "\n out=\(name)\n"
+      }
+      let mount = sandbox.adopt(
+        try Mount(
+          source: try sandbox.write(lines.joined(), to: "list.txt"),
+          mountpoint: try sandbox.makeDirectory("mnt"), cacheDirectory: sandbox.path("cache")))
+      for (index, name) in names.enumerated() {
+        let digest = try output(of: ["sha256sum", mount.path(name)]).prefix(64)
+        #expect(digest == Digest.ofContent(seed: UInt64(index), byteCount: Self.length))
+      }
+      #expect(try output(of: ["ls", mount.path("d")]).split(separator: "\n").count == 3)
+      try end(mount)
+    }
+
     @Test func `the second mount asks nothing, though there are fewer descriptors than files`()
       throws
     {

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// Issue point 8: a complete file is read from the cache by the kernel itself, where it may be.
@@ -20,7 +21,7 @@ extension RealMounts {
       #expect(try mount.sha256("p.bin") == digest)
       #expect(try mount.waitForStatus(of: "p.bin") { $0.state == "complete" })
 
-      let file = try HeldFile(mount.path("p.bin"))
+      let file = try passedThrough("p.bin", on: mount)
       #expect(
         try file.read(at: 5_000_000, 1 << 20)
           == .bytes(
@@ -36,6 +37,53 @@ extension RealMounts {
       file.close()
       #expect(try mount.waitForStatus(of: "p.bin") { !$0.passthrough })
       #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(
+      .enabled(if: Host.isRoot, "needs root: the kernel allows passthrough to CAP_SYS_ADMIN only"),
+      .enabled(if: Host.kernelHasPassthrough, "needs Linux 6.9 for FUSE passthrough"))
+    func `what the disk has not confirmed is not passed through`() throws {
+      let sandbox = try Sandbox()
+      try #require(Host.isOrdinaryFileSystem(sandbox.directory))
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "p.bin", seed: 84, byteCount: Self.length)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      try failing.fail(
+        FailingCalls.Plan(
+          calls: "fsync,fdatasync", filePrefix: "data-", count: nil, errno: EIO))
+      let mount = try sandbox.mount(urls: [file.url(origin)], failing: failing)
+      #expect(try mount.sha256(file.name) == file.digest)
+      let held = try HeldFile(mount.path(file.name))
+      let hasFailed = try Deadline(after: .seconds(20)).wait { try mount.cacheFailure() != nil }
+      #expect(hasFailed)
+      #expect(try !mount.status(of: file.name).passthrough)
+      #expect(
+        try held.read(at: 0, 1 << 20)
+          == .bytes(
+            count: 1 << 20, sha256: Digest.ofContent(seed: 84, offset: 0, byteCount: 1 << 20)))
+      held.close()
+      // Once the disk confirms it, it is there.
+      failing.pass()
+      // The kernel's own pages would answer a reader.
+      #expect(try mount.control("prefetch \(file.name)\n") == nil)
+      #expect(
+        try mount.waitForStatus(of: file.name, within: .seconds(30)) { $0.state == "complete" })
+      #expect(try mount.sha256(file.name) == file.digest)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
+    /// Opens a complete file until the kernel reads it by itself: once all of it is committed.
+    private func passedThrough(_ name: String, on mount: Mount) throws -> HeldFile {
+      var file = try HeldFile(mount.path(name))
+      let isPassedThrough = try Deadline(after: .seconds(30)).wait {
+        if try mount.status(of: name).passthrough { return true }
+        file.close()
+        _ = try mount.sha256(name)
+        file = try HeldFile(mount.path(name))
+        return false
+      }
+      #expect(isPassedThrough)
+      return file
     }
 
     @Test func `a file that was open before it became complete reads on beside a new open`() throws

@@ -29,7 +29,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let mount = try sandbox.mount(
         urls: [
-          origin.url("w.bin", length: Self.length, seed: 122, query: "\(query)&rate=4194304")
+          origin.url("w.bin", length: Self.length, seed: 122, query: "\(query)&rate=2097152")
         ])
       let head = try output(
         of: ["bash", "-c", "head -c 1000000 \(quoted(mount.path("w.bin"))) | sha256sum"],

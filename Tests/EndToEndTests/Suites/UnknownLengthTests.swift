@@ -9,7 +9,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let length: Int64 = 4 << 20
       let url = origin.url(
-        "u.bin", length: length, seed: 71, query: "chunked=1&validators=none&rate=4000000")
+        "u.bin", length: length, seed: 71, query: "chunked=1&validators=none&rate=500000")
       let first = try sandbox.mount(urls: [url])
       // The mount dies in the middle of the stream, with a part of it in the cache.
       try output(of: ["head", "-c", "1000000", first.path("u.bin")])
@@ -70,7 +70,7 @@ extension RealMounts {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
       let length: Int64 = 4 << 20
-      let url = origin.url("u.bin", length: length, seed: 77, query: "chunked=1&rate=1000000")
+      let url = origin.url("u.bin", length: length, seed: 77, query: "chunked=1&rate=300000")
       let first = try sandbox.mount(urls: [url])
       try output(of: ["head", "-c", "100000", first.path("u.bin")])
       try first.crash()
@@ -106,6 +106,94 @@ extension RealMounts {
       pause(for: .milliseconds(4500))
       #expect(try origin.requests().count <= before + 1)
       #expect(try mount.waitForStatus(of: "u.bin") { $0.connections == 0 })
+    }
+
+    private static let copies = [
+      // sendfile(2), of which there is no other user that says so.
+      "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])",
+      // splice(2), by one who does not ask for the size.
+      """
+      import os, sys
+      source = os.open(sys.argv[1], os.O_RDONLY); reader, writer = os.pipe()
+      with open(sys.argv[2], "wb") as copy:
+        while count := os.splice(source, writer, 65536): copy.write(os.read(reader, count))
+      """,
+    ]
+
+    @Test(arguments: copies)
+    func `a file of unknown length is copied whole by the kernel`(copy: String) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url(
+        "u.bin", length: 3_000_001, seed: 80, query: "chunked=1&ranges=no&rate=1000000")
+      let mount = try sandbox.mount(urls: [url])
+      let target = sandbox.directory + "/copy"
+      try output(of: ["python3", "-c", copy, mount.path("u.bin"), target])
+      #expect(
+        try output(of: ["sha256sum", target]).prefix(64)
+          == Digest.ofContent(seed: 80, byteCount: 3_000_001))
+    }
+
+    @Test func `the kernel copies a file whole of which an earlier mount has a part`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url(
+        "u.bin", length: 3_000_001, seed: 81, query: "chunked=1&ranges=no&rate=300000")
+      let first = try sandbox.mount(urls: [url])
+      try output(of: ["head", "-c", "100000", first.path("u.bin")])
+      try first.crash()
+      try origin.control("/data/u.bin", ["rate": "1500000"])
+      let second = try sandbox.mount(urls: [url])
+      let target = sandbox.directory + "/copy"
+      try output(of: ["python3", "-c", Self.copies[0], second.path("u.bin"), target])
+      #expect(
+        try output(of: ["sha256sum", target]).prefix(64)
+          == Digest.ofContent(seed: 81, byteCount: 3_000_001))
+    }
+
+    /// Maps a file as far as it is long just now, again and again, and says of how many of its last pages
+    /// something was zero, or could not be read.
+    private static let mapper = """
+      import mmap, os, sys, time
+      file = os.open(sys.argv[1], os.O_RDONLY); reader, writer = os.pipe()
+      seen, wrong, end = set(), 0, time.time() + 5
+      while time.time() < end:
+        size = os.fstat(file).st_size
+        if size:
+          page = (size - 1) // 4096 * 4096; seen.add(size)
+          with mmap.mmap(file, size, mmap.MAP_PRIVATE, mmap.PROT_READ) as view:
+            try:
+              os.write(writer, memoryview(view)[page:size])
+              wrong += os.read(reader, 4096) != os.pread(file, size - page, page)
+            except OSError: wrong += 1
+        time.sleep(0.005)
+      print(wrong, len(seen) > 5)
+      """
+
+    @Test func `what stat shows of a growing file can be mapped`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      // The open gives up waiting for the length, and the mapping grows with the file.
+      let url = origin.url(
+        "u.bin", length: 6_000_001, seed: 82, query: "chunked=1&ranges=no&rate=400000")
+      let mount = try sandbox.mount(urls: [url])
+      let shown = try output(of: ["python3", "-c", Self.mapper, mount.path("u.bin")])
+      #expect(shown == "0 True\n")
+      #expect(try mount.sha256("u.bin") == Digest.ofContent(seed: 82, byteCount: 6_000_001))
+    }
+
+    @Test func `an endless file is opened after 5 s, and again at once`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let url = origin.url(
+        "u.bin", length: 1 << 30, seed: 83, query: "chunked=1&ranges=no&rate=200000")
+      let mount = try sandbox.mount(urls: [url])
+      // Both names are in the shell's hands before either file is read.
+      let both = try run(
+        ["bash", "-c", "exec 3<\"$0\" 4<\"$0\"; head -c 1000 <&3 | wc -c", mount.path("u.bin")])
+      #expect(both.output == "1000\n")
+      #expect(both.duration > .seconds(4))
+      #expect(both.duration < .seconds(9))
     }
 
     @Test(arguments: [Int64.max, 1 << 61])

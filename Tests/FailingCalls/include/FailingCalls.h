@@ -26,11 +26,12 @@
  *     ERRNO   a number.
  *     EFFECT  fail: nothing is done. short: a pwrite or write of more than one byte transfers half
  *             and succeeds; other calls fail. torn: a pwrite or write transfers half and then
- *             fails, and others are done and then reported as failed.
+ *             fails, and others are done and then reported as failed. held: a call that moves no
+ *             bytes waits until the plan holds nothing any more, and then is done; others fail.
  *
  * A line of the log: NUMBER CALL RESULT OFFSET BYTES PATH
  *   NUMBER  which call of the plan it was, from 1; 0 where the plan does not name it.
- *   RESULT  "ok", or the errno of the failure, injected or genuine; "short" for a short transfer.
+ *   RESULT  "ok", "held" (followed by another line for the same call in the end), or the errno of the failure, injected or genuine; "short" for a short transfer.
  *   OFFSET, BYTES  of a transfer, as asked for; else 0.
  *   PATH    relative to the directory, "." for itself, with what the descriptor was opened as: a
  *           later rename does not change it. To the end of the line.

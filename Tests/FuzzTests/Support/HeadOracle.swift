@@ -11,6 +11,7 @@ struct HeadOracle {
   /// Reads the lines of a head up to the blank line after the final one; nil where there is none.
   init?(lines: [[UInt8]]) {
     var status: Int?
+    if lines.count > 2000 { return nil }
     // Whether the line before was a field, which a fold goes on with.
     var isAfterField = false
     for line in lines {
@@ -100,7 +101,8 @@ struct HeadOracle {
   /// `bytes FIRST-LAST/LENGTH`, where LENGTH may be `*`.
   private static func contentRange(_ value: String) -> (Range<Int64>, Int64?)? {
     let bytes = Array(value.utf8)
-    guard bytes.count > 6, String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "bytes",
+    guard (7...1024).contains(bytes.count),
+      String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "bytes",
       bytes[5] == 0x20 || bytes[5] == 0x09
     else { return nil }
     let rest = bytes[6...].drop { $0 == 0x20 || $0 == 0x09 }

@@ -124,14 +124,14 @@ struct ListOracle {
 
   /// A path that is given twice, or that is a file and a directory of other files.
   private static func clash(_ paths: [String]) -> String? {
-    var files: Set<String> = []
-    for path in paths where !files.insert(path).inserted { return path }
+    var files: Set<PathKey> = []
+    for path in paths where !files.insert(PathKey(path)).inserted { return path }
     for path in paths {
       var parent = Array(path.utf8)
       while let slash = parent.lastIndex(of: 0x2F) {
         parent.removeSubrange(slash...)
         let name = String(decoding: parent, as: UTF8.self)
-        if files.contains(name) { return name }
+        if files.contains(PathKey(name)) { return name }
       }
     }
     return nil

@@ -2,15 +2,18 @@ import Foundation
 
 /// Lets threads of a server wait until a test opens it.
 ///
-/// `@unchecked Sendable`: `isOpen` is guarded by the condition.
+/// `@unchecked Sendable`: `wasOpened` is guarded by the condition.
 final class Gate: @unchecked Sendable {
   private let condition = NSCondition()
-  private var isOpen = false
+  private var wasOpened = false
+
+  /// Whether it is open.
+  var isOpen: Bool { condition.withLock { wasOpened } }
 
   /// Lets those who wait go on, and all who come later.
   func open() {
     condition.withLock {
-      isOpen = true
+      wasOpened = true
       condition.broadcast()
     }
   }
@@ -19,7 +22,7 @@ final class Gate: @unchecked Sendable {
   func wait() {
     let limit = Date(timeIntervalSinceNow: 60)
     condition.withLock {
-      while !isOpen, condition.wait(until: limit) {}
+      while !wasOpened, condition.wait(until: limit) {}
     }
   }
 }

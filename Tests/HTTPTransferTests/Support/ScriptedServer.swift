@@ -70,7 +70,7 @@ final class ScriptedServer: Sendable {
   ) throws {
     self.bodyLimit = bodyLimit
     self.answer = answer
-    (listener, port) = try Self.listen()
+    (listener, port) = try Self.bind(accepting: true)
     let server = listener
     // The thread keeps the server alive no longer than a test does: see `stop`.
     Thread.detachNewThread { [weak self] in
@@ -128,14 +128,13 @@ final class ScriptedServer: Sendable {
 
   // MARK: Connections
 
-  /// A port on which nothing listens.
-  static func unusedPort() throws -> UInt16 {
-    let (listener, port) = try listen()
-    close(listener)
-    return port
-  }
-
-  private static func listen() throws -> (CInt, UInt16) {
+  /// A socket of a new port on loopback.
+  ///
+  /// - Parameter accepting: whether it listens; if not, it refuses connections and keeps the port from
+  ///   others.
+  /// - Returns: the socket, which the caller closes, and its port.
+  /// - Throws: where none can be had.
+  static func bind(accepting: Bool) throws -> (CInt, UInt16) {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
     guard listener >= 0 else { throw SocketError(errno: errno) }
     var address = sockaddr_in()
@@ -144,8 +143,8 @@ final class ScriptedServer: Sendable {
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let code = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> CInt in
-        if bind(listener, address, length) != 0 { return errno }
-        if Glibc.listen(listener, 512) != 0 { return errno }
+        if Glibc.bind(listener, address, length) != 0 { return errno }
+        if accepting, Glibc.listen(listener, 512) != 0 { return errno }
         return getsockname(listener, address, &length) == 0 ? 0 : errno
       }
     }

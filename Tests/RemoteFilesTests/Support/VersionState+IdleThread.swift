@@ -8,6 +8,7 @@ extension VersionState {
     _ id: SegmentID, _ range: ByteRange, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    stored(id, range, idle: clock.seconds(at: now), now: now, into: &actions)
+    stored(
+      id, range, present: [range], idle: clock.seconds(at: now), now: now, into: &actions)
   }
 }

@@ -280,14 +280,15 @@ extension RealMounts {
       let origin = try OriginServer()
       try work.sandbox.write("precious", to: "work/a.bin")
       let url = origin.url("a.bin", length: Self.length, seed: 6)
-      let result = try work.get("--checksum", "sha-256=\(Self.digest(7))", url)
+      let result = try work.get(
+        "--overwrite", "--checksum", "sha-256=\(Self.digest(7))", url)
       #expect(result.ending == .exited(1))
       #expect(result.error.contains(Self.digest(7)), "\(result.error)")
       #expect(result.error.contains(Self.digest(6)), "\(result.error)")
       #expect(work.names == ["a.bin"])
       #expect(try work.text("a.bin") == "precious")
       try origin.clearLog()
-      #expect(try work.get("--checksum", "sha-256=\(Self.digest(6))", url).succeeded)
+      #expect(try work.get("--overwrite", "--checksum", "sha-256=\(Self.digest(6))", url).succeeded)
       #expect(try origin.requests().bodyByteCount >= Self.length)
       #expect(try work.sha256("a.bin") == Self.digest(6))
     }
@@ -298,7 +299,8 @@ extension RealMounts {
       let origin = try OriginServer()
       try work.sandbox.write("precious", to: "work/a.bin")
       let result = try work.get(
-        "--retries", "0", origin.url("a.bin", length: Self.length, seed: 6, query: fault))
+        "--overwrite", "--retries", "0",
+        origin.url("a.bin", length: Self.length, seed: 6, query: fault))
       #expect(result.ending == .exited(1))
       #expect(try work.text("a.bin") == "precious")
     }
@@ -308,7 +310,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let path = try work.sandbox.write("old", to: "work/a.bin")
       #expect(chmod(path, 0o640) == 0)
-      #expect(try work.get(origin.url("a.bin", length: 10, seed: 6)).succeeded)
+      #expect(try work.get("--overwrite", origin.url("a.bin", length: 10, seed: 6)).succeeded)
       #expect(try output(of: ["stat", "-c", "%a %s", path]) == "640 10\n")
     }
 

@@ -168,7 +168,7 @@ extension RealMounts {
       #expect(try work.text("list") == text)
     }
 
-    @Test(arguments: ["x\n  header=X-Key: injected", "x\r", "x\r\ny"])
+    @Test(arguments: ["x\n  header=X-Key: injected", "x\r", "x\r\ny", "x\u{1}b", "x\u{7F}b"])
     func `a name that a session could not hold is refused before anything is fetched`(
       _ name: String
     ) throws {
@@ -185,7 +185,7 @@ extension RealMounts {
       #expect(work.names == [name])
     }
 
-    @Test(arguments: ["todo", "./todo", "x/../todo", "absolute", "todo.tmp"])
+    @Test(arguments: ["todo", "./todo", "x/../todo", "absolute"])
     func `a session is never a file that is downloaded`(_ name: String) throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
@@ -195,6 +195,65 @@ extension RealMounts {
       #expect(result.error.contains("cannot be the session"), "\(result.error)")
       #expect(try origin.requests().isEmpty)
       #expect(work.names.isEmpty)
+    }
+
+    @Test func `a session is never a file that is downloaded by another name of its directory`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let real = try work.sandbox.makeDirectory("work/real")
+      try FileManager.default.createSymbolicLink(
+        atPath: work.path("link"), withDestinationPath: "real")
+      let result = try work.get(
+        "--session", "link/todo", "--overwrite", "-o", "real/todo", urls(origin)[0])
+      #expect(result.ending == .exited(1))
+      #expect(result.error.contains("cannot be the session"), "\(result.error)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: real).isEmpty)
+    }
+
+    @Test func `a session is of one process at a time, and none is lost`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/a.bin", ["total-rate": "2m"])
+      let urls = urls(origin)
+      let first = try work.start("get", "--session", "todo", urls[0])
+      #expect(work.waitForPart(of: "a.bin"))
+      let second = try work.get("--session", "todo", urls[1])
+      #expect(second.ending == .exited(1))
+      #expect(second.error.contains("'todo' is in use by another process"), "\(second.error)")
+      #expect(first.wait(within: .seconds(30)) == .exited(0))
+      #expect(work.names == ["a.bin"])
+    }
+
+    @Test func `what somebody else has put in the place of a session is left there`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/a.bin", ["total-rate": "4m"])
+      let process = try work.start("get", "--session", "todo", urls(origin)[0])
+      #expect(work.waitForPart(of: "a.bin"))
+      let mine = try work.sandbox.write("precious\n", to: "work/mine")
+      #expect(rename(mine, work.path("todo")) == 0)
+      #expect(process.wait(within: .seconds(30)) == .exited(1))
+      #expect(process.standardError.contains("another file has come to be at 'todo'"))
+      #expect(try work.text("todo") == "precious\n")
+      #expect(work.names == ["a.bin", "todo"])
+    }
+
+    @Test func `what a killed process has left of its session's next state is taken away`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      try origin.control("*/a.bin", ["total-rate": "2m"])
+      let process = try work.start("get", "--session", "todo", urls(origin)[0])
+      #expect(work.waitForPart(of: "a.bin"))
+      process.signal(SIGKILL)
+      #expect(process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      // As killed in the middle of writing.
+      try work.sandbox.write("# A session of", to: "work/todo.httpfs-next")
+      #expect(chmod(work.path("todo.httpfs-next"), 0o600) == 0)
+      try origin.clearControl()
+      #expect(try work.get("--session", "todo").succeeded)
+      #expect(work.names == ["a.bin"])
     }
 
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))
@@ -218,7 +277,7 @@ extension RealMounts {
       #expect(try origin.requests().isEmpty)
       #expect(try String(contentsOfFile: session, encoding: .utf8) == before)
       let names = try FileManager.default.contentsOfDirectory(atPath: disk.path)
-      #expect(!names.contains("todo.tmp"), "\(names)")
+      #expect(!names.contains("todo.httpfs-next"), "\(names)")
     }
 
     @Test func `a session in a directory that is not there is refused before anything is fetched`()

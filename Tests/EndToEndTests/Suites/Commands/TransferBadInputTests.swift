@@ -16,6 +16,43 @@ extension RealMounts {
       #expect(work.names == names)
     }
 
+    // MARK: Names
+
+    @Test func `an argument that is not UTF-8 is refused, and no other name is made of it`() throws
+    {
+      let work = try TransferWorkspace()
+      let result = try run([
+        "env", "--chdir", work.directory, "sh", "-c",
+        #"exec "$0" get -o "$(printf 'caf\351.bin')" http://127.0.0.1:9/a"#, Products.httpfs,
+      ])
+      #expect(result.ending == .exited(64))
+      #expect(result.error.contains("not UTF-8"), "\(result.error)")
+      #expect(work.names.isEmpty)
+    }
+
+    @Test func `a trace does not replace a file that is none`() throws {
+      let work = try TransferWorkspace()
+      let place = try work.sandbox.makeDirectory("mountpoint")
+      try work.sandbox.write("precious\n", to: "work/list")
+      let result = try work.run(
+        ["mount", "--no-config", "--trace", "list", "http://127.0.0.1:9/a", place],
+        within: .seconds(10))
+      expectRefusal(result, work, mentions: "'list' is no trace", leaving: ["list"])
+      #expect(try work.text("list") == "precious\n")
+    }
+
+    @Test func `JSON that cannot be written is a failure, and the file comes all the same`() throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let result = try run([
+        "env", "--chdir", work.directory, "sh", "-c",
+        #"exec "$0" get --json "$1" >/dev/full"#, Products.httpfs,
+        origin.url("a.bin", length: 1000, seed: 1),
+      ])
+      expectRefusal(result, work, mentions: "cannot write to standard output", leaving: ["a.bin"])
+    }
+
     // MARK: Usage
 
     @Test(arguments: [
@@ -193,7 +230,8 @@ extension RealMounts {
       let path = disk.path + "/a.bin"
       try "precious".write(toFile: path, atomically: false, encoding: .utf8)
       let result = try work.get(
-        origin.url("a.bin", length: 16 << 20, seed: 1, query: "chunked=yes"), "-o", path)
+        "--overwrite", origin.url("a.bin", length: 16 << 20, seed: 1, query: "chunked=yes"),
+        "-o", path)
       expectRefusal(result, work, mentions: "No space left on device", "free some space")
       #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
     }

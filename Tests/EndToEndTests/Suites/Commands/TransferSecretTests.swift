@@ -106,6 +106,33 @@ extension RealMounts {
       expectNoSecret(header.output + header.error, "\(header.error)")
     }
 
+    @Test(arguments: [
+      "http:/ann:pw-canary@host/x", "http:ann:pw-canary@host/x", "//ann:pw-canary@host/x",
+      "https//ann:pw-canary@host/x", "ann:pw/canary@host/x", "http:/host/x?sig=canary",
+      "host/x?sig=canary", "http://ann:pw-canary@host:x/a?canary",
+    ])
+    func `a word that was meant as a URL shows no secret, whatever command it is given to`(
+      _ word: String
+    ) throws {
+      let work = try TransferWorkspace()
+      let place = try work.sandbox.makeDirectory("mountpoint")
+      for command in [
+        ["mount", "--no-config", word, place], ["get", "-i", word], ["unmount", word],
+        ["status", word], ["prefetch", word, "x"], ["doctor", word], ["cache", "list", word],
+        [word], ["get", "--session", word], ["get", "--rate-limit", word, "http://127.0.0.1:1/x"],
+        ["get", "--rate-limit=\(word)", "http://127.0.0.1:1/x"], ["get", "--bogus", word],
+      ] {
+        let result = try work.run(command)
+        #expect(!result.succeeded, "\(command)")
+        #expect(!result.error.isEmpty, "\(command)")
+        expectNoSecret(result.output + result.error, "\(command): \(result.error)")
+      }
+      // A file of such a name is shown as it is.
+      try work.sandbox.write("no URL\n", to: "work/a:b@c")
+      let list = try work.get("-i", "a:b@c")
+      #expect(list.error.contains("a:b@c"), "\(list.error)")
+    }
+
     @Test func `confidential headers and the password do not follow a redirect to another origin`()
       throws
     {

@@ -118,7 +118,13 @@ extension RealMounts {
             calls: "pwrite", filePrefix: "data-", first: Int.random(in: 1...4, using: &random),
             count: nil, errno: number))
         try Self.expectRight(files[1], on: mount)
-        #expect(try mount.cacheFailure()?.isEmpty == false)
+        if number == EFBIG {
+          // The trouble of that file, and of no other.
+          #expect(try mount.cacheFailure() == nil)
+          #expect(try mount.status(of: files[1].name).lastError?.contains("too large") == true)
+        } else {
+          #expect(try mount.cacheFailure()?.isEmpty == false)
+        }
         #expect(try mount.status(of: files[0].name).cachedByteCount == files[0].byteCount)
         held.close()
         #expect(try mount.unmount() == .exited(0))
@@ -280,6 +286,22 @@ extension RealMounts {
       #expect(try origin.requests().isEmpty)
     }
 
+    @Test(
+      "45 ENOSPC for the lock file: the mount begins, since the lock holds without what it says",
+      .timeLimit(.minutes(1)))
+    func fullLockFile() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "f.bin", seed: 451, byteCount: 1 << 20)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      try failing.fail(
+        FailingCalls.Plan(calls: "pwrite,ftruncate", filePrefix: "lock", count: nil, errno: ENOSPC))
+      let mount = try sandbox.mount(
+        urls: [file.url(origin)], options: Self.options, failing: failing)
+      try Self.expectRight(file, on: mount)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
     // MARK: 48
 
     @Test(
@@ -331,6 +353,38 @@ extension RealMounts {
       #expect(try third.unmount() == .exited(0))
       #expect(kept >= committed)
       #expect(fetched <= file.byteCount - kept + Self.slack)
+    }
+
+    @Test(
+      "48 fsync fails, of the record too: what was uncommitted is claimed by nothing",
+      .timeLimit(.minutes(1)))
+    func failedSyncOfAll() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "f.bin", seed: 481, byteCount: 4 << 20)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let first = try Self.mount([file], origin, sandbox, cache: failing.directory)
+      let held = try HeldFile(first.path(file.name))
+      _ = try held.read(at: 0, 1 << 20)
+      held.close()
+      try first.unmount()
+      let committed = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
+
+      try failing.fail(FailingCalls.Plan(calls: "fsync,fdatasync", count: nil, errno: EIO))
+      let second = try sandbox.mount(
+        urls: [file.url(origin)], options: Self.options, failing: failing)
+      try Self.expectRight(file, on: second)
+      // The data's, and then that of the record without what was lost.
+      let hasFailed = try Deadline(after: .seconds(30)).wait {
+        try failing.calls().contains { $0.name == "fsync" && $0.fileName.hasPrefix("record-") }
+      }
+      #expect(hasFailed)
+      try second.unmount()
+      for record in try Self.records(failing.directory) {
+        #expect(record.byteCount == record.committedByteCount, "uncommitted extents are claimed")
+      }
+      let kept = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
+      #expect(kept >= committed)
     }
 
     @Test(

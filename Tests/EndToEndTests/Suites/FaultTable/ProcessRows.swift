@@ -90,8 +90,25 @@ extension RealMounts {
 
     // MARK: 68
 
+    /// Whether the mount point says for a while that nobody serves it: never an empty directory, which
+    /// `rsync --delete` would take for an order.
+    private func expectNotConnected(
+      _ mount: Mount, enter: [String] = [], for duration: Duration = .seconds(1),
+      sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+      let end = ContinuousClock.now + duration
+      repeat {
+        let list = try run(enter + ["ls", mount.mountpoint], within: .seconds(5))
+        #expect(!list.succeeded, sourceLocation: sourceLocation)
+        #expect(
+          list.error.contains("not connected") || list.error.contains("connection abort"),
+          "\(list.output)\(list.error)", sourceLocation: sourceLocation)
+        pause(for: .milliseconds(20))
+      } while ContinuousClock.now < end
+    }
+
     @Test(
-      "68 the daemon dies: ENOTCONN for its readers, and the mount goes by itself",
+      "68 the daemon dies: ENOTCONN for readers and newcomers, until 'httpfs unmount'",
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func deadDaemon(seed: UInt64) throws {
       let sandbox = try Sandbox()
@@ -112,12 +129,19 @@ extension RealMounts {
       }
       mount.process.signal(SIGKILL)
       #expect(mount.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
-      #expect(Deadline(after: .seconds(2)).wait { !mount.isMounted }, "still mounted")
+      try expectNotConnected(mount, for: .seconds(2))
       #expect(try file.read(at: 7_000_000, 4096) == .failed("ENOTCONN"))
       #expect(
         Deadline(after: .seconds(2)).wait {
           watchdogs.allSatisfy { access("/proc/\($0)", F_OK) != 0 }
         }, "the watchdog stays")
+      try expectNotConnected(mount)
+      // An open file of a daemon that is gone keeps nobody from clearing it away.
+      let unmounting = try run([try Products.httpfs, "unmount", mount.mountpoint])
+      #expect(unmounting.succeeded, "\(unmounting.error)")
+      #expect(!mount.isMounted)
+      #expect(try output(of: ["ls", mount.mountpoint]).isEmpty)
+      #expect(try file.read(at: 7_000_000, 4096) == .failed("ENOTCONN"))
       file.close()
     }
 
@@ -133,8 +157,10 @@ extension RealMounts {
       #expect(try first.sha256("d.bin") == digest)
       // Attributes that the kernel keeps must not make the dead mount look alive.
       _ = try run(["stat", first.mountpoint])
+      let held = try HeldFile(first.path("d.bin"))
       first.process.signal(SIGKILL)
       #expect(first.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      if seed.isMultiple(of: 2) { try expectNotConnected(first) }
       let second = sandbox.adopt(
         try Mount(
           source: url, mountpoint: first.mountpoint, cacheDirectory: first.cacheDirectory))
@@ -145,12 +171,14 @@ extension RealMounts {
       #expect(second.isMounted)
       #expect(ProcessTable.watchdogs(of: first.mountpoint).count == 1)
       #expect(try second.sha256("d.bin") == digest)
+      #expect(MountTable.entries().count { $0.mountpoint == first.mountpoint } == 1)
+      held.close()
       #expect(try second.unmount() == .exited(0))
       #expect(ProcessTable.watchdogs(of: first.mountpoint).isEmpty)
     }
 
     @Test(
-      "68 the daemon of an ordinary user dies: the mount goes by itself",
+      "68 the daemon of an ordinary user dies: ENOTCONN until his next mount, or his unmount",
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func deadDaemonOfUser(seed: UInt64) throws {
       let sandbox = try Sandbox()
@@ -169,10 +197,23 @@ extension RealMounts {
         })
       mount.process.signal(SIGKILL)
       #expect(mount.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
-      let isGone = Deadline(after: .seconds(3)).wait {
-        MountTable.httpfs(at: mount.mountpoint, process: String(holder.processID)) == nil
-      }
-      #expect(isGone, "still mounted")
+      let enter =
+        ["nsenter", "--target", String(holder.processID), "--mount", "--"]
+        + OrdinaryUserMount.asUser
+      try expectNotConnected(mount, enter: enter)
+      let next = sandbox.adopt(
+        try Mount(
+          source: sandbox.path("user-urls.txt"), mountpoint: mount.mountpoint,
+          cacheDirectory: mount.cacheDirectory, launcher: enter, enter: { _ in enter }))
+      #expect(try next.sha256("d.bin") == Digest.ofContent(seed: seed, byteCount: 100_000))
+      let held = try HeldFile(next.path("d.bin"), enter: enter)
+      next.process.signal(SIGKILL)
+      #expect(next.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      try expectNotConnected(next, enter: enter)
+      let unmounting = try run(enter + [try Products.httpfs, "unmount", mount.mountpoint])
+      #expect(unmounting.succeeded, "\(unmounting.error)")
+      #expect(MountTable.httpfs(at: mount.mountpoint, process: String(holder.processID)) == nil)
+      held.close()
       holder.kill()
     }
 
@@ -204,12 +245,13 @@ extension RealMounts {
             || reader.standardError.contains("not connected"), "\(reader.standardError)")
       }
       print("69: readers of a hung daemon were freed after \(ContinuousClock.now - start)")
-      #expect(Deadline(after: .seconds(2)).wait { !mount.isMounted }, "still mounted")
       // The daemon's end comes later, and when it can run at all.
-      pause(for: .seconds(6))
+      try expectNotConnected(mount, for: .seconds(6))
       try group.setFrozen(false)
       #expect(mount.process.wait(within: .seconds(5)) != nil, "the hung daemon stays")
       #expect(ProcessTable.watchdogs(of: mount.mountpoint).isEmpty)
+      // A daemon that ends because its connection was aborted leaves that as it is, too.
+      try expectNotConnected(mount)
       let next = sandbox.adopt(
         try Mount(source: url, mountpoint: mount.mountpoint, cacheDirectory: mount.cacheDirectory))
       #expect(try next.sha256("h.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))

@@ -338,6 +338,28 @@ extension RealMounts.ResponseRows {
   }
 
   @Test(
+    "84 65,600 fields of three bytes, below every limit of bytes: EIO, and the daemon lives",
+    .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+  func manyFields(seed: UInt64) throws {
+    let row = try FaultRow(84, seed: seed)
+    let handle = try row.open()
+    let present = row.earlyPlaces(5)
+    let absent = row.latePlace()
+    try row.expectRight(handle, present)
+    let fault = try Self.bomb("", "65600", "a:\\n")
+    try row.inflict(fault)
+    try row.expectRead(handle, absent, failsWith: ["EIO"])
+    try row.expectRight(handle, present)
+    let download = try row.get(.failed)
+    download.expectError(mentions: "head")
+    #expect(try row.requests().contains(where: fault.isMet))
+    #expect(try row.mount.peakResidentByteCount < 96 << 20)
+    try row.clearFaults()
+    try row.expectRecovery(handle, absent)
+    try row.end()
+  }
+
+  @Test(
     "34 header bomb: cut at 256 KiB, EIO",
     .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
   func headerBomb(seed: UInt64) throws {

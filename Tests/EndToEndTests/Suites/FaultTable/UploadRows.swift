@@ -13,11 +13,11 @@ extension RealMounts {
       let hash: String
       var random: SeededGenerator
 
-      init(seed: UInt64) throws {
+      init(seed: UInt64, byteCount range: ClosedRange<Int64> = (4 << 20)...(12 << 20)) throws {
         random = SeededGenerator(seed: seed &* 1000 &+ 80)
         work = try TransferWorkspace()
         origin = try OriginServer()
-        byteCount = Int64.random(in: (4 << 20)...(12 << 20), using: &random)
+        byteCount = Int64.random(in: range, using: &random)
         hash = try work.writeContent("up.bin", seed: seed, byteCount: byteCount)
       }
 
@@ -101,8 +101,10 @@ extension RealMounts {
       "80 source changes during put: the upload is aborted",
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func sourceChanges(seed: UInt64) throws {
-      var upload = try Upload(seed: seed)
-      let url = upload.origin.url("up.bin", length: 1, seed: 1, query: "upload-rate=2m")
+      // More than sockets hold: what was sent before the change must not be the whole file, also where
+      // a busy machine stretches the pause.
+      var upload = try Upload(seed: seed, byteCount: (48 << 20)...(56 << 20))
+      let url = upload.origin.url("up.bin", length: 1, seed: 1, query: "upload-rate=8m")
       let process = try upload.work.start("put", "--quiet", "--retries", "1", "up.bin", url)
       pause(for: .milliseconds(Int64.random(in: 300...700, using: &upload.random)))
       #expect(process.isRunning)

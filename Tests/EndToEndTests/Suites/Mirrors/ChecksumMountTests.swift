@@ -61,9 +61,13 @@ extension RealMounts {
       let mount = try mount(sandbox, [file.url(origin)], checksum: file.digest)
       #expect(try mount.sha256(file.name) == file.digest)
       #expect(try waitForDigest(file.digest, of: mount.path(file.name)))
-      let held = try HeldFile(mount.path(file.name))
-      #expect(try mount.status(of: file.name).passthrough)
-      held.close()
+      // And once it is committed.
+      let isPassedThrough = try Deadline(after: .seconds(20)).wait {
+        let held = try HeldFile(mount.path(file.name))
+        defer { held.close() }
+        return try mount.status(of: file.name).passthrough
+      }
+      #expect(isPassedThrough)
     }
 
     @Test func `a wrong whole of the only server is EIO as soon as that is known`() throws {

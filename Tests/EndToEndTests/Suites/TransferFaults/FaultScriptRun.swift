@@ -81,7 +81,7 @@ struct FaultScriptRun: Sendable {
   private func makeRequest() throws -> Request {
     let destination: Destination =
       switch script.target {
-      case .file: .file(filePath)
+      case .file: .file(filePath, existing: .replace)
       case .memory: .memory()
       case .stream: .stream(bufferByteCount: script.streamBufferByteCount)
       }

@@ -1,0 +1,90 @@
+package import CLinux
+internal import Glibc
+
+extension SystemCalls.Status {
+  /// Whether nobody but this user (and root) can have written the file or can write it: a regular file
+  /// of this user's, without permission to write for others, and with one name.
+  package var isOwnAlone: Bool {
+    isRegularFile && owner == SystemCalls.effectiveUserID && permissions & 0o022 == 0
+      && linkCount == 1
+  }
+
+  /// Whether every user may create names in a directory, and remove his own only.
+  package var isSharedAndSticky: Bool { isDirectory && permissions & 0o1002 == 0o1002 }
+}
+
+/// Calls that decide whose a file is, and that never replace what somebody else has put there.
+extension SystemCalls {
+  /// Opens a file for reading; never waits, even where a FIFO lies in its place, and follows no link.
+  package static func openForReading(
+    _ name: String, in directory: CInt
+  ) throws(ErrorNumber) -> Descriptor {
+    try open(name, in: directory, flags: O_RDONLY | O_NONBLOCK)
+  }
+
+  /// Renames within one directory; `EEXIST` where the new name is taken (`renameat2(2)`).
+  package static func renameToFreeName(
+    _ name: String, to newName: String, in directory: CInt
+  ) throws(ErrorNumber) {
+    _ = try checked { httpfs_rename_to_free_name(directory, name, newName) }
+  }
+
+  /// Gives two files of one directory each other's name (`renameat2(2)`).
+  package static func exchange(
+    _ name: String, with other: String, in directory: CInt
+  ) throws(ErrorNumber) {
+    _ = try checked { httpfs_exchange_names(directory, name, other) }
+  }
+
+  /// `linkat(2)` within one directory; `EEXIST` where the new name is taken.
+  package static func link(
+    _ name: String, as newName: String, in directory: CInt
+  ) throws(ErrorNumber) {
+    _ = try checked { Glibc.linkat(directory, name, directory, newName, 0) }
+  }
+
+  /// Gives a file to a group of this user's (`fchown(2)`).
+  package static func setGroup(_ descriptor: CInt, to group: gid_t) throws(ErrorNumber) {
+    _ = try checked { Glibc.fchown(descriptor, uid_t.max, group) }
+  }
+
+  /// What a symbolic link says and whose it is; nil where `name` is none, or is not there.
+  package static func symbolicLink(
+    _ name: String, in directory: CInt
+  ) throws(ErrorNumber) -> (target: String, owner: uid_t)? {
+    var text = [CChar](repeating: 0, count: Int(PATH_MAX))
+    var owner: uid_t = 0
+    do throws(ErrorNumber) {
+      let count = try checked { httpfs_read_link(directory, name, &text, UInt(text.count), &owner) }
+      let bytes = text[..<Int(count)].map { UInt8(bitPattern: $0) }
+      guard Int(count) < text.count, let target = String(validating: bytes, as: UTF8.self) else {
+        throw ErrorNumber(rawValue: ENAMETOOLONG)
+      }
+      return (target, owner)
+    } catch {
+      if [EINVAL, ENOENT].contains(error.rawValue) { return nil }
+      throw error
+    }
+  }
+
+  // MARK: Extended attributes
+
+  /// The value of an extended attribute; nil where there is none (`fgetxattr(2)`).
+  package static func attribute(_ name: String, of descriptor: CInt) -> [UInt8]? {
+    // The most that Linux lets a value have.
+    var value = [UInt8](repeating: 0, count: 64 << 10)
+    let count = fgetxattr(descriptor, name, &value, value.count)
+    return count >= 0 ? Array(value[..<count]) : nil
+  }
+
+  /// Sets an extended attribute (`fsetxattr(2)`), or removes it where `value` is nil.
+  package static func setAttribute(
+    _ name: String, of descriptor: CInt, to bytes: [UInt8]?
+  ) throws(ErrorNumber) {
+    guard let bytes else {
+      _ = fremovexattr(descriptor, name)
+      return
+    }
+    _ = try checked { fsetxattr(descriptor, name, bytes, bytes.count, 0) }
+  }
+}

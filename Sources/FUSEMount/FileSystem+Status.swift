@@ -1,0 +1,89 @@
+internal import ExtentRecord
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import MountStatus
+internal import RangeCache
+internal import RemoteFiles
+internal import Synchronization
+
+/// `.status`, `.status.json` and `.metrics`: from memory only.
+extension FileSystem {
+  func content(of control: ControlFile) -> OpenHandle.Content {
+    switch control {
+    case .status: .status(stream(.text))
+    case .statusJSON: .status(stream(.json))
+    case .metrics: .status(stream(.metrics))
+    case .control: .control(OpenHandle.ControlHandle())
+    }
+  }
+
+  /// The state of the whole mount, told while it is read.
+  private func stream(_ form: StatusDocument.Form) -> StatusStream {
+    let rows = StatusRows(
+      tree: tree.withLock { $0 }, environment: environment, passthrough: inodes.passthroughVersions,
+      knownOnly: form == .metrics)
+    let head = StatusReport(
+      mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
+      files: [], cache: environment.cacheStatus, kernel: inodes.status,
+      verifiesServers: environment.client.configuration.verifiesServers,
+      rateLimitBytesPerSecond: environment.rateLimit)
+    let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
+    return StatusStream(document, fileCount: rows.count) { rows[$0] }
+  }
+}
+
+/// The files of a mount, one at a time: first those of the list in its order, then the files of
+/// each listing that have been looked at; a listing may name a hundred thousand.
+private struct StatusRows: Sendable {
+  private let tree: FileTree
+  private let environment: FileEnvironment
+  /// The versions that the kernel reads by itself.
+  private let passthrough: Set<VersionID>
+  private let pinned: Set<CacheKey>
+  /// The files of the list that have been looked at, in its order.
+  private let known: [RemoteFile]
+  private let listed: [RemoteFile]
+  private let knownOnly: Bool
+
+  /// Tells of the files of `tree`; with `knownOnly` only of those that were looked at.
+  init(
+    tree: FileTree, environment: FileEnvironment, passthrough: Set<VersionID>, knownOnly: Bool
+  ) {
+    self.tree = tree
+    self.environment = environment
+    self.passthrough = passthrough
+    self.knownOnly = knownOnly
+    pinned = environment.cache.pinnedKeys
+    known = tree.existingListFiles
+    listed = tree.existingListedFiles
+  }
+
+  private var listCount: Int { knownOnly ? known.count : tree.sources.count }
+
+  var count: Int { listCount + listed.count }
+
+  subscript(index: Int) -> FileStatus {
+    if index >= listCount { return listed[index - listCount].status(passthrough: passthrough) }
+    if knownOnly { return known[index].status(passthrough: passthrough) }
+    if let file = tree.existingFile(index) { return file.status(passthrough: passthrough) }
+    let source = tree.sources[index]
+    // A key is a hash: not made where nothing is pinned.
+    let isPinned = !pinned.isEmpty && pinned.contains(tree.cacheKey(index))
+    var status = FileStatus(
+      name: source.path, url: source.url.redacted, state: .unknown, pinned: isPinned)
+    status.rateLimitBytesPerSecond = environment.listedRateLimit(of: source)
+    return status
+  }
+
+  /// What all files come to now.
+  func sums(withNames: Bool) -> StatusSums {
+    var sums = StatusSums()
+    sums.addUnknown(count: tree.sources.count - known.count)
+    for file in known { sums.add(file.status(passthrough: passthrough, isNamed: false)) }
+    for file in listed { sums.add(file.status(passthrough: passthrough, isNamed: false)) }
+    guard withNames else { return sums }
+    for source in tree.sources where !sums.widen(for: source.path) { return sums }
+    for file in listed where !sums.widen(for: file.source.path) { return sums }
+    return sums
+  }
+}

@@ -1,0 +1,117 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// The end of a transfer: with success, as a failure, by a cancellation.
+extension TransferDriver {
+  func finish() {
+    guard phase == .running, let response else { return }
+    if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
+      return fail(
+        TransferError(
+          .invalidResponse, response.url,
+          "the server answered HTTP \(response.head.status.code) before it had the whole body",
+          response: response.head))
+    }
+    endExchanges()
+    table.removeAll()
+    guard arePiecesVerified() else { return }
+    let length = table.target.byteCount
+    let checksum = request.checksum
+    complete { [self] () throws(FileFailure) in
+      let bytes = try sink.finish(length: length, checksum: checksum)
+      return { [self] in
+        TransferResult(
+          response: response.head, url: response.url, body: bytes, byteCount: length,
+          resumedByteCount: monitor.progress.resumedByteCount, isUnchanged: false,
+          rawByteCount: rawByteCount, duration: ContinuousClock.now - startedAt)
+      }
+    } otherwise: { [self] error in
+      guard !beginAnew(afterMismatch: error) else { return }
+      fail(naming(transferError(error), besides: nil))
+    }
+  }
+
+  /// Ends with success, and with the file as it is.
+  func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
+    endExchanges()
+    table.removeAll()
+    complete { [self] () throws(FileFailure) in
+      let length = try sink.keepEarlier()
+      return { [self] in
+        response = (head, url)
+        monitor.emit(.responded(head, from: url))
+        if length != reportedTotal {
+          monitor.emit(.totalChanged(by: length - (reportedTotal ?? 0)))
+          reportedTotal = length
+        }
+        monitor.emit(.resumed(byteCount: length))
+        return TransferResult(
+          response: head, url: url, body: [], byteCount: length, resumedByteCount: length,
+          isUnchanged: true, rawByteCount: rawByteCount,
+          duration: ContinuousClock.now - startedAt)
+      }
+    } otherwise: { [self] error in
+      fail(transferError(error))
+    }
+  }
+
+  /// Completes the destination by `work`, which may wait for the disk, and ends with the result that its
+  /// function makes; `otherwise` gets its failure, unless the transfer was cancelled meanwhile.
+  private func complete(
+    by work: @escaping @Sendable () throws(FileFailure) -> @Sendable () -> TransferResult,
+    otherwise: @escaping @Sendable (FileFailure) -> Void
+  ) {
+    phase = .finishing
+    monitor.update {
+      $0.state = .finishing
+      $0.connections = 0
+    }
+    sink.stopCommitting()
+    onDisk("httpfs-finish") { [self] in
+      do throws(FileFailure) {
+        let result = try work()
+        client.perform { [self] in
+          hasFinished = true
+          end(.success(result()))
+        }
+      } catch {
+        client.perform { [self] in
+          if !takePendingCancel() { otherwise(error) }
+        }
+      }
+    }
+  }
+
+  func fail(_ error: TransferError) {
+    guard phase != .ended else { return }
+    if let response = error.response, self.response == nil {
+      monitor.emit(.responded(response, from: error.url))
+    }
+    end(.failure(error))
+  }
+
+  func end(
+    _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
+  ) {
+    if phase != .idle { client.transferEnded() }
+    phase = .ended
+    endExchanges()
+    table.removeAll()
+    if case .failure(let error) = outcome { sink.release(error) }
+    if removes { sink.remove() }
+    body = nil
+    monitor.end(outcome, isSilent: isSilent)
+  }
+
+  /// Carries out a cancellation that came while the disk was busy.
+  func takePendingCancel() -> Bool {
+    guard let pending = pendingCancel else { return false }
+    phase = .running
+    cancel(isSilent: pending.isSilent, removes: pending.removes)
+    return true
+  }
+
+  func transferError(_ failure: FileFailure) -> TransferError {
+    TransferError(failure.code, request.url, failure.reason, errno: failure.errno)
+  }
+}

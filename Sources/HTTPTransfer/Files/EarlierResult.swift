@@ -1,0 +1,82 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+
+/// A file that an earlier download of the same URL has finished, and that nobody has changed since.
+///
+/// It stays if the server still has that version, and is replaced otherwise.
+struct EarlierResult: Sendable {
+  let version: ContentVersion
+  let stamp: ResultStamp
+  /// The hash of what its bytes were compared with.
+  let checks: String?
+  /// Whether others may write the file, and so its attributes: of them, only what can be compared
+  /// proves anything.
+  let isWritableForOthers: Bool
+  /// Held open, so that nothing else can come to have its inode.
+  let file: Descriptor
+
+  /// Looks at what has the name of the destination.
+  ///
+  /// - Returns: the result; nil where nothing has the name.
+  /// - Throws: ``TransferError/Code/destinationExists`` where something else has it.
+  static func find(
+    at location: FileLocation, key: CacheKey
+  ) throws(FileFailure) -> EarlierResult? {
+    let file: Descriptor
+    let status: SystemCalls.Status
+    let stamp: ResultStamp
+    do throws(ErrorNumber) {
+      file = try SystemCalls.openForReading(location.name, in: location.directory.rawValue)
+      status = try SystemCalls.status(file.rawValue)
+      stamp = try ResultStamp(of: file)
+    } catch {
+      switch error.rawValue {
+      case ENOENT: return nil
+      // What may not be read, or is a link, is nothing of ours.
+      case EACCES, EPERM, ELOOP, ENXIO: throw location.exists(location.isUnknown)
+      default: throw location.failure("cannot look at '\(location.path)'", error)
+      }
+    }
+    // Whoever else owns it may have given it any attributes.
+    guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID,
+      let found = ResultRecord.find(file, at: location), found.key == key.hex
+    else { throw location.exists(location.isUnknown) }
+    guard stamp.text == found.stamp else {
+      throw location.exists("has been changed since it was downloaded")
+    }
+    var version = found.version
+    version.completeLength = stamp.byteCount
+    return EarlierResult(
+      version: version, stamp: stamp, checks: found.checks,
+      isWritableForOthers: status.permissions & 0o022 != 0, file: file)
+  }
+
+  /// Whether its bytes hash to what they should: those of the whole, else those of all pieces.
+  func hashes(to checksum: Checksum?, pieces: PieceHashes?) throws(ErrorNumber) -> Bool {
+    let length = stamp.byteCount
+    if let checksum {
+      return try RunningDigest.ofFile(
+        file, range: 0..<length, algorithm: checksum.algorithm) == checksum
+    }
+    guard let pieces else { return true }
+    var start: Int64 = 0
+    for digest in pieces.digests {
+      let end = start + min(pieces.pieceByteCount, length - start)
+      let found = try RunningDigest.ofFile(
+        file, range: start..<end, algorithm: pieces.algorithm)
+      guard found == Checksum(algorithm: pieces.algorithm, digest: digest) else { return false }
+      start = end
+    }
+    return start == length
+  }
+
+  /// Whether `name` still stands for it, and nobody has changed it.
+  func isUntouched(as name: String, in directory: Descriptor) -> Bool {
+    guard
+      (try? SystemCalls.isSameFile(file.rawValue, name, in: directory.rawValue)) == true,
+      let now = try? ResultStamp(of: file)
+    else { return false }
+    return now == stamp
+  }
+}

@@ -1,0 +1,118 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+
+/// How a path leads to a directory and a name in it.
+extension FileLocation {
+  typealias Place = (directory: Descriptor, name: String)
+
+  static func joined(_ base: String, _ path: String) -> String {
+    if base.isEmpty || base == "." { return path }
+    return base.hasFinalSlash ? base + path : "\(base)/\(path)"
+  }
+
+  /// The place of a path that the user has given: what a symbolic link leads to is replaced, not the
+  /// link.
+  ///
+  /// The kernel follows links in the directories, by its rules. The last one is followed here, by the
+  /// rule of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names,
+  /// only a link of this user's or of the directory's owner leads anywhere.
+  static func place(_ path: String, creatingMissing: Bool) throws(FileFailure) -> Place {
+    var followed = path
+    for hop in 0..<linkLimit {
+      guard !followed.hasFinalSlash else {
+        throw FileFailure(
+          code: .destination, reason: "'\(path)' names a directory; name a file in it",
+          errno: EISDIR)
+      }
+      let parts = followed.pathParts()
+      let name = try check(name: parts.last, of: path)
+      var parent = (followed.isAbsolutePath ? "/" : "") + parts.dropLast().joined(separator: "/")
+      if parent.isEmpty { parent = "." }
+      let directory: Descriptor
+      let link: (target: String, owner: uid_t)?
+      let status: SystemCalls.Status
+      do throws(ErrorNumber) {
+        directory = try SystemCalls.openDirectory(
+          atPath: parent, creatingMissing: creatingMissing && hop == 0)
+        status = try SystemCalls.status(directory.rawValue)
+        link = try SystemCalls.symbolicLink(name, in: directory.rawValue)
+        // A link that leads nowhere names no file to replace.
+        if hop > 0, link == nil { _ = try SystemCalls.status(name, in: directory.rawValue) }
+      } catch {
+        guard hop > 0, error.rawValue == ENOENT else { throw unusable(path, error) }
+        throw FileFailure(
+          code: .destination, reason: "'\(path)' is not a regular file; it cannot be replaced",
+          errno: EINVAL)
+      }
+      guard let link else { return (directory, name) }
+      guard
+        !status.isSharedAndSticky || link.owner == SystemCalls.effectiveUserID
+          || link.owner == status.owner
+      else {
+        throw FileFailure(
+          code: .destination,
+          reason: "'\(path)' is a symbolic link of another user, in a directory that all users"
+            + " may write; name what it leads to", errno: EACCES)
+      }
+      followed = link.target.isAbsolutePath ? link.target : joined(parent, link.target)
+    }
+    throw unusable(path, ErrorNumber(rawValue: ELOOP))
+  }
+
+  /// As many as the kernel follows (path_resolution(7)).
+  private static let linkLimit = 40
+
+  /// The place of a path below `base` that somebody else may have chosen: no symbolic link on it is
+  /// followed, so that it leads nowhere else.
+  static func place(
+    _ path: String, inside base: String, shown: String, creatingMissing: Bool
+  ) throws(FileFailure) -> Place {
+    let parts = path.pathParts(omittingEmpty: false)
+    let name = try check(name: parts.last, of: shown)
+    guard !parts.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else {
+      throw FileFailure(
+        code: .destination, reason: "'\(shown)' leads out of its directory", errno: EINVAL)
+    }
+    var directory: Descriptor
+    do throws(ErrorNumber) {
+      directory = try SystemCalls.openDirectory(
+        atPath: base.isEmpty ? "." : base, creatingMissing: creatingMissing)
+    } catch {
+      throw unusable(shown, error)
+    }
+    for part in parts.dropLast() {
+      do throws(ErrorNumber) {
+        directory = try open(part, in: directory, creatingMissing: creatingMissing)
+      } catch {
+        guard [ENOTDIR, ELOOP].contains(error.rawValue),
+          (try? SystemCalls.symbolicLink(part, in: directory.rawValue)) != nil
+        else { throw unusable(shown, error) }
+        throw FileFailure(
+          code: .destination,
+          reason: "'\(shown)' leads through the symbolic link '\(part)', which no name of a list or"
+            + " URL may; name the directory itself", errno: ELOOP)
+      }
+    }
+    return (directory, name)
+  }
+
+  private static func open(
+    _ name: String, in directory: Descriptor, creatingMissing: Bool
+  ) throws(ErrorNumber) -> Descriptor {
+    do throws(ErrorNumber) {
+      return try SystemCalls.openDirectory(name, in: directory.rawValue)
+    } catch {
+      guard creatingMissing, error.rawValue == ENOENT else { throw error }
+    }
+    _ = try SystemCalls.makeDirectory(name, in: directory.rawValue, permissions: 0o777)
+    return try SystemCalls.openDirectory(name, in: directory.rawValue)
+  }
+
+  private static func unusable(_ path: String, _ error: ErrorNumber) -> FileFailure {
+    FileFailure(
+      code: .destination,
+      reason: "cannot use the directory of '\(path)': \(SystemCalls.text(of: error.rawValue))",
+      errno: error.rawValue)
+  }
+}

@@ -1,0 +1,26 @@
+/// How often answers have lately contradicted what was known of a file.
+///
+/// Some servers of one host disagree with each other, and some confirm a version and then refuse
+/// its bytes. Without a limit, every open would send such a server another request.
+struct ContradictionCount: Sendable {
+  /// This many in a row may be an accident; after them the server is asked once a second.
+  private static let burst = 8.0
+  private static let interval = Duration.seconds(1)
+
+  private var count = 0.0
+  private var at: ContinuousClock.Instant?
+
+  mutating func note(now: ContinuousClock.Instant) {
+    count = level(now: now) + 1
+    at = now
+  }
+
+  /// How long the next question about the file is to wait.
+  func delay(now: ContinuousClock.Instant) -> Duration {
+    level(now: now) > Self.burst ? Self.interval : .zero
+  }
+
+  private func level(now: ContinuousClock.Instant) -> Double {
+    at.map { max(0, count - (now - $0) / Self.interval) } ?? 0
+  }
+}

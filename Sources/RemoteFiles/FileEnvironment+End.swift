@@ -1,0 +1,95 @@
+internal import Dispatch
+internal import Glibc
+internal import HTTPTransfer
+internal import Logging
+internal import Synchronization
+
+/// The end of a mount. Every wait here has a time limit: work left undone only makes the next mount
+/// verify some bytes again, while a process that does not end keeps the cache locked.
+extension FileEnvironment {
+  /// How long the first bytes of files that their servers have described may still take.
+  ///
+  /// The cache records a description only together with bytes. Without them the next mount asks the
+  /// server again, even for what a reader has seen.
+  private static let firstBytesPatience = Duration.milliseconds(500)
+
+  /// How long transfers may take to end; cancelled ones end at once.
+  private static let cancellationPatience = Duration.milliseconds(500)
+
+  /// How long commands accepted over `.control`, and a reload of the list, may still take.
+  private static let backgroundPatience = Duration.milliseconds(500)
+
+  /// Ends what runs, answers what can be answered, and commits and stamps what is stored; call it once, when
+  /// the kernel asks for nothing any more.
+  ///
+  /// Threads may still be at work then, for which the process must not wait: `_exit(2)`.
+  public func end() {
+    wait(for: Self.firstBytesPatience) { !awaitsFirstBytes }
+    client.cancelAll()
+    wait(for: Self.cancellationPatience) { client.activeExchangeCount == 0 }
+    // What has been accepted is done, such as pins.
+    _ = backgroundQueue.isDone(within: Self.backgroundPatience)
+    // The disk may be slow, but the process must end.
+    let isStored = DispatchQueue(label: "httpfs.end").isDone(
+      within: FileSettings.checkpointPatience
+    ) { [self] in
+      storage.finish()
+      replyQueue.sync {}
+      storeHosts()
+      commitEverything()
+      markUsed()
+    }
+    if !isStored {
+      logger.warning("the disk of the cache is slow: what it has not synced is verified later")
+    }
+  }
+
+  private func wait(for limit: Duration, until isDone: () -> Bool) {
+    let deadline = ContinuousClock.now + limit
+    while !isDone(), ContinuousClock.now < deadline { usleep(10_000) }
+  }
+
+  /// For how long commits are begun, and then stamps.
+  ///
+  /// Each takes some five syncs: thousands of files that were looked at for the first time would keep the
+  /// process for many seconds.
+  private static let beginPatience = Duration.milliseconds(700)
+
+  /// Commits what is stored, the most bytes first, and stamps what is complete, and waits until it is on
+  /// disk; begins nothing more when the time for that is over.
+  ///
+  /// What is not committed is verified by the next mount: least of all where there are few bytes.
+  private func commitEverything() {
+    let watched = watchedVersions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
+      .sorted { $0.byteCount > $1.byteCount }
+      .map(\.version)
+    let patience = ContinuousClock.now + FileSettings.checkpointPatience
+    let commits = ContinuousClock.now + Self.beginPatience
+    for version in watched where ContinuousClock.now < commits {
+      version.finishCheckpoints(until: patience)
+      storage.finish { version.commitFinally() }
+    }
+    let stamps = ContinuousClock.now + Self.beginPatience
+    for version in watched where ContinuousClock.now < stamps {
+      version.finishCheckpoints(until: patience)
+      storage.finish { version.stampFinally() }
+    }
+  }
+}
+
+extension DispatchQueue {
+  /// Runs `work` after what was handed over before.
+  ///
+  /// - Returns: whether all of it has ended within `limit`.
+  fileprivate func isDone(
+    within limit: Duration, _ work: @escaping @Sendable () -> Void = {}
+  ) -> Bool {
+    let done = DispatchSemaphore(value: 0)
+    async {
+      work()
+      done.signal()
+    }
+    let milliseconds = max(50, Int(limit / .milliseconds(1)))
+    return done.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
+  }
+}

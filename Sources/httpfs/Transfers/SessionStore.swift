@@ -1,0 +1,200 @@
+import Glibc
+
+/// The file of a session, which one process at a time uses, replaces in one step and removes.
+///
+/// Its lock is the file that is to be the next session, `PATH.httpfs-next`: made before anything is read, so it
+/// lies there from the beginning to the end. Whoever finds one that nobody holds locked goes on with it:
+/// what a killed process has left there is thrown away. What somebody else has put at the session's
+/// path meanwhile is neither replaced nor removed.
+final class SessionStore {
+  let path: String
+  private let temporary: String
+  private static let suffix = ".httpfs-next"
+  /// The next session, locked.
+  private var next: Int32
+  /// The file that is the session, as far as this process knows; nil where there is none.
+  private var current: FileIdentity?
+
+  /// What tells a file from all others of the machine.
+  struct FileIdentity: Equatable {
+    let device: dev_t
+    let inode: ino_t
+
+    fileprivate init(_ status: stat) {
+      device = status.st_dev
+      inode = status.st_ino
+    }
+
+    /// Of what a path leads to; nil where it leads to nothing.
+    fileprivate init?(at path: String, followingLinks: Bool) {
+      var status = stat()
+      guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
+      self.init(status)
+    }
+  }
+
+  /// - Throws: where another process uses the session, or none can be written there.
+  init(path: String) throws(CommandFailure) {
+    self.path = path
+    temporary = path + Self.suffix
+    next = -1
+    next = try openNext()
+  }
+
+  deinit {
+    // Before the lock is given back, which another process may wait for.
+    if isNext(next) { unlink(temporary) }
+    close(next)
+  }
+
+  /// Makes the next session and locks it.
+  private func openNext() throws(CommandFailure) -> Int32 {
+    for _ in 0..<10 {
+      let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+      let descriptor = open(temporary, flags, 0o600)
+      guard descriptor >= 0 else { throw failure(.last) }
+      var status = stat()
+      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+        status.st_uid == geteuid(), status.st_mode & 0o077 == 0, status.st_nlink <= 1,
+        Self.isOfSession(descriptor)
+      else {
+        close(descriptor)
+        throw CommandFailure(
+          "'\(temporary)', which the session needs, is no private file of yours: remove it")
+      }
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        close(descriptor)
+        throw CommandFailure("the session '\(path)' is in use by another process")
+      }
+      // Whoever held it before may have made it the session, or removed it.
+      if isNext(descriptor) { return descriptor }
+      close(descriptor)
+    }
+    throw CommandFailure("the session '\(path)' is in use by another process")
+  }
+
+  /// Whether what an earlier process may have left is a session, or the beginning of one.
+  private static func isOfSession(_ descriptor: Int32) -> Bool {
+    let heading = Array(SessionFile.heading.utf8)
+    var start = [UInt8](repeating: 0, count: heading.count)
+    let count = pread(descriptor, &start, start.count, 0)
+    return count >= 0 && heading.starts(with: start.prefix(count))
+  }
+
+  private func isNext(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0 else { return false }
+    return FileIdentity(at: temporary, followingLinks: false) == FileIdentity(status)
+  }
+
+  /// Whether `path` is that of the session or of its next one, by whatever names its directory goes.
+  func isUsed(by path: String) -> Bool {
+    let (own, other) = (Self.place(self.path), Self.place(path))
+    // Most have other names, and directories need not be looked at.
+    guard other.name == own.name || other.name == own.name + Self.suffix else { return false }
+    guard let directory = FileIdentity(at: own.directory, followingLinks: true) else {
+      return false
+    }
+    return FileIdentity(at: other.directory, followingLinks: true) == directory
+  }
+
+  private static func place(_ path: String) -> (directory: String, name: String) {
+    let bytes = Array(path.utf8)
+    let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+    let directory = String(decoding: bytes[..<start], as: UTF8.self)
+    let name = String(decoding: bytes[start...], as: UTF8.self)
+    return (directory.isEmpty ? "." : directory, name)
+  }
+
+  /// The bytes of the file; nil where it does not exist.
+  ///
+  /// It says where files go, so it must be this user's, and nobody else may write it.
+  func contents() throws(CommandFailure) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return nil }
+      throw CommandFailure("cannot open session '\(path)'", .last)
+    }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      throw CommandFailure("cannot open session '\(path)'", .last)
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw CommandFailure("the session '\(path)' is not a regular file; name another")
+    }
+    guard status.st_uid == geteuid() else {
+      throw CommandFailure(
+        "the session '\(path)' belongs to another user; name a file of your own")
+    }
+    guard status.st_mode & 0o022 == 0 else {
+      throw CommandFailure(
+        "the session '\(path)' may be changed by other users: look through it, then chmod go-w it")
+    }
+    // Of a link it is the link that is replaced.
+    current = FileIdentity(at: path, followingLinks: false)
+    do throws(SystemError) {
+      return try httpfs.contents(of: descriptor)
+    } catch {
+      throw CommandFailure("cannot read session '\(path)'", error)
+    }
+  }
+
+  /// Replaces the file in one step; it holds URLs with their credentials, so it is private.
+  func write(_ text: String) throws(CommandFailure) {
+    if next < 0 { next = try openNext() }
+    try fill(next, text)
+    try checkCurrent()
+    var status = stat()
+    guard fstat(next, &status) == 0, isNext(next) else { throw failure(SystemError(code: ESTALE)) }
+    guard rename(temporary, path) == 0 else { throw failure(.last) }
+    current = FileIdentity(status)
+    // The lock goes with the file until there is the next one; nobody can come in between unseen.
+    let written = next
+    next = -1
+    defer { close(written) }
+    next = try openNext()
+  }
+
+  /// Removes the session.
+  func remove() throws(CommandFailure) {
+    try checkCurrent()
+    guard current == nil || unlink(path) == 0 else { throw failure(.last) }
+    current = nil
+  }
+
+  /// - Throws: where somebody has put another file there.
+  private func checkCurrent() throws(CommandFailure) {
+    guard FileIdentity(at: path, followingLinks: false) != current else { return }
+    // One that is gone destroys nothing.
+    if FileIdentity(at: path, followingLinks: false) == nil {
+      current = nil
+      return
+    }
+    throw CommandFailure(
+      "another file has come to be at '\(path)', which was the session: it is left as it is")
+  }
+
+  private func fill(_ descriptor: Int32, _ text: String) throws(CommandFailure) {
+    guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else {
+      throw failure(.last)
+    }
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        let error = SystemError.last
+        // On a full disk it would take room for nothing.
+        ftruncate(descriptor, 0)
+        throw failure(error)
+      }
+      rest = rest.dropFirst(count)
+    }
+    guard fsync(descriptor) == 0 else { throw failure(.last) }
+  }
+
+  private func failure(_ error: SystemError) -> CommandFailure {
+    CommandFailure("cannot write session '\(path)'", error)
+  }
+}

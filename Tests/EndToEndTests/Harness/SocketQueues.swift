@@ -1,0 +1,22 @@
+import Foundation
+
+/// What lies in the kernel's buffers between two processes of this machine.
+enum SocketQueues {
+  /// The bytes that a server at this port of the loopback has written and its clients have not read.
+  static func byteCount(port: UInt16) throws -> Int64 {
+    let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+    let suffix = ":" + String(format: "%04X", port)
+    var byteCount: Int64 = 0
+    for line in table.split(separator: "\n").dropFirst() {
+      // Number, local address, remote address, state, "tx_queue:rx_queue" in hexadecimal.
+      let fields = line.split(separator: " ")
+      guard fields.count > 4 else { throw HarnessError("/proc/net/tcp: '\(line)'") }
+      let queues = fields[4].split(separator: ":").compactMap { Int64($0, radix: 16) }
+      // The receive queue of a socket that listens counts connections.
+      guard queues.count == 2, fields[3] != "0A" else { continue }
+      if fields[1].hasSuffix(suffix) { byteCount += queues[0] }
+      if fields[2].hasSuffix(suffix) { byteCount += queues[1] }
+    }
+    return byteCount
+  }
+}

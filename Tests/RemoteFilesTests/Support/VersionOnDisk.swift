@@ -1,0 +1,53 @@
+import ExtentRecord
+import Foundation
+import HTTPTransfer
+import HTTPTransferCore
+import Logging
+import RangeCache
+
+@testable import RemoteFiles
+
+/// A version of a file that nobody serves, over a cache directory of its own, for tests that store its bytes
+/// by themselves.
+final class VersionOnDisk {
+  let environment: FileEnvironment
+  let version: RemoteVersion
+  let path: String
+
+  init(length: Int64) throws {
+    path =
+      FileManager.default.temporaryDirectory.path + "/httpfs-version-\(UUID().uuidString)"
+    environment = FileEnvironment(
+      client: HTTPClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
+      cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    version = Self.makeVersion("a.bin", length: length, in: environment)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Another version, of a file of its own.
+  static func makeVersion(
+    _ name: String, length: Int64, in environment: FileEnvironment
+  ) -> RemoteVersion {
+    // Port 1 of this machine: refused, where anybody asks.
+    guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
+      preconditionFailure("an ordinary URL")
+    }
+    let source = FileSource(path: name, url: url)
+    let file = RemoteFile(
+      source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
+    return RemoteVersion(
+      file: file,
+      content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: length))
+  }
+}
+
+extension RemoteVersion {
+  /// Stores `range` as the storage queue does, as a part of the request `id`.
+  func storeBytes(_ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0)) throws {
+    let bytes = [UInt8](repeating: 7, count: Int(range.byteCount))
+    try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: true) }, of: id)
+  }
+
+  var presentExtents: [ByteRange] { snapshot().extents.extents }
+}

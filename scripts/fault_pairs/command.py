@@ -1,0 +1,180 @@
+"""`scripts/faults --pairs`: every pair of conditions with several seeds, side by side."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from load_support import ROOT, processes_of
+
+from . import report
+from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named
+from .server_conditions import SABOTAGE
+
+RUN = os.path.join(ROOT, "scripts", "fault_pairs", "run.py")
+# A run that takes longer hangs.
+LIMIT = 240
+# What is mounted inside goes with the namespace.
+OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--"]
+# What the judge must say of each sabotage.
+EXPECTED = {"wrong byte": "wrong", "late answer": "late", "missing file": "unpromised",
+            "request loop": "requests", "dead daemon": "dead"}
+
+
+def parse_arguments(words):
+    parser = argparse.ArgumentParser(
+        prog="faults --pairs", description="Runs every pair of conditions, with readers of several kinds.")
+    parser.add_argument("--pairs", action="store_true", help="pairs of conditions, not rows of the table")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds per pair (default 3)")
+    parser.add_argument("--first-seed", type=int, default=1, help="the first of them (default 1)")
+    parser.add_argument("--pair", action="append", metavar="A,B", type=checked_pair,
+                        help="only this pair; may be repeated")
+    parser.add_argument("--sample", action="store_true",
+                        help="only the pairs that scripts/test runs")
+    parser.add_argument("--self-check", action="store_true",
+                        help="show that each kind of violation is found, and run no pair")
+    parser.add_argument("--list", action="store_true", help="name the conditions and end")
+    parser.add_argument("--jobs", type=int, default=2, help="so many runs side by side (default 2)")
+    parser.add_argument("--output", metavar="FILE", help="write the table there, too")
+    parser.add_argument("--json", metavar="FILE", help="write what came of each run there")
+    parser.add_argument("--binaries", default=os.path.join(ROOT, ".build", "release"),
+                        help="where httpfs, Origin and libFailingCalls.so are (default .build/release)")
+    arguments = parser.parse_args(words)
+    if arguments.seeds < 1 or arguments.first_seed < 0 or arguments.jobs < 1:
+        parser.error("--seeds and --jobs need at least 1, --first-seed at least 0")
+    return arguments
+
+
+def checked_pair(text):
+    try:
+        return pair_named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+class Job:
+    """One run, in a process and a mount namespace of its own."""
+
+    running = set()
+
+    def __init__(self, binaries, pair, seed, sabotage=None):
+        self.binaries, self.pair, self.seed, self.sabotage = binaries, pair, seed, sabotage
+        self.name = f"{' + '.join(pair)}, seed {seed}" + (f", {sabotage}" if sabotage else "")
+
+    def run(self):
+        directory = os.path.realpath(tempfile.mkdtemp(prefix="httpfs-pairs-"))
+        words = [*OWN_MOUNTS, sys.executable, "-B", RUN, *self.pair, str(self.seed), directory,
+                 os.path.abspath(self.binaries), *([self.sabotage] if self.sabotage else [])]
+        process = subprocess.Popen(
+            words, cwd=ROOT, env=os.environ | {"TMPDIR": directory}, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True)
+        Job.running.add(process)
+        try:
+            output, errors = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            # It takes down what it has made; if it cannot, it is killed.
+            process.terminate()
+            try:
+                output, errors = process.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, errors = process.communicate()
+            errors += f"\nnot done after {LIMIT} s"
+        finally:
+            Job.running.discard(process)
+        result = self.result(output, errors)
+        for number, name in processes_of(directory):
+            result["violations"].append(["left over", f"process {number} ({name})"])
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(directory, ignore_errors=True)
+        return result
+
+    def result(self, output, errors):
+        try:
+            result = json.loads(output.splitlines()[-1])
+        except (ValueError, IndexError):
+            result = {"pair": self.pair, "seed": self.seed, "evidence": {}, "together": 0,
+                      "totals": {}, "errors": {}, "slowest": 0, "slowest_status": 0,
+                      "violations": [["broken", "no result"]], "seconds": 0, "log": []}
+        if errors.strip():
+            result["violations"].append(["broken", errors.strip()[-1500:]])
+        return result
+
+
+def run_all(jobs, count):
+    """Runs the jobs, so many side by side, and gives their results in their order."""
+    pool = concurrent.futures.ThreadPoolExecutor(count)
+    futures = [pool.submit(job.run) for job in jobs]
+    try:
+        for job, future in zip(jobs, futures):
+            result = future.result()
+            mark = "✘" if result["violations"] else "✔"
+            print(f"{mark} {job.name}: {result['totals'].get('reads', 0)} reads, "
+                  f"{result['seconds']} s", file=sys.stderr, flush=True)
+            if not job.sabotage:
+                for kind, text in result["violations"]:
+                    print(f"    {kind}: {text}", file=sys.stderr, flush=True)
+    finally:
+        for future in futures:
+            future.cancel()
+        for process in list(Job.running):
+            process.terminate()
+        pool.shutdown()
+    return [future.result() for future in futures]
+
+
+def check_judge(arguments):
+    """Shows that each violation is found where it is made; gives whether all were."""
+    jobs = [Job(arguments.binaries, ("rate limit", "pause/resume"), arguments.first_seed, sabotage)
+            for sabotage in SABOTAGE]
+    is_good = True
+    for job, result in zip(jobs, run_all(jobs, arguments.jobs)):
+        kinds = {kind for kind, _ in result["violations"]}
+        is_found = EXPECTED[job.sabotage] in kinds
+        is_good &= is_found
+        words = next((text for kind, text in result["violations"]
+                      if kind == EXPECTED[job.sabotage]), f"NOT FOUND, only {sorted(kinds)}")
+        print(f"{'ok  ' if is_found else 'FAIL'} {job.sabotage}: {words}", flush=True)
+    return is_good
+
+
+def main(words):
+    arguments = parse_arguments(words)
+    if arguments.list:
+        print("\n".join(TABLE))
+        return
+    if os.geteuid() != 0:
+        sys.exit("faults: --pairs needs root, for mounts, loop devices and passthrough")
+    for name in ("httpfs", "Origin", "libFailingCalls.so"):
+        if not os.path.exists(os.path.join(arguments.binaries, name)):
+            sys.exit(f"faults: no {name} in {arguments.binaries}: "
+                     "run 'swift build -c release --build-tests' first")
+    # SIGTERM unwinds like Ctrl-C, so that everything is taken down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if arguments.self_check:
+        sys.exit(0 if check_judge(arguments) else 1)
+    pairs = arguments.pair or (SAMPLE if arguments.sample else PAIRS)
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    pairs = [pair for pair in pairs if frozenset(pair) not in IMPOSSIBLE]
+    began = time.monotonic()
+    results = run_all([Job(arguments.binaries, pair, seed) for seed in seeds for pair in pairs],
+                      arguments.jobs)
+    text = report.table(pairs, seeds, results, arguments.jobs, time.monotonic() - began)
+    print(text, end="")
+    if arguments.output:
+        report.write(arguments.output, text, words)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            for result in results:
+                file.write(json.dumps(result) + "\n")
+    sys.exit(1 if any(result["violations"] for result in results) else 0)

@@ -1,0 +1,425 @@
+"""The table of conditions: how each begins, goes on and ends, and how it is seen that it took hold.
+
+Those of cache and daemon are here, those of servers in `server_conditions`.
+"""
+
+import contextlib
+import errno
+import os
+import signal
+import threading
+import time
+
+from .judge import Handle, Judge
+from .world import GRACE, MIB, READ_TIMEOUT
+
+
+class Condition:
+    """One trouble. The runner calls `shape`, `prepare`, `begin`, `step` again and again, and `end`."""
+
+    name = ""
+    # Which of a pair begins first: the lower one.
+    rank = 50
+    # What readers may be told because of it, besides right bytes.
+    promised = frozenset()
+    # The longest time, in seconds, that it holds.
+    longest = 6.0
+    # How long the other one waits for it to be seen, at most, before it begins.
+    lead = 0.0
+
+    def __init__(self, others):
+        # The names of the other conditions of the run.
+        self.others = others
+        self.began = None
+        # What it has itself seen of broken promises: pairs of a kind and words.
+        self.faults = []
+
+    def shape(self, world):
+        """Gives files and options the shape that it needs, before the mount."""
+
+    def warm(self, world):
+        """Fills the cache in a mount before the one that counts."""
+
+    def prepare(self, world):
+        """Brings the mount into the state that it needs, before anybody reads."""
+
+    def begin(self, world):
+        pass
+
+    def step(self, world):
+        """Goes on; called some ten times a second."""
+
+    def end(self, world):
+        pass
+
+    def evidence(self, world):
+        """What shows that it took hold, in words; None while nothing does."""
+        return None
+
+    @property
+    def age(self):
+        return time.monotonic() - self.began
+
+
+class CacheFull(Condition):
+    name, rank = "cache full", 30
+
+    def begin(self, world):
+        self.before = world.calls.seen()["pwrite", str(errno.ENOSPC)]
+        world.disk.fill()
+
+    def step(self, world):
+        # What is evicted makes room, which is taken again.
+        if not world.disk.is_frozen:
+            world.disk.fill()
+
+    def end(self, world):
+        world.disk.empty()
+
+    def evidence(self, world):
+        count = sum(count for (_, result), count in world.calls.seen().items()
+                    if result == str(errno.ENOSPC)) - self.before
+        if count > 0:
+            return f"{count} calls found no room"
+        errors = [status["cache"]["error"] for status in world.since(self.began)]
+        return next((f"status: {error}" for error in errors if error), None)
+
+
+class CacheFailing(Condition):
+    name, rank = "cache failing", 35
+    # The read that finds out that the disk does not give its bytes back: where the kernel does not
+    # ask again for less, as it does for a buffered one.
+    promised = frozenset({"EIO"})
+
+    def begin(self, world):
+        self.calls, effect = [
+            ({"pwrite"}, "fail"), ({"pwrite", "pread", "splice"}, "fail"), ({"pwrite", "write"}, "torn"),
+        ][world.seed % 3]
+        self.before = world.calls.failures(*self.calls)
+        world.calls.fail(self.name, self.calls, errno.EIO, effect)
+
+    def end(self, world):
+        world.calls.mend(self.name)
+
+    def evidence(self, world):
+        count = world.calls.failures(*self.calls) - self.before
+        return f"{count} calls failed" if count else None
+
+
+class SyncFailing(Condition):
+    name, rank = "fsync failing", 10
+
+    def __init__(self, others):
+        super().__init__(others)
+        # What is never stored is never synced.
+        self.lead = 3.0 if others & {"cache failing", "spill in use", "cache full"} else 0.0
+
+    def begin(self, world):
+        # A sync of a disk that loses pages; or one that fails and loses nothing, which also fails
+        # while the disk stands still.
+        self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
+        self.before = world.calls.failures("fdatasync", "fsync")
+        self.next = len(world.calls.failed_syncs)
+        if self.is_thin:
+            world.disk.is_thin = True
+            world.disk.fill_below()
+        else:
+            world.calls.fail(self.name, {"fdatasync", "fsync"}, errno.EIO)
+
+    def step(self, world):
+        # What a failed sync has lost, the kernel forgets sooner or later, here soon, but not before
+        # httpfs can have taken it back. What was written since then is not lost before the next one.
+        if not self.is_thin:
+            return
+        world.calls.seen()
+        while len(world.calls.failed_syncs) > self.next:
+            moment, path = world.calls.failed_syncs[self.next]
+            if time.monotonic() < moment + 0.3:
+                return
+            world.disk.forget_pages([path])
+            self.next += 1
+
+    def end(self, world):
+        if self.is_thin:
+            world.disk.empty_below()
+            world.disk.is_thin = False
+        else:
+            world.calls.mend(self.name)
+
+    def evidence(self, world):
+        count = world.calls.failures("fdatasync", "fsync") - self.before
+        how = "with the pages lost" if self.is_thin else "by injection"
+        return f"{count} syncs failed {how}" if count else None
+
+
+class SpillInUse(Condition):
+    name, rank = "spill in use", 40
+
+    def shape(self, world):
+        world.rereads = f"{world.work}/spilling"
+
+    def prepare(self, world):
+        # The data file is as long as the file from now on, and has a hole for the rest.
+        length = world.subjects["r.bin"].length
+        world.read_through("r.bin", length - 65_536, 65_536)
+
+    def begin(self, world):
+        self.before = world.calls.failures("pwrite")
+        self.fetched = self.fetched_bytes(world, 0)
+        world.calls.fail(self.name, {"pwrite"}, errno.ENOSPC)
+        with open(world.rereads, "w"):
+            pass
+
+    def end(self, world):
+        world.calls.mend(self.name)
+
+    @staticmethod
+    def fetched_bytes(world, since):
+        return max((status["totals"]["fetched_bytes"] for status in world.since(since)), default=0)
+
+    def evidence(self, world):
+        count = world.calls.failures("pwrite") - self.before
+        fetched = self.fetched_bytes(world, self.began) - self.fetched
+        if count and fetched > MIB // 2:
+            return f"{fetched} bytes fetched, {count} writes refused"
+        return None
+
+
+class Eviction(Condition):
+    name, rank = "eviction under way", 5
+
+    def shape(self, world):
+        world.options += ["--cache-size", "4M"]
+
+    def begin(self, world):
+        self.before = world.calls.seen()["unlinkat", "ok"]
+        self.next = 0.0
+
+    def step(self, world):
+        if time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + 0.25
+        # What is open is not evicted: EBUSY.
+        with contextlib.suppress(OSError):
+            world.daemon.command_line(f"evict {world.random.choice(list(world.subjects))}")
+
+    def evidence(self, world):
+        count = world.calls.seen()["unlinkat", "ok"] - self.before
+        return f"{count} files removed" if count > 0 else None
+
+
+class PassthroughOpen(Condition):
+    name, rank = "passthrough open", 1
+
+    def prepare(self, world):
+        world.read_through("p.bin")
+        deadline = time.monotonic() + 12
+        while time.monotonic() < deadline:
+            world.hold("p.bin")
+            if any(file["name"] == "p.bin" and file["passthrough"]
+                   for file in world.daemon.status()["files"]):
+                return
+            world.forget_held()
+            time.sleep(0.2)
+        raise SystemExit("the kernel does not read p.bin itself: no passthrough here?")
+
+    def begin(self, world):
+        # A descriptor that was opened before all readers, and is open to the end.
+        self.descriptor = world.held[-1]
+
+    def evidence(self, world):
+        for file in world.files_since(self.began):
+            if file["name"] == "p.bin" and file["passthrough"]:
+                return "status: passthrough of p.bin, which is open"
+        return None
+
+
+class DaemonKilled(Condition):
+    name, rank = "daemon killed", 60
+    promised = frozenset({"ENOTCONN", "ECONNABORTED", "EIO", "ENOENT", "ENODEV"})
+
+    def begin(self, world):
+        self.was_killed = False
+        self.ended = self.mounted = None
+
+    def step(self, world):
+        daemon = world.daemon
+        if not self.was_killed:
+            if self.age > 0.4:
+                world.may_be_dead = True
+                daemon.kill()
+                self.was_killed = True
+        elif self.ended is None:
+            # One that waits for a frozen disk ends when that goes on.
+            if not daemon.is_alive:
+                self.ended = time.monotonic()
+        elif self.mounted is None:
+            if daemon.generation == 1:
+                self.look(world)
+                if time.monotonic() - self.ended > 0.7:
+                    daemon.start()
+            elif daemon.is_ready:
+                self.mounted = time.monotonic()
+                world.may_be_dead = False
+            elif not daemon.is_alive and "cache failing" in self.others and self.age < 15:
+                # A mount does not begin on a cache that it cannot write; it is tried again.
+                daemon.start()
+
+    def look(self, world):
+        """A dead mount point must not look like an empty directory (issue 14, point 5)."""
+        with contextlib.suppress(OSError):
+            if not os.listdir(world.daemon.mountpoint) and not self.faults:
+                self.faults.append(
+                    ["empty", "a dead mount point was an empty directory, without an error"])
+
+    def end(self, world):
+        if self.was_killed and self.mounted is None:
+            deadline = time.monotonic() + 20
+            while self.mounted is None and time.monotonic() < deadline:
+                self.step(world)
+                time.sleep(0.02)
+            if self.mounted is None:
+                raise SystemExit(f"no mount after the kill: {world.daemon.errors()}")
+
+    def evidence(self, world):
+        return "killed, and mounted again" if self.mounted else None
+
+
+class DiskFrozen(Condition):
+    name, rank = "disk frozen", 70
+    longest = 3.5
+    # Files of an earlier mount, more than libfuse has threads; nobody looks at them before the disk
+    # stands still.
+    files = tuple(f"n{number}.bin" for number in range(12, 24))
+
+    def shape(self, world):
+        for name in self.files:
+            world.subjects[name].weight = 0
+
+    def warm(self, world):
+        for name in self.files:
+            world.read_through(name)
+
+    def begin(self, world):
+        world.disk.freeze()
+        self.looks = [threading.Thread(target=self.look, args=(world, name), daemon=True)
+                      for name in self.files]
+        for look in self.looks:
+            look.start()
+
+    def look(self, world, name):
+        """The first look at a cached file, while its disk stands still."""
+        judge = Judge("frozen", world.promised, READ_TIMEOUT + GRACE)
+        try:
+            descriptor = judge.timed("open", name, os.open, world.path(name), os.O_RDONLY)
+            try:
+                piece = judge.timed("read", name, os.pread, descriptor, 65_536, 0)
+                judge.read(Handle(name, world.contents[name]), piece, 0, 65_536)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            pass  # It has been judged.
+        self.faults += [[kind, text] for kind, texts in judge.words.items() for text in texts]
+
+    def end(self, world):
+        world.disk.thaw()
+        deadline = time.monotonic() + READ_TIMEOUT + GRACE
+        for look in self.looks:
+            look.join(max(deadline - time.monotonic(), 0))
+        if any(look.is_alive() for look in self.looks):
+            self.faults.append(["late", "a first look at a cached file hangs after the thaw"])
+
+    def evidence(self, world):
+        return f"frozen for {self.age:.1f} s" if self.age > 2 else None
+
+
+class ListReloaded(Condition):
+    name, rank = "list reloaded", 55
+    promised = frozenset({"ENOENT"})
+
+    def begin(self, world):
+        self.next = 0.0
+        self.is_short = False
+
+    def step(self, world):
+        if time.monotonic() < self.next or not (world.daemon.is_alive and world.daemon.is_ready):
+            return
+        self.next = time.monotonic() + 0.6
+        self.is_short = not self.is_short
+        self.write(world, {"x.bin", "p.bin", "n0.bin", "n1.bin"} if self.is_short else set())
+
+    @staticmethod
+    def write(world, without):
+        world.listed = set(world.subjects) - without
+        world.write_list()
+        world.daemon.process.send_signal(signal.SIGHUP)
+
+    def end(self, world):
+        if world.daemon.is_alive:
+            self.write(world, set())
+
+    def evidence(self, world):
+        seen = [names for moment, names in list(world.names_seen) if moment > self.began and names]
+        gone = next((index for index, names in enumerate(seen) if "x.bin" not in names), None)
+        if gone is not None and any("x.bin" in names for names in seen[gone:]):
+            return "names vanished and came back"
+        return None
+
+
+class RateLimit(Condition):
+    name, rank = "rate limit", 45
+    promised = frozenset({"ETIMEDOUT"})
+    limit = 2 * MIB
+
+    def begin(self, world):
+        self.generation = None
+        self.step(world)
+
+    def step(self, world):
+        # A limit ends with its mount.
+        if self.generation != world.daemon.generation and world.daemon.is_ready:
+            with contextlib.suppress(OSError):
+                world.daemon.command_line(f"rate-limit {self.limit}")
+                self.generation = world.daemon.generation
+
+    def end(self, world):
+        with contextlib.suppress(OSError):
+            world.daemon.command_line("rate-limit 0")
+
+    def evidence(self, world):
+        held = [status for status in world.since(self.began)
+                if status["rate_limit_bytes_per_second"] == self.limit]
+        if len(held) < 2:
+            return None
+        fetched = held[-1]["totals"]["fetched_bytes"] - held[0]["totals"]["fetched_bytes"]
+        return f"status: {self.limit} bytes/s; {fetched} fetched" if fetched > 0 else None
+
+
+class PauseResume(Condition):
+    name, rank = "pause/resume", 46
+
+    def begin(self, world):
+        self.next = 0.0
+        self.is_paused = False
+
+    def step(self, world):
+        if time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + 0.4
+        self.is_paused = not self.is_paused
+        self.command(world, "pause" if self.is_paused else "resume")
+
+    @staticmethod
+    def command(world, word):
+        with contextlib.suppress(OSError):
+            world.daemon.command_line(word)
+
+    def end(self, world):
+        self.command(world, "resume")
+
+    def evidence(self, world):
+        paused = [any(file["state"] == "paused" for file in status["files"])
+                  for status in world.since(self.began)]
+        if True in paused and False in paused[paused.index(True):]:
+            return f"status: paused in {sum(paused)} of {len(paused)} samples"
+        return None

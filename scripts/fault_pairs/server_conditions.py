@@ -1,0 +1,257 @@
+"""The conditions that servers and files bring about."""
+
+
+from .conditions import Condition
+
+
+class LengthUnknown(Condition):
+    name, rank = "length unknown", 2
+    # What the stream cannot come to in time is refused, and never a length made up.
+    promised = frozenset({"EIO", "ETIMEDOUT"})
+
+    def shape(self, world):
+        world.subjects["x.bin"].parameters |= {"chunked": "yes", "rate": "600k"}
+
+    def end(self, world):
+        world.origin.control("*/x.bin", rate="20m")
+
+    def evidence(self, world):
+        for file in world.files_since(self.began):
+            if file["name"] == "x.bin" and file["length"] is None and file["cached_bytes"] > 0:
+                return f"status: x.bin has {file['cached_bytes']} bytes and no length"
+        return None
+
+
+class LengthLearnedLate(Condition):
+    name, rank = "length learned late", 3
+    # The stream that is cut again and again comes too late for who reads far behind.
+    promised = frozenset({"EIO", "ETIMEDOUT"})
+    # Until then every answer has no length, and is cut.
+    seconds = 1.0
+
+    def shape(self, world):
+        # A file that never has a length cannot learn it.
+        self.file = "p.bin" if "length unknown" in self.others else "x.bin"
+        length = world.subjects[self.file].length
+        self.is_there = True
+        world.origin.rule("late", {"path": f"/data/{self.file}"},
+                          ["head", {"body": length // 2}, "reset"],
+                          parameters={"chunked": True, "total-rate": None, "rate": "2m"})
+
+    def step(self, world):
+        if self.is_there and self.age > self.seconds and world.origin.is_running:
+            self.end(world)
+
+    def end(self, world):
+        self.is_there = False
+        world.origin.remove_rule("late")
+
+    def evidence(self, world):
+        if self.is_there:
+            return None
+        requests = [request for _, request in world.responses()[self.file]
+                    if request["path"].startswith("/data/")]
+        late = [request["id"] for request in requests if request["rule"] == "late"]
+        later = [request for request in requests
+                 if request["rule"] is None and request["status"] in (200, 206)]
+        if late and later and any(file["name"] == self.file and file["length"]
+                                  for file in world.files_since(self.began)):
+            return f"{len(late)} answers of {self.file} without length, {len(later)} with one"
+        return None
+
+
+class VersionChanged(Condition):
+    name, rank = "version changed", 20
+    promised = frozenset({"ESTALE"})
+    files = ("x.bin", "p.bin")
+
+    def shape(self, world):
+        for name in self.files:
+            subject = world.subjects[name]
+            # The new version is as long, longer, or shorter.
+            subject.versions[2] = subject.length + (0, 9_000, -9_000)[world.seed % 3]
+
+    def prepare(self, world):
+        if "length learned late" not in self.others:
+            world.read_through("p.bin")
+        self.validators = self.now(world.daemon.status())
+
+    def now(self, status):
+        return {file["name"]: file["validator"] for file in status["files"]
+                if file["name"] in self.files and file["validator"]}
+
+    def begin(self, world):
+        for name in self.files:
+            world.origin.control(f"*/{name}", version=2, length=world.subjects[name].versions[2])
+
+    def evidence(self, world):
+        seen = dict(self.validators)
+        for status in world.since(0):
+            for name, validator in self.now(status).items():
+                if seen.setdefault(name, validator) != validator:
+                    return f"status: another validator of {name}"
+        return None
+
+
+class MirrorLying(Condition):
+    name, rank = "mirror lying", 4
+
+    def shape(self, world):
+        subject = world.subjects["x.bin"]
+        # Either wrong bytes under the right tag, which only hashes of pieces show; or, where these do
+        # not fit, another file under another tag.
+        self.has_pieces = world.seed % 2 == 1 and not (
+            {"version changed", "length unknown", "length learned late"} & self.others)
+        if self.has_pieces:
+            subject.has_pieces = True
+            subject.mirror_version = 1
+            world.mirror.rule("lie", {"path": "/data/x.bin", "range": True},
+                              ["head", {"content": ["first", "last"], "version": 9}])
+        else:
+            subject.mirror_version = 7
+
+    def evidence(self, world):
+        lies = [request for server, request in world.responses()["x.bin"]
+                if server == "mirror" and request["status"] in (200, 206)]
+        kind = "wrong bytes" if self.has_pieces else "another version"
+        if lies:
+            return f"{len(lies)} answers with {kind}"
+        for file in world.files_since(self.began):
+            if any(mirror["state"] == "refused" for mirror in file.get("mirrors", [])):
+                return "status: the mirror is refused"
+        return None
+
+
+class SignedURLExpired(Condition):
+    name, rank = "signed URL expired", 6
+
+    def shape(self, world):
+        for name in ("x.bin", "p.bin", "big.bin"):
+            world.subjects[name].is_signed = True
+            # Origin counts whole seconds: one may be over at once, and then the refusal is the last word.
+            world.subjects[name].parameters["lifetime"] = "2"
+
+    def evidence(self, world):
+        refused, renewed = 0, 0
+        for requests in world.responses().values():
+            refused += sum(request["status"] == 403 for _, request in requests)
+            signed = sum(request["path"].startswith("/signed/") for _, request in requests)
+            renewed += max(signed - 1, 0)
+        return f"{refused} refusals, {renewed} new targets" if renewed else None
+
+
+class ServerStalled(Condition):
+    name, rank = "server stalled", 65
+    promised = frozenset({"ETIMEDOUT", "EIO"})
+    longest = 4.5
+
+    def begin(self, world):
+        self.kind = ("stopped", "stall", "stall-head")[world.seed % 3]
+        if "server restarting" in self.others and self.kind == "stopped":
+            # A new process would not be stopped.
+            self.kind = "stall"
+        if self.kind == "stopped":
+            world.origin.stop()
+        else:
+            world.origin.control("*", fault=self.kind)
+
+    def end(self, world):
+        if self.kind == "stopped":
+            world.origin.go_on()
+        else:
+            world.origin.control("*", fault=None)
+
+    def evidence(self, world):
+        if self.age < 1.5:
+            return None
+        waiting = max((read["waited_seconds"] for file in world.files_since(self.began)
+                       for read in file["waiting_reads"]), default=0)
+        return f"{self.kind}: a read waited {waiting:.1f} s" if waiting > 0.3 else None
+
+
+class ServerRestarting(Condition):
+    name, rank = "server restarting", 62
+    promised = frozenset({"EIO", "ETIMEDOUT"})
+    # Down, up, down, up: when each begins.
+    course = (0.0, 0.8, 1.6, 2.2)
+
+    def begin(self, world):
+        self.done = 0
+        self.step(world)
+
+    def step(self, world):
+        if self.done < len(self.course) and self.age >= self.course[self.done]:
+            if self.done % 2 == 0:
+                world.origin.kill()
+            else:
+                world.origin.start()
+            self.done += 1
+
+    def end(self, world):
+        if world.origin.process.poll() is not None:
+            world.origin.start()
+
+    def evidence(self, world):
+        if self.done < len(self.course):
+            return None
+        for file in world.files_since(self.began):
+            error = file["last_error"]
+            if error or file["retries"] or file["state"] == "offline":
+                return f"{self.done // 2} restarts; {file['name']}: {error or 'retries'}"
+        return None
+
+
+# MARK: What the judge must find, for the self-check
+
+class WrongByte(Condition):
+    """The only server of a file sends one wrong byte under the right tag."""
+    name, rank = "wrong byte", 99
+
+    def shape(self, world):
+        world.origin.rule("wrong byte", {"path": "/data/p.bin", "range": "500000-500000"}, [
+            "head", {"content": ["first", "499999"]}, {"content": ["500000", "500000"], "version": 9},
+            {"content": ["max(first, 500001)", "last"]}])
+
+
+class LateAnswer(Condition):
+    """Every read takes longer than the judge allows."""
+    name, rank = "late answer", 99
+
+    def shape(self, world):
+        world.origin.control("*", latency=400)
+        world.judged_deadline = 0.3
+
+    def end(self, world):
+        world.origin.control("*", latency=None)
+
+
+class Missing(Condition):
+    """An error that no condition promises."""
+    name, rank = "missing file", 99
+
+    def begin(self, world):
+        world.origin.control("*/n*.bin", status=404)
+
+    def end(self, world):
+        world.origin.control("*/n*.bin", status=None)
+
+
+class RequestLoop(Condition):
+    """Somebody asks again and again for a file that nobody reads."""
+    name, rank = "request loop", 99
+
+    def begin(self, world):
+        for _ in range(300):
+            world.origin.get("/data/r.bin?length=10")
+
+
+class DeadDaemon(Condition):
+    """A daemon that ends though nobody was to end it."""
+    name, rank = "dead daemon", 99
+
+    def begin(self, world):
+        world.daemon.kill()
+
+
+SABOTAGE = {condition.name: condition for condition in (
+    WrongByte, LateAnswer, Missing, RequestLoop, DeadDaemon)}

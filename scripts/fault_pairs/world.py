@@ -1,0 +1,209 @@
+"""What a pair of conditions works on: files, two servers, a disk, a daemon, and what was seen of them."""
+
+import collections
+import hashlib
+import os
+import random
+import threading
+import time
+
+from .daemon import Daemon
+from .disk import CacheDisk, FailingCalls
+from .servers import Server
+
+KIB, MIB = 1 << 10, 1 << 20
+READ_TIMEOUT = 3
+# What a call may take beyond the deadline of a read: busy machines have other things to do.
+GRACE = 5.0
+# Seconds that .status.json may take; 0.1 on a quiet machine.
+STATUS_LIMIT = 1.5
+# How often a sample is taken.
+SAMPLE_INTERVAL = 0.15
+FRESH_COUNT = 24
+PIECE = 256 * KIB
+
+
+class Subject:
+    """A file of the list: its URLs, and which versions of it may be seen."""
+
+    def __init__(self, name, length, seed, weight):
+        self.name, self.length, self.seed, self.weight = name, length, seed, weight
+        self.parameters = {}
+        self.is_signed = False
+        self.mirror_version = None
+        self.has_pieces = False
+        # Version to length: later ones need not be as long.
+        self.versions = {1: length}
+
+    def query(self, **more):
+        parameters = {"length": self.length, "seed": self.seed, **self.parameters, **more}
+        return "&".join(f"{key.replace('_', '-')}={value}" for key, value in parameters.items())
+
+    def urls(self, world):
+        kind = "signed" if self.is_signed else "data"
+        urls = [f"{world.origin.base}/{kind}/{self.name}?{self.query()}"]
+        if self.mirror_version:
+            urls.append(f"{world.mirror.base}/data/{self.name}?"
+                        + self.query(version=self.mirror_version))
+        return urls
+
+
+class World:
+    """One run of a pair: `shape` the subjects, `start` the mount, look at `samples`."""
+
+    def __init__(self, binaries, work, seed):
+        self.binaries, self.work, self.seed = binaries, work, seed
+        self.random = random.Random(seed)
+        self.options = ["--read-timeout", str(READ_TIMEOUT), "--revalidate", "0.5"]
+        # The file whose appearance lets a reader reread, where one is to.
+        self.rereads = None
+        self.subjects = {}
+        self.listed = None
+        self.held = []
+        self.samples = []
+        self.slowest_status = 0.0
+        self.names_seen = collections.deque(maxlen=400)
+        self.is_over = threading.Event()
+        self.daemon = self.disk = self.origin = self.mirror = None
+        self.contents = {}
+        # What readers may be told, as the names of errors.
+        self.promised = set()
+        self.may_be_dead = False
+        # Of the readers' calls, where it is not that of the mount.
+        self.judged_deadline = None
+        self._add("x.bin", 3 * MIB + 4_321, 10, rate="700k")
+        self._add("p.bin", 1 * MIB + 77, 3)
+        self._add("big.bin", 24 * MIB + 5, 3)
+        # For the one reader that reads it again and again, see `rereads`.
+        self._add("r.bin", 1 * MIB, 0)
+        for number in range(FRESH_COUNT):
+            self._add(f"n{number}.bin", 160 * KIB + number, 0.3)
+
+    def _add(self, name, length, weight, **parameters):
+        subject = Subject(name, length, self.random.getrandbits(32), weight)
+        subject.parameters = parameters
+        self.subjects[name] = subject
+
+    @property
+    def weights(self):
+        return {name: subject.weight for name, subject in self.subjects.items()}
+
+    # MARK: Setting up
+
+    def make_servers_and_disk(self):
+        self.origin = Server(self.binaries, self.work, "origin")
+        self.mirror = Server(self.binaries, self.work, "mirror")
+        self.disk = CacheDisk(self.work)
+        self.calls = FailingCalls(self.binaries, self.work, self.disk.cache)
+
+    def start(self):
+        """Mounts, when all subjects have their shape."""
+        for name, subject in self.subjects.items():
+            versions = dict(subject.versions)
+            if subject.mirror_version and not subject.has_pieces:
+                versions[subject.mirror_version] = subject.length
+            self.contents[name] = {
+                version: self.mirror.get(f"/data/{name}?length={length}&seed={subject.seed}"
+                                         f"&version={version}")
+                for version, length in versions.items()}
+        self.listed = set(self.subjects)
+        self.source = f"{self.work}/list"
+        self.write_list()
+        self.daemon = Daemon(self.binaries, self.work, self.disk.cache, self.source, self.options,
+                             self.calls.environment)
+        self.daemon.start()
+        self.daemon.wait_until_ready()
+
+    def mount_again(self):
+        """Ends the mount and begins the one that counts: what is cached is known from records."""
+        if self.daemon.unmount() != 0:
+            raise SystemExit("the mount before has not ended well")
+        self.daemon.generation = 0
+        self.daemon.start()
+        self.daemon.wait_until_ready()
+
+    def write_list(self):
+        text = "".join("\t".join(subject.urls(self)) + f"\n  out={subject.name}\n" + self._pieces(subject)
+                       for name, subject in self.subjects.items() if name in self.listed)
+        # By rename: a reload must not read half of it.
+        with open(self.source + ".new", "w") as file:
+            file.write(text)
+        os.replace(self.source + ".new", self.source)
+
+    def _pieces(self, subject):
+        if not subject.has_pieces:
+            return ""
+        content = self.contents[subject.name][1]
+        hashes = ",".join(hashlib.sha256(content[start:start + PIECE]).hexdigest()
+                          for start in range(0, len(content), PIECE))
+        return f"  length={len(content)}\n  pieces=sha-256:{PIECE}:{hashes}\n"
+
+    def path(self, name):
+        return f"{self.daemon.mountpoint}/{name}"
+
+    def read_through(self, name, offset=0, count=None):
+        """Reads bytes of a file before any condition begins, which must succeed."""
+        descriptor = os.open(self.path(name), os.O_RDONLY)
+        try:
+            end = len(self.contents[name][1]) if count is None else offset + count
+            while offset < end:
+                piece = os.pread(descriptor, min(MIB, end - offset), offset)
+                if not self.contents[name][1].startswith(piece, offset) or not piece:
+                    raise SystemExit(f"{name} is wrong at {offset} before any condition")
+                offset += len(piece)
+        finally:
+            os.close(descriptor)
+
+    def hold(self, name):
+        """Opens a file that stays open until the conditions are over."""
+        self.held.append(os.open(self.path(name), os.O_RDONLY))
+
+    def forget_held(self):
+        while self.held:
+            os.close(self.held.pop())
+
+    # MARK: Seeing
+
+    def watch(self):
+        """Takes samples of the mount's state until it is over; run as a thread."""
+        while not self.is_over.wait(SAMPLE_INTERVAL):
+            began = time.monotonic()
+            try:
+                status = self.daemon.status()
+                names = os.listdir(self.daemon.mountpoint)
+            except (OSError, ValueError):
+                status, names = None, None
+            if not self.may_be_dead:
+                self.slowest_status = max(self.slowest_status, time.monotonic() - began)
+            self.samples.append((began, status))
+            self.names_seen.append((began, names))
+
+    def since(self, moment):
+        return [status for time, status in list(self.samples) if time >= moment and status]
+
+    def files_since(self, moment):
+        for status in self.since(moment):
+            yield from status["files"]
+
+    def responses(self):
+        """All requests that both servers have logged, by the name of the file."""
+        found = collections.defaultdict(list)
+        for server in (self.origin, self.mirror):
+            for request in server.requests():
+                found[request["path"].rpartition("/")[2]].append((server.name, request))
+        return found
+
+    def tear_down(self):
+        self.is_over.set()
+        self.forget_held()
+        left = []
+        if self.disk is not None and self.disk.is_frozen:
+            self.disk.thaw()
+        if self.daemon is not None:
+            self.daemon.tear_down()
+        for server in (self.origin, self.mirror):
+            if server is not None:
+                server.tear_down()
+        if self.disk is not None:
+            left = self.disk.tear_down()
+        return left

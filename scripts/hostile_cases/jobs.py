@@ -1,0 +1,151 @@
+"""A job runs units of cases, one after the other, beside an idle mount that shows the machine's pace."""
+
+import itertools
+import os
+import random
+import shutil
+
+from . import caches, commands, mounts, names, reloads
+from .bounds import COMMAND_SECONDS, CPU_SECONDS, INNOCENT_LINES, Pace, Prober
+from .cases import SHARED, Case, kind_of
+from .server import start_hostile
+
+RUNNERS = {"head": mounts.run, "body": mounts.run, "redirect": mounts.run, "listing": mounts.run,
+           "reload": reloads.run, "cache": caches.run, "names": names.run}
+
+
+def runner_of(kind):
+    return RUNNERS.get(kind, commands.run)
+
+
+def units(numbers):
+    """The cases in the groups that run together."""
+    groups = {}
+    for number in numbers:
+        kind = kind_of(number)
+        # Servers of all kinds share a mount; commands share nothing.
+        group = mounts if runner_of(kind) is mounts.run else kind
+        groups.setdefault(group, []).append(number)
+    for members in groups.values():
+        size = SHARED.get(kind_of(members[0]), 1)
+        for first in range(0, len(members), size):
+            yield members[first:first + size]
+
+
+class Job:
+    """What runs units: its servers, its directories, its idle mount, and what was counted."""
+
+    def __init__(self, index, seed, httpfs, work):
+        self.seed, self.httpfs, self.work = seed, httpfs, f"{work}/job{index}"
+        os.makedirs(self.work)
+        self.proxy_host = f"127.202.0.{index + 1}"
+        self.server, self.pipe = start_hostile(seed, self.proxy_host)
+        # Where probes read; it decides nothing else.
+        self.chance = random.Random(f"{seed} probes {index}")
+        self.pace, self.template = Pace(), None
+        # What a command may cost, and after what it is told to end; --self-check has its own.
+        self.cpu_seconds, self.seconds = CPU_SECONDS, COMMAND_SECONDS
+        self.requests = self.reads = self.commands = 0
+        self.numbers = itertools.count()
+        # What each case turned out to be.
+        self.words = {}
+        self.control = self.control_prober = None
+
+    def start(self):
+        directory = self.directory()
+        mounts.write_private(f"{directory}/urls.txt", INNOCENT_LINES)
+        self.control = mounts.Mounted(self, directory)
+        problems = self.control.wait(60)
+        if problems:
+            raise SystemExit(f"hostile: {problems[0]}")
+        self.control_prober = Prober(
+            self.control.point, random.Random(1), self.pace, is_control=True)
+        self.control_prober.start()
+
+    def tear_down(self):
+        if self.control_prober:
+            self.control_prober.is_over.set()
+        if self.control:
+            self.control.tear_down()
+        self.pipe.close()
+        self.server.terminate()
+
+    def directory(self):
+        path = f"{self.work}/{next(self.numbers)}"
+        os.makedirs(path)
+        return path
+
+    def remove(self, path):
+        shutil.rmtree(path, ignore_errors=True)
+
+    def environment(self, directory):
+        """Nothing of the caller's: no proxy, no home."""
+        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": f"{directory}/home",
+                "LANG": "C.UTF-8", "TMPDIR": f"{directory}/home"}
+
+    def open(self, cases):
+        """Starts the servers of some cases."""
+        self.pipe.send(("open", [case.number for case in cases if case.is_served]))
+        if not self.pipe.poll(30) or not self.pipe.recv():
+            raise SystemExit("hostile: the servers do not start")
+
+    def close(self):
+        """Ends them; gives what they have seen."""
+        self.pipe.send(("close", []))
+        if not self.pipe.poll(30):
+            raise SystemExit("hostile: the servers do not end")
+        return self.pipe.recv()
+
+    def run(self, numbers):
+        """Runs cases once: violations, each with the number of its case where that is known."""
+        cases = [Case(self.seed, number) for number in numbers]
+        found = runner_of(cases[0].kind)(self, cases)
+        self.words = {case.number: case.what for case in cases} | self.words
+        return found
+
+    def settle(self, numbers):
+        """Runs cases, and again in smaller groups where something is wrong, until it is known whose.
+
+        Gives tuples of the numbers, the violation, and whether it was seen again.
+        """
+        found = self.run(numbers)
+        if not found or len(numbers) == 1:
+            return [(numbers, violation, True) for _, violation in found]
+        # A secret says whose it is; what is late may be so because of another case.
+        known = [([number], violation, True) for number, violation in found
+                 if number is not None and violation.bound == "secret"]
+        open_ones = [violation for number, violation in found
+                     if number is None or violation.bound != "secret"]
+        if not open_ones:
+            return known
+        size = (len(numbers) + 3) // 4
+        settled = [result for first in range(0, len(numbers), size)
+                   for result in self.settle(numbers[first:first + size])]
+        bounds = {violation.bound for _, violation, _ in settled}
+        rest = [violation for violation in open_ones if violation.bound not in bounds]
+        # What the cases cost together is no case's; what they do together is.
+        rest = [violation for violation in rest if violation.bound != "cpu"]
+        if rest:
+            again = {violation.bound for _, violation in self.run(numbers)}
+            settled += [(numbers, violation, violation.bound in again) for violation in rest]
+        return known + settled
+
+
+def work(index, seed, httpfs, directory, tasks, results):
+    """The process of a job: takes units until there is none."""
+    job = Job(index, seed, httpfs, directory)
+    try:
+        job.start()
+        while True:
+            numbers = tasks.get()
+            if numbers is None:
+                break
+            before = (job.requests, job.reads, job.commands)
+            job.words = {}
+            settled = job.settle(numbers)
+            results.put((job.words, [(members, violation.bound, violation.text, is_sure)
+                                   for members, violation, is_sure in settled],
+                         (job.requests - before[0], job.reads - before[1],
+                          job.commands - before[2])))
+    finally:
+        job.tear_down()

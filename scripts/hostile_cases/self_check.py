@@ -1,0 +1,153 @@
+"""Shows that each bound can fail: programs that misbehave, and mounts that something is done to."""
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+
+from . import heads, server
+from .bounds import BOUNDS, COMMAND_SECONDS, CPU_SECONDS, END_SECONDS, LATE_SECONDS
+from .cases import Case, kind_of
+from .jobs import Job, runner_of
+
+URL = "url = next(word for word in sys.argv if word.startswith('http'))\n"
+SEND = URL + """
+import socket, urllib.parse
+parts = urllib.parse.urlsplit(url)
+def send(host, port, method, target, field):
+    with socket.create_connection((host, port)) as s:
+        s.sendall(f'{method} {target} HTTP/1.1\\r\\n{field}\\r\\nContent-Length: 1\\r\\n\\r\\nx'.encode())
+        s.recv(1)
+"""
+# A bound of a tenth is broken by a tenth of the work. What a loop costs is compared with what the same
+# loop costs at that moment, as the check does: on a slow core, the misbehaviour grows with the bound.
+BURN_BOUND = CPU_SECONDS / 10
+BURN = f"""
+sys.dont_write_bytecode = True
+sys.path.insert(0, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))!r})
+from hostile_cases.bounds import slowness
+while time.process_time() < 4 * {BURN_BOUND} * slowness(): pass
+"""
+# A daemon goes on after this, whatever the machine's pace.
+MOST_STOPPED_SECONDS = 60
+# A program has this long to misbehave: it may be a busy machine that delays it.
+PATIENCE_SECONDS = 60
+# What a program that stands for httpfs does, by the kind of case, and the bound that it breaks.
+PROGRAMS = [
+    (None, "get", "sys.exit(1)"),
+    ("alive", "get", "os.kill(os.getpid(), 11)"),
+    ("alive", "get", "sys.exit(77)"),
+    ("cpu", "get", BURN),
+    ("memory", "get", "x = b'x' * (120 << 20); time.sleep(0.3)"),
+    ("end", "get", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"),
+    ("secret", "get", URL + "print(url, file=sys.stderr)"),
+    ("secret", "get", "import base64; print(base64.b64encode(b'user:CANARYpw1'))"),
+    ("secret", "get", "open('out.record', 'w').write('CANARYsig1')"),
+    ("secret", "get", SEND + "send(parts.hostname, 8081, 'GET', '/', 'X-Secret: CANARYhdr1')"),
+    ("secret", "get", SEND + "send(parts.hostname, 8081, 'GET', '/', 'Authorization: Basic dTpw')"),
+    ("terminal", "get", "print('\\x1b[2J', file=sys.stderr)"),
+    ("terminal", "get", "sys.stderr.buffer.write(b'\\xc2\\x9b2J')"),
+    ("files", "get", "open('../outside/new', 'w')"),
+    ("files", "get", "open('../home/.bashrc', 'a').write('x')"),
+    ("files", "list", "open('.ssh/authorized_keys', 'w').write('x')"),
+    ("files", "list", "open('link/victim', 'w').write('x')"),
+    ("post", "put", SEND + "for _ in range(2): send(parts.hostname, 8080, 'POST', '/commit', 'A: b')"),
+    ("bytes", "partial", "open('out.bin', 'wb').write(bytes(300_000))"),
+]
+
+
+def stopped(mount, seconds):
+    """A daemon that does nothing for longer than a bound, which grows with the machine's pace."""
+    os.kill(mount.child.pid, signal.SIGSTOP)
+    began = time.monotonic()
+
+    def go_on():
+        while (time.monotonic() - began < seconds + 1 + 2 * mount.job.pace.slack()
+               and time.monotonic() - began < MOST_STOPPED_SECONDS):
+            time.sleep(0.05)
+        mount.child.signal(signal.SIGCONT)
+
+    threading.Thread(target=go_on, daemon=True).start()
+
+
+def written(path, text):
+    with open(path, "a") as file:
+        file.write(text)
+
+
+def sabotages(held):
+    """What is done to a real mount, at which moment, and the bounds that this breaks."""
+    def lock(mount):
+        held.append(open(f"{mount.cache}/lock"))
+        fcntl.flock(held[-1], fcntl.LOCK_EX)
+
+    return [
+        ((), "reading", lambda mount: None),
+        (("alive", "innocent"), "reading", lambda mount: os.kill(mount.child.pid, signal.SIGKILL)),
+        (("innocent", "late"), "reading", lambda mount: stopped(mount, LATE_SECONDS)),
+        (("end",), "end", lambda mount: stopped(mount, END_SECONDS)),
+        (("cache",), "ended", lock),
+        (("secret",), "ended", lambda mount: written(f"{mount.cache}/v1/x", "CANARYsig1")),
+        (("secret",), "status", lambda mount: written(f"{mount.directory}/log", "CANARYpw1\n")),
+        (("terminal",), "status", lambda mount: written(f"{mount.directory}/log", "\x1b[2J\n")),
+        (("files",), "status", lambda mount: written(f"{mount.directory}/outside/.bashrc", "x")),
+    ]
+
+
+def case_of(seed, kind):
+    """The first harmless case of a kind."""
+    for number in range(100_000):
+        if kind_of(number) == kind:
+            case = Case(seed, number)
+            if not case.is_served or case.changes == [heads.odd_type]:
+                return number
+    raise SystemExit(f"hostile: no harmless case of {kind}")
+
+
+def run(httpfs, work):
+    """Runs all of it; gives the exit status."""
+    services = server.start(server.serve_innocent, f"{work}/elsewhere")
+    job = Job(0, 1, httpfs, work)
+    job.start()
+    shown, failures = set(), 0
+    held = []
+
+    def judge(what, expected, found):
+        nonlocal failures
+        bounds = {violation.bound for _, violation in found}
+        is_good = set(expected) <= bounds and (bool(expected) or not bounds)
+        failures += not is_good
+        shown.update(expected if is_good else ())
+        seen = "; ".join(str(violation) for _, violation in found)[:160] or "nothing"
+        print(f"{'ok  ' if is_good else 'FAIL'} {', '.join(expected) or 'nothing wrong'}: {what!r}: {seen}",
+              flush=True)
+
+    try:
+        for bound, kind, text in PROGRAMS:
+            program = f"{work}/program"
+            with open(program, "w") as file:
+                file.write(f"#!{sys.executable} -B\nimport os, signal, sys, time\n{text}\n")
+            os.chmod(program, 0o755)
+            job.httpfs = program
+            cases = [Case(1, case_of(1, kind))]
+            job.seconds = COMMAND_SECONDS if bound == "end" else PATIENCE_SECONDS
+            job.cpu_seconds = BURN_BOUND if bound == "cpu" else CPU_SECONDS
+            judge(text.strip().split("\n")[-1], (bound,) if bound else (), runner_of(kind)(job, cases))
+        job.httpfs, job.cpu_seconds = httpfs, CPU_SECONDS
+        for expected, moment, deed in sabotages(held):
+            cases = [Case(1, case_of(1, "head"))]
+            judge(f"{moment} {' '.join(expected)}", expected, runner_of("head")(
+                job, cases, lambda now, mount, deed=deed, moment=moment: deed(mount)
+                if now == moment else None))
+            for file in held:
+                file.close()
+            held.clear()
+    finally:
+        job.tear_down()
+        services.terminate()
+    for bound in BOUNDS.keys() - shown:
+        failures += 1
+        print(f"FAIL {bound}: was not shown to fail", flush=True)
+    return 1 if failures else 0

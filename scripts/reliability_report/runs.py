@@ -1,0 +1,121 @@
+"""The long scripts: how each is run, and which lines of its output say what came of it."""
+
+import re
+
+# Every script that goes through scripts/test ends with a line of this kind.
+TESTS_RAN = r"^== Test run with \d+ of \d+ tests"
+# What scripts/test says of a test that failed or did not run.
+TEST_TROUBLE = r"^(failed|skipped|not ended|left behind): |^== .*: not run by the limit| recorded an issue "
+
+
+def is_variable(word):
+    """Whether a word of a command line sets a variable of its environment."""
+    return re.match(r"[A-Z_]+=", word) is not None
+
+
+class Run:
+    """One of the long scripts.
+
+    `proof` is what a line of its output says when it has run to its end: an exit status of 0 without
+    such a line is a failure. `figures` are further lines to keep.
+    """
+
+    def __init__(self, name, about, command, options, quick, limit, proof, figures=(), fold=None):
+        self.name, self.about, self.command = name, about, command
+        self.options, self.quick, self.limit = options, quick, limit
+        self.proof = re.compile(proof)
+        self.figures = re.compile("|".join([proof, *figures]))
+        self.fold = fold
+
+    def words(self, is_quick, further):
+        """The command line, with further options in the place of the usual ones of their names.
+
+        >>> RUNS["hostile"].words(False, ["--cases", "4"])
+        ['scripts/hostile', '--seed', '1', '--cases', '4']
+        >>> RUNS["model"].words(True, [])[:2]
+        ['HTTPFS_MODEL_SEEDS=2', 'scripts/test']
+        """
+        usual = list(self.quick if is_quick else self.options)
+        for option in further:
+            if option in usual:
+                place = usual.index(option)
+                del usual[place:place + 2]
+        words = [*self.command, *usual, *further]
+        return sorted(words, key=lambda word: not is_variable(word))
+
+    def is_proven(self, lines):
+        return any(self.proof.search(line) for line in lines)
+
+    def told(self, lines):
+        """What the script itself says came of it."""
+        kept = [line for line in lines if self.figures.search(line)]
+        return self.fold(kept) if self.fold else kept
+
+
+def sum_of_sweeps(lines):
+    """The sums of lines such as "pwrite, ENOSPC: 61 failing calls of a mount".
+
+    >>> sum_of_sweeps(["a: 2 failing calls of a mount", "b: 3 failing calls of a mount", "== end"])
+    ['5 failing calls of a mount in 2 sweeps', '== end']
+    """
+    sums, others = {}, []
+    for line in lines:
+        match = re.search(r": (\d+) (failing calls of a \w+)$", line)
+        if match is None:
+            others.append(line)
+            continue
+        count, sweeps = sums.get(match[2], (0, 0))
+        sums[match[2]] = count + int(match[1]), sweeps + 1
+    return [f"{count} {what} in {sweeps} sweeps" for what, (count, sweeps) in sums.items()] + others
+
+
+TEST = ["scripts/test", "--no-install", "--skip-build", "--limit", "7200"]
+
+RUNS = {run.name: run for run in (
+    Run("faults", "The fault table, row by row: one fault at a time, in a mount and in downloads.",
+        ["scripts/faults", "--skip-build"],
+        ["--seeds", "5", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1"], 4 * 3600,
+        r"^\d+ of \d+ rows pass",
+        [r"^\d+ reads compared", r"^Rows? [\d, ]+(is not|without)", r"^Left behind", r"^row \d\d, ",
+         r"^\| \d\d \|.*\*\*[A-Z].*\|$"]),
+    Run("pairs", "Two conditions at a time: every pair of conditions, with readers of several kinds.",
+        ["scripts/faults", "--pairs"],
+        ["--seeds", "3", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1", "--sample"],
+        4 * 3600, r"^\d+ of \d+ pairs",
+        [r"^\d+ reads compared", r"^\d+ requests, ", r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "]),
+    Run("hostile", "Generated servers and files that mean harm, against all commands.",
+        ["scripts/hostile"],
+        ["--cases", "2000", "--seed", "1"], ["--cases", "60", "--seed", "1"], 2 * 3600,
+        r"^\d+ of \d+ cases", [r"^(FAIL|once)\b"]),
+    Run("kill-test", "`kill -9` of a mount's daemon at random moments.",
+        ["scripts/kill-test", "--skip-build"],
+        ["--count", "200", "--seed", "1"], ["--count", "10", "--seed", "1"], 3700,
+        r"^kill-test: \d+ kills", [TESTS_RAN, TEST_TROUBLE]),
+    Run("power-cut-test", "Loss of power of the disk below the cache at random moments.",
+        ["scripts/power-cut-test", "--skip-build"],
+        ["--count", "50", "--seed", "1"], ["--count", "3", "--seed", "1"], 3700,
+        r"^power-cut-test: \d+ cuts", [TESTS_RAN, TEST_TROUBLE]),
+    Run("call-sweeps", "The Nth system call on the cache or the destination fails, for every N.",
+        [*TEST, "--filter", "CallSweeps/"], ["HTTPFS_CALL_SWEEP=all"], [], 7300,
+        TESTS_RAN, [TEST_TROUBLE, r": \d+ failing calls of a \w+$"], sum_of_sweeps),
+    Run("model", "A reference model against random operations, faults, kills and evictions.",
+        [*TEST, "--filter", "RealMounts/Model/"],
+        ["HTTPFS_MODEL_SEEDS=200"], ["HTTPFS_MODEL_SEEDS=2"], 7300,
+        TESTS_RAN, [TEST_TROUBLE]),
+    Run("fuzz", "Mutated lists, listings, Metalinks, records, heads, fields, status and commands.",
+        [*TEST, "--filter", "FuzzTests"],
+        ["HTTPFS_FUZZ_SCALE=10"], ["HTTPFS_FUZZ_SCALE=0.1"], 7300,
+        TESTS_RAN, [TEST_TROUBLE]),
+    Run("soak", "Readers under faults, evictions, remote changes and reloads.",
+        ["scripts/soak"], ["--seconds", "600"], ["--seconds", "30"], 3600,
+        r"^(ok  |FAIL) verified reads", [r"^(ok  |FAIL) ", r"^     \S"]),
+    Run("readers", "Thousands of readers at once, all of one file, then of many.",
+        ["scripts/readers"], ["--seed", "1"], ["--readers", "1000", "--seed", "1"], 1200,
+        r"^(ok  |FAIL) ", [r"^     \S"]),
+    Run("address", "AddressSanitizer: the unit tests, and suites over mounts.",
+        ["scripts/sanitize", "address"], [], ["--skip-mounts"], 4 * 3600,
+        r"^   no report of the sanitizer$", [r"^== (address|passed|FAILED)", r"^   \S"]),
+    Run("thread", "ThreadSanitizer: the unit tests of several threads, and suites over mounts.",
+        ["scripts/sanitize", "thread"], [], ["--skip-mounts"], 4 * 3600,
+        r"^   no report of the sanitizer$", [r"^== (thread|passed|FAILED)", r"^   \S"]),
+)}
