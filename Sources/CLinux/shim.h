@@ -78,6 +78,16 @@ static inline int httpfs_start_writeback(int descriptor, int64_t offset, int64_t
   return (int)syscall(SYS_sync_file_range, descriptor, offset, byte_count, 2);
 }
 
+/// Asks whether the kernel has failed to write any page of an open file since that was last asked
+/// (or since the file was opened), by fdatasync(2) or like this: −1, once for each failure.
+///
+/// `sync_file_range(2)` waits for the range's pages and then looks at the whole file's errors. No
+/// file has a page at this place, so it never waits.
+static inline int httpfs_check_writeback(int descriptor) {
+  const int64_t no_page = INT64_C(1) << 62;
+  return (int)syscall(SYS_sync_file_range, descriptor, no_page, (int64_t)1, 1u);
+}
+
 /// Creates a file that lies in memory and has no name (`memfd_create(2)` with `MFD_CLOEXEC`); −1 on
 /// failure.
 static inline int httpfs_memory_file(const char *label) {

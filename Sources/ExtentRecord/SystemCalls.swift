@@ -264,6 +264,19 @@ package enum SystemCalls {
     _ = try checked { Glibc.fdatasync(descriptor) }
   }
 
+  /// Whether the kernel has failed to write pages of the file by itself, which it then may drop: thrown
+  /// once, as by the next ``syncData(_:)`` otherwise.
+  ///
+  /// Never waits for the disk. Says nothing where the kernel cannot tell.
+  package static func checkWriteback(_ descriptor: CInt) throws(ErrorNumber) {
+    do throws(ErrorNumber) {
+      _ = try checked { httpfs_check_writeback(descriptor) }
+    } catch {
+      guard [EIO, ENOSPC, EDQUOT].contains(error.rawValue) else { return }
+      throw error
+    }
+  }
+
   /// `fsync(2)`.
   package static func sync(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fsync(descriptor) }

@@ -19,7 +19,7 @@ import Synchronization
 /// An entry that has been replaced, removed, evicted or opened again goes on: its descriptor stays
 /// readable and ``store(_:at:)`` writes, but nothing is recorded any more.
 ///
-/// Lock order: `state` is a leaf; nothing is called while it is held.
+/// Lock order: `state` is a leaf; nothing is called while it is held, and nothing waits for the disk.
 public final class CacheEntry: Sendable {
   /// What the entry is filed under.
   public let key: CacheKey
@@ -75,7 +75,7 @@ public final class CacheEntry: Sendable {
     /// `fdatasync` has covered.
     var writeCount = 0
     var syncedWriteCount = 0
-    /// The `errno` of the first `fdatasync` of the data file that failed.
+    /// The `errno` of the first write to the disk that failed, as `fdatasync` or the kernel tells it.
     var failedSync: ErrorNumber?
     /// The claims to verify by; nil until the first of them is needed.
     var claims: ClaimIndex?
@@ -151,6 +151,33 @@ public final class CacheEntry: Sendable {
       $0.failedSync == nil && $0.storedByteCount == $0.committedByteCount
         && $0.writeCount == $0.syncedWriteCount
     }
+  }
+
+  /// Whether the disk has refused bytes that were written: the kernel may have dropped them, and then
+  /// the data file reads as zeros there.
+  ///
+  /// The kernel writes by itself, long before ``syncData()`` would tell. Asked before bytes are read
+  /// that no commit covers. A failure that it finds is final, like one of ``syncData()``.
+  /// Never waits for the disk.
+  public var hasLostWrites: Bool {
+    // Under the lock, since the kernel tells it once: a commit that comes later sees it here.
+    state.withLock { state in
+      if state.failedSync != nil { return true }
+      guard state.writeCount != state.syncedWriteCount else { return false }
+      do throws(ErrorNumber) {
+        try SystemCalls.checkWriteback(data.rawValue)
+        return false
+      } catch {
+        state.failedSync = error
+        return true
+      }
+    }
+  }
+
+  /// What ``hasLostWrites`` or ``syncData()`` has found; nil while all is well.
+  public var lostWrites: CacheError? {
+    state.withLock { $0.failedSync }
+      .map { CacheError(code: .syncFailed, path: path, errno: $0.rawValue) }
   }
 
   // MARK: The writer
@@ -326,8 +353,7 @@ public final class CacheEntry: Sendable {
   var path: String { directory.path(of: key) }
 
   func checkSync() throws(CacheError) {
-    guard let failure = state.withLock({ $0.failedSync }) else { return }
-    throw CacheError(code: .syncFailed, path: path, errno: failure.rawValue)
+    if let failure = lostWrites { throw failure }
   }
 
   /// Appends a record; false where the recording has ended and nothing was written.

@@ -115,6 +115,15 @@ extension RemoteVersion {
     }
   }
 
+  /// The disk has refused bytes of `entry` before any checkpoint: none of it is present until the
+  /// storage queue has looked which of them are committed.
+  func loseWrites(of entry: CacheEntry) {
+    let isFirst = state.withLock { guarded in
+      guarded.entry === entry && guarded.loseCached(0..<Int64.max) > 0
+    }
+    if isFirst, let error = entry.lostWrites { checkpointFailed(error, of: entry) }
+  }
+
   private func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
     if error.code == .syncFailed {
       environment.storage.perform { [self] in discardUncommitted(of: entry) }

@@ -97,7 +97,7 @@ extension RemoteVersion {
         case .present(let byteCount):
           let present = ByteRange(offset: range.lowerBound, byteCount: Int64(byteCount))
           let (pieces, lease) = guarded.locate(present)
-          return .present(pieces, lease: lease, guarded.entry)
+          return .present(pieces, lease: lease, guarded.entry(behind: pieces))
         }
       }
       switch decision {
@@ -107,6 +107,10 @@ extension RemoteVersion {
       case .present(let pieces, let lease, let entry):
         let bytes = PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease)
         guard let entry, bytes.byteCount > 0 else { return .present(bytes) }
+        if entry.hasLostWrites {
+          loseWrites(of: entry)
+          continue
+        }
         guard let size = entry.dataByteCount, size < bytes.offset + Int64(bytes.byteCount),
           forget(from: size, of: entry)
         else { return .present(bytes) }

@@ -137,7 +137,9 @@ public final class RemoteVersion: Sendable {
       let present = range.lowerBound..<end
       guard !mustVerify(present) else { return nil }
       let (pieces, lease) = locate(present)
-      return WokenRead(reply: read.reply, offset: present.lowerBound, pieces: pieces, lease: lease)
+      return WokenRead(
+        read: read, entry: entry(behind: pieces), offset: present.lowerBound, pieces: pieces,
+        lease: lease)
     }
 
     /// The bytes of `range`, which are present; those that are spilled are kept until the lease ends.
@@ -162,6 +164,13 @@ public final class RemoteVersion: Sendable {
         pieces.append(.init(descriptor: cached, byteCount: Int(range.upperBound - position)))
       }
       return (pieces, self.spill?.beginLease(of: range))
+    }
+
+    /// The entry, where some of `pieces` lie in it.
+    func entry(behind pieces: [PresentBytes.Piece]) -> CacheEntry? {
+      entry.flatMap { entry in
+        pieces.contains { $0.descriptor == entry.dataDescriptor } ? entry : nil
+      }
     }
 
     var writableEntry: (CacheEntry, generation: Int)? { entry.map { ($0, generation) } }

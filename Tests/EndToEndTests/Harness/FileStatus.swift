@@ -11,9 +11,18 @@ enum FileStatus {
 
   /// The paths of all files called `name` below `directory`.
   static func files(named name: String, below directory: String) -> [String] {
+    files(below: directory) { $0 == name }
+  }
+
+  /// The paths of all files below `directory` whose names begin with `prefix`.
+  static func files(beginning prefix: String, below directory: String) -> [String] {
+    files(below: directory) { $0.hasPrefix(prefix) }
+  }
+
+  private static func files(below directory: String, where isWanted: (String) -> Bool) -> [String] {
     guard let paths = FileManager.default.enumerator(atPath: directory) else { return [] }
     return paths.compactMap { $0 as? String }
-      .filter { ($0 as NSString).lastPathComponent == name }
+      .filter { isWanted(($0 as NSString).lastPathComponent) }
       .map { "\(directory)/\($0)" }.sorted()
   }
 }

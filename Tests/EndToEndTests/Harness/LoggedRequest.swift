@@ -29,9 +29,18 @@ extension [LoggedRequest] {
   /// The body bytes that the server sent.
   var bodyByteCount: Int64 { reduce(0) { $0 + $1.bodyByteCount } }
 
-  /// The largest number of requests that were under way at one moment.
-  var peakConcurrency: Int {
-    var changes = map { ($0.start, 1) } + map { ($0.end, -1) }
+  /// The largest number of requests that were under way at one moment: for lower bounds.
+  var peakConcurrency: Int { concurrency(endingEarlierBy: 0) }
+
+  /// As ``peakConcurrency``, without overlaps of less than 0.1 s: for upper bounds.
+  ///
+  /// A busy server notes the end of a response when the client, which has all of it, may have begun the
+  /// next request.
+  var sustainedConcurrency: Int { concurrency(endingEarlierBy: 0.1) }
+
+  private func concurrency(endingEarlierBy seconds: Double) -> Int {
+    var changes =
+      map { ($0.start, 1) } + map { (Swift.max($0.start, $0.end - seconds), -1) }
     // At equal times ends come first: requests that only touch do not overlap.
     changes.sort { ($0.0, $0.1) < ($1.0, $1.1) }
     var current = 0

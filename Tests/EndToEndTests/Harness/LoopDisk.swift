@@ -34,8 +34,12 @@ final class LoopDisk {
   ///   - image: the file to make; it is sparse and removed at the end.
   ///   - byteCount: the capacity.
   ///   - format: the file system.
+  ///   - creation: more options of mkfs(8).
   /// - Throws: `HarnessError` where root, loop devices or the file system's tools are missing.
-  init(at path: String, image: String, byteCount: Int64, format: Format = .ext4) throws {
+  init(
+    at path: String, image: String, byteCount: Int64, format: Format = .ext4,
+    creation: [String] = []
+  ) throws {
     guard Host.isRoot else {
       throw HarnessError("a disk on a loop device is a mount of its own: it needs root")
     }
@@ -44,7 +48,7 @@ final class LoopDisk {
     try output(of: ["truncate", "-s", "\(byteCount)", image])
     let options = format == .ext4 ? ["-q", "-F", "-m", "0"] : ["-q", "-f"]
     try output(
-      of: ["mkfs.\(format.rawValue)"] + options + [image],
+      of: ["mkfs.\(format.rawValue)"] + options + creation + [image],
       environment: ["PATH": Host.administratorPath])
     try mount()
   }
@@ -82,14 +86,33 @@ final class LoopDisk {
     // The file system ends with its last mount, of which a namespace made meanwhile has a copy:
     // mounted before, it would still be the one without power.
     let isReleased = try Deadline(after: .seconds(10)).wait(every: .milliseconds(20)) {
-      try output(
-        of: ["losetup", "--associated", image], environment: ["PATH": Host.administratorPath]
-      ).isEmpty
+      try devices().isEmpty
     }
     guard isReleased else {
       throw HarnessError("the file system of \(image) is still mounted in another namespace")
     }
     try mount()
+  }
+
+  /// Has the loop device take one page at a time.
+  ///
+  /// Since Linux 6.15 the device calls a write of several pages a success where the file system under it
+  /// had room for the first of them only: then fdatasync(2) succeeds and data is lost.
+  func limitRequestsToPages() throws {
+    guard let path = try devices().first else {
+      throw HarnessError("no loop device holds \(image)")
+    }
+    let device = URL(filePath: String(path)).lastPathComponent
+    try "4".write(
+      toFile: "/sys/block/\(device)/queue/max_sectors_kb", atomically: false, encoding: .utf8)
+  }
+
+  /// The loop devices that hold the image.
+  private func devices() throws -> [Substring] {
+    try output(
+      of: ["losetup", "--noheadings", "--output", "NAME", "--associated", image],
+      environment: ["PATH": Host.administratorPath]
+    ).split(separator: "\n")
   }
 
   /// Removes all that is on it, also from the disk under it.

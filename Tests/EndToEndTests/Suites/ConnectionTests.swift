@@ -61,7 +61,7 @@ extension RealMounts {
       #expect(try mount.sha256("t.bin") == Digest.ofContent(seed: 52, byteCount: length))
       try mount.unmount()
       let requests = try origin.requests()
-      #expect(requests.peakConcurrency <= 2, "\(requests.peakConcurrency) at once")
+      #expect(requests.sustainedConcurrency <= 2, "\(requests.sustainedConcurrency) at once")
     }
   }
 }

@@ -59,7 +59,7 @@ extension RealMounts {
       #expect(requests.bodyByteCount <= 2 * 200 * 4096 + (256 << 10))
       if threads == 1 {
         // One after the other: a round trip each, no more at once than a probe beside a read.
-        #expect(requests.peakConcurrency <= 2)
+        #expect(requests.sustainedConcurrency <= 2)
       } else {
         #expect(requests.peakConcurrency >= 8, "\(requests.peakConcurrency) at once")
       }

@@ -176,7 +176,8 @@ extension RealMounts {
       let result = try work.run(["get", "-j", "2"] + urls)
       #expect(result.succeeded, "\(result.error)")
       #expect(work.names.count == 6)
-      #expect(try origin.requests().peakConcurrency == 2)
+      #expect(try origin.requests().peakConcurrency >= 2)
+      #expect(try origin.requests().sustainedConcurrency <= 2)
     }
 
     @Test func `-i follows out=, header= and checksum= of a list`() throws {
@@ -243,8 +244,9 @@ extension RealMounts {
       #expect(result.succeeded, "\(result.error)")
       #expect(try work.sha256("a.bin") == Self.digest(5, 32 << 20))
       let requests = try origin.requests()
+      #expect(requests.peakConcurrency >= 8, "\(requests.peakConcurrency) at once")
       // A request that was cut short may end later for the server than the next one begins.
-      #expect((8...9).contains(requests.peakConcurrency), "\(requests.peakConcurrency) at once")
+      #expect(requests.sustainedConcurrency <= 9, "\(requests.sustainedConcurrency) at once")
       #expect(requests.bodyByteCount < 33 << 20)
     }
 
@@ -254,7 +256,7 @@ extension RealMounts {
       let result = try work.get(
         "-x", "1", origin.url("a.bin", length: 4 << 20, seed: 5, query: "rate=4m"))
       #expect(result.succeeded, "\(result.error)")
-      #expect(try origin.requests().peakConcurrency == 1)
+      #expect(try origin.requests().sustainedConcurrency == 1)
     }
 
     // MARK: Checksums and existing files

@@ -388,6 +388,49 @@ extension RealMounts {
     }
 
     @Test(
+      "48 the kernel drops pages that it could not write, before any fsync: no zeros are read",
+      .timeLimit(.minutes(1)))
+    func lostPages() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+      defer { disk.unmount() }
+      let file = RemoteTestFile(name: "f.bin", seed: 482, byteCount: 96 << 20)
+      // A file that is complete is synced at once.
+      try origin.control("*", ["total-rate": "40m"])
+      let cache = "\(disk.path)/cache"
+      let mount = try Self.mount([file], origin, sandbox, cache: cache)
+      func digest(_ how: String) throws -> String {
+        try output(
+          of: mount.enter + [
+            "bash", "-c", "dd if=\"$1\" bs=1M count=16 \(how) status=none | sha256sum", "bash",
+            mount.path(file.name),
+          ])
+      }
+      let held = try HeldFile(mount.path(file.name))
+      try disk.fillBehind()
+      let right = try digest("")
+      // Twice: what is dirty is written first, which fails, and dropped then.
+      let data = FileStatus.files(beginning: "data-", below: cache)
+      #expect(!data.isEmpty)
+      for _ in 0..<2 {
+        for path in data {
+          let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+          #expect(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+          close(descriptor)
+        }
+        pause(for: .milliseconds(100))
+      }
+      // Before the next checkpoint is due, with the pages of the first read out of the way.
+      #expect(try digest("iflag=direct") == right)
+      try disk.emptyBehind()
+      try origin.clearControl()
+      held.close()
+      try Self.expectRight(file, on: mount)
+      try mount.unmount()
+    }
+
+    @Test(
       "48 fsync fails: a download says so and does not believe what was not committed",
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func failedSyncOfDownload(seed: UInt64) throws {
