@@ -124,6 +124,27 @@ struct FileLocation: Sendable {
     return cut + "-" + CacheKey(name).hex.prefix(16)
   }
 
+  // MARK: Names for a moment
+
+  // Always the same ones, so that what a killed process has left there is found again.
+
+  /// The name of the record while it is written. Only who holds the lock of the partial file uses it.
+  var newRecordName: String { recordName + "-new" }
+
+  /// The name of a file that is created to see which permissions a new one gets.
+  var probeName: String { recordName + "-mode" }
+
+  /// The name of the file of ``originName`` while it is written.
+  var newOriginName: String { recordName + "-origin" }
+
+  /// Removes what a killed process of this user's has left under one of these names.
+  func removeLeftover(_ name: String) {
+    guard let status = try? SystemCalls.status(name, in: directory.rawValue),
+      status.isRegularFile, status.owner == SystemCalls.effectiveUserID
+    else { return }
+    try? SystemCalls.unlink(name, in: directory.rawValue)
+  }
+
   // MARK: Facts
 
   /// Whether something has the name already.
