@@ -81,6 +81,13 @@ extension SystemCalls {
     }
   }
 
+  /// Whether the kernel finds nothing where a link leads (`fstatat(2)`).
+  package static func isDangling(_ name: String, in directory: CInt) -> Bool {
+    var status = stat()
+    guard fstatat(directory, name, &status, 0) != 0 else { return false }
+    return [ENOENT, ENOTDIR, ELOOP].contains(errno)
+  }
+
   // MARK: Extended attributes
 
   /// The value of an extended attribute; nil where there is none (`fgetxattr(2)`).

@@ -43,7 +43,7 @@ struct FileLocation: Sendable {
       }
     self.path = shown
     (directory, name) = place
-    try check(acceptsLink: base != nil)
+    try check()
   }
 
   /// Refuses a name that no file can have, or that is one of a partial file.
@@ -70,11 +70,13 @@ struct FileLocation: Sendable {
   }
 
   /// Refuses what could be neither created nor replaced, before anything is fetched.
-  private func check(acceptsLink: Bool) throws(FileFailure) {
+  ///
+  /// A symbolic link that is here is not followed any more: it can be replaced.
+  private func check() throws(FileFailure) {
     do throws(ErrorNumber) {
       let status = try SystemCalls.status(name, in: directory.rawValue)
       if status.isDirectory { throw ErrorNumber(rawValue: EISDIR) }
-      guard status.isRegularFile || acceptsLink && status.isSymbolicLink else {
+      guard status.isRegularFile || status.isSymbolicLink else {
         throw ErrorNumber(rawValue: EINVAL)
       }
     } catch {
@@ -147,8 +149,11 @@ struct FileLocation: Sendable {
 
   // MARK: Facts
 
-  /// Whether something has the name already.
-  var isTaken: Bool { (try? SystemCalls.status(name, in: directory.rawValue)) != nil }
+  /// Refuses to go on where something has the name already.
+  func checkIsFree() throws(FileFailure) {
+    guard let status = try? SystemCalls.status(name, in: directory.rawValue) else { return }
+    throw exists(status.isSymbolicLink ? "is a symbolic link that leads to no file" : "exists")
+  }
 
   /// The bytes that can be written there; nil where the file system does not tell.
   var availableByteCount: Int64? {

@@ -108,10 +108,10 @@ final class FileSink: BodySink, @unchecked Sendable {
       if let record {
         result = try EarlierResult.find(at: location, key: record.key)
         try compareEarlier(at: location)
-      } else if location.isTaken {
-        throw location.exists("exists")
+      } else {
+        try location.checkIsFree()
       }
-    case .keep: if location.isTaken { throw location.exists("exists") }
+    case .keep: try location.checkIsFree()
     }
     let file = PartialFile(location: location, identity: identity, source: source)
     self.location = location
