@@ -33,8 +33,8 @@ package struct RecordFile {
   ///   - header: the encoded header.
   ///   - salt: the salt in that header.
   ///   - name: what the record file is called, an entry's name for it unless said otherwise.
-  ///   - temporaryName: what it is called until it is whole; nil for a name that no other has. Who gives
-  ///     one lets no other process use it meanwhile; what was left under it is removed.
+  ///   - temporaryName: what it is called until it is whole; nil for a name that no other has. Who
+  ///     gives one lets no other process use it meanwhile; what was left under it is removed.
   ///   - directory: the directory that holds it.
   ///   - isDurable: whether to wait until it is on the disk. Without, a loss of power may leave
   ///     the old record, the new one or one that is not whole, which recovery takes for none.

@@ -223,7 +223,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let url = origin.url("f", length: 10, seed: 4)
       let list = try work.sandbox.write(url + "\n", to: "l.urls")
-      // To a name, to one in a directory that is not there or is none, by another link, and to itself.
+      // To a name, in a directory that is not there or is none, to itself, and to another link.
       for target in ["none", "none/f", "../l.urls/f", "f", "other"] {
         #expect(symlink(target, work.path("f")) == 0)
         if target == "other" { #expect(symlink("none", work.path("other")) == 0) }
