@@ -22,8 +22,8 @@ extension SystemCalls {
     try open(name, in: directory, flags: O_RDONLY | O_NONBLOCK)
   }
 
-  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that nobody but the caller
-  /// uses now: what a killed process has left there is removed.
+  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that nobody but the
+  /// caller uses now: what a killed process has left there is removed.
   package static func createAnew(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {

@@ -6,8 +6,8 @@ import HTTPTransferCore
 ///
 /// Links are followed by the rule of a download's destination (`FileLocation`), which is that of
 /// `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names, only
-/// those of this user and of the directory's owner. What is opened then must be this user's or root's.
-/// Devices, and what the process was started with, may be anybody's.
+/// those of this user and of the directory's owner. What is opened then must be this user's or
+/// root's. Devices, and what the process was started with, may be anybody's.
 enum OwnFile {
   /// Why a file is not opened: what stands after its name.
   struct Refusal: Error, CustomStringConvertible {
@@ -101,7 +101,7 @@ enum OwnFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw .last }
     let isRegular = status.st_mode & S_IFMT == S_IFREG
-    // A pipe of another user's is a service of his, but where it may have come in the place of ours.
+    // A pipe of another user's is a service of his, but for one that may stand where ours was.
     let isSharedPipe = isShared && status.st_mode & S_IFMT == S_IFIFO
     guard isRegular || isSharedPipe, !isInherited(status) else { return }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {

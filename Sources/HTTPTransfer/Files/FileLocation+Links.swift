@@ -16,7 +16,7 @@ extension FileLocation {
   ///
   /// The kernel follows links in the directories, by its rules. The last one is followed here, by the
   /// rule of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names,
-  /// only a link of this user's or of the directory's owner leads anywhere. Where it leads to nothing
+  /// only a link of this user's or of the directory's owner leads anywhere. Where that is to nothing,
   /// the link itself is what has the name.
   static func place(_ path: String, creatingMissing: Bool) throws(FileFailure) -> Place {
     var followed = path

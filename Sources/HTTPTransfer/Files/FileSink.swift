@@ -98,7 +98,7 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? {
     let location = try FileLocation(path: path, inside: base)
-    // Whatever becomes of the transfer. Another process that has just made one of them loses no byte.
+    // Whatever becomes of the transfer. A process that has just made one of them loses no byte.
     location.removeLeftover(location.probeName)
     location.removeLeftover(location.newOriginName)
     switch existing {
