@@ -121,6 +121,12 @@ static inline int httpfs_exchange_names(int directory, const char *one, const ch
   return renameat2(directory, one, directory, other, 2u);
 }
 
+/// Whether an open directory is one of `/proc` (`fstatfs(2)`).
+static inline int httpfs_is_of_proc(int directory) {
+  struct statfs status;
+  return fstatfs(directory, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
 /// The text and the owner of a symbolic link, both of the same one whatever becomes of its name
 /// meanwhile; the text's length, or −1 where `name` is no link (`EINVAL`) or does not exist.
 static inline long httpfs_read_link(

@@ -33,6 +33,8 @@ package struct RecordFile {
   ///   - header: the encoded header.
   ///   - salt: the salt in that header.
   ///   - name: what the record file is called, an entry's name for it unless said otherwise.
+  ///   - temporaryName: what it is called until it is whole; nil for a name that no other has. Who
+  ///     gives one lets no other process use it meanwhile; what was left under it is removed.
   ///   - directory: the directory that holds it.
   ///   - isDurable: whether to wait until it is on the disk. Without, a loss of power may leave
   ///     the old record, the new one or one that is not whole, which recovery takes for none.
@@ -40,11 +42,12 @@ package struct RecordFile {
   /// - Returns: the file, open for more.
   /// - Throws: the failed call's error; the old record then is in place, or the new one as a whole.
   package static func replace(
-    header: [UInt8], salt: UInt64, name: String = name, in directory: Descriptor, isDurable: Bool,
+    header: [UInt8], salt: UInt64, name: String = name, temporaryName: String? = nil,
+    in directory: Descriptor, isDurable: Bool,
     fill: (inout RecordFile) throws(ErrorNumber) -> Void = { _ in }
   ) throws(ErrorNumber) -> RecordFile {
-    let temporaryName = "\(name)-\(salt.hex16)"
-    let descriptor = try SystemCalls.createFile(temporaryName, in: directory.rawValue)
+    let temporaryName = temporaryName ?? "\(name)-\(salt.hex16)"
+    let descriptor = try SystemCalls.createAnew(temporaryName, in: directory.rawValue)
     do throws(ErrorNumber) {
       var file = RecordFile(descriptor: descriptor, salt: salt, header: header)
       try fill(&file)

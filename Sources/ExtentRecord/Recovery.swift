@@ -135,14 +135,15 @@ package struct Recovery {
   /// the others.
   package func rewrite(
     log: LogReader, header: RecordHeader, salt: UInt64, name: String = RecordFile.name,
-    in directory: Descriptor
+    temporaryName: String? = nil, in directory: Descriptor
   ) throws(ErrorNumber) -> RecordFile? {
     var newHeader = header
     newHeader.salt = salt
     newHeader.version.completeLength = summary.completeLength ?? header.version.completeLength
     guard let encoded = newHeader.encoded() else { return nil }
     return try RecordFile.replace(
-      header: encoded, salt: salt, name: name, in: directory, isDurable: true
+      header: encoded, salt: salt, name: name, temporaryName: temporaryName, in: directory,
+      isDurable: true
     ) {
       (file) throws(ErrorNumber) in
       func appendExtents(_ isIncluded: (UInt64) -> Bool) throws(ErrorNumber) {

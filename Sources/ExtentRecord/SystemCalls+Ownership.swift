@@ -22,6 +22,20 @@ extension SystemCalls {
     try open(name, in: directory, flags: O_RDONLY | O_NONBLOCK)
   }
 
+  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that nobody but the
+  /// caller uses now: what a killed process has left there is removed.
+  package static func createAnew(
+    _ name: String, in directory: CInt, permissions: mode_t = 0o600
+  ) throws(ErrorNumber) -> Descriptor {
+    do throws(ErrorNumber) {
+      return try createFile(name, in: directory, permissions: permissions)
+    } catch {
+      guard error.rawValue == EEXIST else { throw error }
+    }
+    try unlink(name, in: directory)
+    return try createFile(name, in: directory, permissions: permissions)
+  }
+
   /// Renames within one directory; `EEXIST` where the new name is taken (`renameat2(2)`).
   package static func renameToFreeName(
     _ name: String, to newName: String, in directory: CInt
@@ -65,6 +79,13 @@ extension SystemCalls {
       if [EINVAL, ENOENT].contains(error.rawValue) { return nil }
       throw error
     }
+  }
+
+  /// Whether the kernel finds nothing where a link leads (`fstatat(2)`).
+  package static func isDangling(_ name: String, in directory: CInt) -> Bool {
+    var status = stat()
+    guard fstatat(directory, name, &status, 0) != 0 else { return false }
+    return [ENOENT, ENOTDIR, ELOOP].contains(errno)
   }
 
   // MARK: Extended attributes

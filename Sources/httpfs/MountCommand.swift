@@ -302,8 +302,12 @@ struct MountCommand: ParsableCommand {
 
   private func makeTraceRecorder(logger: Logger) throws(CommandFailure) -> TraceRecorder? {
     guard let trace else { return nil }
-    let descriptor = open(trace, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw CommandFailure("cannot write trace '\(trace)'", .last) }
+    let descriptor: Int32
+    do throws(OwnFile.Refusal) {
+      descriptor = try OwnFile.open(trace, O_RDWR | O_CREAT | O_NONBLOCK)
+    } catch {
+      throw CommandFailure("cannot write trace '\(trace)': \(error)")
+    }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else {
       close(descriptor)

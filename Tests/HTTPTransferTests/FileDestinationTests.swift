@@ -243,6 +243,32 @@ extension TransferTests {
     }
 
     @Test(
+      "What a killed process has left beside the destination is removed, and nothing else",
+      arguments: [100, 2 << 20])
+    func leftovers(byteCount: Int) async throws {
+      let file = ServedFile(byteCount: byteCount)
+      let server = try ScriptedServer { file.answer($0) }
+      defer { server.stop() }
+      let leftovers = ["new", "mode", "origin"].map { "a.httpfs-part.record-\($0)" }
+      // Others' files, by their names.
+      let others = [
+        "a.httpfs-part.record-", "a.httpfs-part.record-newer", "b.httpfs-part.record-new",
+      ]
+      for name in leftovers + others { try directory.write([1], to: name) }
+      for existing in [ExistingFile.replaceResult, .replace] {
+        let run = await client.run(
+          try .quick(server.url("/"), to: .file(directory.file("a"), existing: existing)))
+        #expect(run.result?.byteCount == Int64(byteCount))
+        #expect(directory.names == (["a"] + others).sorted())
+        for name in leftovers { try directory.write([1], to: name) }
+      }
+      // Also where the file stays as it is.
+      let run = await client.run(try .quick(server.url("/"), to: .file(directory.file("a"))))
+      #expect(run.result != nil)
+      #expect(directory.names == (["a"] + others).sorted())
+    }
+
+    @Test(
       "A partial file that was replaced or removed never gets the name", arguments: [true, false])
     func replacedPart(isRemoved: Bool) async throws {
       let gate = Gate()

@@ -16,9 +16,11 @@ extension FileLocation {
   ///
   /// The kernel follows links in the directories, by its rules. The last one is followed here, by the
   /// rule of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names,
-  /// only a link of this user's or of the directory's owner leads anywhere.
+  /// only a link of this user's or of the directory's owner leads anywhere. Where that is to nothing,
+  /// the link itself is what has the name.
   static func place(_ path: String, creatingMissing: Bool) throws(FileFailure) -> Place {
     var followed = path
+    var first: Place?
     for hop in 0..<linkLimit {
       guard !followed.hasFinalSlash else {
         throw FileFailure(
@@ -37,13 +39,12 @@ extension FileLocation {
           atPath: parent, creatingMissing: creatingMissing && hop == 0)
         status = try SystemCalls.status(directory.rawValue)
         link = try SystemCalls.symbolicLink(name, in: directory.rawValue)
-        // A link that leads nowhere names no file to replace.
         if hop > 0, link == nil { _ = try SystemCalls.status(name, in: directory.rawValue) }
       } catch {
-        guard hop > 0, error.rawValue == ENOENT else { throw unusable(path, error) }
-        throw FileFailure(
-          code: .destination, reason: "'\(path)' is not a regular file; it cannot be replaced",
-          errno: EINVAL)
+        guard let first, [ENOENT, ENOTDIR].contains(error.rawValue) else {
+          throw unusable(path, error)
+        }
+        return try danglingLink(first, path)
       }
       guard let link else { return (directory, name) }
       guard
@@ -55,9 +56,23 @@ extension FileLocation {
           reason: "'\(path)' is a symbolic link of another user, in a directory that all users"
             + " may write; name what it leads to", errno: EACCES)
       }
+      if first == nil { first = (directory, name) }
       followed = link.target.isAbsolutePath ? link.target : joined(parent, link.target)
     }
-    throw unusable(path, ErrorNumber(rawValue: ELOOP))
+    guard let first else { throw unusable(path, ErrorNumber(rawValue: ELOOP)) }
+    return try danglingLink(first, path)
+  }
+
+  /// The place of a link whose text leads to nothing.
+  ///
+  /// Those of `/proc`, and so `/dev/stderr`, lead to something all the same.
+  private static func danglingLink(_ link: Place, _ path: String) throws(FileFailure) -> Place {
+    guard SystemCalls.isDangling(link.name, in: link.directory.rawValue) else {
+      throw FileFailure(
+        code: .destination, reason: "'\(path)' is not a regular file; it cannot be replaced",
+        errno: EINVAL)
+    }
+    return link
   }
 
   /// As many as the kernel follows (path_resolution(7)).

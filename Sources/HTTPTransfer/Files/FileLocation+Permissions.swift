@@ -62,11 +62,10 @@ extension FileLocation {
   /// The permission bits that the kernel gives a new file here, by the umask or the directory's access
   /// list; nil where none can be created.
   private var permissionsOfNewFile: mode_t? {
-    let probe = "\(recordName)-\(UInt64.random(in: .min ... .max).hex16)"
     guard
-      let file = try? SystemCalls.createFile(probe, in: directory.rawValue, permissions: 0o666)
+      let file = try? SystemCalls.createAnew(probeName, in: directory.rawValue, permissions: 0o666)
     else { return nil }
-    defer { try? SystemCalls.unlink(probe, in: directory.rawValue) }
+    defer { try? SystemCalls.unlink(probeName, in: directory.rawValue) }
     return try? SystemCalls.status(file.rawValue).permissions
   }
 }

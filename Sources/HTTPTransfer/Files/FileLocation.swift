@@ -43,7 +43,7 @@ struct FileLocation: Sendable {
       }
     self.path = shown
     (directory, name) = place
-    try check(acceptsLink: base != nil)
+    try check()
   }
 
   /// Refuses a name that no file can have, or that is one of a partial file.
@@ -70,11 +70,13 @@ struct FileLocation: Sendable {
   }
 
   /// Refuses what could be neither created nor replaced, before anything is fetched.
-  private func check(acceptsLink: Bool) throws(FileFailure) {
+  ///
+  /// A symbolic link that is here is not followed any more: it can be replaced.
+  private func check() throws(FileFailure) {
     do throws(ErrorNumber) {
       let status = try SystemCalls.status(name, in: directory.rawValue)
       if status.isDirectory { throw ErrorNumber(rawValue: EISDIR) }
-      guard status.isRegularFile || acceptsLink && status.isSymbolicLink else {
+      guard status.isRegularFile || status.isSymbolicLink else {
         throw ErrorNumber(rawValue: EINVAL)
       }
     } catch {
@@ -124,10 +126,34 @@ struct FileLocation: Sendable {
     return cut + "-" + CacheKey(name).hex.prefix(16)
   }
 
+  // MARK: Names for a moment
+
+  // Always the same ones, so that what a killed process has left there is found again.
+
+  /// The name of the record while it is written. Only who has locked the partial file uses it.
+  var newRecordName: String { recordName + "-new" }
+
+  /// The name of a file that is created to see which permissions a new one gets.
+  var probeName: String { recordName + "-mode" }
+
+  /// The name of the file of ``originName`` while it is written.
+  var newOriginName: String { recordName + "-origin" }
+
+  /// Removes what a killed process of this user's has left under one of these names.
+  func removeLeftover(_ name: String) {
+    guard let status = try? SystemCalls.status(name, in: directory.rawValue),
+      status.isRegularFile, status.owner == SystemCalls.effectiveUserID
+    else { return }
+    try? SystemCalls.unlink(name, in: directory.rawValue)
+  }
+
   // MARK: Facts
 
-  /// Whether something has the name already.
-  var isTaken: Bool { (try? SystemCalls.status(name, in: directory.rawValue)) != nil }
+  /// Refuses to go on where something has the name already.
+  func checkIsFree() throws(FileFailure) {
+    guard let status = try? SystemCalls.status(name, in: directory.rawValue) else { return }
+    throw exists(status.isSymbolicLink ? "is a symbolic link that leads to no file" : "exists")
+  }
 
   /// The bytes that can be written there; nil where the file system does not tell.
   var availableByteCount: Int64? {

@@ -98,6 +98,9 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? {
     let location = try FileLocation(path: path, inside: base)
+    // Whatever becomes of the transfer. A process that has just made one of them loses no byte.
+    location.removeLeftover(location.probeName)
+    location.removeLeftover(location.newOriginName)
     switch existing {
     case .replace: break
     case .replaceResult:
@@ -105,10 +108,10 @@ final class FileSink: BodySink, @unchecked Sendable {
       if let record {
         result = try EarlierResult.find(at: location, key: record.key)
         try compareEarlier(at: location)
-      } else if location.isTaken {
-        throw location.exists("exists")
+      } else {
+        try location.checkIsFree()
       }
-    case .keep: if location.isTaken { throw location.exists("exists") }
+    case .keep: try location.checkIsFree()
     }
     let file = PartialFile(location: location, identity: identity, source: source)
     self.location = location

@@ -82,6 +82,7 @@ final class PartialFile: @unchecked Sendable {
       // Nothing is lost with one that holds nothing, whatever its record says.
       if status.isRegularFile, status.byteCount == 0 { return nil }
       guard status.isOwnAlone || !status.isRegularFile else { throw ErrorNumber(rawValue: EACCES) }
+      location.removeLeftover(location.newRecordName)
       return try recover(data: data, byteCount: status.byteCount)
     } catch {
       switch error.rawValue {
@@ -144,7 +145,7 @@ final class PartialFile: @unchecked Sendable {
       guard
         let file = try recovery.rewrite(
           log: log, header: header, salt: newSalt, name: location.recordName,
-          in: location.directory)
+          temporaryName: location.newRecordName, in: location.directory)
       else { return nil }
       salt = newSalt
       position = file.position
@@ -194,8 +195,8 @@ final class PartialFile: @unchecked Sendable {
     let header = unwritten.header
     guard let encoded = header.encoded() else { throw ErrorNumber(rawValue: E2BIG) }
     let file = try RecordFile.replace(
-      header: encoded, salt: header.salt, name: location.recordName, in: location.directory,
-      isDurable: false)
+      header: encoded, salt: header.salt, name: location.recordName,
+      temporaryName: location.newRecordName, in: location.directory, isDurable: false)
     self.unwritten = nil
     record = file.descriptor
     salt = header.salt
@@ -353,6 +354,8 @@ final class PartialFile: @unchecked Sendable {
       let directory = location.directory.rawValue
       // A file that has no record is right all the same: it is only not replaced later.
       let isAttached = try result?.attach(to: data) ?? true
+      // As long as the lock is that of this name.
+      location.removeLeftover(location.newRecordName)
       do throws(ErrorNumber) {
         try location.place(data, replacing: replaced)
       } catch {
@@ -402,7 +405,8 @@ final class PartialFile: @unchecked Sendable {
       guard !recovery.extents.isEmpty else { return remove() }
       let rewritten = try recovery.rewrite(
         log: log, header: found.header, salt: .random(in: .min ... .max),
-        name: location.recordName, in: location.directory)
+        name: location.recordName, temporaryName: location.newRecordName,
+        in: location.directory)
       if rewritten == nil { remove() }
     } catch {
       remove()
@@ -420,6 +424,7 @@ final class PartialFile: @unchecked Sendable {
       data = found
     }
     unwritten = nil
+    location.removeLeftover(location.newRecordName)
     try? SystemCalls.unlink(location.recordName, in: directory)
     try? SystemCalls.unlink(location.partName, in: directory)
     release()

@@ -51,12 +51,12 @@ struct ResultRecord: Sendable {
     for (field, value) in values(try ResultStamp(of: file)) {
       if let value { text += Array("\(field.rawValue) ".utf8) + value + [UInt8(ascii: "\n")] }
     }
-    let temporary = "\(location.recordName)-\(UInt64.random(in: .min ... .max).hex16)"
+    let temporary = location.newOriginName
     // What is there and is none of ours stays.
     if let status = try? SystemCalls.status(location.originName, in: directory) {
       guard status.isOwnAlone, Self.lines(at: location) != nil else { return }
     }
-    let created = try SystemCalls.createFile(temporary, in: directory)
+    let created = try SystemCalls.createAnew(temporary, in: directory)
     do throws(ErrorNumber) {
       try SystemCalls.write(created.rawValue, text, at: 0)
       try SystemCalls.sync(created.rawValue)

@@ -3,6 +3,9 @@ internal import Glibc
 
 /// What shows that a file is still the one that a download has finished, and as it was then: its
 /// identity, length and time of modification.
+///
+/// Not the time of change: to store it in an attribute of the file changes it, and so do `chmod`,
+/// `mv` and some backups, after which nobody should have to say `--overwrite`.
 struct ResultStamp: Equatable, Sendable, CustomStringConvertible {
   let text: String
   let byteCount: Int64

@@ -11,7 +11,8 @@ struct LogDestination: Sendable {
   let file: String?
   private let descriptor: Int32
 
-  /// Opens the file, where there is to be one, for appending; a new one is private.
+  /// Opens the file, where there is to be one, for appending; a new one is private, and another
+  /// user's is refused (``OwnFile``).
   init(file: String?) throws(CommandFailure) {
     guard let file else {
       self.file = nil
@@ -23,18 +24,16 @@ struct LogDestination: Sendable {
       path = String(cString: directory) + "/" + file
       free(directory)
     }
-    do throws(SystemError) {
+    do throws(OwnFile.Refusal) {
       descriptor = try Self.open(path)
     } catch {
-      throw CommandFailure("cannot open log '\(file)'", error)
+      throw CommandFailure("cannot open log '\(file)': \(error)")
     }
     self.file = path
   }
 
-  private static func open(_ path: String) throws(SystemError) -> Int32 {
-    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw .last }
-    return descriptor
+  private static func open(_ path: String) throws(OwnFile.Refusal) -> Int32 {
+    try OwnFile.open(path, O_WRONLY | O_CREAT | O_APPEND)
   }
 
   func logger(level: Logger.Level) -> Logger {
@@ -53,7 +52,7 @@ struct LogDestination: Sendable {
   /// where that fails.
   func reopen(complainingTo logger: Logger) {
     guard let file else { return }
-    do throws(SystemError) {
+    do throws(OwnFile.Refusal) {
       let fresh = try Self.open(file)
       defer { close(fresh) }
       // In the place of the old one, between two lines.

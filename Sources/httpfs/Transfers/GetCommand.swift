@@ -156,11 +156,11 @@ struct GetCommand: ParsableCommand {
     guard messages.isEmpty else { throw CommandFailure(messages: messages) }
     for list in lists {
       let loaded = try loadSource(list, tree: tree)
-      printWarnings(of: loaded)
+      if !options.quiet { printWarnings(of: loaded) }
       entries += loaded.entries.map { SessionEntry($0) }
     }
     guard let session else { return try placed(entries) }
-    let placed = try placed(try session.merged(with: entries))
+    let placed = try placed(try session.merged(with: entries, warns: !options.quiet))
     let own = absolutePath(session.store.path)
     for entry in placed
     where absolutePath(entry.path) == own || session.store.isUsed(by: entry.path) {
@@ -309,7 +309,7 @@ struct GetCommand: ParsableCommand {
         return queue.add(request(for: entry, to: destination(of: entry), access, urlCommand))
       })
     if outcome.signal != nil {
-      if outcome.cancelledCount > 0, !options.json {
+      if outcome.cancelledCount > 0, !options.json, !options.quiet {
         printToStandardError("httpfs: interrupted; the same command goes on where it stopped")
       }
       if outcome.isAbandoned { urlCommand?.end() }

@@ -89,7 +89,14 @@ struct SessionFile {
   static let heading = "# A session of httpfs get"
 
   /// The entries of the file, where it exists, followed by those of `entries` that it does not have.
-  func merged(with entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
+  ///
+  /// - Parameters:
+  ///   - entries: those of the command line.
+  ///   - warns: whether what is ignored in the file is said.
+  /// - Returns: all of them, none twice.
+  func merged(
+    with entries: [SessionEntry], warns: Bool
+  ) throws(CommandFailure) -> [SessionEntry] {
     guard let bytes = try store.contents() else {
       guard !entries.isEmpty else {
         throw CommandFailure(
@@ -108,7 +115,7 @@ struct SessionFile {
     } catch {
       throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
     }
-    printWarnings(of: list)
+    if warns { printWarnings(of: list) }
     var merged = list.entries.map { SessionEntry(placed: $0) }
     for entry in entries where !merged.contains(where: { $0.source.url == entry.source.url }) {
       if let index = merged.firstIndex(where: { $0.isSignedAnew(by: entry) }) {

@@ -14,6 +14,7 @@ struct TransferOutput {
   }
 
   private var style: Style
+  private let isQuiet: Bool
   private var settled: Set<Int> = []
   /// Why what was to be written to standard output is not all there; nil also where nobody reads it.
   private(set) var failure: CommandFailure?
@@ -21,6 +22,7 @@ struct TransferOutput {
 
   /// Chooses the style.
   init(json: Bool, quiet: Bool) {
+    isQuiet = quiet
     if json {
       style = .json(JSONReporter())
     } else if quiet {
@@ -76,7 +78,9 @@ struct TransferOutput {
     case .json(var reporter):
       var bytes = reporter.progress(for: snapshot)
       if isLast { bytes += JSONReporter.summary(of: snapshot) }
-      for notice in notices { printToStandardError(DisplayLine(notice).text) }
+      if !isQuiet {
+        for notice in notices { printToStandardError(DisplayLine(notice).text) }
+      }
       // Where it cannot be written, the files come all the same.
       do throws(CommandFailure) {
         if !bytes.isEmpty { try printToStandardOutput(bytes) }

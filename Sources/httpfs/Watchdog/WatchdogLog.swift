@@ -13,9 +13,7 @@ struct WatchdogLog {
     "httpfs: \(message)".withCString { text in
       withVaList([text]) { vsyslog(LOG_DAEMON | LOG_ERR, "%s", $0) }
     }
-    guard let file else { return }
-    let descriptor = open(file, O_WRONLY | O_APPEND | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
+    guard let file, let descriptor = try? OwnFile.open(file, O_WRONLY | O_APPEND) else { return }
     defer { close(descriptor) }
     let logger = Logger(label: "httpfs") { _ in
       LineLogHandler(descriptor: descriptor, logLevel: .error)

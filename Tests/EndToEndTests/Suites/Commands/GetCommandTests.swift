@@ -427,6 +427,25 @@ extension RealMounts {
       #expect(bad.error.hasPrefix("gone.bin: failed: HTTP 404"))
     }
 
+    @Test func `--quiet passes over the warnings about a list and a session`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let good = origin.url("a.bin", length: 1000, seed: 1)
+      let gone = origin.url("gone.bin", length: 5, seed: 2, query: "status=404")
+      let list = try work.sandbox.write("\(good)\n  bogus=1\n", to: "l.urls")
+      #expect(try work.get("-o", "loud/", "-i", list).error.contains("'bogus' ignored"))
+      for options in [["-q"], ["--quiet", "--json"]] {
+        let result = try work.run(["get", "-i", list] + options)
+        #expect(result.succeeded && result.error.isEmpty, "\(result.error)")
+      }
+      #expect(try work.get("-q", "--session", "todo", gone).ending == .exited(1))
+      let session = try work.text("todo")
+      try work.sandbox.write(session + "  bogus=1\n", to: "work/todo")
+      let again = try work.get("-q", "--session", "todo")
+      #expect(again.ending == .exited(1))
+      #expect(again.errorLines.count == 1 && again.error.hasPrefix("gone.bin: failed: HTTP 404"))
+    }
+
     @Test func `a pipe gets plain lines without control characters`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()

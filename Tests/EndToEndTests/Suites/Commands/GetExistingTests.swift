@@ -80,6 +80,33 @@ extension RealMounts {
       return process
     }
 
+    @Test func `what a kill leaves of a record that was being written goes with the next download`()
+      throws
+    {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("a.bin", length: 4 << 20, seed: 8)
+      let failing = try FailingCalls(below: work.directory, in: work.sandbox)
+      try failing.fail(
+        FailingCalls.Plan(
+          calls: "renameat", filePrefix: "a.bin.httpfs-part.record", effect: .held))
+      for count in 1...2 {
+        let process = try work.sandbox.start(
+          try failing.launcher + work.commandLine(["get", "-o", work.path("a.bin"), url]))
+        let isHeld = Deadline(after: .seconds(20)).wait {
+          (try? failing.calls().count { $0.outcome == .held }) == count
+        }
+        #expect(isHeld)
+        process.signal(SIGKILL)
+        _ = process.wait(within: .seconds(20))
+        // However often: one file that is no record yet.
+        #expect(work.names == ["a.bin.httpfs-part", "a.bin.httpfs-part.record-new"])
+      }
+      let whole = try work.get(url)
+      #expect(whole.succeeded, "\(whole.error)")
+      #expect(work.names == ["a.bin"])
+    }
+
     @Test func `a partial file that is replaced during the last sync does not get the name`() throws
     {
       let work = try TransferWorkspace()
@@ -189,6 +216,50 @@ extension RealMounts {
       #expect(
         try String(contentsOfFile: work.sandbox.path("outside/f"), encoding: .utf8) == "mine")
       #expect(FileStatus.byteCount(of: work.sandbox.path("outside/new")) == nil)
+    }
+
+    @Test func `a link that leads to nothing is in the way, however the file is named`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let url = origin.url("f", length: 10, seed: 4)
+      let list = try work.sandbox.write(url + "\n", to: "l.urls")
+      // To a name, in a directory that is not there or is none, to itself, and to another link.
+      for target in ["none", "none/f", "../l.urls/f", "f", "other"] {
+        #expect(symlink(target, work.path("f")) == 0)
+        if target == "other" { #expect(symlink("none", work.path("other")) == 0) }
+        for place in [["-o", "f", url], ["-o", work.path("f"), url], [url], ["-i", list]] {
+          for option in [[], ["--skip-existing"]] {
+            let result = try work.run(["get"] + option + place)
+            #expect(result.ending == .exited(73), "\(target), \(place): \(result.error)")
+            #expect(result.errorLines.count == 1)
+            for text in ["f' ", "--overwrite", "-o to name another place"] {
+              #expect(result.error.contains(text), "\(result.error)")
+            }
+          }
+          #expect(
+            try FileManager.default.destinationOfSymbolicLink(atPath: work.path("f")) == target)
+        }
+        #expect(try origin.requests().isEmpty)
+        // The link is what gives way, and nothing comes to be where it led.
+        #expect(try work.get("--overwrite", "-o", "f", url).succeeded)
+        #expect(work.names == (target == "other" ? ["f", "other"] : ["f"]))
+        #expect(FileStatus.byteCount(of: work.path("f")) == 10)
+        #expect(unlink(work.path("f")) == 0)
+        try origin.clearLog()
+      }
+    }
+
+    @Test func `a link of the kernel's, which names no file, is no such link`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      #expect(symlink("/proc/self/fd/2", work.path("f")) == 0)
+      let url = origin.url("f", length: 10, seed: 4)
+      let result = try run(
+        ["sh", "-c", "\"$@\" 2>&1 | cat", "sh", try Products.httpfs, "get", "--overwrite"]
+          + ["-o", work.path("f"), url])
+      #expect(result.output.contains("is not a regular file"), "\(result.output)")
+      #expect(work.names == ["f"])
+      #expect(try origin.requests().isEmpty)
     }
 
     @Test func `where there are no extended attributes a file beside it does their work`() throws {

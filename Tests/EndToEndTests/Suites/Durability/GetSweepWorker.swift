@@ -72,7 +72,7 @@ final class GetSweepWorker: CallSweepWorker {
     } else if try digestOfFile(file) != digest {
       violations.append("WRONG BYTES later")
     }
-    for suffix in [".httpfs-part", ".httpfs-part.record"]
+    for suffix in [".httpfs-part", ".httpfs-part.record", ".httpfs-part.record-new"]
     where FileStatus.byteCount(of: file + suffix) != nil {
       violations.append("\(suffix) is left behind")
     }

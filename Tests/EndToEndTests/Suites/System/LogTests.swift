@@ -61,6 +61,70 @@ extension RealMounts {
       #expect(text(log).contains("notice list reloaded"))
     }
 
+    @Test(
+      .enabled(if: Host.isRoot, "needs root, to give files to another user"),
+      arguments: ["--log-file", "--trace"])
+    func `a file that another user has chosen is not written to`(option: String) throws {
+      let sandbox = try Sandbox()
+      let list = try sandbox.write("http://127.0.0.1:9/l.bin\n", to: "urls.txt")
+      let mountpoint = try sandbox.makeDirectory("mnt")
+      let shared = try sandbox.makeDirectory("shared")
+      try #require(chmod(shared, 0o1777) == 0)
+      func expectRefusal(of name: String, _ reason: String) throws {
+        let result = try run(
+          [try Products.httpfs, "mount", "--cache-dir", sandbox.path("cache")]
+            + [option, sandbox.path(name), list, mountpoint], within: .seconds(20))
+        #expect(result.ending == .exited(1))
+        #expect(result.errorLines.count == 1 && result.error.contains("'\(sandbox.path(name))': "))
+        #expect(result.error.contains(reason), "\(result.error)")
+      }
+      let foreign = try sandbox.write("", to: "foreign")
+      try #require(chmod(foreign, 0o666) == 0 && chown(foreign, 65534, 65534) == 0)
+      // One's own link does not make it one's own file.
+      try #require(symlink("foreign", sandbox.path("link")) == 0)
+      for name in ["foreign", "link"] { try expectRefusal(of: name, "belongs to another user") }
+      let precious = try sandbox.write("", to: "precious")
+      for (name, target) in [("to-file", "../precious"), ("to-nothing", "../new")] {
+        let link = "\(shared)/\(name)"
+        try #require(symlink(target, link) == 0 && lchown(link, 65534, 65534) == 0)
+        try expectRefusal(of: "shared/\(name)", "is a symbolic link of another user")
+      }
+      try #require(symlink("shared/to-file", sandbox.path("chain")) == 0)
+      try expectRefusal(of: "chain", "is a symbolic link of another user")
+      try #require(Glibc.link(precious, "\(shared)/name") == 0)
+      try expectRefusal(of: "shared/name", "has another name")
+      #expect(text(foreign).isEmpty && text(precious).isEmpty)
+      #expect(FileStatus.byteCount(of: sandbox.path("new")) == nil)
+    }
+
+    @Test func `a log goes to one's own file by one's own link, and to devices and pipes`() throws {
+      let sandbox = try Sandbox()
+      let list = try sandbox.write("http://127.0.0.1:9/l.bin\n", to: "urls.txt")
+      let shared = try sandbox.makeDirectory("shared")
+      try #require(chmod(shared, 0o1777) == 0)
+      // One that has lost its owner's rights to a directory is passed through all the same.
+      let closed = try sandbox.makeDirectory("closed")
+      try #require(chmod(closed, 0o311) == 0)
+      defer { chmod(closed, 0o755) }
+      try #require(symlink("../closed/own.log", "\(shared)/link") == 0)
+      for (number, log) in ["\(shared)/link", "/dev/stderr", "/dev/null"].enumerated() {
+        let mount = sandbox.adopt(
+          try Mount(
+            source: list, mountpoint: try sandbox.makeDirectory("mnt\(number)"),
+            cacheDirectory: sandbox.path("cache\(number)"),
+            options: ["--log-level", "notice", "--log-file", log]))
+        mount.process.signal(SIGHUP)
+        let isLogged = Deadline(after: .seconds(10)).wait {
+          switch number {
+          case 0: text("\(closed)/own.log").contains("list reloaded")
+          case 1: mount.process.standardError.contains("list reloaded")
+          default: true
+          }
+        }
+        #expect(isLogged, "\(log)")
+      }
+    }
+
     @Test func `lines for the journal carry their priority, and no time`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()

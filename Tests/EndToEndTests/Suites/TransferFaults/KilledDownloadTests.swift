@@ -109,7 +109,7 @@ extension RealMounts {
       {
         violated("the file is not version \(version)")
       }
-      for suffix in [".httpfs-part", ".httpfs-part.record"]
+      for suffix in [".httpfs-part", ".httpfs-part.record", ".httpfs-part.record-new"]
       where FileStatus.byteCount(of: path + suffix) != nil {
         violated("\(suffix) is left behind")
       }
