@@ -6,7 +6,7 @@ public struct ListingEntry: Sendable, Hashable {
   /// The name as it stands in a URL's path, percent-encoded, without a slash; nil where it is `name`.
   ///
   /// Most names need no encoding, and a listing may hold a hundred thousand.
-  let encodedName: String?
+  package let encodedName: String?
 
   public let isDirectory: Bool
 

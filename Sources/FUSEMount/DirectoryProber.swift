@@ -11,6 +11,11 @@ final class DirectoryProber: Sendable {
   /// The look-ups after a listing that make a walk of it; one alone may be a single file's open.
   private static let lookupsOfAWalk = 2
 
+  /// The most directories whose look-ups are counted, and the most walks that wait: a tree may
+  /// have no end. The files of those beyond are asked about one by one.
+  private static let maximumWalkCount = 1024
+  private static let maximumPendingCount = 64
+
   private struct State {
     /// Look-ups of unknown files since the directory was last listed.
     var walks: [String: Int] = [:]
@@ -24,7 +29,14 @@ final class DirectoryProber: Sendable {
   private let queue = DispatchQueue(label: "httpfs.prober")
 
   func noteListing(of path: String) {
-    state.withLock { $0.walks[path] = 0 }
+    state.withLock { state in
+      state.walks[path] = 0
+      if state.walks.count > Self.maximumWalkCount,
+        let other = state.walks.keys.first(where: { $0 != path })
+      {
+        state.walks[other] = nil
+      }
+    }
   }
 
   /// Counts a look-up of an unknown file in `path`; when a listing went before it and it is not the
@@ -39,7 +51,11 @@ final class DirectoryProber: Sendable {
     // Looking into the cache for each file takes a while: not on the thread of the look-up.
     queue.async { [self] in
       let files = unknownFiles()
-      state.withLock { if !$0.isEnded { $0.pending.append(files) } }
+      state.withLock { state in
+        if !state.isEnded { state.pending.append(files) }
+        // Each holds the names of its directory.
+        if state.pending.count > Self.maximumPendingCount { state.pending.removeFirst() }
+      }
       for _ in 0..<Self.concurrency { startNext() }
     }
   }

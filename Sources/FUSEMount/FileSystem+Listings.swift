@@ -25,7 +25,7 @@ extension FileSystem {
       case nil: parked.take()?.error(ENOENT)
       case .directory(let child):
         guard let reply = parked.take() else { return }
-        let number = inodes.remember(directory: child.source.path)
+        let number = inodes.remember(child)
         reply.entry(entry(number, directoryAttributes(number)))
       case .file(let file):
         file.appearance { [self] listed in

@@ -7,6 +7,10 @@ internal import Synchronization
 
 /// The inodes that the kernel knows: directories by path, versions of files by number.
 ///
+/// What it holds is bounded by what the kernel has looked up and not forgotten, and the kernel gives
+/// that up where memory is short. What it refers to (a version and its file, a directory below a
+/// listing) ends with it where the directory above keeps it no longer (`ListingRegistry`).
+///
 /// Lock order: `state` is a leaf.
 final class InodeTable: Sendable {
   /// How the open handles of an inode read.
@@ -49,6 +53,8 @@ final class InodeTable: Sendable {
     let path: String
     /// How often the kernel has looked it up; nil for one that the list makes, which stays.
     var lookupCount: UInt64?
+    /// What it shows, below a listing: who holds the directory above need not hold it, too.
+    var listed: ListedDirectory?
   }
 
   private struct State {
@@ -83,14 +89,15 @@ final class InodeTable: Sendable {
       return listed.removeValue(forKey: number)
     }
 
-    mutating func forgetDirectory(_ number: UInt64, count: UInt64) {
-      guard let node = directories[number], let known = node.lookupCount else { return }
+    mutating func forgetDirectory(_ number: UInt64, count: UInt64) -> ListedDirectory? {
+      guard let node = directories[number], let known = node.lookupCount else { return nil }
       guard known <= count else {
         directories[number]?.lookupCount = known - count
-        return
+        return nil
       }
       directories[number] = nil
       directoryNumbers[PathKey(node.path)] = nil
+      return node.listed
     }
   }
 
@@ -111,16 +118,25 @@ final class InodeTable: Sendable {
 
   /// Counts a look-up of a directory below a listing by the kernel; ``forget(_:count:)`` takes it
   /// back: there may be any number of them in the life of a mount.
-  func remember(directory path: String) -> InodeNumber {
-    state.withLock { state in
-      guard let number = state.directoryNumbers[PathKey(path)] else {
-        return state.makeNumber(ofDirectory: path, lookupCount: 1)
+  func remember(_ directory: ListedDirectory) -> InodeNumber {
+    let path = directory.source.path
+    // The one before is released after the lock: it may be the last reference.
+    let (number, before) = state.withLock { state -> (InodeNumber, ListedDirectory?) in
+      let number: InodeNumber
+      if let known = state.directoryNumbers[PathKey(path)] {
+        number = InodeNumber(rawValue: known)
+      } else {
+        number = state.makeNumber(ofDirectory: path, lookupCount: 0)
       }
-      if let count = state.directories[number]?.lookupCount {
-        state.directories[number]?.lookupCount = count + 1
+      let before = state.directories[number.rawValue]?.listed
+      state.directories[number.rawValue]?.listed = directory
+      if let count = state.directories[number.rawValue]?.lookupCount {
+        state.directories[number.rawValue]?.lookupCount = count + 1
       }
-      return InodeNumber(rawValue: number)
+      return (number, before)
     }
+    _ = before
+    return number
   }
 
   func directoryPath(_ number: UInt64) -> String? {
@@ -169,8 +185,7 @@ final class InodeTable: Sendable {
     let released = state.withLock { state -> (any Sendable)? in
       guard let node = state.versions[number] else {
         if state.listed[number] != nil { return state.forgetListed(number, count: count) }
-        state.forgetDirectory(number, count: count)
-        return nil
+        return state.forgetDirectory(number, count: count)
       }
       let left = node.lookupCount - min(count, node.lookupCount)
       state.versions[number]?.lookupCount = left

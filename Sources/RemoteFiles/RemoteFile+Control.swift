@@ -51,6 +51,12 @@ extension RemoteFile {
   /// Whether the whole of it is to be fetched in the background.
   public var isPrefetched: Bool { wishes.withLock { $0.isPrefetched } }
 
+  /// Whether the user has asked for something that only the file itself knows.
+  var hasWishes: Bool {
+    wishes.withLock { $0.isPaused || $0.isPrefetched }
+      || rateLimit.bytesPerSecond != environment.listedRateLimit(of: source)
+  }
+
   /// Whether somebody has it open.
   public var isOpen: Bool { current?.hasHandles == true }
 

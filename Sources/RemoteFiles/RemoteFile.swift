@@ -40,7 +40,20 @@ public final class RemoteFile: Sendable {
   typealias Waiter = @Sendable (Result<RemoteVersion, FileError>) -> Void
 
   struct State {
-    var current: RemoteVersion?
+    /// The version that a new `open` gets.
+    var current: RemoteVersion? {
+      get { kept ?? known }
+      set {
+        kept = keepsVersion ? newValue : nil
+        known = newValue
+      }
+    }
+    /// The current version, unless the file has let it go: a version holds its file, so that
+    /// neither would ever end.
+    private var kept: RemoteVersion?
+    /// The current version for as long as somebody has it.
+    private weak var known: RemoteVersion?
+    private var keepsVersion = true
     /// What a listing says, while there is no version.
     var listed: Listed?
     /// When the server last confirmed the current version.
@@ -65,6 +78,23 @@ public final class RemoteFile: Sendable {
       current = version
       // Its number is taken.
       listed = nil
+    }
+
+    /// Keeps the current version no longer.
+    ///
+    /// - Returns: the version, to be released without the lock.
+    mutating func letGo() -> RemoteVersion? {
+      // When this version is gone the cache is looked into, which may have an older one.
+      confirmedAt = nil
+      if case .done = look { look = .none }
+      keepsVersion = false
+      return kept.take()
+    }
+
+    /// Takes ``letGo()`` back.
+    mutating func keep() {
+      keepsVersion = true
+      kept = known
     }
   }
 
@@ -210,6 +240,13 @@ public final class RemoteFile: Sendable {
       return true
     }
   }
+
+  /// Keeps the current version no longer: it goes on for as long as the kernel, a handle or work
+  /// on it has it, and the file with it. What the cache has of it is found again.
+  func letGo() { _ = state.withLock { $0.letGo() } }
+
+  /// Takes ``letGo()`` back: the file is shown again.
+  func keep() { state.withLock { $0.keep() } }
 
   /// The version that is current now, if the file has been looked at.
   var current: RemoteVersion? { state.withLock { $0.current } }

@@ -17,10 +17,10 @@ import Testing
   @Test func thoseNotWantedForTheLongestTimeAreGivenUp() {
     let registry = ListingRegistry(limit: 1000)
     let holders = [5, 1, 4, 2, 3].map { Holder(usedAt: $0) }
-    for holder in holders { registry.note(holder, nameCount: 199) }
+    for holder in holders { registry.note(holder, byteCount: 200) }
     #expect(holders.allSatisfy { $0.hasNames })
     let last = Holder(usedAt: 0)
-    registry.note(last, nameCount: 9)
+    registry.note(last, byteCount: 10)
     // Never that whose names have just come, however long ago they were wanted.
     #expect(last.hasNames)
     #expect(holders.map(\.hasNames) == [true, false, true, false, true])
@@ -30,17 +30,28 @@ import Testing
   @Test func aListingThatIsReadAgainCountsOnce() {
     let registry = ListingRegistry(limit: 1000)
     let holder = Holder(usedAt: 1)
-    for count in [900, 10, 500, 0, 900] { registry.note(holder, nameCount: count) }
+    for count in [900, 10, 500, 0, 900] { registry.note(holder, byteCount: count) }
     #expect(holder.hasNames)
-    #expect(registry.total == 901)
+    #expect(registry.total == 900)
   }
 
   @Test func directoriesThatAreNoMoreCountForNothing() {
     let registry = ListingRegistry(limit: 1000)
     let holder = Holder(usedAt: 1)
-    registry.note(holder, nameCount: 99)
-    for _ in 0..<100 { registry.note(Holder(usedAt: 2), nameCount: 99) }
+    registry.note(holder, byteCount: 100)
+    for _ in 0..<100 { registry.note(Holder(usedAt: 2), byteCount: 100) }
     #expect(holder.hasNames)
     #expect(registry.total <= 1000)
+  }
+
+  @Test func whatIsTooMuchByItselfIsGivenUpLast() {
+    let registry = ListingRegistry(limit: 1000)
+    let other = Holder(usedAt: 2)
+    let holder = Holder(usedAt: 1)
+    registry.note(other, byteCount: 100)
+    registry.note(holder, byteCount: 1001)
+    #expect(!other.hasNames)
+    #expect(!holder.hasNames)
+    #expect(registry.total == 0)
   }
 }

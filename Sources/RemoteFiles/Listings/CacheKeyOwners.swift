@@ -12,6 +12,7 @@ final class CacheKeyOwners: Sendable {
   fileprivate struct State {
     /// Hashes of the texts whose keys the list's own files have; a collision costs a key of its own.
     var listed: Set<Int> = []
+    /// The paths of the files that listings name, by the keys of their URLs: pruned with the files.
     var paths: [CacheKey: PathKey] = [:]
     /// The files by their keys; weak, so a file that nothing else refers to is gone.
     var files: [CacheKey: Owner] = [:]
@@ -64,6 +65,7 @@ final class CacheKeyOwners: Sendable {
       }
       if owner.source.isSameFile(as: source), mayContinue(owner) {
         if owner.source != source { owner.adopt(source) }
+        owner.keep()
         return owner
       }
       if mayContinue(owner), owner.giveWay() {
@@ -82,6 +84,9 @@ extension CacheKeyOwners.State {
     guard files[file.cacheKey]?.file == nil else { return false }
     if files.count >= pruningCount {
       files = files.filter { $0.value.file != nil }
+      // A path whose file is about to come loses its claim, too: where another one then takes the
+      // key, the file gets one of its own.
+      paths = paths.filter { files[$0.key] != nil }
       pruningCount = max(1024, 2 * files.count)
     }
     files[file.cacheKey] = CacheKeyOwners.Owner(file: file)

@@ -11,9 +11,11 @@ internal import Synchronization
 /// wanted and again when they are old.
 ///
 /// Its files and subdirectories come into being with the first look at each, and go on when the names
-/// are asked for anew.
+/// are asked for anew. The ``ListingRegistry`` bounds what is kept of them; beyond that they go on
+/// for as long as the kernel knows them (`InodeTable`), or somebody else has them.
 ///
-/// Lock order: `state`, then that of ``CacheKeyOwners`` or of a file; no other lock, call or waiter under it.
+/// Lock order: `state`, then that of ``CacheKeyOwners`` or of a file, or of a directory below of
+/// which it had the last reference; no other lock, call or waiter under it.
 public final class ListedDirectory: Sendable {
   public let source: ListingSource
   public let environment: FileEnvironment
@@ -26,8 +28,11 @@ public final class ListedDirectory: Sendable {
 
   private struct State {
     var names: ListingState
-    var files: [PathKey: RemoteFile] = [:]
-    var directories: [PathKey: ListedDirectory] = [:]
+    var files = LookedAt<RemoteFile>()
+    var directories = LookedAt<ListedDirectory>()
+
+    /// What all of it takes in memory, about.
+    var byteCount: Int { (names.names?.byteCount ?? 0) + files.byteCount + directories.byteCount }
   }
 
   /// What a name leads to.
@@ -48,6 +53,18 @@ public final class ListedDirectory: Sendable {
       timeToLive: environment.settings.listingTimeToLive,
       patience: environment.settings.readTimeout)
     state = Mutex(State(names: ListingState(settings: settings)))
+  }
+
+  deinit {
+    let files = state.withLock { $0.files.all.map(\.item) }
+    Self.letGo(files, in: environment)
+  }
+
+  /// Has `files` keep their versions no longer, each of which holds its file; later, because that
+  /// may close a cache entry, which may wait for the disk.
+  private static func letGo(_ files: [RemoteFile], in environment: FileEnvironment) {
+    guard !files.isEmpty else { return }
+    environment.background { for file in files { file.letGo() } }
   }
 
   // MARK: Names
@@ -76,7 +93,22 @@ public final class ListedDirectory: Sendable {
   /// What `name` leads to; nil where it is not among `names`.
   public func child(_ name: String, in names: ListedNames) -> Child? {
     guard let entry = names.listing[name] else { return nil }
-    return state.withLock { child(entry, in: names, &$0) }
+    return child(entry, in: names)
+  }
+
+  private func child(_ entry: ListingEntry, in names: ListedNames) -> Child? {
+    let (child, hasGrown) = state.withLock { state -> (Child?, Bool) in
+      let before = state.byteCount
+      let found = look(at: entry, in: names, &state)
+      return (found, state.byteCount > before)
+    }
+    if hasGrown { noteHeld() }
+    return child
+  }
+
+  /// Has what it holds counted; without a lock.
+  private func noteHeld() {
+    environment.listings.note(self, byteCount: state.withLock { $0.byteCount })
   }
 
   /// The files among `names` of which nothing is known yet, also not from the listing, in its order.
@@ -84,38 +116,43 @@ public final class ListedDirectory: Sendable {
     FileWalk(count: names.entries.count) { [self] index in
       let entry = names.entries[index]
       guard !entry.isDirectory, facts(of: entry) == nil,
-        case .file(let file) = state.withLock({ child(entry, in: names, &$0) }), !file.isKnown
+        case .file(let file) = child(entry, in: names), !file.isKnown
       else { return nil }
       return file
     }
   }
 
-  private func child(
-    _ entry: ListingEntry, in names: ListedNames, _ state: inout State
+  private func look(
+    at entry: ListingEntry, in names: ListedNames, _ state: inout State
   ) -> Child? {
     guard let url = names.url(of: entry) else { return nil }
     let path = source.path(of: entry.name)
     let key = PathKey(entry.name)
     if entry.isDirectory {
       let source = ListingSource(path: path, url: url, fields: source.fields)
+      let directory: ListedDirectory
       if let known = state.directories[key], known.source == source {
-        return .directory(known)
+        directory = known
+      } else {
+        directory = ListedDirectory(source: source, environment: environment, depth: depth + 1)
       }
-      let directory = ListedDirectory(source: source, environment: environment, depth: depth + 1)
-      state.directories[key] = directory
+      _ = state.directories.keep(directory, as: key, byteCount: HeldBytes.of(source))
       return .directory(directory)
     }
     let source = FileSource(path: path, url: url, fields: source.fields)
     let file: RemoteFile
     if let known = state.files[key], known.source == source {
       file = known
+      file.keep()
     } else {
       let owners = environment.keyOwners
       file = owners.file(of: source, key: owners.key(for: source), in: environment) {
         // The file that had this name before the list was read again.
         PathKey($0.source.path) == PathKey(path)
       }
-      state.files[key] = file
+    }
+    if let old = state.files.keep(file, as: key, byteCount: HeldBytes.of(source)) {
+      Self.letGo([old], in: environment)
     }
     file.note(facts(of: entry))
     return .file(file)
@@ -142,15 +179,15 @@ public final class ListedDirectory: Sendable {
   public var existingFiles: [RemoteFile] {
     let (files, directories) = state.withLock { state in
       guard let listing = state.names.names?.listing else {
-        return (state.files, state.directories)
+        return (state.files.all, state.directories.all)
       }
       return (
-        state.files.filter { listing[$0.key.text]?.isDirectory == false },
-        state.directories.filter { listing[$0.key.text]?.isDirectory == true }
+        state.files.all.filter { listing[$0.key.text]?.isDirectory == false },
+        state.directories.all.filter { listing[$0.key.text]?.isDirectory == true }
       )
     }
     let children =
-      files.map { ($0.key, [$0.value]) } + directories.map { ($0.key, $0.value.existingFiles) }
+      files.map { ($0.key, [$0.item]) } + directories.map { ($0.key, $0.item.existingFiles) }
     return children.sorted { $0.0 < $1.0 }.flatMap(\.1)
   }
 
@@ -185,7 +222,6 @@ public final class ListedDirectory: Sendable {
         let names = ListedNames(
           listing: listing, url: answer.url, entityTag: answer.entityTag)
         conclude(state.withLock { $0.names.answered(id, names, now: .now) })
-        environment.listings.note(self, nameCount: names.entries.count)
       } catch {
         failed(id, FileError(error), retryAfter: nil)
       }
@@ -239,13 +275,15 @@ public final class ListedDirectory: Sendable {
     // Who waits for names goes on to look into the cache: not on the network thread.
     environment.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
+      // Also where the names are as before: they may have been told to go, and stayed.
+      self.noteHeld()
     }
   }
 
   /// Fails whatever waits, here and below: the mount ends.
   public func abandon() {
     let (id, files, directories) = state.withLock {
-      ($0.names.questionID, Array($0.files.values), Array($0.directories.values))
+      ($0.names.questionID, $0.files.all.map(\.item), $0.directories.all.map(\.item))
     }
     if let id {
       let error = FileError(.unmounted, "the mount is being taken down")
@@ -281,7 +319,26 @@ public final class ListedDirectory: Sendable {
 extension ListedDirectory: NameHolder {
   var usedAt: ContinuousClock.Instant { state.withLock { $0.names.usedAt } }
 
-  func forget() { state.withLock { $0.names.forget() } }
+  func forget() {
+    let below = state.withLock { $0.directories.all }
+    let wanted = Set(below.filter { $0.item.holdsWishes }.map(\.key))
+    // The directories are released here, after the lock.
+    let (files, directories) = state.withLock { state -> ([RemoteFile], [ListedDirectory]) in
+      state.names.forget()
+      return (
+        state.files.forget { _, file in file.hasWishes },
+        state.directories.forget { key, _ in wanted.contains(key) }
+      )
+    }
+    Self.letGo(files, in: environment)
+    _ = directories
+  }
+
+  /// Whether the user has asked for anything of a file here or below.
+  private var holdsWishes: Bool {
+    let (files, directories) = state.withLock { ($0.files.all, $0.directories.all) }
+    return files.contains { $0.item.hasWishes } || directories.contains { $0.item.holdsWishes }
+  }
 }
 
 extension ListedDirectory: Asker {

@@ -8,6 +8,15 @@ public struct ListedNames: Sendable {
   let url: RemoteURL
   /// The strong or weak tag of the answer, for the next question.
   let entityTag: EntityTag?
+  /// What the names take in memory, about.
+  let byteCount: Int
+
+  init(listing: DirectoryListing, url: RemoteURL, entityTag: EntityTag?) {
+    self.listing = listing
+    self.url = url
+    self.entityTag = entityTag
+    byteCount = HeldBytes.of(listing.entries)
+  }
 
   /// The entries in the order of the listing.
   public var entries: [ListingEntry] { listing.entries }
