@@ -29,10 +29,19 @@ package enum SystemCalls {
     package let isSymbolicLink: Bool
     /// How many names the file has.
     package let linkCount: Int
+    /// What no other file of the system has while this one is open.
+    package let identity: Identity
     /// Seconds and nanoseconds of the last modification.
     package let modified: (seconds: Int, nanoseconds: Int)
 
+    /// A file's device and inode number.
+    package struct Identity: Hashable, Sendable {
+      let device: dev_t
+      let inode: ino_t
+    }
+
     package init(_ status: stat) {
+      identity = Identity(device: status.st_dev, inode: status.st_ino)
       byteCount = Int64(status.st_size)
       allocatedByteCount = Int64(status.st_blocks) * 512
       owner = status.st_uid

@@ -11,8 +11,9 @@ final class DirectoryProber: Sendable {
   /// The look-ups after a listing that make a walk of it; one alone may be a single file's open.
   private static let lookupsOfAWalk = 2
 
-  /// The most directories whose look-ups are counted, and the most walks that wait: a tree may
-  /// have no end. The files of those beyond are asked about one by one.
+  /// The most directories whose look-ups are counted, and the most walks that wait.
+  ///
+  /// A tree may have no end. The files of those beyond are asked about one by one.
   private static let maximumWalkCount = 1024
   private static let maximumPendingCount = 64
 

@@ -241,8 +241,10 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Keeps the current version no longer: it goes on for as long as the kernel, a handle or work
-  /// on it has it, and the file with it. What the cache has of it is found again.
+  /// Keeps the current version no longer.
+  ///
+  /// It goes on for as long as the kernel, a handle or work on it has it, and the file with it. What the
+  /// cache has of it is found again.
   func letGo() { _ = state.withLock { $0.letGo() } }
 
   /// Takes ``letGo()`` back: the file is shown again.

@@ -1,5 +1,6 @@
 internal import ExtentRecord
 internal import Glibc
+internal import Synchronization
 
 /// Who may do what with a file that is about to get its name.
 extension FileLocation {
@@ -61,11 +62,33 @@ extension FileLocation {
 
   /// The permission bits that the kernel gives a new file here, by the umask or the directory's access
   /// list; nil where none can be created.
+  ///
+  /// Asked once a second for a directory: a list may have thousands of files, and ext4 searches long
+  /// for the inode of a file that comes right after another one was removed.
   private var permissionsOfNewFile: mode_t? {
+    guard let place = try? SystemCalls.status(directory.rawValue).identity else { return nil }
+    let now = ContinuousClock.now
+    let known = Self.lastAnswer.withLock { $0 }
+    if let known, known.place == place, now - known.moment < .seconds(1) {
+      return known.permissions
+    }
     guard
       let file = try? SystemCalls.createAnew(probeName, in: directory.rawValue, permissions: 0o666)
     else { return nil }
     defer { try? SystemCalls.unlink(probeName, in: directory.rawValue) }
-    return try? SystemCalls.status(file.rawValue).permissions
+    guard let permissions = try? SystemCalls.status(file.rawValue).permissions else { return nil }
+    Self.lastAnswer.withLock {
+      $0 = PermissionsAnswer(place: place, permissions: permissions, moment: now)
+    }
+    return permissions
   }
+
+  private static let lastAnswer = Mutex<PermissionsAnswer?>(nil)
+}
+
+/// What the kernel gave a new file of a directory.
+private struct PermissionsAnswer {
+  let place: SystemCalls.Status.Identity
+  let permissions: mode_t
+  let moment: ContinuousClock.Instant
 }

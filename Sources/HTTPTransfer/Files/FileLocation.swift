@@ -130,7 +130,7 @@ struct FileLocation: Sendable {
 
   // Always the same ones, so that what a killed process has left there is found again.
 
-  /// The name of the record while it is written. Only who has locked the partial file uses it.
+  /// The name of the record while it is written; only who has locked the partial file uses it.
   var newRecordName: String { recordName + "-new" }
 
   /// The name of a file that is created to see which permissions a new one gets.

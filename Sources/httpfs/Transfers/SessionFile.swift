@@ -94,6 +94,7 @@ struct SessionFile {
   ///   - entries: those of the command line.
   ///   - warns: whether what is ignored in the file is said.
   /// - Returns: all of them, none twice.
+  /// - Throws: why the file cannot be read, or that there is nothing to do.
   func merged(
     with entries: [SessionEntry], warns: Bool
   ) throws(CommandFailure) -> [SessionEntry] {

@@ -14,7 +14,11 @@ final class ThinDisk {
 
   /// Makes it in a new directory `name` of `sandbox`; only root may.
   ///
-  /// - Parameter byteCount: its capacity, as its file system tells it.
+  /// - Parameters:
+  ///   - name: the directory's.
+  ///   - byteCount: its capacity, as its file system tells it.
+  ///   - sandbox: where it lies.
+  /// - Throws: `HarnessError` where root, loop devices or ext4's tools are missing.
   init(_ name: String, byteCount: Int64, in sandbox: Sandbox) throws {
     let directory = try sandbox.makeDirectory(name)
     let places = ["below", "disk"].map { "\(directory)/\($0)" }
