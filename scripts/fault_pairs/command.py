@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from load_support import ROOT, processes_of
+from load_support import OWN_MOUNTS, ROOT, processes_of
 
 from . import report
 from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named
@@ -20,8 +20,6 @@ from .server_conditions import SABOTAGE
 RUN = os.path.join(ROOT, "scripts", "fault_pairs", "run.py")
 # A run that takes longer hangs.
 LIMIT = 240
-# What is mounted inside goes with the namespace.
-OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--"]
 # What the judge must say of each sabotage.
 EXPECTED = {"wrong byte": "wrong", "late answer": "late", "missing file": "unpromised",
             "request loop": "requests", "dead daemon": "dead"}
