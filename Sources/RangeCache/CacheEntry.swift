@@ -71,6 +71,8 @@ public final class CacheEntry: Sendable {
     var areNamesDurable = false
     /// Those of `storedByteCount` that a COMMIT covers.
     var committedByteCount: Int64 = 0
+    /// Where the data file ends, as the opening or the writer has left it.
+    var dataEnd: Int64
     /// How often bytes were written to the data file, and how many of those writes a successful
     /// `fdatasync` has covered.
     var writeCount = 0
@@ -112,8 +114,9 @@ public final class CacheEntry: Sendable {
     state = Mutex(
       State(
         record: record, position: position, sequence: sequence,
-        storedByteCount: uncommittedByteCount, changes: ChangeWatch(stamp),
-        isStampSettled: isStamped))
+        storedByteCount: uncommittedByteCount,
+        dataEnd: (try? SystemCalls.status(data.rawValue).byteCount) ?? 0,
+        changes: ChangeWatch(stamp), isStampSettled: isStamped))
   }
 
   /// The descriptor of the data file, for reading.
@@ -223,7 +226,21 @@ public final class CacheEntry: Sendable {
       noteChanges { $0.changed($1) }
       throw CacheError(error, path: path)
     }
+    state.withLock { $0.dataEnd = max($0.dataEnd, offset + Int64(bytes.count)) }
     noteChanges { $0.changed($1) }
+  }
+
+  /// Where the data file ends, if somebody else has cut it: told once, and nil otherwise.
+  ///
+  /// What was beyond is lost. Asked before each ``store(_:at:)`` and ``write(_:at:)``, which would make
+  /// the file long again, with zeros in between.
+  public func noteCut() -> Int64? {
+    guard let end = dataByteCount else { return nil }
+    return state.withLock { state in
+      guard end < state.dataEnd else { return nil }
+      state.dataEnd = end
+      return end
+    }
   }
 
   /// Records that bytes that have been written are present.

@@ -75,9 +75,13 @@ extension RemoteVersion {
       var isStale = false
       do throws(CacheError) {
         try makingRoom { () throws(CacheError) in
-          guard let (entry, generation) = try writableEntry() else {
+          guard var (entry, generation) = try writableEntry() else {
             isStale = true
             return
+          }
+          if let end = entry.noteCut() {
+            _ = forget(from: end, of: entry)
+            generation = state.withLock { $0.generation }
           }
           if hasPieces {
             // Recorded when their hash is known to be right.

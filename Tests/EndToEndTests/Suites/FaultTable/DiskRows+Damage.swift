@@ -268,6 +268,41 @@ extension RealMounts.DiskRows {
   }
 
   @Test(
+    "53 data file shortened while more arrives: what is gone is fetched again, not read as zeros",
+    .timeLimit(.minutes(1)))
+  func shortenedWhileStoring() throws {
+    let sandbox = try Sandbox()
+    let origin = try OriginServer()
+    let file = RemoteTestFile(name: "f.bin", seed: 531, byteCount: 24 << 20)
+    try origin.control("*", ["total-rate": "8m"])
+    let mount = try Self.mount([file], origin, sandbox, cache: sandbox.path("cache"))
+    let reader = try sandbox.start(["cat", mount.path(file.name)])
+    func data() -> String? {
+      FileStatus.files(beginning: "data-", below: mount.cacheDirectory).first
+    }
+    func reaches(_ byteCount: Int64) -> Bool {
+      Deadline(after: .seconds(20)).wait {
+        data().flatMap(FileStatus.byteCount(of:)) ?? 0 >= byteCount
+      }
+    }
+    #expect(reaches(2 << 20))
+    #expect(truncate(try #require(data()), 0) == 0)
+    // Bytes that arrive later make it long again.
+    #expect(reaches(3 << 20))
+    let head = try output(
+      of: mount.enter + [
+        "bash", "-c", "dd if=\"$1\" iflag=direct bs=64K count=16 status=none | sha256sum", "bash",
+        mount.path(file.name),
+      ])
+    #expect(
+      head.prefix(64) == Digest.ofContent(seed: file.seed, offset: 0, byteCount: 1 << 20))
+    try origin.clearControl()
+    #expect(reader.wait(within: .seconds(30)) == .exited(0))
+    try Self.expectRight(file, on: mount)
+    try mount.unmount()
+  }
+
+  @Test(
     "53 data file shortened under a mount: the daemon lives, and what is gone is fetched again",
     .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
   func shortenedUnderMount(seed: UInt64) throws {
