@@ -3,21 +3,6 @@ import Testing
 /// A disk under the cache that is slower than the line, or stands still.
 extension RealMounts {
   @Suite struct SlowDisks {
-    /// The median of three calls: a process that starts on a busy machine may wait for a processor.
-    private func expectQuick(
-      _ command: [String], within limit: Duration,
-      sourceLocation: SourceLocation = #_sourceLocation
-    ) throws {
-      let durations = try (0..<3).map { _ in
-        let result = try run(command, within: .seconds(20))
-        #expect(
-          result.succeeded, "\(result.commandLine): \(result.error)",
-          sourceLocation: sourceLocation)
-        return result.duration
-      }.sorted()
-      #expect(durations[1] <= limit, "\(command): \(durations)", sourceLocation: sourceLocation)
-    }
-
     @Test(.timeLimit(.minutes(3)))
     func `a disk frozen for a minute holds up no look-up, open, status or read`() throws {
       let sandbox = try Sandbox()
@@ -57,9 +42,12 @@ extension RealMounts {
       pause(for: .milliseconds(500))
       // Longer than the watchdog's patience.
       for round in 0..<12 {
-        try expectQuick(["ls", mount.mountpoint], within: .milliseconds(100))
-        try expectQuick(["cat", mount.path(".status")], within: .milliseconds(100))
-        try expectQuick(["stat", "--file-system", mount.mountpoint], within: .milliseconds(100))
+        for command in [
+          ["ls", mount.mountpoint], ["cat", mount.path(".status")],
+          ["stat", "--file-system", mount.mountpoint],
+        ] {
+          try MachinePace.expectQuick(command, times: 3)
+        }
         let place = Int64(4 + 2 * round) << 20
         let expected = HeldFile.Reading.bytes(
           count: 65_536,
