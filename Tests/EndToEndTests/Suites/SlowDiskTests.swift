@@ -78,6 +78,51 @@ extension RealMounts {
       #expect(try next.unmount() == .exited(0))
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a slow disk delays the end of a mount little, however much is not committed`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      // A commit of each would take 10 s, and twice what the end waits for the disk at most.
+      let files = (0..<20).map {
+        RemoteTestFile(name: "f\($0).bin", seed: UInt64(840 + $0), byteCount: 100_000)
+      }
+      let urls = files.map { $0.url(origin) }
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let mount = try sandbox.mount(urls: urls, failing: failing)
+      let start = ContinuousClock.now
+      try output(of: ["sha256sum"] + files.map { mount.path($0.name) })
+      // After 2 s the mount itself begins to commit: a machine so slow says nothing here.
+      let isFresh = ContinuousClock.now - start < .milliseconds(1500)
+      let before = Self.commitCount(below: failing.directory)
+      try failing.fail(
+        FailingCalls.Plan(calls: "fsync,fdatasync", count: nil, errno: 100, effect: .slow))
+      var ending: ChildProcess.Ending?
+      let duration = try elapsed { ending = try mount.unmount() }
+      #expect(ending == .exited(0))
+      // Begun in 0.7 s, of two syncs at least each.
+      let commitCount = Self.commitCount(below: failing.directory) - before
+      if isFresh {
+        let isInTime = try MachinePace.keeps(duration, within: .seconds(3))
+        #expect(isInTime, "\(duration)")
+        #expect((1...5).contains(commitCount), "\(commitCount) commits in \(duration)")
+      }
+      failing.pass()
+
+      // What is not committed is verified, not fetched.
+      let next = try sandbox.mount(urls: urls, cache: "cache")
+      for file in files { #expect(try next.sha256(file.name) == file.digest) }
+      #expect(try next.unmount() == .exited(0))
+      let expected: Int64 = files.reduce(0) { $0 + $1.byteCount }
+      #expect(try origin.requests().bodyByteCount <= expected + 64 << 10)
+    }
+
+    /// The files of a cache of which anything is committed.
+    private static func commitCount(below cache: String) -> Int {
+      FileStatus.files(named: "record", below: cache).count { path in
+        (try? CacheRecord(path: path))?.commits.isEmpty == false
+      }
+    }
+
     private static let length: Int64 = 96 << 20
     /// What stays in memory, and need not be fetched again.
     private static let memoryByteCount: Int64 = 32 << 20
