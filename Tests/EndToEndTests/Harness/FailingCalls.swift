@@ -17,7 +17,8 @@ final class FailingCalls {
     case torn
     /// A call that moves no bytes waits until the plan is another one, and then is done.
     case held
-    /// A call that moves no bytes waits as many milliseconds as ``Plan/errno`` says, and then is done.
+    /// A call that moves no bytes waits as many milliseconds as ``Plan/errno`` says, and then is
+    /// done.
     case slow
   }
 

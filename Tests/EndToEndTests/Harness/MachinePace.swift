@@ -11,8 +11,8 @@ enum MachinePace {
     return duration <= limit + allowance
   }
 
-  /// Runs a command several times and expects that it is quick: within 100 ms by the median, since a
-  /// process that starts on a busy machine may wait for a processor, and within a second, as the
+  /// Runs a command several times and expects that it is quick: within 100 ms by the median, since
+  /// a process that starts on a busy machine may wait for a processor, and within a second, as the
   /// machine's pace allows, at worst.
   ///
   /// - Returns: the median.
