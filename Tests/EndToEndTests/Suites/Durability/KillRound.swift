@@ -40,9 +40,7 @@ struct KillRound {
   ///   - sandbox: where mounts and caches are; the round takes its cache away again.
   ///   - origin: whose log is cleared.
   /// - Throws: `HarnessError` where something cannot be started or mounted.
-  init(
-    seed: UInt64, _ scale: Scale, in sandbox: Sandbox, _ origin: OriginServer
-  ) throws {
+  init(seed: UInt64, _ scale: Scale, in sandbox: Sandbox, _ origin: OriginServer) throws {
     var random = SeededGenerator(seed: seed &* 7919 &+ 11)
     let lengths = (0..<Self.fileCount).map { _ in
       Int64.random(in: scale.lengths, using: &random)
