@@ -35,7 +35,9 @@ static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
 static char plan_text[512];
 static unsigned long plan_count;
 
-enum outcome { outcome_pass, outcome_fail, outcome_short, outcome_torn, outcome_held };
+enum outcome {
+  outcome_pass, outcome_fail, outcome_short, outcome_torn, outcome_held, outcome_slow
+};
 
 struct decision {
   enum outcome outcome;
@@ -164,6 +166,7 @@ static struct decision decide(const char *call, const char *path) {
         decision.outcome = strcmp(effect, "short") == 0  ? outcome_short
                            : strcmp(effect, "torn") == 0 ? outcome_torn
                            : strcmp(effect, "held") == 0 ? outcome_held
+                           : strcmp(effect, "slow") == 0 ? outcome_slow
                                                          : outcome_fail;
       }
     }
@@ -212,6 +215,10 @@ static struct decision hold(struct decision decision, const char *call, const ch
   do {                                                                        \
     struct decision decision = decide(call, path);                            \
     if (decision.outcome == outcome_held) decision = hold(decision, call, path); \
+    if (decision.outcome == outcome_slow) {                                   \
+      usleep((useconds_t)decision.number * 1000);                             \
+      decision.outcome = outcome_pass;                                        \
+    }                                                                         \
     long value = -1;                                                          \
     if (decision.outcome == outcome_pass || decision.outcome == outcome_torn) \
       value = (action);                                                       \

@@ -103,7 +103,8 @@ def loopback(bench):
         contest = Contest(bench, server, served)
         variants = [contest.mount(mounts.own()), contest.download(clients.CURL)]
         variants += [contest.mount(system, rounds=1 if bench.quick else None) for system in (
-            mounts.rclone("full"), mounts.rclone("off"), mounts.httpfs2())]
+            mounts.rclone("full", is_parallel=True), mounts.rclone("off", is_parallel=True),
+            mounts.httpfs2())]
         if not bench.quick:
             # A single connection shows what the parallel ones cost where nothing is gained by them.
             variants += [contest.mount(mounts.own_with("--connections", "1")),
@@ -123,13 +124,14 @@ def per_connection(bench):
             contest = Contest(
                 bench, server, server.serve("throttled", ["file"], length, rate=rate, **delay))
             rivals = (clients.AXEL, clients.ARIA2)
+            rclone = mounts.rclone("full", is_parallel=True)
             variants = [contest.mount(mounts.own()), *map(contest.download, rivals)]
             if not bench.quick:
                 # What uses one connection takes half a minute and hardly varies.
                 variants += [
                     contest.mount(mounts.own_with("--connections", "1"), rounds=1),
                     contest.download(clients.CURL, rounds=1),
-                    contest.mount(mounts.rclone("full"), rounds=1),
+                    contest.mount(rclone, rounds=None if rclone.options else 1),
                     contest.mount(mounts.httpdirfs(), rounds=1)]
             comparison = contest.compare(
                 f"256 MiB at 10 MB/s per connection{suffix}", variants, rounds=bench.few_rounds,
@@ -150,7 +152,7 @@ def shared_line(bench):
         variants = [contest.mount(mounts.own()), contest.download(clients.CURL)]
         if not bench.quick:
             variants += [contest.download(clients.AXEL), contest.download(clients.ARIA2),
-                         contest.mount(mounts.rclone("full")),
+                         contest.mount(mounts.rclone("full", is_parallel=True)),
                          contest.mount(mounts.httpdirfs(), rounds=1)]
         comparison = contest.compare(
             "256 MiB, 50 ms, 100 MB/s in total", variants, rounds=bench.few_rounds,

@@ -17,8 +17,10 @@ from benchmarks.figures import Comparison
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# nginx is in a directory that an ordinary user's path often lacks.
-SEARCH_PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+# What scripts/install-deps has from PyPI comes first; nginx is in a directory that an ordinary
+# user's path often lacks.
+SEARCH_PATH = ":".join([os.path.join(ROOT, ".build", "python", "bin"),
+                        os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 # What takes longer is ended: the slowest peer needs about a minute.
 TIME_LIMIT = 300

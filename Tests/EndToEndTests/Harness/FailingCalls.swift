@@ -17,6 +17,9 @@ final class FailingCalls {
     case torn
     /// A call that moves no bytes waits until the plan is another one, and then is done.
     case held
+    /// A call that moves no bytes waits as many milliseconds as ``Plan/errno`` says, and then is
+    /// done.
+    case slow
   }
 
   /// Which calls fail, and how.

@@ -9,6 +9,13 @@ enum FileStatus {
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
   }
 
+  /// The bytes that the file system has given a file, or nil where there is no such file: of a
+  /// sparse file about what has been written to it.
+  static func allocatedByteCount(of path: String) -> Int64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_blocks) * 512 : nil
+  }
+
   /// The paths of all files called `name` below `directory`.
   static func files(named name: String, below directory: String) -> [String] {
     files(below: directory) { $0 == name }

@@ -6,15 +6,22 @@ import Testing
 extension RealMounts {
   @Suite struct Crashes {
     @Test(arguments: [40, 100, 170])
-    func `kill -9 loses at most 16 MiB that had arrived`(killAtMebibytes: Int64) throws {
+    func `kill -9 loses at most 16 MiB that had arrived, of many connections`(
+      killAtMebibytes: Int64
+    ) throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      let length: Int64 = 192 << 20
-      let url = origin.url("k.bin", length: length, seed: 41, query: "rate=16777216")
-      let first = try sandbox.mount(urls: [url])
-      let reader = try sandbox.start(["sha256sum", first.path("k.bin")])
-      let reached = try first.waitForStatus(of: "k.bin", within: .seconds(60)) {
-        $0.cachedByteCount >= killAtMebibytes << 20
+      // A rate of each connection, so that each of several files has many.
+      let files = (0..<3).map {
+        RemoteTestFile(name: "k\($0).bin", seed: UInt64(41 + $0), byteCount: 64 << 20)
+      }
+      let length: Int64 = files.reduce(0) { $0 + $1.byteCount }
+      let urls = files.map { $0.url(origin, query: "rate=16777216") }
+      let first = try sandbox.mount(urls: urls)
+      let readers = try files.map { try sandbox.start(["sha256sum", first.path($0.name)]) }
+      let reached = try Deadline(after: .seconds(60)).wait(every: .milliseconds(20)) {
+        let cached: Int64 = try first.status().files.reduce(0) { $0 + $1.cachedByteCount }
+        return cached >= killAtMebibytes << 20
       }
       #expect(reached)
       // What lies in sockets is the kernel's: neither side adds to it while it is counted.
@@ -23,12 +30,16 @@ extension RealMounts {
       let unread = try SocketQueues.byteCount(port: origin.port)
       try first.crash()
       origin.signal(SIGCONT)
-      reader.kill()
-      let second = try sandbox.mount(urls: [url])
-      #expect(try second.sha256("k.bin") == Digest.ofContent(seed: 41, byteCount: length))
+      for reader in readers { reader.kill() }
+      let connectionCount = try origin.requests().peakConcurrency
+      #expect(connectionCount >= 8)
+      let second = try sandbox.mount(urls: urls)
+      for file in files { #expect(try second.sha256(file.name) == file.digest) }
       try second.unmount()
       let repeated = try origin.requests().bodyByteCount - length - unread
-      #expect(repeated <= 16 << 20, "\(repeated) bytes twice; \(unread) more lay in sockets")
+      #expect(
+        repeated <= 16 << 20,
+        "\(repeated) bytes twice of \(connectionCount) connections; \(unread) more lay in sockets")
     }
 
     /// Ways to spoil the record of one file while another file's lies beside it.

@@ -3,21 +3,6 @@ import Testing
 /// A disk under the cache that is slower than the line, or stands still.
 extension RealMounts {
   @Suite struct SlowDisks {
-    /// The median of three calls: a process that starts on a busy machine may wait for a processor.
-    private func expectQuick(
-      _ command: [String], within limit: Duration,
-      sourceLocation: SourceLocation = #_sourceLocation
-    ) throws {
-      let durations = try (0..<3).map { _ in
-        let result = try run(command, within: .seconds(20))
-        #expect(
-          result.succeeded, "\(result.commandLine): \(result.error)",
-          sourceLocation: sourceLocation)
-        return result.duration
-      }.sorted()
-      #expect(durations[1] <= limit, "\(command): \(durations)", sourceLocation: sourceLocation)
-    }
-
     @Test(.timeLimit(.minutes(3)))
     func `a disk frozen for a minute holds up no look-up, open, status or read`() throws {
       let sandbox = try Sandbox()
@@ -57,9 +42,12 @@ extension RealMounts {
       pause(for: .milliseconds(500))
       // Longer than the watchdog's patience.
       for round in 0..<12 {
-        try expectQuick(["ls", mount.mountpoint], within: .milliseconds(100))
-        try expectQuick(["cat", mount.path(".status")], within: .milliseconds(100))
-        try expectQuick(["stat", "--file-system", mount.mountpoint], within: .milliseconds(100))
+        for command in [
+          ["ls", mount.mountpoint], ["cat", mount.path(".status")],
+          ["stat", "--file-system", mount.mountpoint],
+        ] {
+          try MachinePace.expectQuick(command, times: 3)
+        }
         let place = Int64(4 + 2 * round) << 20
         let expected = HeldFile.Reading.bytes(
           count: 65_536,
@@ -88,6 +76,51 @@ extension RealMounts {
       let next = try sandbox.mount(urls: urls, cache: "disk/cache")
       for file in [big] + small { #expect(try next.sha256(file.name) == file.digest) }
       #expect(try next.unmount() == .exited(0))
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a slow disk delays the end of a mount little, however much is not committed`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      // A commit of each would take 10 s, and twice what the end waits for the disk at most.
+      let files = (0..<20).map {
+        RemoteTestFile(name: "f\($0).bin", seed: UInt64(840 + $0), byteCount: 100_000)
+      }
+      let urls = files.map { $0.url(origin) }
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let mount = try sandbox.mount(urls: urls, failing: failing)
+      let start = ContinuousClock.now
+      try output(of: ["sha256sum"] + files.map { mount.path($0.name) })
+      // After 2 s the mount itself begins to commit: a machine so slow says nothing here.
+      let isFresh = ContinuousClock.now - start < .milliseconds(1500)
+      let before = Self.commitCount(below: failing.directory)
+      try failing.fail(
+        FailingCalls.Plan(calls: "fsync,fdatasync", count: nil, errno: 100, effect: .slow))
+      var ending: ChildProcess.Ending?
+      let duration = try elapsed { ending = try mount.unmount() }
+      #expect(ending == .exited(0))
+      // Begun in 0.7 s, of two syncs at least each.
+      let commitCount = Self.commitCount(below: failing.directory) - before
+      if isFresh {
+        let isInTime = try MachinePace.keeps(duration, within: .seconds(3))
+        #expect(isInTime, "\(duration)")
+        #expect((1...5).contains(commitCount), "\(commitCount) commits in \(duration)")
+      }
+      failing.pass()
+
+      // What is not committed is verified, not fetched.
+      let next = try sandbox.mount(urls: urls, cache: "cache")
+      for file in files { #expect(try next.sha256(file.name) == file.digest) }
+      #expect(try next.unmount() == .exited(0))
+      let expected: Int64 = files.reduce(0) { $0 + $1.byteCount }
+      #expect(try origin.requests().bodyByteCount <= expected + 64 << 10)
+    }
+
+    /// The files of a cache of which anything is committed.
+    private static func commitCount(below cache: String) -> Int {
+      FileStatus.files(named: "record", below: cache).count { path in
+        (try? CacheRecord(path: path))?.commits.isEmpty == false
+      }
     }
 
     private static let length: Int64 = 96 << 20

@@ -23,11 +23,12 @@
  *     NAMES   a prefix of the last component of the file's path, or "*" for any.
  *     FIRST   the number of the first of these calls that fails, from 1, since the plan came.
  *     COUNT   how many fail from there on; 0 for all.
- *     ERRNO   a number.
+ *     ERRNO   a number; of milliseconds for "slow".
  *     EFFECT  fail: nothing is done. short: a pwrite or write of more than one byte transfers half
  *             and succeeds; other calls fail. torn: a pwrite or write transfers half and then
  *             fails, and others are done and then reported as failed. held: a call that moves no
  *             bytes waits until the plan holds nothing any more, and then is done; others fail.
+ *             slow: a call that moves no bytes waits so long and then is done; others fail.
  *
  * A line of the log: NUMBER CALL RESULT OFFSET BYTES PATH
  *   NUMBER  which call of the plan it was, from 1; 0 where the plan does not name it.

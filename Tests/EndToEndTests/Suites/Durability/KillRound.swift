@@ -11,27 +11,46 @@ struct KillRound {
   private(set) var readCount = 0
   private(set) var violations: [String] = []
 
+  /// What is read, and when the kill comes.
+  struct Scale: Sendable {
+    fileprivate let lengths: ClosedRange<Int64>
+    /// Bytes per second over all connections, so that a random moment falls into the download.
+    fileprivate let rate: Int64
+    /// Bytes that are in the cache before the kill.
+    let leastCachedByteCount: Int64
+    /// Milliseconds from then to the kill.
+    fileprivate let lives: ClosedRange<Int>
+
+    /// A kill at any moment, also of files that have hardly begun or are complete.
+    static let anyMoment = Scale(
+      lengths: 1...(9 << 20), rate: 48 << 20, leastCachedByteCount: 0, lives: 5...700)
+    /// A kill at which so much is there that to lose it breaks a bound of 16 MiB three times.
+    static let muchToLose = Scale(
+      lengths: (22 << 20)...(28 << 20), rate: 64 << 20, leastCachedByteCount: 48 << 20,
+      lives: 0...150)
+  }
+
   private static let fileCount = 4
-  /// Bytes per second over all connections, so that a random moment falls into the download.
-  private static let rate: Int64 = 48 << 20
-  private static let longestLife = 700
 
   /// Runs one round.
   ///
   /// - Parameters:
   ///   - seed: decides lengths, places and the moment.
+  ///   - scale: between which bounds.
   ///   - sandbox: where mounts and caches are; the round takes its cache away again.
   ///   - origin: whose log is cleared.
   /// - Throws: `HarnessError` where something cannot be started or mounted.
-  init(seed: UInt64, in sandbox: Sandbox, _ origin: OriginServer) throws {
+  init(seed: UInt64, _ scale: Scale, in sandbox: Sandbox, _ origin: OriginServer) throws {
     var random = SeededGenerator(seed: seed &* 7919 &+ 11)
-    let lengths = (0..<Self.fileCount).map { _ in Int64.random(in: 1...(9 << 20), using: &random) }
-    let life = Duration.milliseconds(Int.random(in: 5...Self.longestLife, using: &random))
+    let lengths = (0..<Self.fileCount).map { _ in
+      Int64.random(in: scale.lengths, using: &random)
+    }
+    let life = Duration.milliseconds(Int.random(in: scale.lives, using: &random))
     let seeds = lengths.indices.map { seed &* 10 &+ UInt64($0) }
     let names = lengths.indices.map { "k\($0).bin" }
     let urls = lengths.indices.map { index in
       origin.url(
-        names[index], length: lengths[index], seed: seeds[index], query: "total-rate=\(Self.rate)")
+        names[index], length: lengths[index], seed: seeds[index], query: "total-rate=\(scale.rate)")
     }
     let cache = "cache-\(seed)"
     defer { try? FileManager.default.removeItem(atPath: sandbox.path(cache)) }
@@ -43,15 +62,18 @@ struct KillRound {
         path: first.path(names[index]), seed: seeds[index], byteCount: lengths[index])
     }
     let reader = try RandomReader(files, seed: seed, in: sandbox)
+    if scale.leastCachedByteCount > 0 {
+      let isFull = Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
+        Self.recordedByteCount(below: first.cacheDirectory) >= scale.leastCachedByteCount
+      }
+      if !isFull { violations.append("too little is in the cache after 20 s") }
+    }
     pause(for: life)
     try first.crash()
     let (readCount, mistakes) = reader.stop()
     self.readCount = readCount
     violations += mistakes
-    for path in FileStatus.files(named: "record", below: first.cacheDirectory) {
-      // A record that is not whole yet claims nothing.
-      cachedByteCount += (try? CacheRecord(path: path))?.byteCount ?? 0
-    }
+    cachedByteCount = Self.recordedByteCount(below: first.cacheDirectory)
 
     let second = try sandbox.mount(urls: urls, cache: cache)
     for index in names.indices {
@@ -65,5 +87,12 @@ struct KillRound {
     repeatedByteCount = try origin.requests().bodyByteCount - lengths.reduce(0, +)
     if repeatedByteCount < 0 { violations.append("\(repeatedByteCount) bytes travelled twice") }
     violations = violations.map { "seed \(seed), killed after \(life): \($0)" }
+  }
+
+  private static func recordedByteCount(below cache: String) -> Int64 {
+    FileStatus.files(named: "record", below: cache).reduce(0) { sum, path in
+      // A record that is not whole yet claims nothing.
+      sum + ((try? CacheRecord(path: path))?.byteCount ?? 0)
+    }
   }
 }

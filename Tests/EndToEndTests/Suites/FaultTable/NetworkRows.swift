@@ -185,11 +185,10 @@ extension RealMounts {
       let process = try scene.work.sandbox.start(
         scene.pair.launcher + (try scene.work.commandLine(["get", url])))
       let part = scene.work.path("long.bin.httpfs-part")
-      func present() -> Int64 {
-        var status = stat()
-        return stat(part, &status) == 0 ? Int64(status.st_blocks) * 512 : 0
+      let begun = Deadline(after: .seconds(20)).wait {
+        (FileStatus.allocatedByteCount(of: part) ?? 0) > 4 << 20
       }
-      #expect(Deadline(after: .seconds(20)).wait { present() > 4 << 20 })
+      #expect(begun)
       let pause = try resumption(scene.pair, isClient: isClient, after: duration)
       print("row 41, get, seed \(seed): down \(duration), going on after \(pause)")
       #expect(pause <= .seconds(5))
@@ -219,7 +218,7 @@ extension RealMounts {
     // MARK: 42
 
     @Test(
-      "42 a name without an address: cached bytes are read, others give EIO",
+      "42 a name without an address: cached bytes are read, others give EIO within 5 s",
       .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
     func unknownName(seed: UInt64) throws {
       var scene = try Scene(row: 42, seed: seed)
@@ -251,14 +250,16 @@ extension RealMounts {
           mount.enter + ["dd", "of=/dev/null", "if=\(mount.path(name))", "count=1"] + options,
           within: .seconds(20))
         #expect(result.error.contains("Input/output error"), "\(name): \(result.error)")
-        #expect(result.duration < .seconds(10), "\(name): \(result.duration)")
+        let isInTime = try MachinePace.keeps(result.duration, within: .seconds(5))
+        #expect(isInTime, "\(name): \(result.duration)")
         let error = try #require(try mount.status(of: name).lastError)
         #expect(error.contains("does not resolve"), "\(error)")
       }
       let get = try scene.pair.run(scene.work, ["get", urls[2]])
       #expect(get.ending == .exited(1))
       #expect(get.error.contains("does not resolve"), "\(get.error)")
-      #expect(get.duration < .seconds(10), "\(get.duration)")
+      let isInTime = try MachinePace.keeps(get.duration, within: .seconds(5))
+      #expect(isInTime, "\(get.duration)")
     }
 
     // MARK: 43
