@@ -13,8 +13,11 @@ MOST_WORDS = 4
 class Handle:
     """An open file: the versions that all its bytes so far could be of."""
 
-    def __init__(self, name, contents):
+    def __init__(self, name, contents, shown=None):
         self.name = name
+        # Of a file without a length the size that was shown at the open: what comes after that may come
+        # in pieces (docs/SEMANTICS.md, "Servers without ranges, bodies without length").
+        self.shown = shown
         self.contents = contents
         self.candidates = set(contents)
 
@@ -29,7 +32,8 @@ class Handle:
                  if offset + len(piece) == len(self.contents[version])}
         if ended:
             self.candidates = ended
-        return not ended
+        is_stream = self.shown is not None and offset + len(piece) >= self.shown
+        return not ended and not is_stream
 
     def fault_of(self, piece, offset, wanted):
         """What is wrong with a piece read at an offset, but for its length; None where nothing is."""

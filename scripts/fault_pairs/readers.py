@@ -57,7 +57,10 @@ class Reader:
 
     def open(self, name, flags=os.O_RDONLY):
         self.descriptor = self.judge.timed("open", name, os.open, f"{self.mountpoint}/{name}", flags)
-        return Handle(name, self.contents[name])
+        shown = None
+        if name in self.without_length:
+            shown = self.judge.timed("look", name, os.fstat, self.descriptor).st_size
+        return Handle(name, self.contents[name], shown)
 
     def close(self):
         if self.descriptor is not None:
