@@ -4,6 +4,7 @@ import itertools
 
 from .conditions import (CacheFailing, CacheFull, DaemonKilled, DiskFrozen, Eviction, ListReloaded,
                          PassthroughOpen, PauseResume, RateLimit, SpillInUse, SyncFailing)
+from .promises import Promise
 from .server_conditions import (LengthLearnedLate, LengthUnknown, MirrorLying, ServerRestarting,
                                 ServerStalled, SignedURLExpired, VersionChanged)
 
@@ -33,12 +34,11 @@ SAMPLE = [
 ]
 
 
-def promised_by(pair):
-    found = set().union(*(TABLE[name].promised for name in pair))
-    for some, further in FURTHER.items():
-        if some <= set(pair):
-            found |= further
-    return found
+def further_promises(pair, conditions):
+    """What a pair promises beyond its conditions, from the moment when both have begun."""
+    begun = [condition.began for condition in conditions if condition.began is not None]
+    return [Promise(codes, begin=max(begun)) for some, codes in FURTHER.items()
+            if some <= set(pair) and len(begun) == len(conditions)]
 
 
 def pair_named(text):

@@ -5,12 +5,15 @@ Those of cache and daemon are here, those of servers in `server_conditions`.
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import threading
 import time
 
+from .disk import SYNCS
 from .judge import Handle, Judge
+from .promises import AFTERWARDS, Promise
 from .world import GRACE, MIB, READ_TIMEOUT
 
 
@@ -20,8 +23,11 @@ class Condition:
     name = ""
     # Which of a pair begins first: the lower one.
     rank = 50
-    # What readers may be told because of it, besides right bytes.
+    # What readers may be told because of it, besides right bytes: from its beginning until a read that
+    # began before its end has met its deadline.
     promised = frozenset()
+    # Of which files; None: of all.
+    promised_names = None
     # The longest time, in seconds, that it holds.
     longest = 6.0
     # How long the other one waits for it to be seen, at most, before it begins.
@@ -30,7 +36,7 @@ class Condition:
     def __init__(self, others):
         # The names of the other conditions of the run.
         self.others = others
-        self.began = None
+        self.began = self.ended = None
         # What it has itself seen of broken promises: pairs of a kind and words.
         self.faults = []
 
@@ -52,6 +58,16 @@ class Condition:
     def end(self, world):
         pass
 
+    def before_next_mount(self, world):
+        """Nothing is mounted; the next mount is to find all that is cached."""
+
+    def promises(self):
+        """What readers may be told, of which files, and when; asked when all is over."""
+        if not self.promised or self.began is None:
+            return []
+        end = math.inf if self.ended is None else self.ended + AFTERWARDS
+        return [Promise(self.promised, self.promised_names, self.began, end)]
+
     def evidence(self, world):
         """What shows that it took hold, in words; None while nothing does."""
         return None
@@ -64,8 +80,13 @@ class Condition:
 class CacheFull(Condition):
     name, rank = "cache full", 30
 
+    def __init__(self, others):
+        super().__init__(others)
+        # What fails by injection does not come to the disk.
+        self.lead = 3.0 if others & {"cache failing", "spill in use"} else 0.0
+
     def begin(self, world):
-        self.before = world.calls.seen()["pwrite", str(errno.ENOSPC)]
+        self.before = world.calls.without_room()
         world.disk.fill()
 
     def step(self, world):
@@ -77,12 +98,8 @@ class CacheFull(Condition):
         world.disk.empty()
 
     def evidence(self, world):
-        count = sum(count for (_, result), count in world.calls.seen().items()
-                    if result == str(errno.ENOSPC)) - self.before
-        if count > 0:
-            return f"{count} calls found no room"
-        errors = [status["cache"]["error"] for status in world.since(self.began)]
-        return next((f"status: {error}" for error in errors if error), None)
+        count = world.calls.without_room() - self.before
+        return f"{count} calls found no room" if count else None
 
 
 class CacheFailing(Condition):
@@ -95,14 +112,14 @@ class CacheFailing(Condition):
         self.calls, effect = [
             ({"pwrite"}, "fail"), ({"pwrite", "pread", "splice"}, "fail"), ({"pwrite", "write"}, "torn"),
         ][world.seed % 3]
-        self.before = world.calls.failures(*self.calls)
+        self.before = world.calls.failures(self.calls, errno.EIO)
         world.calls.fail(self.name, self.calls, errno.EIO, effect)
 
     def end(self, world):
         world.calls.mend(self.name)
 
     def evidence(self, world):
-        count = world.calls.failures(*self.calls) - self.before
+        count = world.calls.failures(self.calls, errno.EIO) - self.before
         return f"{count} calls failed" if count else None
 
 
@@ -118,13 +135,13 @@ class SyncFailing(Condition):
         # A sync of a disk that loses pages; or one that fails and loses nothing, which also fails
         # while the disk stands still.
         self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
-        self.before = world.calls.failures("fdatasync", "fsync")
+        self.before = world.calls.failures(SYNCS)
         self.next = len(world.calls.failed_syncs)
         if self.is_thin:
             world.disk.is_thin = True
             world.disk.fill_below()
         else:
-            world.calls.fail(self.name, {"fdatasync", "fsync"}, errno.EIO)
+            world.calls.fail(self.name, SYNCS, errno.EIO)
 
     def step(self, world):
         # What a failed sync has lost, the kernel forgets sooner or later, here soon, but not before
@@ -147,7 +164,7 @@ class SyncFailing(Condition):
             world.calls.mend(self.name)
 
     def evidence(self, world):
-        count = world.calls.failures("fdatasync", "fsync") - self.before
+        count = world.calls.failures(SYNCS) - self.before
         how = "with the pages lost" if self.is_thin else "by injection"
         return f"{count} syncs failed {how}" if count else None
 
@@ -164,9 +181,9 @@ class SpillInUse(Condition):
         world.read_through("r.bin", length - 65_536, 65_536)
 
     def begin(self, world):
-        self.before = world.calls.failures("pwrite")
+        self.before = self.refused(world)
         self.fetched = self.fetched_bytes(world, 0)
-        world.calls.fail(self.name, {"pwrite"}, errno.ENOSPC)
+        world.calls.fail(self.name, {"pwrite"}, errno.EDQUOT)
         with open(world.rereads, "w"):
             pass
 
@@ -174,11 +191,16 @@ class SpillInUse(Condition):
         world.calls.mend(self.name)
 
     @staticmethod
+    def refused(world):
+        # A quota that is full, since no other condition has that errno.
+        return world.calls.failures({"pwrite"}, errno.EDQUOT)
+
+    @staticmethod
     def fetched_bytes(world, since):
         return max((status["totals"]["fetched_bytes"] for status in world.since(since)), default=0)
 
     def evidence(self, world):
-        count = world.calls.failures("pwrite") - self.before
+        count = self.refused(world) - self.before
         fetched = self.fetched_bytes(world, self.began) - self.fetched
         if count and fetched > MIB // 2:
             return f"{fetched} bytes fetched, {count} writes refused"
@@ -236,27 +258,33 @@ class PassthroughOpen(Condition):
 
 class DaemonKilled(Condition):
     name, rank = "daemon killed", 60
+    # Of what nobody answers any more, and of a mount point that is taken away.
     promised = frozenset({"ENOTCONN", "ECONNABORTED", "EIO", "ENOENT", "ENODEV"})
+
+    def prepare(self, world):
+        # There is something to lose: more than what a kill may cost.
+        world.read_through("big.bin")
 
     def begin(self, world):
         self.was_killed = False
-        self.ended = self.mounted = None
+        self.killed = self.died = self.mounted = None
 
     def step(self, world):
         daemon = world.daemon
         if not self.was_killed:
             if self.age > 0.4:
                 world.may_be_dead = True
+                self.killed = time.monotonic()
                 daemon.kill()
                 self.was_killed = True
-        elif self.ended is None:
+        elif self.died is None:
             # One that waits for a frozen disk ends when that goes on.
             if not daemon.is_alive:
-                self.ended = time.monotonic()
+                self.died = time.monotonic()
         elif self.mounted is None:
             if daemon.generation == 1:
                 self.look(world)
-                if time.monotonic() - self.ended > 0.7:
+                if time.monotonic() - self.died > 0.7:
                     daemon.start()
             elif daemon.is_ready:
                 self.mounted = time.monotonic()
@@ -281,6 +309,14 @@ class DaemonKilled(Condition):
             if self.mounted is None:
                 raise SystemExit(f"no mount after the kill: {world.daemon.errors()}")
 
+    def promises(self):
+        if self.killed is None:
+            return []
+        end = math.inf if self.mounted is None else self.mounted + 1
+        # What was open stays dead; what is opened later is not.
+        return [Promise(self.promised, None, self.killed, end),
+                Promise({"ENOTCONN", "ECONNABORTED"}, None, self.killed, calls={"read", "access"})]
+
     def evidence(self, world):
         return "killed, and mounted again" if self.mounted else None
 
@@ -302,6 +338,7 @@ class DiskFrozen(Condition):
 
     def begin(self, world):
         world.disk.freeze()
+        self.judges = []
         self.looks = [threading.Thread(target=self.look, args=(world, name), daemon=True)
                       for name in self.files]
         for look in self.looks:
@@ -309,17 +346,19 @@ class DiskFrozen(Condition):
 
     def look(self, world, name):
         """The first look at a cached file, while its disk stands still."""
-        judge = Judge("frozen", world.promised, READ_TIMEOUT + GRACE)
+        judge = Judge("frozen", READ_TIMEOUT + GRACE)
+        self.judges.append(judge)
         try:
             descriptor = judge.timed("open", name, os.open, world.path(name), os.O_RDONLY)
             try:
+                began = time.monotonic()
                 piece = judge.timed("read", name, os.pread, descriptor, 65_536, 0)
-                judge.read(Handle(name, world.contents[name]), piece, 0, 65_536)
+                judge.read(Handle(name, world.contents[name]), piece, 0, 65_536, began,
+                           lambda place: os.pread(descriptor, 1, place))
             finally:
                 os.close(descriptor)
         except OSError:
             pass  # It has been judged.
-        self.faults += [[kind, text] for kind, texts in judge.words.items() for text in texts]
 
     def end(self, world):
         world.disk.thaw()
@@ -336,8 +375,10 @@ class DiskFrozen(Condition):
 class ListReloaded(Condition):
     name, rank = "list reloaded", 55
     promised = frozenset({"ENOENT"})
+    promised_names = frozenset({"x.bin", "p.bin", "n0.bin", "n1.bin"})
 
     def begin(self, world):
+        world.passing_names = self.promised_names
         self.next = 0.0
         self.is_short = False
 
@@ -346,7 +387,7 @@ class ListReloaded(Condition):
             return
         self.next = time.monotonic() + 0.6
         self.is_short = not self.is_short
-        self.write(world, {"x.bin", "p.bin", "n0.bin", "n1.bin"} if self.is_short else set())
+        self.write(world, self.promised_names if self.is_short else set())
 
     @staticmethod
     def write(world, without):

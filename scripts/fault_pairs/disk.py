@@ -13,6 +13,7 @@ MIB = 1 << 20
 IMAGE_SIZE = 120 * MIB
 # What of the image has a place under it even when the disk below is full: tables and journal.
 METADATA_SIZE = 10 * MIB
+SYNCS = frozenset({"fdatasync", "fsync"})
 # FIFREEZE and FITHAW of the kernel's fs.h.
 FREEZE, THAW = 0xC0045877, 0xC0045878
 
@@ -156,6 +157,8 @@ class FailingCalls:
         self.failed_syncs = []
         self.directory = directory
         self.offset = 0
+        self.turns = 0
+        self.written = None
         self.environment = {
             "LD_PRELOAD": f"{os.path.abspath(binaries)}/libFailingCalls.so",
             "FAILING_CALLS_DIRECTORY": directory,
@@ -174,15 +177,28 @@ class FailingCalls:
         self.write()
 
     def write(self):
-        """Writes the plan, which has one errno: that of the fault which came first."""
+        """Writes the plan: one line, for it has one errno and effect, those of the last fault of it."""
         text = ""
-        if self.faults:
-            calls = sorted(set().union(*(calls for calls, _, _ in self.faults.values())))
-            _, number, effect = next(iter(self.faults.values()))
-            text = f"{','.join(calls)} * 1 0 {number} {effect}\n"
+        faults = list(self.faults.values())
+        if faults:
+            calls = faults[0][0].union(*(calls for calls, _, _ in faults))
+            if len(calls) < sum(len(calls) for calls, _, _ in faults):
+                # They want the same calls: each has them in its turn.
+                faults = [faults[self.turns % len(faults)]]
+                calls = faults[0][0]
+            _, number, effect = faults[-1]
+            text = f"{','.join(sorted(calls))} * 1 0 {number} {effect}\n"
+        if text == self.written:
+            return
+        self.written = text
         with open(self.plan + ".new", "w") as file:
             file.write(text)
         os.replace(self.plan + ".new", self.plan)
+
+    def take_turns(self):
+        """Lets the next of those that want the same calls have them; called some ten times a second."""
+        self.turns += 1
+        self.write()
 
     def seen(self):
         """How often each call had each result so far: `counts[call, result]`."""
@@ -199,7 +215,12 @@ class FailingCalls:
                         self.failed_syncs.append((time.monotonic(), f"{self.directory}/{words[5]}"))
         return collections.Counter(self.counts)
 
-    def failures(self, *calls):
-        """How many of these calls have failed so far, by injection or by the disk."""
+    def failures(self, calls, number=None):
+        """How many of these calls have failed so far, with one errno or with any."""
         return sum(count for (call, result), count in self.seen().items()
-                   if call in calls and result.isdigit())
+                   if call in calls and (result.isdigit() if number is None else result == str(number)))
+
+    def without_room(self):
+        """How many calls the disk itself had no room for; no condition injects ENOSPC."""
+        return sum(count for (call, result), count in self.seen().items()
+                   if call not in SYNCS and result == str(errno.ENOSPC))

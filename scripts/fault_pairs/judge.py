@@ -1,4 +1,4 @@
-"""What a reader may see: bytes of one version a handle, or a promised errno, each by its deadline."""
+"""What a reader may see: bytes of one version a handle, none less than wanted, each by its deadline."""
 
 import collections
 import errno
@@ -13,13 +13,30 @@ MOST_WORDS = 4
 class Handle:
     """An open file: the versions that all its bytes so far could be of."""
 
-    def __init__(self, name, contents):
+    def __init__(self, name, contents, shown=None):
         self.name = name
+        # Of a file without a length the size that was shown at the open: what comes after that may come
+        # in pieces (docs/SEMANTICS.md, "Servers without ranges, bodies without length").
+        self.shown = shown
         self.contents = contents
         self.candidates = set(contents)
 
+    def is_short(self, piece, offset, wanted):
+        """Whether a piece that was judged ends before what was wanted, and before the end of its version.
+
+        Where it may be the end of one version, the handle is of that one.
+        """
+        if len(piece) >= wanted or not piece:
+            return False
+        ended = {version for version in self.candidates
+                 if offset + len(piece) == len(self.contents[version])}
+        if ended:
+            self.candidates = ended
+        is_stream = self.shown is not None and offset + len(piece) >= self.shown
+        return not ended and not is_stream
+
     def fault_of(self, piece, offset, wanted):
-        """What is wrong with a piece read at an offset; None where nothing is."""
+        """What is wrong with a piece read at an offset, but for its length; None where nothing is."""
         before = self.candidates
         self.candidates = {
             version for version in before
@@ -62,9 +79,11 @@ def agreeing(content, piece, offset):
 class Judge:
     """Counts of a reader and what broke a promise, as plain values."""
 
-    def __init__(self, kind, promised, deadline):
-        self.kind, self.promised, self.deadline = kind, promised, deadline
-        self.reads = self.byte_count = self.wrong = self.late = self.unpromised = 0
+    def __init__(self, kind, deadline):
+        self.kind, self.deadline = kind, deadline
+        self.reads = self.byte_count = self.wrong = self.late = 0
+        # What failed and when: whether that is promised is known when all is over (`promises`).
+        self.events = []
         self.slowest = 0.0
         self.errors = collections.Counter()
         self.opens = collections.Counter()
@@ -79,7 +98,7 @@ class Judge:
         try:
             return call(*arguments)
         except OSError as error:
-            self.note_error(error.errno, what, name, time.monotonic() - began)
+            self.note_error(error.errno, what, name, began)
             raise
         finally:
             self.note_time(what, name, time.monotonic() - began)
@@ -96,21 +115,36 @@ class Judge:
             self.late += 1
             self.say("late", f"{what} of {name} took {seconds:.1f} s")
 
-    def note_error(self, number, what, name, seconds):
+    def note_error(self, number, what, name, began):
         code = errno.errorcode.get(number, str(number))
         self.errors[code] += 1
-        if code not in self.promised:
-            self.unpromised += 1
-            self.say("unpromised", f"{what} of {name}: {code} after {seconds:.1f} s")
+        self.note_event(code, what, name, began, time.monotonic(), code)
 
-    def read(self, handle, piece, offset, wanted):
-        """Judges a piece; false where it is wrong."""
+    def note_event(self, code, what, name, began, ended, words, failed_next=False):
+        self.events.append({"kind": self.kind, "code": code, "what": what, "name": name,
+                            "began": began, "ended": ended, "words": words,
+                            "failed_next": failed_next})
+
+    def read(self, handle, piece, offset, wanted, began, look_on):
+        """Judges a piece that was asked for at `began`; false where it is wrong.
+
+        Where it is short, `look_on` reads at a place behind it, or fails as that read does.
+        """
+        ended = time.monotonic()
         self.reads += 1
         self.byte_count += len(piece)
         fault = handle.fault_of(piece, offset, wanted)
         if fault is None:
             if len(handle.candidates) == 1:
                 self.versions |= {(handle.name, version) for version in handle.candidates}
+            if handle.is_short(piece, offset, wanted):
+                failed_next = False
+                try:
+                    self.timed("read", handle.name, look_on, offset + len(piece))
+                except OSError:
+                    failed_next = True
+                self.note_event("SHORT", "read", handle.name, began, ended,
+                                f"at {offset} only {len(piece)} of {wanted} bytes", failed_next)
             return True
         self.wrong += 1
         self.say("wrong", fault)
@@ -123,7 +157,7 @@ class Judge:
     def result(self):
         return {
             "kind": self.kind, "reads": self.reads, "bytes": self.byte_count, "wrong": self.wrong,
-            "late": self.late, "unpromised": self.unpromised, "slowest": self.slowest,
+            "late": self.late, "events": self.events, "slowest": self.slowest,
             "errors": self.errors, "opens": self.opens, "calls": self.calls, "slow": self.slow,
             "versions": sorted(self.versions), "words": self.words,
         }

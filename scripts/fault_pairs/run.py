@@ -17,19 +17,30 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from fault_pairs.combinations import TABLE, promised_by
-from fault_pairs.judge import Handle
+from fault_pairs.combinations import TABLE, further_promises
+from fault_pairs.judge import MOST_WORDS, Handle
+from fault_pairs.promises import promises_of, violations
 from fault_pairs.readers import Crowd
 from fault_pairs.server_conditions import SABOTAGE
-from fault_pairs.world import GRACE, MIB, READ_TIMEOUT, STATUS_LIMIT, World
+from fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
 # How long both conditions hold at least, and by when each must have been seen.
 SHORTEST = 2.2
 STEP = 0.08
 # When all is over, servers are asked again after a while, and the cache every 5 s.
 RECOVERY = 12.0
-# Requests of a file: a basis, and so many for each open, each read, and each read that had to wait.
-BASE_REQUESTS, PER_OPEN, PER_READ, PER_SLOW_READ = 100, 3, 2, 5
+# Requests of a file, about four times what runs show: a basis, one for so many of its bytes, one for
+# each open and each read that had to wait (a read of present bytes costs none); and for what the cache
+# does not hold, and is fetched again, one more of both, and one for each read.
+BASE_REQUESTS, BYTES_PER_REQUEST = 40, 64 << 10
+HOLDS_NOTHING = {"cache full", "cache failing", "fsync failing", "spill in use", "eviction under way",
+                 "disk frozen"}
+# What the next mount may fetch of a file beyond what it lacks: a first byte, by which a version is seen;
+# and of one that lacks something, the rest of a block or of a piece on both sides of it.
+MORE_BYTES, MORE_OF_INCOMPLETE = 4 << 10, 512 << 10
+# What a killed daemon may have had under way (docs/SEMANTICS.md, "The end"): of files that had been complete
+# for a second, nothing.
+KILL_LOSS = 16 * MIB
 # Descriptors that a mount may have more at its end: kept connections, pipes of threads, open caches.
 MORE_DESCRIPTORS = 64 + 24 + 48
 
@@ -41,10 +52,9 @@ class PairRun:
         self.pair, self.seed = pair, seed
         self.world = World(binaries, work, seed)
         names = set(pair)
-        kinds = [TABLE[name] for name in pair] + ([SABOTAGE[sabotage]] if sabotage else [])
+        kinds = [TABLE[name] for name in pair] + ([SABOTAGE[sabotage][0]] if sabotage else [])
         self.conditions = sorted((kind(names - {kind.name}) for kind in kinds),
                                  key=lambda condition: condition.rank)
-        self.promised = self.world.promised = promised_by(pair)
         self.violations = []
         self.evidence = {}
         self.together = 0.0
@@ -52,6 +62,8 @@ class PairRun:
         self.errors = collections.Counter()
         self.causes = {key: collections.Counter() for key in ("opens", "calls", "slow")}
         self.slowest = 0.0
+        # How near the requests of a file came to their bound.
+        self.closest = 0.0
         self.log = []
 
     def violate(self, kind, text):
@@ -72,7 +84,7 @@ class PairRun:
             for condition in self.conditions:
                 condition.prepare(world)
             descriptors = world.daemon.descriptors()
-            crowd = Crowd(world, self.promised, world.judged_deadline or READ_TIMEOUT + GRACE)
+            crowd = Crowd(world, world.judged_deadline or READ_TIMEOUT + GRACE)
             threading.Thread(target=world.watch, daemon=True).start()
             try:
                 self.hold()
@@ -137,6 +149,7 @@ class PairRun:
         while True:
             for condition in active:
                 condition.step(self.world)
+            self.world.calls.take_turns()
             if not self.world.daemon.is_alive and not self.world.may_be_dead:
                 return
             if time.monotonic() >= end:
@@ -157,14 +170,17 @@ class PairRun:
     def end(self, condition, active):
         active.remove(condition)
         condition.end(self.world)
+        condition.ended = time.monotonic()
         self.look(condition)
         self.violations += condition.faults
 
     # MARK: The promises
 
     def judge(self, results, hanging):
+        results = results + [judge.result() for condition in self.conditions
+                             for judge in getattr(condition, "judges", ())]
         for result in results:
-            for key in ("reads", "bytes", "wrong", "late", "unpromised"):
+            for key in ("reads", "bytes", "wrong", "late"):
                 self.totals[key] += result[key]
             self.errors.update(result["errors"])
             self.slowest = max(self.slowest, result["slowest"])
@@ -176,13 +192,27 @@ class PairRun:
                 self.causes[key].update(result[key])
         for text in hanging:
             self.violate("late", text)
+        self.judge_events([event for result in results for event in result["events"]])
         if self.totals["reads"] == 0:
             self.violate("broken", "nobody could read anything")
         for name in self.pair:
             if name not in self.evidence:
                 self.violate("not shown", f"'{name}' did not take hold")
-        if self.world.slowest_status > STATUS_LIMIT:
-            self.violate("late", f".status.json and ls took {self.world.slowest_status:.1f} s")
+        for text in self.world.slowness():
+            self.violate("late", text)
+        for text in self.world.status_faults[:MOST_WORDS]:
+            self.violate("status", text)
+
+    def judge_events(self, events):
+        """Holds what readers were told, and short reads, against what is promised of file and moment."""
+        promises = promises_of(self.conditions) + further_promises(self.pair, self.conditions)
+        told = collections.Counter()
+        self.totals["short"] += sum(event["code"] == "SHORT" for event in events)
+        for kind, text in violations(events, promises):
+            self.totals["unpromised"] += 1
+            told[kind] += 1
+            if told[kind] <= MOST_WORDS:
+                self.violate(kind, text)
 
     def finish(self, descriptors):
         """All is over: everything can be read, now and by the next mount, and nothing is left."""
@@ -196,6 +226,8 @@ class PairRun:
         more = world.daemon.descriptors() - descriptors
         if more > MORE_DESCRIPTORS:
             self.violate("left over", f"{more} descriptors more than at the start")
+        before = self.cached()
+        self.judge_kill(before)
         code = world.daemon.unmount()
         if code != 0:
             self.violate("dead", f"the daemon ended with {code} after its unmount")
@@ -204,12 +236,87 @@ class PairRun:
             return
         world.calls.faults.clear()
         world.calls.write()
+        for condition in self.conditions:
+            condition.before_next_mount(world)
+        stored = self.stored()
+        began = self.body_bytes()
         world.daemon.start()
         world.daemon.wait_until_ready()
         self.read_everything("by the next mount")
+        self.compare_caches(before, stored, self.cached(), began)
         code = world.daemon.unmount()
         if code != 0:
             self.violate("dead", f"the next mount ended with {code}")
+
+    # MARK: The cache
+
+    def cached(self):
+        """What the mount says of the cache, by the name of the file."""
+        return {file["name"]: file for file in self.world.daemon.status()["files"]}
+
+    def body_bytes(self):
+        """The bytes of files that servers have sent so far, by the name of the file."""
+        return collections.Counter({
+            name: sum(request["body_bytes"] for _, request in requests if request["status"] in (200, 206))
+            for name, requests in self.world.responses().items()})
+
+    def stored(self):
+        """Bytes of data files on the disk by the length of the file, which no two files share."""
+        self.world.calls.seen()
+        doubtful = {path for _, path in self.world.calls.failed_syncs}
+        found = collections.Counter()
+        for path in self.world.disk.data_files():
+            if os.path.basename(path).startswith("data-") and path not in doubtful:
+                status = os.stat(path)
+                found[status.st_size] = max(found[status.st_size], 512 * status.st_blocks)
+        return found
+
+    def compare_caches(self, before, stored, after, sent_before):
+        """Nothing that was cached is fetched again by the next mount, which keeps what it fetches."""
+        if "eviction under way" in self.pair:
+            # The cache is smaller than the files: it loses some while others are read.
+            return
+        # Servers write their log when a response has ended.
+        time.sleep(0.2)
+        sent = self.body_bytes() - sent_before
+        for name, subject in self.world.subjects.items():
+            held = before[name]["cached_bytes"]
+            length = after[name]["length"] or subject.length
+            if HOLDS_NOTHING & set(self.pair):
+                # `.status.json` counts what only memory has while the cache fails; and what a failed
+                # sync was of is not claimed any more.
+                held = min(held, stored[length])
+            allowed = length - held + (MORE_BYTES if held >= length else MORE_OF_INCOMPLETE)
+            self.totals["fetched again"] += max(sent[name] - (length - held), 0)
+            if sent[name] > allowed:
+                self.violate("lost", f"{name}: {held} of {length} bytes were cached, and the next mount "
+                                     f"fetched {sent[name]}")
+            if after[name]["cached_bytes"] < length:
+                self.violate("not kept", f"{name}: the next mount has {after[name]['cached_bytes']} of "
+                                         f"{length} bytes in the cache when all is read")
+
+    def judge_kill(self, now):
+        """What was cached when the daemon was killed is not fetched again."""
+        kill = next((condition for condition in self.conditions if condition.name == "daemon killed"), None)
+        changing = HOLDS_NOTHING | {"version changed", "length unknown", "length learned late"}
+        if kill is None or kill.killed is None or changing & set(self.pair):
+            return
+        samples = [(moment, {file["name"]: file for file in status["files"]})
+                   for moment, status in self.world.samples if status and moment < kill.killed]
+        if not samples:
+            return
+        old = next((files for moment, files in reversed(samples) if moment < kill.killed - 1), {})
+        last, excess = samples[-1][1], 0
+        for name, file in now.items():
+            length, held = file["length"] or 0, last.get(name, {}).get("cached_bytes", 0)
+            more = max(file["fetched_bytes"] - (length - held), 0)
+            excess += more
+            if name in old and old[name]["state"] == "complete" and more > MORE_BYTES:
+                self.violate("lost", f"{name} was complete a second before the kill, and {more} bytes of it "
+                                     "were fetched again")
+        self.totals["fetched again"] += excess
+        if excess > KILL_LOSS:
+            self.violate("lost", f"{excess} bytes that were cached at the kill were fetched again")
 
     def wait_for_silence(self):
         """Nobody reads any more: no handle is open, and nothing waits."""
@@ -246,11 +353,17 @@ class PairRun:
         descriptor = os.open(self.world.path(name), os.O_RDONLY)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            handle = Handle(name, self.world.contents[name])
+            is_stream = name in self.world.without_length
+            handle = Handle(name, self.world.contents[name],
+                            os.fstat(descriptor).st_size if is_stream else None)
             offset = 0
             while True:
                 piece = os.pread(descriptor, MIB, offset)
                 fault = handle.fault_of(piece, offset, MIB)
+                if not fault and handle.is_short(piece, offset, MIB) and os.pread(
+                        descriptor, 1, offset + len(piece)) is not None:
+                    # An error behind it would have been raised.
+                    fault = f"{name} at {offset}: only {len(piece)} of {MIB} bytes"
                 self.totals["reads"] += 1
                 self.totals["bytes"] += len(piece)
                 if fault or not piece:
@@ -264,8 +377,12 @@ class PairRun:
         for name, requests in self.world.responses().items():
             self.totals["requests"] += len(requests)
             self.totals["body bytes"] += sum(request["body_bytes"] for _, request in requests)
-            bound = (BASE_REQUESTS + PER_OPEN * opens[name] + PER_READ * calls[name]
-                     + PER_SLOW_READ * slow[name])
+            causes = opens[name] + slow[name]
+            if name not in self.world.subjects:
+                continue
+            bound = (BASE_REQUESTS + self.world.subjects[name].length // BYTES_PER_REQUEST + causes
+                     + (causes + calls[name] if HOLDS_NOTHING & set(self.pair) else 0))
+            self.closest = max(self.closest, len(requests) / bound)
             if len(requests) > bound:
                 self.violate("requests", f"{len(requests)} requests of {name}, for {opens[name]} opens "
                                          f"and {calls[name]} reads, of which {slow[name]} waited: "
@@ -291,7 +408,8 @@ class PairRun:
             "pair": self.pair, "seed": self.seed, "evidence": self.evidence,
             "together": round(self.together, 1), "totals": self.totals, "errors": self.errors,
             "slowest": round(self.slowest, 2),
-            "slowest_status": round(self.world.slowest_status, 2),
+            "slowest_status": round(max(self.world.status_times, default=0), 2),
+            "closest": round(self.closest, 2),
             "violations": self.violations, "seconds": round(seconds, 1), "log": self.log,
         }
 

@@ -1,16 +1,28 @@
 """The conditions that servers and files bring about."""
 
+import itertools
+import os
+import shutil
+import time
 
 from .conditions import Condition
+from .promises import Promise
+from .readers import Reader
 
 
 class LengthUnknown(Condition):
     name, rank = "length unknown", 2
     # What the stream cannot come to in time is refused, and never a length made up.
     promised = frozenset({"EIO", "ETIMEDOUT"})
+    promised_names = frozenset({"x.bin"})
 
     def shape(self, world):
+        world.without_length.add("x.bin")
         world.subjects["x.bin"].parameters |= {"chunked": "yes", "rate": "600k"}
+
+    def promises(self):
+        # It holds from the mount on.
+        return [Promise(self.promised, self.promised_names)]
 
     def end(self, world):
         world.origin.control("*/x.bin", rate="20m")
@@ -33,10 +45,16 @@ class LengthLearnedLate(Condition):
         # A file that never has a length cannot learn it.
         self.file = "p.bin" if "length unknown" in self.others else "x.bin"
         length = world.subjects[self.file].length
+        self.promised_names = {self.file}
+        world.without_length.add(self.file)
         self.is_there = True
         world.origin.rule("late", {"path": f"/data/{self.file}"},
                           ["head", {"body": length // 2}, "reset"],
                           parameters={"chunked": True, "total-rate": None, "rate": "2m"})
+
+    def promises(self):
+        # It holds from the mount on.
+        return [Promise(self.promised, self.promised_names)]
 
     def step(self, world):
         if self.is_there and self.age > self.seconds and world.origin.is_running:
@@ -64,6 +82,7 @@ class VersionChanged(Condition):
     name, rank = "version changed", 20
     promised = frozenset({"ESTALE"})
     files = ("x.bin", "p.bin")
+    promised_names = frozenset(files)
 
     def shape(self, world):
         for name in self.files:
@@ -226,7 +245,7 @@ class LateAnswer(Condition):
 
 
 class Missing(Condition):
-    """An error that no condition promises."""
+    """An error that a condition promises for other files."""
     name, rank = "missing file", 99
 
     def begin(self, world):
@@ -237,12 +256,12 @@ class Missing(Condition):
 
 
 class RequestLoop(Condition):
-    """Somebody asks again and again for a file that nobody reads."""
+    """Somebody asks again and again for a file that others read."""
     name, rank = "request loop", 99
 
     def begin(self, world):
-        for _ in range(300):
-            world.origin.get("/data/r.bin?length=10")
+        for _ in range(1_500):
+            world.origin.get("/data/x.bin?length=10")
 
 
 class DeadDaemon(Condition):
@@ -253,5 +272,52 @@ class DeadDaemon(Condition):
         world.daemon.kill()
 
 
-SABOTAGE = {condition.name: condition for condition in (
-    WrongByte, LateAnswer, Missing, RequestLoop, DeadDaemon)}
+class ShortRead(Condition):
+    """Reads that give less than was wanted, in the middle of a file."""
+    name, rank = "short read", 99
+
+    def shape(self, world):
+        calls = itertools.count()
+        Reader.pread = staticmethod(lambda descriptor, count, offset: os.pread(
+            descriptor, count if next(calls) % 3 else 1, offset))
+
+
+class FailingNames(Condition):
+    """A look at the mount point that fails now and then."""
+    name, rank = "failing ls", 99
+    names = staticmethod(lambda names: os.listdir("/proc/self/no such file"))
+
+    def shape(self, world):
+        calls, list_names = itertools.count(), world.list_names
+        world.list_names = lambda: list_names() if next(calls) % 2 else self.names(list_names())
+
+
+class EmptyNames(FailingNames):
+    """A mount point that looks empty now and then."""
+    name = "empty ls"
+    names = staticmethod(lambda names: [])
+
+
+class HangingNames(FailingNames):
+    """A look at the mount point that does not end."""
+    name = "hanging ls"
+    names = staticmethod(lambda names: time.sleep(120) or names)
+
+
+class CacheLost(Condition):
+    """The next mount finds nothing in the cache."""
+    name, rank = "lost cache", 99
+
+    def before_next_mount(self, world):
+        shutil.rmtree(world.disk.cache)
+        os.mkdir(world.disk.cache, 0o700)
+
+
+# Each with what the judge must say, and the pair in which it does.
+STILL = ("rate limit", "pause/resume")
+SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in (
+    (WrongByte, "wrong", STILL), (LateAnswer, "late", STILL),
+    (Missing, "unpromised", ("list reloaded", "pause/resume")), (RequestLoop, "requests", STILL),
+    (DeadDaemon, "dead", STILL), (ShortRead, "short", ("rate limit", "version changed")),
+    (FailingNames, "status", STILL), (EmptyNames, "status", STILL), (HangingNames, "late", STILL),
+    (CacheLost, "lost", ("daemon killed", "list reloaded")))}

@@ -1,0 +1,59 @@
+"""Which errors readers may be told of which files, and when; and which may come in the middle of a read."""
+
+import math
+
+from .world import READ_TIMEOUT
+
+# What a read that began before the end of a trouble may be told after it.
+AFTERWARDS = READ_TIMEOUT + 2
+# Errors of a name, which no read of an open file gets: they cut no read short, and kill no mapping.
+OF_NAMES = frozenset({"ENOENT"})
+# A short read that took so long has met an error that was over by the next one.
+EXPLAINED = 0.5
+# So many short reads of a run may have met an error that was over at once.
+LUCKY = 2
+
+
+class Promise:
+    """Some errors, of some files (None: of all), of some calls, for a time."""
+
+    def __init__(self, codes, names=None, begin=-math.inf, end=math.inf, calls=None):
+        self.codes, self.names, self.calls = frozenset(codes), names, calls
+        self.begin, self.end = begin, end
+
+    def fits(self, event):
+        """Whether a call that failed may be told so."""
+        codes = self.codes - OF_NAMES
+        is_named = (event["code"] in self.codes if event["code"] not in ("SIGBUS", "SHORT")
+                    else bool(codes))
+        return (is_named and (self.names is None or event["name"] in self.names)
+                and (self.calls is None or event["what"] in self.calls)
+                and event["ended"] >= self.begin and event["began"] <= self.end)
+
+
+def promises_of(conditions):
+    """What each condition promises: what it has begun itself, for its time and a read's deadline."""
+    found = []
+    for condition in conditions:
+        found += condition.promises()
+    return found
+
+
+def violations(events, promises):
+    """The events that nothing promises, as pairs of a kind and words."""
+    told, lucky = [], 0
+    for event in events:
+        if not any(promise.fits(event) for promise in promises):
+            kind = "short" if event["code"] == "SHORT" else "unpromised"
+        elif event["code"] == "SHORT" and not event["failed_next"] \
+                and event["ended"] - event["began"] < EXPLAINED:
+            lucky += 1
+            if lucky <= LUCKY:
+                continue
+            kind = "short"
+        else:
+            continue
+        seconds = event["ended"] - event["began"]
+        told.append((kind, f"{event['kind']}: {event['what']} of {event['name']}: {event['words']} "
+                           f"after {seconds:.1f} s (at {event['ended']:.2f})"))
+    return told
