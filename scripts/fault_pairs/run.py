@@ -282,7 +282,10 @@ class PairRun:
         for name, subject in self.world.subjects.items():
             held = before[name]["cached_bytes"]
             length = after[name]["length"] or subject.length
-            if HOLDS_NOTHING & set(self.pair):
+            if before[name]["validator"] != after[name]["validator"]:
+                # What was cached is of another version.
+                held = 0
+            elif HOLDS_NOTHING & set(self.pair):
                 # `.status.json` counts what only memory has while the cache fails; and what a failed
                 # sync was of is not claimed any more.
                 held = min(held, stored[length])
