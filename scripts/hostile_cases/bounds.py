@@ -32,11 +32,12 @@ LATE_SECONDS = 2 * READ_TIMEOUT + 1
 # The bounds by name, as the report and --self-check have them.
 BOUNDS = {
     "asked": "each hostile server is asked, and what is innocent is read beside it",
-    "ends": "a command ends by itself in at most 20 s, unless its server goes on for longer",
+    "ends": "a command ends by itself in at most 20 s, unless its server goes on for longer or its list has "
+            "more than 1,000 URLs",
     "alive": "the process lives: no signal, no trap, no status of its own making",
     "innocent": "another server's 4 KiB and its listing in the same mount take at most 1 s",
     "memory": "at most 96 MiB are resident",
-    "cpu": "a case costs at most 2 s of CPU",
+    "cpu": "a case costs at most 2 s of CPU, and 2 ms for each file that it stores, where they are many",
     "end": "SIGTERM ends the process in at most 2 s",
     "cache": "the cache is free then: a mount of it starts",
     "late": "no read is later than its deadline",

@@ -41,6 +41,8 @@ class Case:
         self.what = self.kind
         self.family = self.kind
         self.page = None
+        # Of a list: how many URLs it has.
+        self.url_count = 0
         if self.kind in ("get", "put"):
             self.family = chance.choice(("head", "head", "body", "body", "redirect"))
         if self.family in ("head", "body", "redirect", "listing"):

@@ -18,6 +18,10 @@ COMMON = ["--no-config", "--retries", "1", "--stall-timeout", "1", "--connect-ti
 
 # What such a server sends goes on for longer than anybody waits: 20 s an answer (answers.py).
 ENDLESS = {bodies.slow_body, bodies.endless, heads.slow_head}
+# A list of more URLs than these takes its time.
+MOST_URLS = 1000
+# Each file that is stored may cost so much processor time: how many they are is the user's own wish.
+FILE_CPU_SECONDS = 0.002
 # What is right of each file that the innocent server has, and of what the other one answers.
 LENGTH, PARTIAL_LENGTH, ELSEWHERE_LENGTH = 20_000, 300_000, 5_000
 
@@ -89,8 +93,8 @@ def may_count_posts(case):
 
 
 def is_endless(case):
-    """Whether the server of a case goes on: its command is told to end."""
-    return case.is_served and bool(ENDLESS & set(case.changes))
+    """Whether a case goes on, by its server or by thousands of files: its command is told to end."""
+    return bool(case.is_served and ENDLESS & set(case.changes) or case.url_count > MOST_URLS)
 
 
 def look_at_command(job, directory, command, environment, name, is_endless=False):
@@ -109,7 +113,9 @@ def look_at_command(job, directory, command, environment, name, is_endless=False
             found += look_at_text(f"{command[0]} {os.path.basename(path)}", file.read(),
                                   is_for_terminal=path == child.errors)
     job.commands += 1
-    return child.status, found + child.costs(job.cpu_seconds)
+    stored = sum(len(names) for _, _, names in os.walk(f"{directory}/in"))
+    return child.status, found + child.costs(
+        job.cpu_seconds + (FILE_CPU_SECONDS * stored if stored > 100 else 0))
 
 
 # The command lines of each kind, with their environments.
@@ -144,6 +150,7 @@ def words_of_put(job, case, directory):
 def lines_of_list(case, directory, data):
     # Beside the place of the downloads: it is the user's file and holds secrets.
     path = f"{directory}/list"
+    case.url_count = data.count(b"http://")
     write_private(path, data)
     options = case.chance.choice(([], ["--json"], ["--tree"]))
     return [(["list", *options, path], {}),
