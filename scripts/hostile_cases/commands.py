@@ -230,6 +230,8 @@ def words_of_partial(job, case, directory):
     if form < 6:
         with open(part + ".record", "rb") as file:
             data, case.what = records.bad(chance, file.read())
+        # What is wrong with a record is no reason to give up: it begins again.
+        case.must_succeed = True
         with open(part + ".record", "wb") as file:
             file.write(data)
     elif form < 8:
@@ -263,6 +265,10 @@ def look_at_results(case, directory, status):
     if case.kind in ("config", "netrc", "proxy", "partial") and status == 0 \
             and not os.path.isfile(f"{directory}/in/out.bin"):
         found.append(Violation("bytes", f"get ended with 0, and there is no file: {case.what}"))
+    if case.must_succeed and status != 0:
+        found.append(Violation("bytes", f"get ended with {status}, and its server does nothing wrong: "
+                               f"{case.what}"))
+    count = 0
     for root, _, names in os.walk(f"{directory}/in"):
         for name in names:
             path = f"{root}/{name}"
@@ -271,9 +277,12 @@ def look_at_results(case, directory, status):
             if is_own or os.path.islink(path) or not os.path.isfile(path) \
                     or name.endswith((".httpfs-part", ".httpfs-part.record")):
                 continue
+            count += 1
             with open(path, "rb") as file:
                 data = file.read(PARTIAL_LENGTH + 1)
             if data not in right:
                 found.append(Violation("bytes", f"of {os.path.relpath(path, directory)}, "
                                        f"{len(data)} bytes: {case.what}"))
+    if case.url_count and status == 0 and not count and os.path.getsize(f"{directory}/command0.out"):
+        found.append(Violation("bytes", f"get ended with 0, and there is no file: {case.what}"))
     return found[:3]

@@ -54,6 +54,7 @@ PROGRAMS = [
     ("asked", "get", ""),
     ("ends", "proxy", "time.sleep(60)"),
     ("bytes", "proxy", "sys.exit(0)"),
+    ("bytes", "list", "print('one file')"),
     ("bytes", "proxy", "open('out.bin', 'w').write('nonsense')"),
     ("bytes", "list", "open('x.bin', 'w').write('nonsense')"),
     ("post", "put", SEND + "for _ in range(2): send(parts.hostname, 8080, 'POST', '/commit', 'A: b')"),
