@@ -4,7 +4,7 @@ import os
 
 from . import bodies, heads, lists, records, words
 from .answers import content
-from .bounds import ENDS_SECONDS, Child, Snapshot, Violation, look_at_records, look_at_text
+from .bounds import COMMAND_SECONDS, Child, Snapshot, Violation, look_at_records, look_at_text
 from .chance import damaged, once_in
 from .mounts import entry_of, write_private
 from .server import INNOCENT, PORT
@@ -102,9 +102,10 @@ def look_at_command(job, directory, command, environment, name, is_endless=False
     child = Child([job.httpfs, *command], f"{directory}/in",
                   {**job.environment(directory), **environment}, f"../{name}")
     found = []
-    if child.wait(job.seconds if is_endless else ENDS_SECONDS) is None:
+    seconds = COMMAND_SECONDS if is_endless else job.seconds
+    if child.wait(seconds) is None:
         if not is_endless:
-            found.append(Violation("ends", f"{command[0]} still runs after {ENDS_SECONDS} s", True))
+            found.append(Violation("ends", f"{command[0]} still runs after {seconds} s", True))
         found += child.end(job.pace, ENDED)
     elif child.status not in STATUSES:
         found.append(Violation("alive", f"{command[0]} ended with {child.status}: {child.tail()}"))

@@ -7,7 +7,7 @@ import re
 import shutil
 
 from . import caches, commands, frame, mounts, names, reloads
-from .bounds import COMMAND_SECONDS, CPU_SECONDS, Pace, Snapshot, Violation, in_force
+from .bounds import CPU_SECONDS, ENDS_SECONDS, Pace, Snapshot, Violation, in_force
 from .cases import SHARED, Case, kind_of
 from .server import start_hostile
 
@@ -44,8 +44,8 @@ class Job:
         # Where probes read; it decides nothing else.
         self.chance = random.Random(f"{seed} probes {index}")
         self.pace, self.template = Pace(f"{work}/pace{index}"), None
-        # What a command may cost, and after what it is told to end; --self-check has its own.
-        self.cpu_seconds, self.seconds = CPU_SECONDS, COMMAND_SECONDS
+        # What a command may cost, and when it has to have ended; --self-check has its own.
+        self.cpu_seconds, self.seconds = CPU_SECONDS, ENDS_SECONDS
         self.requests = self.reads = self.commands = 0
         self.numbers = itertools.count()
         # What each case turned out to be.
@@ -125,7 +125,7 @@ class Job:
         if not found:
             return []
         if len(numbers) == 1:
-            again = self.run(numbers) if all(violation.is_time for _, violation in found) else []
+            again = self.run(numbers) if any(violation.is_time for _, violation in found) else []
             bounds = {violation.bound for _, violation in again}
             return [(numbers, violation, not violation.is_time or violation.bound in bounds)
                     for _, violation in found] + [
