@@ -44,8 +44,12 @@ def entered(work):
     # The mode of the root of an overlay is that of its upper directory.
     os.chmod(f"{stage}/upper", stat.S_IMODE(os.stat("/").st_mode))
     root = f"{stage}/root"
-    _mount("overlay", root, "overlay", 0,
-           f"lowerdir=/,upperdir={stage}/upper,workdir={stage}/work")
+    try:
+        _mount("overlay", root, "overlay", 0,
+               f"lowerdir=/,upperdir={stage}/upper,workdir={stage}/work")
+    except OSError as error:
+        _libc.umount2(os.fsencode(stage), DETACH)
+        raise SystemExit(f"hostile: no overlay of / is possible here: {error.strerror}") from error
     for point in points + [work]:
         if not os.path.exists(root + point):
             # A place inside of a file system that is not taken along.
@@ -72,7 +76,7 @@ def changes():
     """What was written elsewhere, so far: paths, and what shows that they were written again."""
     found = {}
     for root, directories, names, descriptor in os.fwalk(".", dir_fd=_upper):
-        for name in names + [name for name in directories]:
+        for name in names + directories:
             with contextlib.suppress(OSError):
                 facts = os.lstat(name, dir_fd=descriptor)
                 path = os.path.normpath(f"/{root}/{name}")
