@@ -6,6 +6,7 @@ heads.py, bodies.py, redirects.py, listings.py    hostile servers
 lists.py, words.py, records.py                    hostile files
 cases.py      which case a number is
 server.py     the servers, in processes of their own
+frame.py      where they run: what they write elsewhere is seen
 bounds.py     what must hold, and how it is looked at
 mounts.py, reloads.py, caches.py, commands.py     how cases are run
 self_check.py shows that each bound can fail

@@ -10,7 +10,7 @@ from . import records
 from .answers import content
 from .bounds import (INNOCENT_LINES, LATE_SECONDS, Child, Prober, Snapshot, Violation, look_at_text)
 from .chance import edge, once_in, spelt, strange
-from .mounts import Mounted, look_at_directory, mount_again, write_private
+from .mounts import Mounted, look_at_directory, look_at_files, mount_again, write_private
 from .server import INNOCENT, PORT
 
 SLOTS, LENGTH = 16, 300_000
@@ -124,9 +124,8 @@ def run(job, cases, sabotage=None):
     found += mount_again(job, mount, [], {})
     words = [["verify", "--repair"], ["evict", "--to", "1000"], ["clear", "--yes"]]
     found += command(job, directory, words[cases[0].number % 3])
-    after = Snapshot(directory, without=(f"{directory}/mnt", f"{directory}/cache"))
-    allowed = tuple(f"{directory}/{name}" for name in ("mnt", "mount.", "again.", "cache."))
-    found += [Violation("files", path) for path in before.changes(after, allowed)]
+    found += [violation for _, violation in look_at_files(directory, before, *(
+        f"cache.{word}.{kind}" for word in ("ls", "verify", "evict", "clear") for kind in ("out", "err")))]
     found += look_at_directory(directory)
     job.remove(directory)
     return [(None, violation) for violation in found]
@@ -137,9 +136,9 @@ def command(job, directory, words):
     child = Child([job.httpfs, "cache", *words, "--cache-dir", f"{directory}/cache"], directory,
                   job.environment(directory), "cache." + words[0])
     found = []
-    if child.wait(5 + job.pace.slack()) is None:
+    if child.wait(job.pace.bound(5)) is None:
         child.kill()
-        found.append(Violation("late", f"cache {' '.join(words)} does not end"))
+        found.append(Violation("late", f"cache {' '.join(words)} does not end", True))
     elif child.status not in (0, 1):
         found.append(Violation("alive", f"cache {' '.join(words)}: {child.status}: {child.tail()}"))
     for path in (child.output, child.errors):
@@ -164,8 +163,8 @@ def read_all(job, mount, cases):
                 found.append(Violation(
                     "bytes", f"{name_of(slot)} cannot be read ({error.strerror}): {cases[slot].what}"))
         took = time.monotonic() - began
-        if took > LATE_SECONDS + job.pace.slack():
-            found.append(Violation("late", f"{name_of(slot)} took {took:.1f} s"))
+        if took > job.pace.bound(LATE_SECONDS):
+            found.append(Violation("late", f"{name_of(slot)} took {took:.1f} s", True))
     found += prober.finish()
     job.reads += prober.count
     return found

@@ -41,6 +41,10 @@ class Case:
         self.what = self.kind
         self.family = self.kind
         self.page = None
+        # Of a list: how many URLs it has.
+        self.url_count = 0
+        # Of a download from an innocent server: whether nothing is in its way.
+        self.must_succeed = False
         if self.kind in ("get", "put"):
             self.family = chance.choice(("head", "head", "body", "body", "redirect"))
         if self.family in ("head", "body", "redirect", "listing"):

@@ -2,9 +2,9 @@
 
 import os
 
-from . import heads, lists, records, words
+from . import bodies, heads, lists, records, words
 from .answers import content
-from .bounds import Child, Snapshot, Violation, look_at_records, look_at_text
+from .bounds import COMMAND_SECONDS, Child, Snapshot, Violation, look_at_records, look_at_text
 from .chance import damaged, once_in
 from .mounts import entry_of, write_private
 from .server import INNOCENT, PORT
@@ -14,6 +14,16 @@ STATUSES = (0, 1, 2, 64, 73)
 # How one that was told to end does so.
 ENDED = STATUSES + (143, -15)
 COMMON = ["--no-config", "--retries", "1", "--stall-timeout", "1", "--connect-timeout", "2"]
+
+
+# What such a server sends goes on for longer than anybody waits: 20 s an answer (answers.py).
+ENDLESS = {bodies.slow_body, bodies.endless, heads.slow_head}
+# A list of more URLs than these takes its time.
+MOST_URLS = 1000
+# Each file that is stored may cost so much processor time: how many they are is the user's own wish.
+FILE_CPU_SECONDS = 0.002
+# What is right of each file that the innocent server has, and of what the other one answers.
+LENGTH, PARTIAL_LENGTH, ELSEWHERE_LENGTH = 20_000, 300_000, 5_000
 
 
 def prepare(directory):
@@ -50,21 +60,23 @@ def run(job, cases, sabotage=None):
         before = Snapshot(directory, without=(f"{directory}/in",))
         found = []
         for index, (command, environment) in enumerate(lines):
-            found += look_at_command(job, directory, command, environment, f"command{index}")
-        if case.kind == "partial":
-            found += look_at_download(directory, case)
+            status, more = look_at_command(job, directory, command, environment, f"command{index}",
+                                           is_endless(case))
+            found += more
+        found += look_at_results(case, directory, status)
     finally:
         if case.is_served:
             report = job.close()
     job.requests += sum(report["requests"].values())
+    if case.is_served and not report["requests"].get(case.number):
+        found.append(Violation("asked", "its server was not"))
     found += [Violation("secret", text) for _, text in report["leaks"]]
     if may_count_posts(case):
         found += [Violation("post", f"{count} times to {target}")
                   for target, count in report["posts"].items() if count > 1]
     after = Snapshot(directory, without=(f"{directory}/in",))
-    found += [Violation("files", path) for path in before.changes(
-        after, (f"{directory}/command",)) if not os.path.islink(path)
-        and os.path.dirname(path) != f"{directory}/linked" and path != f"{directory}/linked"]
+    found += [Violation("files", path) for path in before.changes(after, [
+        f"{directory}/command{index}.{kind}" for index in range(len(lines)) for kind in ("out", "err")])]
     found += [Violation("files", name) for name, text in planted(directory).items()
               if text != b"mine\n"]
     if case.kind != "session":
@@ -80,12 +92,20 @@ def may_count_posts(case):
             change.__module__.endswith("redirects") for change in case.changes)
 
 
-def look_at_command(job, directory, command, environment, name):
-    """Runs a command; gives what is wrong with it."""
+def is_endless(case):
+    """Whether a case goes on, by its server or by thousands of files: its command is told to end."""
+    return bool(case.is_served and ENDLESS & set(case.changes) or case.url_count > MOST_URLS)
+
+
+def look_at_command(job, directory, command, environment, name, is_endless=False):
+    """Runs a command; gives how it has ended, and what is wrong with it."""
     child = Child([job.httpfs, *command], f"{directory}/in",
                   {**job.environment(directory), **environment}, f"../{name}")
     found = []
-    if child.wait(job.seconds) is None:
+    seconds = COMMAND_SECONDS if is_endless else job.seconds
+    if child.wait(seconds) is None:
+        if not is_endless:
+            found.append(Violation("ends", f"{command[0]} still runs after {seconds} s", True))
         found += child.end(job.pace, ENDED)
     elif child.status not in STATUSES:
         found.append(Violation("alive", f"{command[0]} ended with {child.status}: {child.tail()}"))
@@ -94,7 +114,9 @@ def look_at_command(job, directory, command, environment, name):
             found += look_at_text(f"{command[0]} {os.path.basename(path)}", file.read(),
                                   is_for_terminal=path == child.errors)
     job.commands += 1
-    return found + child.costs(job.cpu_seconds)
+    stored = sum(len(names) for _, _, names in os.walk(f"{directory}/in"))
+    return child.status, found + child.costs(
+        job.cpu_seconds + (FILE_CPU_SECONDS * stored if stored > 100 else 0))
 
 
 # The command lines of each kind, with their environments.
@@ -129,6 +151,7 @@ def words_of_put(job, case, directory):
 def lines_of_list(case, directory, data):
     # Beside the place of the downloads: it is the user's file and holds secrets.
     path = f"{directory}/list"
+    case.url_count = data.count(b"http://")
     write_private(path, data)
     options = case.chance.choice(([], ["--json"], ["--tree"]))
     return [(["list", *options, path], {}),
@@ -189,21 +212,27 @@ def words_of_partial(job, case, directory):
     """A download that was cut, whose sidecar is not as it was."""
     url = f"http://u:CANARYpw@{INNOCENT}:{PORT}/small-p.bin"
     # Its record knows the partial file by its inode: a copy would be nobody's.
-    child = Child([job.httpfs, "get", "--no-config", "--retries", "0", "-H", "X-Cut: 200000", url, "-o",
-                   "out.bin"], f"{directory}/in", job.environment(directory), "../command-before")
-    if child.wait(20) is None:
-        child.kill()
+    part = f"{directory}/in/out.bin.httpfs-part"
+    for _ in range(5):
+        child = Child([job.httpfs, "get", "--no-config", "--retries", "0", "-H", "X-Cut: 200000", url,
+                       "-o", "out.bin"], f"{directory}/in", job.environment(directory),
+                      "../command-before")
+        if child.wait(20) is None:
+            child.kill()
+        if os.path.exists(part + ".record"):
+            break
+        # A busy machine has told the cut from a server that never answered.
     resume = [(["get", *COMMON, url, "-o", "out.bin"], {})]
     chance = case.chance
-    part = f"{directory}/in/out.bin.httpfs-part"
     if not os.path.exists(part + ".record"):
-        # A busy machine has told the cut from a server that never answered.
         case.what = "no partial file"
         return resume
     form = chance.randrange(10)
     if form < 6:
         with open(part + ".record", "rb") as file:
             data, case.what = records.bad(chance, file.read())
+        # What is wrong with a record is no reason to give up: it begins again.
+        case.must_succeed = True
         with open(part + ".record", "wb") as file:
             file.write(data)
     elif form < 8:
@@ -226,14 +255,35 @@ def linkable(directory):
     return f"{directory}/outside"
 
 
-def look_at_download(directory, case):
-    """The server is innocent: the bytes are right, or there is no file."""
-    try:
-        with open(f"{directory}/in/out.bin", "rb") as file:
-            if file.read() != content(3, 0, 300_000):
-                return [Violation("bytes", f"of the download: {case.what}")]
-    except FileNotFoundError:
-        pass
-    return []
-
-
+def look_at_results(case, directory, status):
+    """What the innocent servers have sent is right, and is there where the command says so."""
+    right = {"partial": [content(3, 0, PARTIAL_LENGTH)]}.get(
+        case.kind, [content(3, 0, LENGTH), content(0, 0, ELSEWHERE_LENGTH)])
+    if case.is_served:
+        # Whatever it has sent is what it has sent.
+        return []
+    found = []
+    if case.kind in ("config", "netrc", "proxy", "partial") and status == 0 \
+            and not os.path.isfile(f"{directory}/in/out.bin"):
+        found.append(Violation("bytes", f"get ended with 0, and there is no file: {case.what}"))
+    if case.must_succeed and status != 0:
+        found.append(Violation("bytes", f"get ended with {status}, and its server does nothing wrong: "
+                               f"{case.what}"))
+    count = 0
+    for root, _, names in os.walk(f"{directory}/in"):
+        for name in names:
+            path = f"{root}/{name}"
+            is_own = root == f"{directory}/in" and name in ("session", "same", ".netrc") \
+                or root == f"{directory}/in/.ssh" and name == "authorized_keys"
+            if is_own or os.path.islink(path) or not os.path.isfile(path) \
+                    or name.endswith((".httpfs-part", ".httpfs-part.record")):
+                continue
+            count += 1
+            with open(path, "rb") as file:
+                data = file.read(PARTIAL_LENGTH + 1)
+            if data not in right:
+                found.append(Violation("bytes", f"of {os.path.relpath(path, directory)}, "
+                                       f"{len(data)} bytes: {case.what}"))
+    if case.url_count and status == 0 and not count and os.path.getsize(f"{directory}/command0.out"):
+        found.append(Violation("bytes", f"get ended with 0, and there is no file: {case.what}"))
+    return found[:3]

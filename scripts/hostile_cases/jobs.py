@@ -1,12 +1,13 @@
-"""A job runs units of cases, one after the other, beside an idle mount that shows the machine's pace."""
+"""A job runs units of cases, one after the other, and looks at what each leaves elsewhere."""
 
 import itertools
 import os
 import random
+import re
 import shutil
 
-from . import caches, commands, mounts, names, reloads
-from .bounds import COMMAND_SECONDS, CPU_SECONDS, INNOCENT_LINES, Pace, Prober
+from . import caches, commands, frame, mounts, names, reloads
+from .bounds import CPU_SECONDS, ENDS_SECONDS, Pace, Snapshot, Violation, in_force
 from .cases import SHARED, Case, kind_of
 from .server import start_hostile
 
@@ -42,31 +43,23 @@ class Job:
         self.server, self.pipe = start_hostile(seed, self.proxy_host)
         # Where probes read; it decides nothing else.
         self.chance = random.Random(f"{seed} probes {index}")
-        self.pace, self.template = Pace(), None
-        # What a command may cost, and after what it is told to end; --self-check has its own.
-        self.cpu_seconds, self.seconds = CPU_SECONDS, COMMAND_SECONDS
+        self.pace, self.template = Pace(f"{work}/pace{index}"), None
+        # What a command may cost, and when it has to have ended; --self-check has its own.
+        self.cpu_seconds, self.seconds = CPU_SECONDS, ENDS_SECONDS
         self.requests = self.reads = self.commands = 0
         self.numbers = itertools.count()
         # What each case turned out to be.
         self.words = {}
-        self.control = self.control_prober = None
+        # Where a name leads that climbs too far.
+        self.shared = (f"{work}/elsewhere", f"{work}/program")
+        for directory in (work, self.work):
+            os.makedirs(f"{directory}/outside", exist_ok=True)
 
     def start(self):
-        directory = self.directory()
-        mounts.write_private(f"{directory}/urls.txt", INNOCENT_LINES)
-        self.control = mounts.Mounted(self, directory)
-        problems = self.control.wait(60)
-        if problems:
-            raise SystemExit(f"hostile: {problems[0]}")
-        self.control_prober = Prober(
-            self.control.point, random.Random(1), self.pace, is_control=True)
-        self.control_prober.start()
+        self.pace.start()
 
     def tear_down(self):
-        if self.control_prober:
-            self.control_prober.is_over.set()
-        if self.control:
-            self.control.tear_down()
+        self.pace.is_over.set()
         self.pipe.close()
         self.server.terminate()
 
@@ -96,38 +89,69 @@ class Job:
             raise SystemExit("hostile: the servers do not end")
         return self.pipe.recv()
 
-    def run(self, numbers):
+    def elsewhere(self):
+        """All files that are no case's: of this job, of the workplace, of the machine."""
+        around = Snapshot(self.work, without=[
+            f"{self.work}/{name}" for name in os.listdir(self.work) if name.isdigit()])
+        # Other jobs work meanwhile.
+        top = Snapshot(os.path.dirname(self.work), without=[
+            entry.path for entry in os.scandir(os.path.dirname(self.work))
+            if re.fullmatch(r"(job|pace)\d+|frame|elsewhere|program", entry.name)])
+        around.files.update({path: facts for path, facts in top.files.items()
+                             if path not in self.shared})
+        around.files.update(frame.changes())
+        return around
+
+    def run_cases(self, cases, sabotage=None):
         """Runs cases once: violations, each with the number of its case where that is known."""
+        before = self.elsewhere()
+        found = runner_of(cases[0].kind)(self, cases, sabotage)
+        return found + [(None, Violation("files", f"elsewhere: {path}"))
+                        for path in before.changes(self.elsewhere())]
+
+    def run(self, numbers):
         cases = [Case(self.seed, number) for number in numbers]
-        found = runner_of(cases[0].kind)(self, cases)
+        found = self.run_cases(cases)
         self.words = {case.number: case.what for case in cases} | self.words
         return found
 
     def settle(self, numbers):
         """Runs cases, and again in smaller groups where something is wrong, until it is known whose.
 
-        Gives tuples of the numbers, the violation, and whether it was seen again.
+        Gives tuples of the numbers, the violation, and whether it is sure: all are but those of time
+        that were not seen again.
         """
         found = self.run(numbers)
-        if not found or len(numbers) == 1:
-            return [(numbers, violation, True) for _, violation in found]
+        if not found:
+            return []
+        if len(numbers) == 1:
+            again = self.run(numbers) if any(violation.is_time for _, violation in found) else []
+            bounds = {violation.bound for _, violation in again}
+            return [(numbers, violation, not violation.is_time or violation.bound in bounds)
+                    for _, violation in found] + [
+                        (numbers, violation, True) for _, violation in again if not violation.is_time]
         # A secret says whose it is; what is late may be so because of another case.
         known = [([number], violation, True) for number, violation in found
-                 if number is not None and violation.bound == "secret"]
+                 if number is not None and violation.bound in ("secret", "asked")]
         open_ones = [violation for number, violation in found
-                     if number is None or violation.bound != "secret"]
+                     if number is None or violation.bound not in ("secret", "asked")]
         if not open_ones:
             return known
         size = (len(numbers) + 3) // 4
         settled = [result for first in range(0, len(numbers), size)
                    for result in self.settle(numbers[first:first + size])]
-        bounds = {violation.bound for _, violation, _ in settled}
-        rest = [violation for violation in open_ones if violation.bound not in bounds]
+        # What was seen of all together, and of none of them alone.
+        seen = {(violation.bound, violation.is_time) for _, violation, _ in settled}
+        rest = [violation for violation in open_ones
+                if (violation.bound, violation.is_time) not in seen and violation.bound != "cpu"]
         # What the cases cost together is no case's; what they do together is.
-        rest = [violation for violation in rest if violation.bound != "cpu"]
-        if rest:
-            again = {violation.bound for _, violation in self.run(numbers)}
-            settled += [(numbers, violation, violation.bound in again) for violation in rest]
+        settled += [(numbers, violation, True) for violation in rest if not violation.is_time]
+        late = [violation for violation in rest if violation.is_time]
+        if late:
+            again = [violation for _, violation in self.run(numbers)]
+            bounds = {violation.bound for violation in again}
+            settled += [(numbers, violation, violation.bound in bounds) for violation in late]
+            settled += [(numbers, violation, True) for violation in again if not violation.is_time]
         return known + settled
 
 
@@ -146,6 +170,6 @@ def work(index, seed, httpfs, directory, tasks, results):
             results.put((job.words, [(members, violation.bound, violation.text, is_sure)
                                    for members, violation, is_sure in settled],
                          (job.requests - before[0], job.reads - before[1],
-                          job.commands - before[2])))
+                          job.commands - before[2]), dict(in_force)))
     finally:
         job.tear_down()

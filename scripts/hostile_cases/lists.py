@@ -24,7 +24,7 @@ URLS = [
     b"http://a@b:CANARYp@h.invalid:99999/x?y=CANARYq", b"http://[CANARYb]/",
 ]
 OPTIONS = [
-    b"out=../up", b"out=../../outside/victim", b"out=/etc/passwd", b"out=a/../../b", b"out=.",
+    b"out=../up", b"out=../../outside/victim", b"out=/etc/victim", b"out=a/../../b", b"out=.",
     b"out=..", b"out=a//b", b"out=a/", b"out=", b"out=.status", b"out=.status/x", b"out=.control/a",
     b"out=link/victim", b"dir=/abs", b"dir=..", b"dir=../x", b"dir=.status", b"dir=link", b"out=same",
     b"out=same/child", b"out=e\xcc\x81", b"out=\xc3\xa9", b"out=a\x00b", b"out=a\x1b[2Jb", b"out=a\x7fb",
@@ -125,7 +125,7 @@ def metalink(chance):
 
 def metalink_file(chance, index):
     name = chance.choice([
-        b"m%d.bin" % index, b"m%d.bin" % index, b"../outside/victim", b"/etc/passwd", b"a/../../b", b"",
+        b"m%d.bin" % index, b"m%d.bin" % index, b"../outside/victim", b"/etc/victim", b"a/../../b", b"",
         b"link/victim", b".ssh/authorized_keys", b"same", b"&#27;[2J", b"&#x9b;2J", b"n" * 300,
         b"a&#0;b", b".status", strange(chance).replace(b"\"", b"").replace(b"<", b"")])
     number = chance.choice([b"%d" % edge(chance), b"%d" % chance.choice(EDGES), b"5000", b"x", b""])

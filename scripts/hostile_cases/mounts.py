@@ -7,8 +7,8 @@ import subprocess
 import threading
 import time
 
-from .bounds import (INNOCENT_LINES, LATE_SECONDS, READ_TIMEOUT, Child, Prober, Snapshot, Violation,
-                     look_at_records, look_at_text)
+from .bounds import (INNOCENT_LINES, LATE_SECONDS, READ_SECONDS, READ_TIMEOUT, Child, Prober, Snapshot,
+                     Violation, look_at_records, look_at_text)
 from .server import INNOCENT, PORT, PROXY_PORT
 
 # A batch is ended after this, readers or not: SIGTERM has to do with what is under way.
@@ -22,6 +22,8 @@ class Mounted:
         self.job, self.directory = job, directory
         self.point, self.cache = f"{directory}/mnt", f"{directory}/cache"
         self.list = f"{directory}/urls.txt"
+        # Whether its files were read to the end, so that each of them must have been asked for.
+        self.is_exercised = False
         os.makedirs(self.point, exist_ok=True)
         self.child = Child(
             [job.httpfs, "mount", "--no-config", "--cache-dir", self.cache, "--read-timeout",
@@ -30,7 +32,7 @@ class Mounted:
 
     def wait(self, seconds=10):
         """Waits for it to be mounted; gives what is wrong where it is not."""
-        deadline = time.monotonic() + seconds + 10 * self.job.pace.slack()
+        deadline = time.monotonic() + self.job.pace.bound(seconds)
         while time.monotonic() < deadline:
             with open(self.child.output, "rb") as file:
                 if file.read().startswith(b"mounted "):
@@ -38,7 +40,7 @@ class Mounted:
             if self.child.poll() is not None:
                 return [Violation("alive", f"mount ended with {self.child.status}: {self.child.tail()}")]
             time.sleep(0.01)
-        return [Violation("alive", f"not mounted after {seconds} s")]
+        return [Violation("alive", f"not mounted after {seconds} s", True)]
 
     def is_mounted(self):
         with open("/proc/self/mountinfo") as table:
@@ -151,7 +153,7 @@ def run(job, cases, sabotage=None):
     if cases[0].number % 7 == 0:
         options += ["--trace", f"{directory}/trace"]
     job.open(cases)
-    before = Snapshot(directory, without=(f"{directory}/mnt",))
+    before = Snapshot(directory)
     mount = Mounted(job, directory, options, environment)
     found = []
     try:
@@ -163,13 +165,22 @@ def run(job, cases, sabotage=None):
         report = job.close()
     found += [(number, Violation("secret", text)) for number, text in report["leaks"]]
     job.requests += sum(report["requests"].values())
-    allowed = tuple(f"{directory}/{name}" for name in (
-        "mnt", "cache", "log", "trace", "mount.", "again.", "status.", "urls.txt"))
-    after = Snapshot(directory, without=(f"{directory}/mnt", f"{directory}/cache"))
-    found += [(None, Violation("files", path)) for path in before.changes(after, allowed)]
+    if mount.is_exercised:
+        found += [(case.number, Violation("asked", "its server was not"))
+                  for case in cases if not report["requests"].get(case.number)]
+    found += look_at_files(directory, before, "trace")
     found += [(None, violation) for violation in look_at_directory(directory)]
     job.remove(directory)
     return found
+
+
+def look_at_files(directory, before, *further):
+    """What a mount has changed in the directory of its case, but for what is its own."""
+    names = ["mnt", "cache", "log", *further] + [
+        f"{name}.{kind}" for name in ("mount", "again", "status") for kind in ("out", "err")]
+    after = Snapshot(directory, without=(f"{directory}/cache",))
+    return [(None, Violation("files", path))
+            for path in before.changes(after, [f"{directory}/{name}" for name in names])]
 
 
 def look_at_directory(directory):
@@ -200,6 +211,7 @@ def exercise(job, mount, cases, options, environment, sabotage):
         if not any(reader.is_alive() for reader in readers.values()):
             break
         time.sleep(0.02)
+    mount.is_exercised = mount.child.poll() is None
     # Some probes at the least, and the last ones when all has been sent.
     time.sleep(0.25)
     found += [(None, violation) for violation in look_at_status(job, mount)]
@@ -216,14 +228,13 @@ def exercise(job, mount, cases, options, environment, sabotage):
             sabotage("end", mount)
         found += [(None, violation) for violation in mount.child.end(job.pace)]
     found += [(None, violation) for violation in mount.child.costs()]
-    slack = job.pace.slack()
     for number, reader in readers.items():
-        reader.join(max(0.1, 5 + slack))
+        reader.join(job.pace.bound(5))
         if reader.is_alive():
             found.append((number, Violation("late", "a reader hangs after the end of its mount")))
-        if reader.slowest[0] > LATE_SECONDS + slack:
+        if reader.slowest[0] > job.pace.bound(LATE_SECONDS):
             found.append((number, Violation(
-                "late", f"{reader.slowest[1]} took {reader.slowest[0]:.1f} s")))
+                "late", f"{reader.slowest[1]} took {reader.slowest[0]:.1f} s", True)))
         found += [(number, violation)
                   for violation in look_at_text("attributes", reader.attributes)]
     mount.tear_down()
@@ -246,14 +257,14 @@ def look_at_status(job, mount):
                 found.append(Violation("innocent", f"{name} cannot be read: {error.strerror}"))
             continue
         took = time.monotonic() - began
-        if took > 1 + job.pace.slack():
-            found.append(Violation("innocent", f"{name} took {took:.1f} s"))
+        if took > job.pace.bound(READ_SECONDS):
+            found.append(Violation("innocent", f"{name} took {took:.1f} s", True))
     status = Child([job.httpfs, "status", mount.point], mount.directory,
                    job.environment(mount.directory), "status")
-    if status.wait(5 + job.pace.slack()) is None:
+    if status.wait(job.pace.bound(5)) is None:
         status.kill()
-        found.append(Violation("innocent", "httpfs status does not end"))
-    elif status.status < 0:
+        found.append(Violation("innocent", "httpfs status does not end", True))
+    elif status.status not in (0, 1):
         found.append(Violation("alive", f"httpfs status ended with {status.status}"))
     return found + status.costs()
 
@@ -262,7 +273,7 @@ def mount_again(job, mount, options, environment):
     """A mount of the same cache has to start, to read, and to end."""
     again = Mounted(job, mount.directory, options, environment, "again")
     try:
-        found = [Violation("cache", violation.text) for violation in again.wait()]
+        found = [Violation("cache", violation.text, violation.is_time) for violation in again.wait()]
         if not found:
             prober = Prober(again.point, job.chance, job.pace)
             try:

@@ -31,8 +31,10 @@ def download(job, case):
     prepare(directory)
     write_private(f"{directory}/list", "".join(
         f"http://127.203.0.1:9/{index}.bin\n" for index in range(DOWNLOADS)))
-    found = look_at_command(
-        job, directory, ["get", *COMMON, "-i", f"{directory}/list", "-o", "."], {}, "command")
+    # It would wait for each of them; it is told to end.
+    _, found = look_at_command(
+        job, directory, ["get", *COMMON, "-i", f"{directory}/list", "-o", "."], {}, "command",
+        is_endless=True)
     job.remove(directory)
     return found
 

@@ -31,7 +31,8 @@ class Section:
 
     def __init__(self, name, command, facts, lines):
         self.name, self.command, self.facts = name, command, facts
-        self.lines = [tidy(line) for line in lines[:MOST_LINES]]
+        # What came of all of it stands at the end.
+        self.lines = [tidy(line) for line in lines[-MOST_LINES:]]
 
     def text(self):
         facts = "\n".join(f"- {name}: {self.facts[name]}" for name in FACTS)
@@ -72,6 +73,12 @@ def render(sections):
     True
     >>> render(parse(text)) == text
     True
+    >>> check(text, has_commit=lambda commit: False)
+    Traceback (most recent call last):
+    reliability_report.document.Malformed: hostile: there is no commit c41f365: run it again or --forget it
+    >>> check(text.replace("failed: exit status 1", "passed").replace("**failed**", "passed"))
+    Traceback (most recent call last):
+    reliability_report.document.Malformed: hostile: passed, without lines that say so
     >>> parse(text.replace("`c41f365`", "c41f365?"))
     Traceback (most recent call last):
     reliability_report.document.Malformed: hostile: tree is 'c41f365?'
@@ -100,15 +107,23 @@ def parse(text):
             if not re.fullmatch(form, facts.get(fact, "")):
                 raise Malformed(f"{name}: {fact} is '{facts.get(fact, '')}'")
         lines = match[3].splitlines()
-        if facts["result"] == "passed" and not RUNS[name].is_proven(lines):
-            raise Malformed(f"{name}: passed, without a line that says so")
         sections[name] = Section(name, match[1], facts, lines)
     return sections
 
 
-def check(text):
-    """Raises Malformed unless the text is exactly what scripts/reliability writes."""
-    written, right = text.splitlines(), render(parse(text)).splitlines()
+def check(text, has_commit=lambda commit: True):
+    """Raises Malformed unless the text is exactly what scripts/reliability writes.
+
+    A section that says "passed" has lines that prove it, and names no commit that is not there.
+    """
+    sections = parse(text)
+    for name, section in sections.items():
+        if section.facts["result"] == "passed" and not RUNS[name].is_proven(section.lines):
+            raise Malformed(f"{name}: passed, without lines that say so")
+        commit = re.search(r"`(.+)`", section.facts["tree"])
+        if commit and not has_commit(commit[1]):
+            raise Malformed(f"{name}: there is no commit {commit[1]}: run it again or --forget it")
+    written, right = text.splitlines(), render(sections).splitlines()
     for number, (line, expected) in enumerate(zip(written, right), 1):
         if line != expected:
             raise Malformed(f"line {number} is not as scripts/reliability writes it: {line}")

@@ -2,10 +2,14 @@
 
 import re
 
-# Every script that goes through scripts/test ends with a line of this kind.
+# Every script that goes through scripts/test ends with a line of the first kind, and with one of the
+# second where all of them passed.
 TESTS_RAN = r"^== Test run with \d+ of \d+ tests"
+TESTS_PASSED = r"^== Test run with ([1-9]\d*) of \1 tests passed after .*, 0 with issues, "
 # What scripts/test says of a test that failed or did not run.
 TEST_TROUBLE = r"^(failed|skipped|not ended|left behind): |^== .*: not run by the limit| recorded an issue "
+# A line that no run has which was right.
+FAILURE = re.compile(r"^FAIL\b|^(failed|not ended|left behind): |^== FAILED| recorded an issue ")
 
 
 def is_variable(word):
@@ -16,15 +20,16 @@ def is_variable(word):
 class Run:
     """One of the long scripts.
 
-    `proof` is what a line of its output says when it has run to its end: an exit status of 0 without
-    such a line is a failure. `figures` are further lines to keep.
+    Each of `proofs` is what a line of its output says when all of it was right: an exit status of 0
+    without such lines, or with one that tells of a failure, is a failure. `figures` are the lines to
+    keep, and all proofs are among them.
     """
 
-    def __init__(self, name, about, command, options, quick, limit, proof, figures=(), fold=None):
+    def __init__(self, name, about, command, options, quick, limit, proofs, figures, fold=None):
         self.name, self.about, self.command = name, about, command
         self.options, self.quick, self.limit = options, quick, limit
-        self.proof = re.compile(proof)
-        self.figures = re.compile("|".join([proof, *figures]))
+        self.proofs = [re.compile(proof) for proof in proofs]
+        self.figures = re.compile("|".join(figures))
         self.fold = fold
 
     def words(self, is_quick, further):
@@ -44,7 +49,24 @@ class Run:
         return sorted(words, key=lambda word: not is_variable(word))
 
     def is_proven(self, lines):
-        return any(self.proof.search(line) for line in lines)
+        """Whether the lines say that the run was right.
+
+        >>> RUNS["hostile"].is_proven(["20 of 20 cases, seed 1: **no violation**. 9 hostile answers"])
+        True
+        >>> RUNS["hostile"].is_proven(["0 of 20 cases, seed 1: no violation. 9 hostile answers"])
+        False
+        >>> RUNS["hostile"].is_proven(["20 of 20 cases, seed 1: 14 violations. 9 hostile answers"])
+        False
+        >>> test = "== Test run with 1 of 1 tests passed after 9 seconds, 0 with issues, 0 skipped."
+        >>> RUNS["kill-test"].is_proven(["kill-test: 200 kills, 3 reads", test])
+        True
+        >>> RUNS["kill-test"].is_proven([test])
+        False
+        >>> RUNS["soak"].is_proven(["ok  verified reads: 3", "FAIL memory: 900 MiB"])
+        False
+        """
+        return not any(FAILURE.search(line) for line in lines) and all(
+            any(proof.search(line) for line in lines) for proof in self.proofs)
 
     def told(self, lines):
         """What the script itself says came of it."""
@@ -75,47 +97,52 @@ RUNS = {run.name: run for run in (
     Run("faults", "The fault table, row by row: one fault at a time, in a mount and in downloads.",
         ["scripts/faults", "--skip-build"],
         ["--seeds", "5", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1"], 4 * 3600,
-        r"^\d+ of \d+ rows pass",
-        [r"^\d+ reads compared", r"^Rows? [\d, ]+(is not|without)", r"^Left behind", r"^row \d\d, ",
+        [r"^([1-9]\d*) of \1 rows pass"],
+        [r"^\d+ of \d+ rows pass", r"^\d+ reads compared",
+         r"^Rows? [\d, ]+(is not|without)", r"^Left behind", r"^row \d\d, ",
          r"^\| \d\d \|.*\*\*[A-Z].*\|$"]),
     Run("pairs", "Two conditions at a time: every pair of conditions, with readers of several kinds.",
         ["scripts/faults", "--pairs"],
         ["--seeds", "3", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1", "--sample"],
-        4 * 3600, r"^\d+ of \d+ pairs",
-        [r"^\d+ reads compared", r"^\d+ requests, ", r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "]),
+        4 * 3600, [r"^([1-9]\d*) of \1 pairs of \d+ conditions pass"],
+        [r"^\d+ of \d+ pairs", r"^\d+ reads compared", r"^\d+ requests, ",
+         r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "]),
     Run("hostile", "Generated servers and files that mean harm, against all commands.",
         ["scripts/hostile"],
         ["--cases", "2000", "--seed", "1"], ["--cases", "60", "--seed", "1"], 2 * 3600,
-        r"^\d+ of \d+ cases", [r"^(FAIL|once)\b"]),
+        [r"^([1-9]\d*) of \1 cases, .*\bno violation\b"],
+        [r"^\d+ of \d+ cases", r"^(FAIL|once)\b"]),
     Run("kill-test", "`kill -9` of a mount's daemon at random moments.",
         ["scripts/kill-test", "--skip-build"],
         ["--count", "200", "--seed", "1"], ["--count", "10", "--seed", "1"], 3700,
-        r"^kill-test: \d+ kills", [TESTS_RAN, TEST_TROUBLE]),
+        [r"^kill-test: [1-9]\d* kills", TESTS_PASSED], [r"^kill-test: ", TESTS_RAN, TEST_TROUBLE]),
     Run("power-cut-test", "Loss of power of the disk below the cache at random moments.",
         ["scripts/power-cut-test", "--skip-build"],
         ["--count", "50", "--seed", "1"], ["--count", "3", "--seed", "1"], 3700,
-        r"^power-cut-test: \d+ cuts", [TESTS_RAN, TEST_TROUBLE]),
+        [r"^power-cut-test: [1-9]\d* cuts", TESTS_PASSED],
+        [r"^power-cut-test: ", TESTS_RAN, TEST_TROUBLE]),
     Run("call-sweeps", "The Nth system call on the cache or the destination fails, for every N.",
         [*TEST, "--filter", "CallSweeps/"], ["HTTPFS_CALL_SWEEP=all"], [], 7300,
-        TESTS_RAN, [TEST_TROUBLE, r": \d+ failing calls of a \w+$"], sum_of_sweeps),
+        [TESTS_PASSED, r"[1-9]\d* failing calls"],
+        [TESTS_RAN, TEST_TROUBLE, r": \d+ failing calls of a \w+$"], sum_of_sweeps),
     Run("model", "A reference model against random operations, faults, kills and evictions.",
         [*TEST, "--filter", "RealMounts/Model/"],
         ["HTTPFS_MODEL_SEEDS=200"], ["HTTPFS_MODEL_SEEDS=2"], 7300,
-        TESTS_RAN, [TEST_TROUBLE]),
+        [TESTS_PASSED], [TESTS_RAN, TEST_TROUBLE]),
     Run("fuzz", "Mutated lists, listings, Metalinks, records, heads, fields, status and commands.",
         [*TEST, "--filter", "FuzzTests"],
         ["HTTPFS_FUZZ_SCALE=10"], ["HTTPFS_FUZZ_SCALE=0.1"], 7300,
-        TESTS_RAN, [TEST_TROUBLE]),
+        [TESTS_PASSED], [TESTS_RAN, TEST_TROUBLE]),
     Run("soak", "Readers under faults, evictions, remote changes and reloads.",
         ["scripts/soak"], ["--seconds", "600"], ["--seconds", "30"], 3600,
-        r"^(ok  |FAIL) verified reads", [r"^(ok  |FAIL) ", r"^     \S"]),
+        [r"^ok  verified reads: [1-9]"], [r"^(ok  |FAIL) ", r"^     \S"]),
     Run("readers", "Thousands of readers at once, all of one file, then of many.",
         ["scripts/readers"], ["--seed", "1"], ["--readers", "1000", "--seed", "1"], 1200,
-        r"^(ok  |FAIL) ", [r"^     \S"]),
+        [r"^ok  "], [r"^(ok  |FAIL) ", r"^     \S"]),
     Run("address", "AddressSanitizer: the unit tests, and suites over mounts.",
         ["scripts/sanitize", "address"], [], ["--skip-mounts"], 4 * 3600,
-        r"^   no report of the sanitizer$", [r"^== (address|passed|FAILED)", r"^   \S"]),
+        [r"^   no report of the sanitizer$"], [r"^== (address|passed|FAILED)", r"^   \S"]),
     Run("thread", "ThreadSanitizer: the unit tests of several threads, and suites over mounts.",
         ["scripts/sanitize", "thread"], [], ["--skip-mounts"], 4 * 3600,
-        r"^   no report of the sanitizer$", [r"^== (thread|passed|FAILED)", r"^   \S"]),
+        [r"^   no report of the sanitizer$"], [r"^== (thread|passed|FAILED)", r"^   \S"]),
 )}

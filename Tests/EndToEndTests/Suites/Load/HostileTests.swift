@@ -5,9 +5,8 @@ extension RealMounts {
   @Suite struct HostileSamples {
     @Test(.timeLimit(.minutes(4)))
     func `60 hostile servers and files: no crash, no stall of others, no leak`() throws {
-      // Case 29, a list of thousands of small files, costs about as much as its bound allows.
       let result = try LoadScript.run(
-        "hostile", ["--first-case", "100", "--cases", "60", "--jobs", "2"], within: .seconds(200))
+        "hostile", ["--first-case", "1", "--cases", "60", "--jobs", "2"], within: .seconds(200))
       print(result.output, terminator: "")
       #expect(result.succeeded, "\(result.output)\(result.error)")
     }
