@@ -85,9 +85,12 @@ extension MirrorSet.Mirror {
 extension RemoteVersion {
   /// Fills in what only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
-    let state = snapshot()
+    let (state, spilledByteCount) = self.state.withLock {
+      ($0.version, $0.spill?.extents.byteCount ?? 0)
+    }
     status.length = state.length
-    status.cachedBytes = state.extents.byteCount
+    // What memory holds, because the cache does not take it, goes when nobody reads it.
+    status.cachedBytes = state.extents.byteCount - spilledByteCount
     status.connections = state.segments.count
     status.waitingReads = state.parked.reads.map { read in
       WaitingRead(
@@ -95,7 +98,7 @@ extension RemoteVersion {
         waitedSeconds: (now - read.since) / .seconds(1),
         reason: state.reason(for: read, now: now))
     }
-    status.state = state.fileState(now: now)
+    status.state = state.fileState(now: now, isSpilled: spilledByteCount > 0)
   }
 }
 
@@ -103,8 +106,8 @@ extension VersionState {
   /// How long a response may be silent before a read is said to wait for it, in seconds.
   private static let silence = Duration.seconds(1)
 
-  fileprivate func fileState(now: ContinuousClock.Instant) -> FileState {
-    if isComplete { return .complete }
+  fileprivate func fileState(now: ContinuousClock.Instant, isSpilled: Bool) -> FileState {
+    if isComplete && !isSpilled { return .complete }
     if isSuperseded { return .stale }
     if permanentFailure != nil { return .failed }
     let isFlowing = segments.contains {

@@ -364,9 +364,6 @@ public final class RemoteVersion: Sendable {
     content.lastModified.flatMap(HTTPDate.secondsSince1970)
   }
 
-  /// A copy of the state, for displays.
-  func snapshot() -> VersionState { state.withLock { $0.version } }
-
   // MARK: Actions
 
   /// Takes up what the user has asked for the file, and the number of connections.
