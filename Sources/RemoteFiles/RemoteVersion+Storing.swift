@@ -75,10 +75,11 @@ extension RemoteVersion {
       var isStale = false
       do throws(CacheError) {
         try makingRoom { () throws(CacheError) in
-          guard var (entry, generation) = try writableEntry() else {
+          guard let (entry, known) = try writableEntry() else {
             isStale = true
             return
           }
+          var generation = known
           if let end = entry.noteCut() {
             _ = forget(from: end, of: entry)
             generation = state.withLock { $0.generation }

@@ -21,7 +21,7 @@ from fault_pairs.combinations import TABLE, further_promises
 from fault_pairs.judge import MOST_WORDS, Handle
 from fault_pairs.promises import promises_of, violations
 from fault_pairs.readers import Crowd
-from fault_pairs.server_conditions import SABOTAGE
+from fault_pairs.server_conditions import SABOTAGE, VersionChanged
 from fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
 # How long both conditions hold at least, and by when each must have been seen.
@@ -340,19 +340,32 @@ class PairRun:
         for name in self.world.subjects:
             while True:
                 try:
-                    fault = self.read_whole(name)
+                    fault, versions = self.read_whole(name)
                 except OSError as error:
                     if time.monotonic() < deadline:
                         time.sleep(0.1)
                         continue
                     self.violate("unpromised", f"{name} {when}: {error}")
                 else:
+                    newest = self.newest(name)
+                    is_old = newest is not None and newest not in versions
+                    if is_old and not fault and time.monotonic() < deadline:
+                        time.sleep(0.1)
+                        continue
                     if fault:
                         self.totals["wrong"] += 1
                         self.violate("wrong", f"{when}: {fault}")
+                    elif is_old:
+                        self.violate("old", f"{name} {when}: still version {sorted(versions)}")
                 break
 
+    def newest(self, name):
+        """The version that every open must show by now; None where several may be seen."""
+        is_changed = "version changed" in self.pair and "mirror lying" not in self.pair
+        return 2 if is_changed and name in VersionChanged.files else None
+
     def read_whole(self, name):
+        """Reads a file from its start: what is wrong with it, and the versions it may be of."""
         descriptor = os.open(self.world.path(name), os.O_RDONLY)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -370,7 +383,7 @@ class PairRun:
                 self.totals["reads"] += 1
                 self.totals["bytes"] += len(piece)
                 if fault or not piece:
-                    return fault
+                    return fault, handle.candidates
                 offset += len(piece)
         finally:
             os.close(descriptor)
