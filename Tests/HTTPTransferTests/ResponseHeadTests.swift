@@ -200,6 +200,19 @@ extension TransferTests {
       #expect(version.entityTag?.bytes == Array("v-".utf8) + [0x80])
     }
 
+    @Test("A tag whose bytes are not UTF-8 goes out as it came")
+    func sentBytes() async throws {
+      let bytes = Array("\"v-".utf8) + [0x80, 0x22]
+      let tag = try #require(EntityTag(field: bytes))
+      let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
+      defer { server.stop() }
+      var request = ExchangeRequest(url: try RemoteURL(server.url("/")))
+      request.fields.append(tag.field(.ifNoneMatch))
+      _ = await client.record(request)
+      let head = try #require(server.requests.first).headBytes
+      #expect(head.firstRange(of: bytes + [0x0d, 0x0a]) != nil)
+    }
+
     @Test(
       "A head of more than 256 KiB fails, however it is spread",
       arguments: ["many lines", "short lines", "folded lines", "interim responses"])

@@ -7,6 +7,8 @@ struct ReceivedRequest: Sendable {
   let target: String
   /// The request line and the fields as they came.
   let headText: String
+  /// The same, byte by byte.
+  let headBytes: [UInt8]
   /// What of the body has been read, without the framing of chunks.
   var body: [UInt8] = []
   private let fields: [(name: String, value: String)]
@@ -14,6 +16,7 @@ struct ReceivedRequest: Sendable {
   /// Splits the lines before the blank one; nil if the first is no request line.
   init?(head: [UInt8], connection: Int) {
     headText = String(decoding: head, as: UTF8.self)
+    headBytes = head
     let lines = headText.split(separator: "\r\n")
     let parts = lines.first?.split(separator: " ") ?? []
     guard parts.count == 3 else { return nil }
