@@ -13,7 +13,7 @@ import TransferDisplay
 
   /// Draws, permanent lines, resizes and typing in any order leave nothing behind and overwrite
   /// nothing above.
-  @Test(arguments: 0..<200)
+  @Test(arguments: 0..<60)
   func theTerminalShowsThePermanentLinesAndTheLastRendering(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var terminal = TinyTerminal(columns: .random(in: 3...120, using: &random), height: .max)
@@ -145,7 +145,7 @@ import TransferDisplay
 
   // MARK: - Rate
 
-  @Test(arguments: 0..<20)
+  @Test(arguments: 0..<5)
   func noMoreThanTenDrawsASecond(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var painter = TerminalPainter(color: false, isUTF8: true)

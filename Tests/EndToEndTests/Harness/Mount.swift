@@ -75,9 +75,9 @@ final class Mount {
     try Deadline(after: limit).wait(every: .milliseconds(20)) { condition(try status(of: name)) }
   }
 
-  /// The SHA-256 of a file on the mount, read from first to last byte by sha256sum.
+  /// The SHA-256 of a file on the mount, read from first to last byte.
   func sha256(_ name: String, within limit: Duration = .seconds(90)) throws -> String {
-    let line = try output(of: enter + ["sha256sum", path(name)], within: limit)
+    let line = try output(of: enter + DigestCommand.words(path(name)), within: limit)
     return String(line.prefix(64))
   }
 

@@ -65,7 +65,7 @@ final class TransferWorkspace {
 
   /// The file's digest, as 64 hexadecimal digits.
   func sha256(_ name: String) throws -> String {
-    try String(output(of: ["sha256sum", "--", path(name)]).prefix(64))
+    try String(output(of: DigestCommand.words(path(name))).prefix(64))
   }
 
   /// The file's text.

@@ -480,7 +480,8 @@ extension RealMounts {
       _ file: RemoteTestFile, on mount: Mount, _ comment: String = "",
       sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-      let result = try run(mount.enter + ["sha256sum", mount.path(file.name)], within: readLimit)
+      let result = try run(
+        mount.enter + DigestCommand.words(mount.path(file.name)), within: readLimit)
       let comment = Comment(rawValue: "\(file.name) \(comment): \(result.error)")
       #expect(result.succeeded, comment, sourceLocation: sourceLocation)
       if result.succeeded {
@@ -494,7 +495,7 @@ extension RealMounts {
     }
 
     static func digest(ofFile path: String) throws -> String {
-      try String(output(of: ["sha256sum", path]).prefix(64))
+      try String(output(of: DigestCommand.words(path)).prefix(64))
     }
 
     static func loopDisk(_ sandbox: Sandbox) throws -> LoopDisk {
