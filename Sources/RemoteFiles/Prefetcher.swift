@@ -147,14 +147,15 @@ final class Prefetcher: Sendable {
       ask(about: file, environment)
       return true
     }
-    if version.isComplete {
-      environment.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
-      remove([file])
-      return false
-    }
+    // First: what memory alone holds is not prefetched.
     if version.isKeptFromCache() {
       file.noteFailure(
         FileError(.cacheFailed, "not prefetched: the cache does not take it"), isRetried: false)
+      remove([file])
+      return false
+    }
+    if version.isComplete {
+      environment.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
       remove([file])
       return false
     }
