@@ -37,12 +37,15 @@ class Run:
 
         >>> RUNS["hostile"].words(False, ["--cases", "4"])
         ['scripts/hostile', '--seed', '1', '--cases', '4']
+        >>> RUNS["pairs"].words(False, ["--seeds", "1"])
+        ['scripts/faults', '--pairs', '--first-seed', '1', '--seeds', '1']
         >>> RUNS["model"].words(True, [])[:2]
         ['HTTPFS_MODEL_SEEDS=2', 'scripts/test']
         """
         usual = list(self.quick if is_quick else self.options)
         for option in further:
-            if option in usual:
+            # Not a value that happens to be that of another option.
+            if option.startswith("-") and option in usual:
                 place = usual.index(option)
                 del usual[place:place + 2]
         words = [*self.command, *usual, *further]
