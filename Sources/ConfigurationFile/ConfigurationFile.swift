@@ -43,6 +43,8 @@ public struct ConfigurationFile: Sendable, Equatable {
   /// The commands that have a section of defaults.
   public static let commands = ["mount", "get", "put"]
   private static let mountsName = "mounts"
+  /// `httpfs doctor` has the settings of each parsed as a command line, which takes 1 to 2 ms.
+  private static let mostMounts = 500
 
   /// The settings of `[mount]`, `[get]` and `[put]`, as far as they are there.
   public private(set) var defaults: [String: [Setting]] = [:]
@@ -54,7 +56,13 @@ public struct ConfigurationFile: Sendable, Equatable {
     guard bytes.count <= 1 << 20 else { throw ConfigurationError("larger than 1 MiB") }
     for node in try TOMLNode.document(bytes) {
       if node.key == Self.mountsName {
-        for section in try Self.table(node) { mounts.append(try Self.mount(section)) }
+        let sections = try Self.table(node)
+        guard sections.count <= Self.mostMounts else {
+          throw ConfigurationError(
+            "more than \(Self.mostMounts) sections [\(Self.mountsName).NAME]; write several files",
+            line: sections[Self.mostMounts].line)
+        }
+        for section in sections { mounts.append(try Self.mount(section)) }
       } else if Self.commands.contains(node.key) {
         var settings: [Setting] = []
         for key in try Self.table(node) { settings.append(try Setting(key)) }

@@ -138,4 +138,15 @@ import Testing
         == "line 2: 'header' has more than 1000 elements"
     }
   }
+
+  @Test func `More named mounts than a person writes are refused`() throws {
+    let file = { (count: Int) in
+      (0..<count).map { "[mounts.m\($0)]\nsource = \"x\"\n" }.joined()
+    }
+    #expect(try parse(file(500)).mounts.count == 500)
+    #expect { try parse(file(501)) } throws: { error in
+      (error as? ConfigurationError)?.description
+        == "line 1001: more than 500 sections [mounts.NAME]; write several files"
+    }
+  }
 }

@@ -231,8 +231,9 @@ def words_of_partial(job, case, directory):
     if form < 6:
         with open(part + ".record", "rb") as file:
             data, case.what = records.bad(chance, file.read())
-        # What is wrong with a record is no reason to give up: it begins again.
-        case.must_succeed = True
+        # What is wrong with a record is no reason to give up: it begins again. But what a later version
+        # of httpfs has written is left alone, with an error (CACHE-FORMAT).
+        case.must_succeed = "later version" not in case.what
         with open(part + ".record", "wb") as file:
             file.write(data)
     elif form < 8:

@@ -108,7 +108,8 @@ def forged(chance, data):
         record.version = chance.choice((0, 2, 0xFFFFFFFF))
         record.data_id ^= chance.choice((0, 1))
         record.key = chance.choice((record.key, bytes(32)))
-        what = "a header of another version, data file or key"
+        what = ("a header of a later version" if record.version > 1
+                else "a header of another version, data file or key")
     return record.data(), "a forged record: " + what
 
 

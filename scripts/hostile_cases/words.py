@@ -71,6 +71,7 @@ def configuration(chance):
             lambda: b"a=" + b"{x=" * 50_000,
             lambda: b"[" + b"a." * 100_000 + b"a]\n",
             lambda: b"".join(b"[mounts.m%d]\nsource=\"x\"\n" % index for index in range(20_000)),
+            lambda: b"".join(b"[mounts.m%d]\nsource=\"x\"\n" % index for index in range(500)),
             lambda: b"[mount]\nheader=[" + b"\"a: CANARYb\"," * 70_000 + b"]\n",
             lambda: b"[mount]\nno-index=\"" + b"x" * 5_000_000 + b"\"\n",
             lambda: b"#" * 9_000_000,

@@ -77,6 +77,8 @@ import Testing
     Bound(
       "configuration file", "1 MiB", "httpfs/Configuration/ConfigurationSource",
       "maximumByteCount"),
+    Bound(
+      "configuration file", "500 named mounts", "ConfigurationFile/ConfigurationFile", "mostMounts"),
     Bound("`.control`", "4,096 bytes", "MountControl/ControlWriter", "byteLimit"),
     Bound("output of `--url-command`", "64 KiB", "httpfs/Access/ShellCommand", "outputLimit"),
   ]
