@@ -51,7 +51,6 @@ class Job:
         # What each case turned out to be.
         self.words = {}
         # Where a name leads that climbs too far.
-        self.shared = (f"{work}/elsewhere", f"{work}/program")
         for directory in (work, self.work):
             os.makedirs(f"{directory}/outside", exist_ok=True)
 
@@ -93,12 +92,13 @@ class Job:
         """All files that are no case's: of this job, of the workplace, of the machine."""
         around = Snapshot(self.work, without=[
             f"{self.work}/{name}" for name in os.listdir(self.work) if name.isdigit()])
-        # Other jobs work meanwhile.
-        top = Snapshot(os.path.dirname(self.work), without=[
-            entry.path for entry in os.scandir(os.path.dirname(self.work))
-            if re.fullmatch(r"(job|pace)\d+|frame|elsewhere|program", entry.name)])
+        # Other jobs work meanwhile, or begin.
+        place = os.path.dirname(self.work)
+        others = re.compile(re.escape(place) + r"/((job|pace)\d+|frame|elsewhere|program)(/|$)")
+        top = Snapshot(place, without=[
+            entry.path for entry in os.scandir(place) if others.match(entry.path)])
         around.files.update({path: facts for path, facts in top.files.items()
-                             if path not in self.shared})
+                             if not others.match(path)})
         around.files.update(frame.changes())
         return around
 
