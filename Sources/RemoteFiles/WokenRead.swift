@@ -14,10 +14,12 @@ struct WokenRead: Sendable {
 
   /// Answers the read, or has it wait on where its bytes are lost already.
   func succeed(_ version: RemoteVersion) {
+    // From here on it ends the lease, whatever becomes of the read.
+    let bytes = PresentBytes(of: version, at: offset, pieces, lease: lease)
     if let entry, entry.hasLostWrites {
       version.loseWrites(of: entry)
       return version.wait(for: read)
     }
-    read.reply.succeed(PresentBytes(of: version, at: offset, pieces, lease: lease))
+    read.reply.succeed(bytes)
   }
 }

@@ -8,6 +8,7 @@ run.py CONDITION CONDITION SEED DIRECTORY BINARIES [SABOTAGE]
 import collections
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -43,6 +44,21 @@ MORE_BYTES, MORE_OF_INCOMPLETE = 4 << 10, 512 << 10
 KILL_LOSS = 16 * MIB
 # Descriptors that a mount may have more at its end: kept connections, pipes of threads, open caches.
 MORE_DESCRIPTORS = 64 + 24 + 48
+
+
+def first_byte(request):
+    """Where the body of an answer begins in its file."""
+    first = re.match(r"bytes=(-?\d+)", request["range"] or "")
+    return int(first[1]) if first and request["status"] == 206 else 0
+
+
+def covered(spans):
+    """How many bytes some spans, pairs of start and end, have together."""
+    count, end = 0, -sys.maxsize
+    for start, stop in sorted(spans):
+        count += max(stop - max(start, end), 0)
+        end = max(end, stop)
+    return count
 
 
 class PairRun:
@@ -239,7 +255,7 @@ class PairRun:
         for condition in self.conditions:
             condition.before_next_mount(world)
         stored = self.stored()
-        began = self.body_bytes()
+        began = self.answered()
         world.daemon.start()
         world.daemon.wait_until_ready()
         self.read_everything("by the next mount")
@@ -254,11 +270,24 @@ class PairRun:
         """What the mount says of the cache, by the name of the file."""
         return {file["name"]: file for file in self.world.daemon.status()["files"]}
 
-    def body_bytes(self):
-        """The bytes of files that servers have sent so far, by the name of the file."""
-        return collections.Counter({
-            name: sum(request["body_bytes"] for _, request in requests if request["status"] in (200, 206))
-            for name, requests in self.world.responses().items()})
+    def answered(self):
+        """How many requests servers have answered so far, by the name of the file and the server."""
+        return collections.Counter((name, server) for name, requests in self.world.responses().items()
+                                   for server, _ in requests)
+
+    def sent_since(self, answered):
+        """The bytes of files that servers have sent since, by the name of the file: a byte that was sent
+        twice, as to a hedged request, counts once."""
+        found, seen = collections.Counter(), collections.Counter()
+        for name, requests in self.world.responses().items():
+            spans = []
+            for server, request in requests:
+                seen[name, server] += 1
+                if seen[name, server] > answered[name, server] and request["status"] in (200, 206):
+                    start = first_byte(request)
+                    spans.append((start, start + request["body_bytes"]))
+            found[name] = covered(spans)
+        return found
 
     def stored(self):
         """Bytes of data files on the disk by the length of the file, which no two files share."""
@@ -271,14 +300,14 @@ class PairRun:
                 found[status.st_size] = max(found[status.st_size], 512 * status.st_blocks)
         return found
 
-    def compare_caches(self, before, stored, after, sent_before):
+    def compare_caches(self, before, stored, after, answered):
         """Nothing that was cached is fetched again by the next mount, which keeps what it fetches."""
         if "eviction under way" in self.pair:
             # The cache is smaller than the files: it loses some while others are read.
             return
         # Servers write their log when a response has ended.
         time.sleep(0.2)
-        sent = self.body_bytes() - sent_before
+        sent = self.sent_since(answered)
         for name, subject in self.world.subjects.items():
             held = before[name]["cached_bytes"]
             length = after[name]["length"] or subject.length

@@ -68,11 +68,8 @@ struct SessionEntry: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether `other` has the same URL with another signature.
-  fileprivate func isSignedAnew(by other: SessionEntry) -> Bool {
-    let (own, others) = (source.url, other.source.url)
-    return own.userInfo == others.userInfo && own.withoutSignature == others.withoutSignature
-  }
+  /// What two entries have in common of which one's URL is the other's with another signature.
+  fileprivate var unsigned: [String?] { [source.url.userInfo, source.url.withoutSignature] }
 }
 
 /// What `httpfs get --session` has to do, in the format of a list: what is finished is not in it.
@@ -118,10 +115,14 @@ struct SessionFile {
     }
     if warns { printWarnings(of: list) }
     var merged = list.entries.map { SessionEntry(placed: $0) }
-    for entry in entries where !merged.contains(where: { $0.source.url == entry.source.url }) {
-      if let index = merged.firstIndex(where: { $0.isSignedAnew(by: entry) }) {
+    var urls = Set(merged.map(\.source.url))
+    var places = Dictionary(
+      merged.enumerated().map { ($1.unsigned, $0) }, uniquingKeysWith: { first, _ in first })
+    for entry in entries where urls.insert(entry.source.url).inserted {
+      if let index = places[entry.unsigned] {
         merged[index].source.url = entry.source.url
       } else {
+        places[entry.unsigned] = merged.count
         merged.append(entry)
       }
     }
