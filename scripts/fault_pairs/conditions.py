@@ -163,6 +163,10 @@ class SyncFailing(Condition):
         else:
             world.calls.mend(self.name)
 
+    def before_next_mount(self, world):
+        if self.is_thin:
+            world.disk.remount()
+
     def evidence(self, world):
         count = world.calls.failures(SYNCS) - self.before
         how = "with the pages lost" if self.is_thin else "by injection"

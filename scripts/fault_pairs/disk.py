@@ -76,6 +76,20 @@ class CacheDisk:
         with open(f"/sys/block/{device}/queue/max_sectors_kb", "w") as limit:
             limit.write("4")
 
+    def remount(self):
+        """Mounts the image anew, after a check: what comes next sees what is on the disk.
+
+        A file system whose disk had no room for its metadata has given up its journal and takes nothing
+        more, as ext4 does when a thin volume is full; an administrator who has made room does this.
+        """
+        sh("umount", self.path)
+        result = subprocess.run(["/usr/sbin/e2fsck", "-fy", self.image], capture_output=True, text=True,
+                                timeout=60)
+        # 1 and 2: it has mended something.
+        if result.returncode not in (0, 1, 2):
+            raise SystemExit(f"e2fsck {self.image}: {result.stdout.strip()}")
+        self._mount()
+
     def free(self):
         space = os.statvfs(self.path)
         return space.f_bavail * space.f_frsize

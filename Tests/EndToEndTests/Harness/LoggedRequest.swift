@@ -1,3 +1,5 @@
+import HTTPTransferCore
+
 /// One request as a server logged it, whichever server it was.
 struct LoggedRequest {
   let path: String
@@ -23,11 +25,28 @@ struct LoggedRequest {
   var fault: String?
   /// The rule of a script that answered, where there was one and the server says so.
   var rule: String?
+
+  /// Where the body begins in the resource.
+  fileprivate var firstByte: Int64 {
+    guard status == 206, let range, range.hasPrefix("bytes=") else { return 0 }
+    return Int64(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
+  }
 }
 
 extension [LoggedRequest] {
   /// The body bytes that the server sent.
   var bodyByteCount: Int64 { reduce(0) { $0 + $1.bodyByteCount } }
+
+  /// The body bytes that the server sent, each of a path once: a byte that two requests asked for, as a
+  /// hedged one does, counts once.
+  var distinctBodyByteCount: Int64 {
+    var sent: [String: ExtentSet] = [:]
+    for request in self where request.bodyByteCount > 0 {
+      sent[request.path, default: ExtentSet()].insert(
+        ByteRange(offset: request.firstByte, byteCount: request.bodyByteCount))
+    }
+    return sent.values.reduce(0) { $0 + $1.byteCount }
+  }
 
   /// The largest number of requests that were under way at one moment: for lower bounds.
   var peakConcurrency: Int { concurrency(endingEarlierBy: 0) }

@@ -94,6 +94,18 @@ final class OriginServer {
     return (stats as? [String: Any])?["active_requests"] as? Int ?? 0
   }
 
+  /// The requests so far, once none is under way, such as those of a client that was killed; the log
+  /// forgets them.
+  func takeRequests() throws -> [LoggedRequest] {
+    let hasEnded = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
+      try activeRequestCount() == 0
+    }
+    guard hasEnded else { throw HarnessError("requests to Origin do not end") }
+    let ended = try requests()
+    try clearLog()
+    return ended
+  }
+
   /// Forgets the log.
   func clearLog() throws {
     try output(of: curl + ["-X", "POST", "http://127.0.0.1:\(port)/log/clear"])

@@ -74,6 +74,7 @@ struct KillRound {
     self.readCount = readCount
     violations += mistakes
     cachedByteCount = Self.recordedByteCount(below: first.cacheDirectory)
+    let arrivedByteCount = try origin.takeRequests().distinctBodyByteCount
 
     let second = try sandbox.mount(urls: urls, cache: cache)
     for index in names.indices {
@@ -84,7 +85,8 @@ struct KillRound {
     }
     let ending = try second.unmount()
     if ending != .exited(0) { violations.append("httpfs ended with \(ending)") }
-    repeatedByteCount = try origin.requests().bodyByteCount - lengths.reduce(0, +)
+    repeatedByteCount =
+      try arrivedByteCount + origin.requests().distinctBodyByteCount - lengths.reduce(0, +)
     if repeatedByteCount < 0 { violations.append("\(repeatedByteCount) bytes travelled twice") }
     violations = violations.map { "seed \(seed), killed after \(life): \($0)" }
   }
