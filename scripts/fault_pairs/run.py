@@ -405,10 +405,11 @@ class PairRun:
             while True:
                 piece = os.pread(descriptor, MIB, offset)
                 fault = handle.fault_of(piece, offset, MIB)
-                if not fault and handle.is_short(piece, offset, MIB) and os.pread(
-                        descriptor, 1, offset + len(piece)) is not None:
-                    # An error behind it would have been raised.
-                    fault = f"{name} at {offset}: only {len(piece)} of {MIB} bytes"
+                if not fault and handle.is_short(piece, offset, MIB):
+                    # An error behind it is raised.
+                    more = os.pread(descriptor, 1, offset + len(piece))
+                    fault = (f"{name} at {offset}: only {len(piece)} of {MIB} bytes, "
+                             + ("and then the end" if not more else "and then more"))
                 self.totals["reads"] += 1
                 self.totals["bytes"] += len(piece)
                 if fault or not piece:
