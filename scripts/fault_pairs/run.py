@@ -6,6 +6,7 @@ run.py CONDITION CONDITION SEED DIRECTORY BINARIES [SABOTAGE]
 """
 
 import collections
+import errno
 import json
 import os
 import re
@@ -340,8 +341,10 @@ class PairRun:
         old = next((files for moment, files in reversed(samples) if moment < kill.killed - 1), {})
         last, excess = samples[-1][1], 0
         for name, file in now.items():
-            length, held = file["length"] or 0, last.get(name, {}).get("cached_bytes", 0)
-            more = max(file["fetched_bytes"] - (length - held), 0)
+            held = last.get(name, {}).get("cached_bytes", 0)
+            # A file that nobody has read since a reload has no length, and has fetched nothing.
+            lacking = max((file["length"] or held) - held, 0)
+            more = max(file["fetched_bytes"] - lacking, 0)
             excess += more
             if name in old and old[name]["state"] == "complete" and more > MORE_BYTES:
                 self.violate("lost", f"{name} was complete a second before the kill, and {more} bytes of it "
@@ -406,10 +409,11 @@ class PairRun:
                 piece = os.pread(descriptor, MIB, offset)
                 fault = handle.fault_of(piece, offset, MIB)
                 if not fault and handle.is_short(piece, offset, MIB):
-                    # An error behind it is raised.
-                    more = os.pread(descriptor, 1, offset + len(piece))
-                    fault = (f"{name} at {offset}: only {len(piece)} of {MIB} bytes, "
-                             + ("and then the end" if not more else "and then more"))
+                    short = f"{name} at {offset}: only {len(piece)} of {MIB} bytes"
+                    # An error behind it is raised, unless it has passed meanwhile.
+                    if os.pread(descriptor, 1, offset + len(piece)):
+                        raise OSError(errno.EIO, f"{short}, and then more")
+                    fault = f"{short}, and then the end"
                 self.totals["reads"] += 1
                 self.totals["bytes"] += len(piece)
                 if fault or not piece:

@@ -57,7 +57,10 @@ def tidy(line):
     line = line.replace("**", "").replace("```", "'''").replace("\r", "")
     if line.startswith("#"):
         line = " " + line
-    return (line[:MOST_CHARACTERS] + " …" if len(line) > MOST_CHARACTERS else line).rstrip()
+    if len(line) > MOST_CHARACTERS:
+        # What was run stands at its beginning, and what came of it at its end.
+        line = f"{line[:MOST_CHARACTERS // 4]} … {line[-MOST_CHARACTERS * 3 // 4:]}"
+    return line.rstrip()
 
 
 def render(sections):
