@@ -51,7 +51,8 @@ def sums(by_pair, results, jobs, seconds):
            f"(the slowest took {max((result['slowest'] for result in results), default=0):.1f} s), "
            f"{total(results, 'unpromised')} errors that nothing promises, {kinds['dead']} daemons dead, "
            f"{kinds['requests']} runs with too many requests, {kinds['left over']} that left something, "
-           f"{kinds['not shown']} in which a condition did not take hold.")
+           f"{kinds['not shown']} in which a condition did not take hold; "
+           f"{sum(result['attempts'] - 1 for result in results)} runs were repeated because one did not.")
     yield f"{total(results, 'requests')} requests, {total(results, 'body bytes') >> 20} MiB of bodies."
 
 

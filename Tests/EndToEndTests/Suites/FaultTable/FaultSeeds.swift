@@ -12,6 +12,10 @@ enum FaultSeeds {
     return (0..<count).map { first &+ $0 }
   }()
 
+  /// How many readers row 73 has: 10,000 as `scripts/faults` says by `HTTPFS_CROWD`, and a quarter in
+  /// `scripts/test`, where they still are more than the pieces that they read.
+  static let crowd = ProcessInfo.processInfo.environment["HTTPFS_CROWD"] ?? "2500"
+
   private static func number(_ name: String) -> UInt64 {
     ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } ?? 1
   }

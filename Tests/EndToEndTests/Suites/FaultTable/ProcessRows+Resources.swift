@@ -131,9 +131,10 @@ extension RealMounts.ProcessRows {
 
   @Test(
     "73 10,000 readers: no error, each block fetched once, at most 256 MiB",
-    .timeLimit(.minutes(3)), arguments: FaultSeeds.all)
+    .timeLimit(.minutes(8)), arguments: FaultSeeds.all)
   func crowd(seed: UInt64) throws {
-    let result = try LoadScript.run("readers", ["--seed", String(seed)], within: .seconds(150))
+    let result = try LoadScript.run(
+      "readers", ["--seed", String(seed), "--readers", FaultSeeds.crowd], within: .seconds(400))
     print(result.output, terminator: "")
     #expect(result.succeeded, "\(result.output)\(result.error)")
   }
