@@ -23,7 +23,7 @@ from fault_pairs.combinations import TABLE, further_promises
 from fault_pairs.judge import MOST_WORDS, Handle
 from fault_pairs.promises import promises_of, violations
 from fault_pairs.readers import Crowd
-from fault_pairs.server_conditions import SABOTAGE, VersionChanged
+from fault_pairs.server_conditions import SABOTAGE, LengthUnknown, VersionChanged
 from fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
 # How long both conditions hold at least, and by when each must have been seen.
@@ -319,6 +319,9 @@ class PairRun:
                 # `.status.json` counts what only memory has while the cache fails; and what a failed
                 # sync was of is not claimed any more.
                 held = min(held, stored[length])
+            if "length unknown" in self.pair and name in LengthUnknown.promised_names and held < length:
+                # Who tells no length takes no range: the rest comes with all that is before it.
+                held = 0
             allowed = length - held + (MORE_BYTES if held >= length else MORE_OF_INCOMPLETE)
             self.totals["fetched again"] += max(sent[name] - (length - held), 0)
             if sent[name] > allowed:
