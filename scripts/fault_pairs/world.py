@@ -84,6 +84,8 @@ class World:
         self._add("big.bin", 24 * MIB + 5, 3)
         # For the one reader that reads it again and again, see `rereads`.
         self._add("r.bin", 1 * MIB, 0)
+        # For a condition that needs a file which nobody has read.
+        self._add("s.bin", 160 * KIB + 999, 0)
         for number in range(FRESH_COUNT):
             self._add(f"n{number}.bin", 160 * KIB + number, 0.3)
 
