@@ -27,6 +27,11 @@ extension RemoteVersion {
     let claims: [(range: ByteRange, contentHash: UInt64)]
     /// Where they were read; nil where memory holds some of them.
     let entry: CacheEntry?
+
+    /// Whether they are what the list says of the piece.
+    func matches(_ check: PieceTable.Check, of pieces: PieceTable) -> Bool {
+      digest.digest == pieces.hashes.digests[check.piece]
+    }
   }
 
   /// How many bytes are read, and recorded, at a time: as many as a writer gathers, so that whoever verifies
@@ -40,7 +45,13 @@ extension RemoteVersion {
       environment.hashPiece { [self] in
         let reading = read(check)
         if case .unreadable = reading { noteUnreadable(check.range) }
-        environment.storage.perform { [self] in settle(check, reading) }
+        environment.storage.record { [self] in
+          record(reading, of: check)
+          return { [self] in settle(check, reading) }
+        } withoutDisk: { [self] in
+          // Readers wait for the hash, not for the record.
+          settle(check, reading)
+        }
       }
     }
   }
@@ -111,7 +122,7 @@ extension RemoteVersion {
     return true
   }
 
-  /// Takes up what the hash of a piece has shown; on the storage queue, which alone appends to records.
+  /// Takes up what the hash of a piece has shown.
   private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
     defer {
       state.withLock { $0.holdCount -= 1 }
@@ -128,8 +139,7 @@ extension RemoteVersion {
     guard let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check) else {
       return
     }
-    let matches = content.digest.digest == pieces.hashes.digests[check.piece]
-    if matches { record(content) }
+    let matches = content.matches(check, of: pieces)
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated
     // Before what was wrong is asked for anew, the liar must be known.
@@ -150,8 +160,12 @@ extension RemoteVersion {
     }
   }
 
-  private func record(_ content: PieceContent) {
-    guard let entry = content.entry else { return }
+  /// Records a piece whose hash is right; on the storage queue, which alone appends to records.
+  private func record(_ reading: PieceReading, of check: PieceTable.Check) {
+    guard case .read(let content) = reading, let entry = content.entry,
+      let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check),
+      content.matches(check, of: pieces)
+    else { return }
     do throws(CacheError) {
       for claim in content.claims {
         try entry.claim(claim.range, contentHash: claim.contentHash)

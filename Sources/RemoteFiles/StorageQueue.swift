@@ -80,6 +80,14 @@ final class StorageQueue: Sendable {
     add(Job(isBuffer: true, work: work, workWithoutDisk: withoutDisk))
   }
 
+  /// Runs `work`, which records what was stored, after all that was handed over before, and then what it
+  /// returns; or `withoutDisk` instead, where the disk stands still.
+  func record(
+    _ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void
+  ) {
+    add(Job(isBuffer: false, work: work, workWithoutDisk: withoutDisk))
+  }
+
   /// Runs `work`, which needs no disk, after all that was handed over before.
   func follow(_ work: @escaping @Sendable () -> Void) {
     add(Job(isBuffer: false, work: { work }, workWithoutDisk: work))

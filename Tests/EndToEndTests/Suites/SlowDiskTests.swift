@@ -123,6 +123,40 @@ extension RealMounts {
       }
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a disk that stands still holds up no piece that a hash must confirm`() throws {
+      let sandbox = try Sandbox()
+      let disk = try LoopDisk(
+        at: try sandbox.makeDirectory("disk"), image: sandbox.path("disk.img"), byteCount: 128 << 20
+      )
+      defer { disk.unmount() }
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "file.bin", seed: 812, byteCount: 16 << 20)
+      let document = PieceMetalink(
+        file: file, pieceByteCount: 1 << 20, urls: [file.url(origin, query: "total-rate=12m")])
+      let source = try sandbox.write(document.text, to: "pieces.meta4")
+      let mount = try sandbox.mount(
+        source: source, options: ["--read-timeout", "8"], cache: "disk/cache")
+      defer { mount.tearDown() }
+
+      let reader = try sandbox.start(["sha256sum", mount.path(file.name)])
+      // Some pieces are in the cache, some are to be hashed, and some have not come.
+      let hasBegun = try mount.waitForStatus(of: file.name, within: .seconds(30)) {
+        $0.cachedByteCount > 2 << 20
+      }
+      #expect(hasBegun)
+      try disk.setFrozen(true)
+      #expect(reader.wait(within: .seconds(30)) == .exited(0), "\(reader.standardError)")
+      #expect(reader.standardOutput.hasPrefix(file.digest))
+      try disk.setFrozen(false)
+      #expect(try mount.sha256(file.name) == file.digest)
+      #expect(try mount.unmount() == .exited(0))
+
+      let next = try sandbox.mount(source: source, cache: "disk/cache")
+      #expect(try next.sha256(file.name) == file.digest)
+      #expect(try next.unmount() == .exited(0))
+    }
+
     private static let length: Int64 = 96 << 20
     /// What stays in memory, and need not be fetched again.
     private static let memoryByteCount: Int64 = 32 << 20
