@@ -361,14 +361,18 @@ extension RealMounts {
     func failedSyncOfAll() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      let file = RemoteTestFile(name: "f.bin", seed: 481, byteCount: 4 << 20)
+      let file = RemoteTestFile(name: "f.bin", seed: 481, byteCount: 32 << 20)
       let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      // So slow that reading ahead leaves something to the second mount.
+      try origin.control("*", ["total-rate": "4m"])
       let first = try Self.mount([file], origin, sandbox, cache: failing.directory)
       let held = try HeldFile(first.path(file.name))
       _ = try held.read(at: 0, 1 << 20)
       held.close()
       try first.unmount()
       let committed = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
+      try #require(committed < file.byteCount / 2)
+      try origin.clearControl()
 
       try failing.fail(FailingCalls.Plan(calls: "fsync,fdatasync", count: nil, errno: EIO))
       let second = try sandbox.mount(
