@@ -29,8 +29,8 @@ let testableRelease: [SwiftSetting] = [
 
 /// For the tests: they run on the release build, and to optimize them would take half of its time.
 ///
-/// Without debug information, which takes a fifth of what is left: a failed expectation says by itself
-/// where it is. Frontend flags, since SwiftPM's own `-g` comes later.
+/// Without debug information, which takes time to make: a failed expectation says where it is. The
+/// flag goes to the frontend, since SwiftPM passes its own `-g` after these.
 let unoptimized: [SwiftSetting] = [
   .unsafeFlags(["-Onone", "-Xfrontend", "-gnone"], .when(configuration: .release))
 ]

@@ -14,7 +14,7 @@ struct WokenRead: Sendable {
 
   /// Answers the read, or has it wait on where its bytes are lost already.
   func succeed(_ version: RemoteVersion) {
-    // From here on it ends the lease, whatever becomes of the read.
+    // The lease ends with `bytes`, whatever becomes of the read.
     let bytes = PresentBytes(of: version, at: offset, pieces, lease: lease)
     if let entry, entry.hasLostWrites {
       version.loseWrites(of: entry)

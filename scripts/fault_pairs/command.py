@@ -20,7 +20,7 @@ from .server_conditions import SABOTAGE
 RUN = os.path.join(ROOT, "scripts", "fault_pairs", "run.py")
 # A run that takes longer hangs.
 LIMIT = 240
-# A run in which a condition did not take hold shows nothing: it is done so often at most.
+# A run in which a condition did not take hold shows nothing, and is repeated: the most attempts.
 MOST_ATTEMPTS = 3
 
 

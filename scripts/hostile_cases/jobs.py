@@ -50,7 +50,7 @@ class Job:
         self.numbers = itertools.count()
         # What each case turned out to be.
         self.words = {}
-        # Where a name leads that climbs too far.
+        # A name that climbs too far leads to one of these.
         for directory in (work, self.work):
             os.makedirs(f"{directory}/outside", exist_ok=True)
 

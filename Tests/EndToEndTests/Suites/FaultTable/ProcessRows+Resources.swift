@@ -130,7 +130,7 @@ extension RealMounts.ProcessRows {
   // MARK: 73
 
   @Test(
-    "73 10,000 readers: no error, each block fetched once, at most 256 MiB",
+    "73 a crowd of readers: no error, each block fetched once, at most 256 MiB",
     .timeLimit(.minutes(8)), arguments: FaultSeeds.all)
   func crowd(seed: UInt64) throws {
     let result = try LoadScript.run(
