@@ -18,6 +18,7 @@ public final class FileSystem: Sendable {
   let inodes = InodeTable()
   let interrupts = InterruptTable()
   let prober: DirectoryProber
+  private let readPlaces = ReadPlaces(limit: FileSystem.threadCount - 1)
   private let trace: TraceRecorder?
   let tree: Mutex<FileTree>
   /// Over the acceptance of a batch of commands, so that each is done as a whole before another;
@@ -37,6 +38,10 @@ public final class FileSystem: Sendable {
 
   /// Called when the kernel has taken up the connection.
   let onReady = Mutex<(@Sendable () -> Void)?>(nil)
+
+  /// How many threads of libfuse answer: more than cores, since one may wait for the disk under the cache, never
+  /// for the network.
+  static let threadCount = 8
 
   /// How long the kernel may use names and attributes without asking: an `open` is always asked.
   static let attributeTimeout = 1.0
@@ -332,17 +337,33 @@ public final class FileSystem: Sendable {
       guard offset >= 0 else { return reply.error(EINVAL) }
       let range = ByteRange(offset: offset, byteCount: Int64(byteCount))
       let note = readNote(handle, offset: offset)
-      switch version.attempt(range) {
-      case .present(let bytes):
-        note?(bytes.byteCount)
-        reply.present(bytes)
-      case .failed(let error):
-        reply.error(error.readErrno)
-      case .absent:
-        // Only direct reads are interrupted; a buffered reader is killed without our help.
-        let parked = isDirect ? park(reply) : ParkedReply(reply)
-        version.wait(for: range, reply: PendingRead(parked, note: note))
+      let hasPlace = readPlaces.begin()
+      defer { if hasPlace { readPlaces.end() } }
+      guard hasPlace || !version.mayWaitForDisk(range) else {
+        let parked = ParkedReply(reply)
+        return readPlaces.later { [self] in
+          guard let reply = parked.take() else { return }
+          read(range, of: version, isDirect: isDirect, note: note, reply)
+        }
       }
+      read(range, of: version, isDirect: isDirect, note: note, reply)
+    }
+  }
+
+  private func read(
+    _ range: ByteRange, of version: RemoteVersion, isDirect: Bool,
+    note: (@Sendable (Int) -> Void)?, _ reply: consuming sending Reply
+  ) {
+    switch version.attempt(range) {
+    case .present(let bytes):
+      note?(bytes.byteCount)
+      reply.present(bytes)
+    case .failed(let error):
+      reply.error(error.readErrno)
+    case .absent:
+      // Only direct reads are interrupted; a buffered reader is killed without our help.
+      let parked = isDirect ? park(reply) : ParkedReply(reply)
+      version.wait(for: range, reply: PendingRead(parked, note: note))
     }
   }
 

@@ -42,9 +42,6 @@ public final class MountSession: Sendable {
     }
   }
 
-  /// More threads than cores: a thread may wait for the disk under the cache, never for the network.
-  private static let threadCount: UInt32 = 8
-
   /// What one read of the kernel's read-ahead brings, in KiB: four times the default of 128, which
   /// measured 1.4 times the throughput of spliced reads (DESIGN facts).
   fileprivate static let readAheadKiB = 512
@@ -116,7 +113,7 @@ public final class MountSession: Sendable {
   public func serve(whenReady: @escaping @Sendable () -> Void, finish: () -> Never) -> Never {
     fileSystem.onReady.withLock { $0 = whenReady }
     loopThread.withLock { $0 = pthread_self() }
-    let code = httpfs_session_loop(session.pointer, Self.threadCount)
+    let code = httpfs_session_loop(session.pointer, UInt32(FileSystem.threadCount))
     hasEnded.store(true, ordering: .releasing)
     if code < 0 {
       fileSystem.environment.logger.error(

@@ -48,6 +48,11 @@ extension RemoteVersion {
     }
   }
 
+  /// Whether an answer to a read of `range` may wait for the disk under the cache; from memory alone.
+  public func mayWaitForDisk(_ range: ByteRange) -> Bool {
+    state.withLock { $0.entry != nil && $0.version.extents.overlaps(range) }
+  }
+
   /// Parks a read whose bytes are absent until they are there or its deadline has passed.
   public func wait(for range: ByteRange, reply: any ReadReply) {
     let now = ContinuousClock.now

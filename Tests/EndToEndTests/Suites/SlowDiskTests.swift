@@ -157,6 +157,89 @@ extension RealMounts {
       #expect(try next.unmount() == .exited(0))
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `a prefetch waits for a disk that stands still, and is all in the cache after that`()
+      throws
+    {
+      let sandbox = try Sandbox()
+      let disk = try LoopDisk(
+        at: try sandbox.makeDirectory("disk"), image: sandbox.path("disk.img"), byteCount: 128 << 20
+      )
+      defer { disk.unmount() }
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "file.bin", seed: 813, byteCount: 24 << 20)
+      let document = PieceMetalink(
+        file: file, pieceByteCount: 1 << 20, urls: [file.url(origin, query: "total-rate=12m")])
+      let source = try sandbox.write(document.text, to: "prefetched.meta4")
+      let mount = try sandbox.mount(source: source, cache: "disk/cache")
+      defer { mount.tearDown() }
+
+      #expect(try mount.control("prefetch \(file.name)\n") == nil)
+      let hasBegun = try mount.waitForStatus(of: file.name, within: .seconds(30)) {
+        $0.cachedByteCount > 4 << 20
+      }
+      #expect(hasBegun)
+      try disk.setFrozen(true)
+      pause(for: .seconds(8))
+      #expect(try mount.status(of: file.name).state != "complete")
+      try disk.setFrozen(false)
+      let isComplete = try mount.waitForStatus(of: file.name, within: .seconds(40)) {
+        $0.state == "complete"
+      }
+      #expect(isComplete)
+      // What was under way came into memory, and once more after that.
+      #expect(try origin.bodyByteCount(of: file) < 2 * file.byteCount)
+      #expect(try mount.unmount() == .exited(0))
+      origin.stop()
+
+      let next = try sandbox.mount(
+        source: source, options: ["--read-timeout", "5"], cache: "disk/cache")
+      #expect(try next.sha256(file.name) == file.digest)
+      #expect(try next.unmount() == .exited(0))
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a disk that hangs in reads of cached bytes holds up nothing else`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "a.bin", seed: 814, byteCount: 8 << 20)
+      let other = RemoteTestFile(name: "b.bin", seed: 815, byteCount: 8 << 20)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let mount = try sandbox.mount(
+        urls: [file.url(origin), other.url(origin)], options: ["--read-timeout", "8"],
+        failing: failing)
+      defer {
+        failing.pass()
+        mount.tearDown()
+      }
+      // Not all of it: the kernel does not read it by itself.
+      let held = try HeldFile(mount.path(file.name))
+      _ = try held.read(at: 0, 65_536)
+      #expect(
+        try mount.waitForStatus(of: file.name) { $0.cachedByteCount >= 65_536 })
+      try failing.fail(
+        FailingCalls.Plan(calls: "fstat", filePrefix: "data", count: nil, effect: .held))
+      // More than libfuse has threads.
+      let readers = try (0..<12).map { _ in
+        try sandbox.start([
+          "dd", "if=\(mount.path(file.name))", "bs=4096", "count=1", "iflag=direct", "of=/dev/null",
+        ])
+      }
+      pause(for: .seconds(1))
+      for command in [
+        ["stat", "--file-system", mount.mountpoint], ["ls", mount.mountpoint],
+        ["cat", mount.path(".status")],
+      ] {
+        try MachinePace.expectQuick(command, times: 3)
+      }
+      failing.pass()
+      for reader in readers {
+        #expect(reader.wait(within: .seconds(10)) == .exited(0), "\(reader.standardError)")
+      }
+      held.close()
+      #expect(try mount.sha256(file.name) == file.digest)
+    }
+
     private static let length: Int64 = 96 << 20
     /// What stays in memory, and need not be fetched again.
     private static let memoryByteCount: Int64 = 32 << 20
