@@ -208,8 +208,7 @@ extension RemoteVersion {
     let (isGone, mustFree) = state.withLock { guarded -> (Bool, Bool) in
       // Another file holds nothing of it.
       guard guarded.spill?.file === file else { return (true, false) }
-      guard !guarded.version.parked.reads.contains(where: { $0.range.overlaps(range) }),
-        guarded.spill?.remove(range) == true
+      guard !guarded.version.mustKeep(range, now: .now), guarded.spill?.remove(range) == true
       else { return (false, false) }
       guarded.version.extents.remove(range)
       guarded.version.forgetUnverified(range)

@@ -12,12 +12,25 @@ extension VersionState {
     guard let lead = greatestLead, segment.isWhole else { return false }
     let limit = segment.awaitsReaderSince == nil ? lead : lead / 2
     return segment.position - lastReadEnd > limit
-      && !parked.reads.contains { awaitedEnd(of: $0) > segment.position }
+      && !parked.reads.contains { awaited(by: $0).upperBound > segment.position }
   }
 
-  /// The end of what must arrive before a read is answered: a piece that is hashed first is shown as a whole.
-  private func awaitedEnd(of read: ParkedRead) -> Int64 {
-    pieces?.wholePieces(around: clamped(read.range)).upperBound ?? read.range.upperBound
+  /// What must arrive before a read is answered: a piece that is hashed first is shown as a whole.
+  private func awaited(by read: ParkedRead) -> ByteRange {
+    pieces?.wholePieces(around: clamped(read.range)) ?? read.range
+  }
+
+  /// Whether reads need bytes of `range` kept, where only memory has them: a read waits for them, or is to come
+  /// for them, because they are of the piece that is being read.
+  ///
+  /// A piece that is read by parts would otherwise have to arrive as a whole for each of them.
+  func mustKeep(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
+    if parked.reads.contains(where: { awaited(by: $0).overlaps(range) }) { return true }
+    guard let pieces, let lastReadAt, now - lastReadAt < FileSettings.readerMemory else {
+      return false
+    }
+    let next = pieces.wholePieces(around: lastReadEnd..<(lastReadEnd + 1))
+    return (lastReadEnd..<max(lastReadEnd, next.upperBound)).overlaps(range)
   }
 
   /// How far a stream may be ahead of its reader; nil for as far as it comes.
@@ -64,7 +77,7 @@ extension VersionState {
 
   /// Whether a read waits for bytes that a stream has brought, and that were given up since.
   private func isPassed(_ read: ParkedRead, by segment: Segment) -> Bool {
-    absent(in: clamped(read.range)).first.map { $0.lowerBound < segment.storedEnd } ?? false
+    absent(in: clamped(awaited(by: read))).first.map { $0.lowerBound < segment.storedEnd } ?? false
   }
 
   /// Whether nobody comes for what a paused stream could bring: it keeps a place at its server, which others

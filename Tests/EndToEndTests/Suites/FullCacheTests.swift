@@ -55,6 +55,26 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `a piece longer than memory keeps is read, and fetched once`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try sandbox.tinyDisk(byteCount: Self.diskByteCount)
+      let file = RemoteTestFile(name: "p.bin", seed: 803, byteCount: 80 << 20)
+      let document = PieceMetalink(
+        file: file, pieceByteCount: 40 << 20, urls: [file.url(origin)])
+      let source = try sandbox.write(document.text, to: "long.meta4")
+      let mount = sandbox.adopt(
+        try Mount(
+          source: source, mountpoint: try sandbox.makeDirectory("long"),
+          cacheDirectory: "\(disk.path)/cache", options: ["--read-timeout", "20"]))
+      try fill(disk)
+      #expect(try mount.sha256(file.name) == file.digest)
+      // What is read ahead of the next piece may be given up, and come again.
+      #expect(try origin.bodyByteCount(of: file) < 3 * file.byteCount)
+      #expect(try mount.unmount() == .exited(0))
+    }
+
     /// Reads the head of a file past the page cache, and says how often it was what.
     private static let repeatedReader = """
       import collections, hashlib, mmap, os, sys
