@@ -187,7 +187,7 @@ let package = Package(
       name: "RemoteFilesTests",
       dependencies: [
         "SeededRandom", "RemoteFiles", "DirectoryListing", "HTTPTransferCore", "HTTPTransfer",
-        "ExtentRecord", "RangeCache", "AccessTrace", httpTypes,
+        "ExtentRecord", "RangeCache", "AccessTrace", "MountStatus", httpTypes,
       ],
       exclude: ["Traces"],
       swiftSettings: strict + unoptimized),

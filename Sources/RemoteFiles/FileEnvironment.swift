@@ -65,6 +65,8 @@ public final class FileEnvironment: Sendable {
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
   /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
   let backgroundQueue = DispatchQueue(label: "httpfs.background")
+  /// Has the kernel forget wrong bytes.
+  private let droppingQueue = DispatchQueue(label: "httpfs.dropping")
   /// Reads all that is cached of files, for minutes perhaps.
   private let verificationQueue = DispatchQueue(label: "httpfs.verification")
   /// Hashes pieces that have arrived, for which reads wait.
@@ -179,8 +181,8 @@ public final class FileEnvironment: Sendable {
   /// Bytes of `version` that readers have seen are wrong.
   func noteDropped(_ version: VersionID) {
     guard let action = contentDropped.withLock({ $0 }) else { return }
-    // It may wait for a read that is being answered.
-    background { action(version) }
+    // It may wait for a read that is being answered, but not for the disk, as the background queue may.
+    droppingQueue.async { action(version) }
   }
 
   /// Sets how many body bytes a second may come in all; nil for as many as will.
@@ -308,6 +310,7 @@ public final class FileEnvironment: Sendable {
     var idle: [Watched] = []
     let areDescriptorsShort = !cache.hasSpareDescriptors
     for item in watched {
+      item.version.lookAgainIfDue(now: now)
       item.version.expire(now: now)
       checkpointIfDue(item.version, now: now)
       item.version.stampSoon()

@@ -147,6 +147,11 @@ final class Prefetcher: Sendable {
       ask(about: file, environment)
       return true
     }
+    if environment.storage.isStuck {
+      // It waits for the disk: what came meanwhile would come to lie in memory, and be fetched again.
+      file.wish { $0.mayPrefetch = false }
+      return true
+    }
     // First: what memory alone holds is not prefetched.
     if version.isKeptFromCache() {
       file.noteFailure(
@@ -154,7 +159,7 @@ final class Prefetcher: Sendable {
       remove([file])
       return false
     }
-    if version.isComplete {
+    if version.isCompleteInCache {
       environment.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
       remove([file])
       return false

@@ -85,8 +85,8 @@ extension MirrorSet.Mirror {
 extension RemoteVersion {
   /// Fills in what only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
-    let (state, spilledByteCount) = self.state.withLock {
-      ($0.version, $0.spill?.extents.byteCount ?? 0)
+    let (state, spilledByteCount, isPartlyUncached) = self.state.withLock {
+      ($0.version, $0.spill?.extents.byteCount ?? 0, $0.isPartlyUncached)
     }
     status.length = state.length
     // What memory holds, because the cache does not take it, goes when nobody reads it.
@@ -98,7 +98,7 @@ extension RemoteVersion {
         waitedSeconds: (now - read.since) / .seconds(1),
         reason: state.reason(for: read, now: now))
     }
-    status.state = state.fileState(now: now, isSpilled: spilledByteCount > 0)
+    status.state = state.fileState(now: now, isPartlyUncached: isPartlyUncached)
   }
 }
 
@@ -106,8 +106,8 @@ extension VersionState {
   /// How long a response may be silent before a read is said to wait for it, in seconds.
   private static let silence = Duration.seconds(1)
 
-  fileprivate func fileState(now: ContinuousClock.Instant, isSpilled: Bool) -> FileState {
-    if isComplete && !isSpilled { return .complete }
+  fileprivate func fileState(now: ContinuousClock.Instant, isPartlyUncached: Bool) -> FileState {
+    if isComplete && !isPartlyUncached { return .complete }
     if isSuperseded { return .stale }
     if permanentFailure != nil { return .failed }
     let isFlowing = segments.contains {

@@ -21,14 +21,14 @@ extension RemoteVersion {
   ///   be committed.
   /// - Returns: whether it need not be watched any more.
   func isIdle(areDescriptorsShort: Bool) -> Bool {
-    let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
+    let (idle, entries) = state.withLock { guarded -> (Bool, [CacheEntry]) in
       guard !guarded.version.needsWatch, !guarded.isCheckpointing,
         areDescriptorsShort || !guarded.awaitsRecord
-      else { return (false, nil) }
-      let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      return (!guarded.awaitsRecord, entry)
+      else { return (false, []) }
+      let entries = guarded.takeIdleEntries(areDescriptorsShort: areDescriptorsShort)
+      return (!guarded.awaitsRecord, entries)
     }
-    _ = consume entry
+    _ = consume entries
     return idle
   }
 
@@ -108,6 +108,7 @@ extension RemoteVersion {
         guarded.retired.append(failed)
         guarded.entry = fresh
         guarded.hasRecord = fresh != nil || !isReadable
+        guarded.isRecordUnread = !isReadable
         // A disk that fails deserves a second look at everything.
         guarded.setCached(
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())

@@ -44,11 +44,16 @@ extension RemoteVersion {
     guard isDue else { return }
     environment.hashWhole { [self] in
       let found = hashWhole(checksum.algorithm)
+      let isWrong = found.map { $0 != checksum } ?? false
+      // At once: the storage queue may wait for the disk, and nobody is to see these bytes meanwhile.
+      let remedy = isWrong ? dropWhole() : nil
       environment.storage.perform { [self] in
-        settleWhole(checksum, found)
+        if isWrong { removeWrongEntry() } else { settleWhole(checksum, found) }
         state.withLock { $0.holdCount -= 1 }
         environment.watch(self)
       }
+      // What comes anew is stored after that.
+      if let remedy { proceed(after: remedy) }
     }
   }
 
@@ -76,10 +81,10 @@ extension RemoteVersion {
     }
   }
 
-  /// Takes up what the hash of the whole has shown; on the storage queue, which alone appends to records.
+  /// Takes up that the whole has the right hash, or could not be hashed; on the storage queue, which alone
+  /// appends to records.
   private func settleWhole(_ checksum: Checksum, _ found: Checksum?) {
-    guard let found, let length else { return state.withLock { $0.wholeCheck.abandon() } }
-    guard found == checksum else { return dropWhole() }
+    guard found != nil, let length else { return state.withLock { $0.wholeCheck.abandon() } }
     let entry = state.withLock { guarded in
       guarded.wholeCheck.succeed()
       return guarded.entry
@@ -94,28 +99,37 @@ extension RemoteVersion {
       "the checksum is right", metadata: ["file": "\(file.source.path)"])
   }
 
-  /// The whole is not what the list says: its bytes are dropped, everywhere, and fetched from another server
-  /// if there is one.
-  private func dropWhole() {
+  /// The whole is not what the list says: nobody sees its bytes from now on.
+  ///
+  /// Never waits for the disk. ``removeWrongEntry()`` and ``proceed(after:)`` follow, in this order.
+  private func dropWhole() -> WholeCheck.Remedy {
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
-    var retired: CacheEntry?
-    let remedy = file.loading.withLock { _ in
-      environment.cache.removeEntry(file.cacheKey)
-      return state.withLock { guarded in
-        let remedy = guarded.wholeCheck.fail(trusted: trusted)
-        if let entry = guarded.entry { guarded.retired.append(entry) }
-        retired = guarded.entry
-        guarded.entry = nil
-        guarded.spill = nil
-        guarded.hasRecord = false
-        guarded.refuted = ExtentSet()
-        guarded.setCached(ExtentSet(), believed: ExtentSet())
-        if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
-        return remedy
-      }
+    let remedy = state.withLock { guarded in
+      let remedy = guarded.wholeCheck.fail(trusted: trusted)
+      guarded.spill = nil
+      guarded.retireEntry()
+      if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
+      return remedy
     }
-    _ = consume retired
+    // Before anything is asked for anew.
     if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
+    return remedy
+  }
+
+  /// Removes the entry of a whole that is wrong; on the storage queue, before anything of another one is stored.
+  private func removeWrongEntry() {
+    file.loading.withLock { _ in
+      // The name belongs to the newer version when there is one.
+      guard !state.withLock({ $0.version.isSuperseded }) else { return }
+      environment.cache.removeEntry(file.cacheKey)
+      // A store that was waiting for the disk may have opened it anew, for the same wrong bytes.
+      state.withLock { $0.retireEntry() }
+    }
+    change { $0.plan(now: .now, into: &$1) }
+  }
+
+  /// Has a wrong whole fetched from another server, if there is one, or fails its reads.
+  private func proceed(after remedy: WholeCheck.Remedy) {
     environment.noteDropped(id)
     file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)
     change {

@@ -57,7 +57,7 @@ extension RemoteVersion {
     // The opener was told that this takes too long, and may have closed the file again.
     guard hasHandles else { return }
     do throws(CacheError) {
-      try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
+      try look()
     } catch {
       noteCacheFailure(error)
       if error.code == .descriptorLimit {
@@ -75,12 +75,51 @@ extension RemoteVersion {
     answer(.success(backingDescriptor))
   }
 
+  /// Opens the entry, if it is not at hand, and answers the reads that it has the bytes for.
+  private func look() throws(CacheError) {
+    state.withLock {
+      $0.lookCount += 1
+      $0.lookedAt = .now
+    }
+    defer { state.withLock { $0.lookCount -= 1 } }
+    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
+    change { $0.wakeReads(into: &$1) }
+  }
+
+  /// Has the entry looked for again, where reads wait and it could not be opened before.
+  func lookAgainIfDue(now: ContinuousClock.Instant) {
+    let isDue = state.withLock { guarded in
+      guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
+        !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
+        !guarded.isLookQueued, guarded.lookCount == 0,
+        guarded.lookedAt.map({ now - $0 >= CacheHealth.patience }) ?? true
+      else { return false }
+      guarded.isLookQueued = true
+      return true
+    }
+    guard isDue else { return }
+    environment.looks.perform { [self] in
+      state.withLock { $0.isLookQueued = false }
+      // Who has waited may have gone.
+      guard hasHandles else { return }
+      do throws(CacheError) {
+        try look()
+      } catch {
+        // The first failure was told, and a store that fails tells its own.
+        if error.isOfEntry { noteCacheFailure(error) }
+      }
+      // The handle may be gone: the watch then closes the entry.
+      environment.watch(self)
+    } late: {
+    }
+  }
+
   public func releaseHandle() {
     var actions = VersionActions()
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
     var usage: VersionState.Usage?
     var proven: Int?
-    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
+    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> ([CacheEntry], Bool, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
@@ -89,7 +128,7 @@ extension RemoteVersion {
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
-      let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      let released = guarded.takeIdleEntries(areDescriptorsShort: areDescriptorsShort)
       return (released, guarded.openCount == 0, guarded.awaitsStamp)
     }
     if wasLast { environment.openVersions.end() }
@@ -128,6 +167,7 @@ extension RemoteVersion {
       guard !guarded.version.isSuperseded else { return false }
       guarded.entry = entry
       guarded.hasRecord = entry != nil
+      guarded.isRecordUnread = false
       // What this mount has stored or verified need not be looked at again, unless the data file has
       // been changed since.
       var believed = entry?.believedExtents ?? ExtentSet()
@@ -176,8 +216,8 @@ extension RemoteVersion {
   ///
   /// - Returns: whether there was one.
   func releaseIdleEntry() -> Bool {
-    let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
-    return entry != nil
+    let entries = state.withLock { $0.takeIdleEntries(areDescriptorsShort: true) }
+    return !entries.isEmpty
   }
 
   /// The entry to write to, created with the first bytes of a version, and the generation of what is

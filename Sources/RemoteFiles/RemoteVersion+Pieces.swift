@@ -11,6 +11,13 @@ internal import Synchronization
 ///
 /// A crash loses what is not in the record, as if it had never come.
 extension RemoteVersion {
+  /// Sees to it that a piece is recorded once; on the storage queue.
+  private final class PieceRecording: Sendable {
+    private let hasBegun = Atomic<Bool>(false)
+
+    func begin() -> Bool { !hasBegun.exchange(true, ordering: .relaxed) }
+  }
+
   /// What has become of a look at the bytes of a piece.
   private enum PieceReading: Sendable {
     case read(PieceContent)
@@ -45,14 +52,40 @@ extension RemoteVersion {
       environment.hashPiece { [self] in
         let reading = read(check)
         if case .unreadable = reading { noteUnreadable(check.range) }
+        let recording = PieceRecording()
         environment.storage.record { [self] in
-          record(reading, of: check)
+          record(reading, of: check, recording)
           return { [self] in settle(check, reading) }
         } withoutDisk: { [self] in
           // Readers wait for the hash, not for the record.
-          settle(check, reading)
+          recordLater(reading, of: check, recording)
         }
       }
+    }
+  }
+
+  /// Takes up what the hash of a piece has shown while the disk stands still, and has the piece recorded when it
+  /// moves again; the entry stays at hand until then.
+  private func recordLater(
+    _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
+  ) {
+    // Before the piece is present: nobody is to take it for recorded.
+    state.withLock {
+      $0.holdCount += 1
+      $0.unrecordedCount += 1
+    }
+    settle(check, reading)
+    environment.storage.perform { [self] in
+      if case .read(let content) = reading, let entry = content.entry,
+        state.withLock({ $0.holds(check.range, in: entry) }), recording.begin()
+      {
+        record(content, in: entry)
+      }
+      state.withLock {
+        $0.holdCount -= 1
+        $0.unrecordedCount -= 1
+      }
+      environment.watch(self)
     }
   }
 
@@ -161,11 +194,17 @@ extension RemoteVersion {
   }
 
   /// Records a piece whose hash is right; on the storage queue, which alone appends to records.
-  private func record(_ reading: PieceReading, of check: PieceTable.Check) {
+  private func record(
+    _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
+  ) {
     guard case .read(let content) = reading, let entry = content.entry,
       let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check),
-      content.matches(check, of: pieces)
+      content.matches(check, of: pieces), recording.begin()
     else { return }
+    record(content, in: entry)
+  }
+
+  private func record(_ content: PieceContent, in entry: CacheEntry) {
     do throws(CacheError) {
       for claim in content.claims {
         try entry.claim(claim.range, contentHash: claim.contentHash)

@@ -33,6 +33,8 @@ public final class RemoteVersion: Sendable {
     var entry: CacheEntry?
     /// Whether the record under the entry's name is of this version.
     var hasRecord: Bool
+    /// Whether what the record says was taken for absent, because the entry could not be opened.
+    var isRecordUnread = false
     /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
     /// is used.
     var unverified: ExtentSet
@@ -55,8 +57,13 @@ public final class RemoteVersion: Sendable {
     var openCount = 0
     /// Whether a handle has asked for the entry, and the look for it has not begun.
     var isLookQueued = false
+    /// How many looks for the entry are under way, and when one last began.
+    var lookCount = 0
+    var lookedAt: ContinuousClock.Instant?
     /// How many others need the entry to stay at hand.
     var holdCount = 0
+    /// How many pieces are present, and recorded only when the disk moves again.
+    var unrecordedCount = 0
     /// How many runs of bytes are on their way to the entry.
     var storeCount = 0
     /// Since when no handle has been open.
@@ -69,9 +76,11 @@ public final class RemoteVersion: Sendable {
     var lastCheckpoint = ContinuousClock.now
     var fetchedByteCount: Int64
 
-    /// Bytes that cannot be read are absent.
+    /// Bytes that cannot be read are absent, until the entry is opened.
     mutating func forgetExtentsWithoutEntry() {
-      if entry == nil, !version.extents.isEmpty { setCached(ExtentSet(), believed: ExtentSet()) }
+      guard entry == nil, !version.extents.isEmpty else { return }
+      if hasRecord { isRecordUnread = true }
+      setCached(ExtentSet(), believed: ExtentSet())
     }
 
     /// Whether bytes of `range` are there of which nobody has looked at yet.
@@ -173,6 +182,12 @@ public final class RemoteVersion: Sendable {
       }
     }
 
+    /// Whether all of `range` is present, and lies in `entry`.
+    func holds(_ range: ByteRange, in entry: CacheEntry) -> Bool {
+      entry === self.entry && !version.isSuperseded && version.extents.holes(in: range).isEmpty
+        && spill?.extents.overlaps(range) != true && !unverified.overlaps(range)
+    }
+
     var writableEntry: (CacheEntry, generation: Int)? { entry.map { ($0, generation) } }
 
     /// Whether no handle is open, and nothing is in flight or being synced.
@@ -181,11 +196,15 @@ public final class RemoteVersion: Sendable {
         && !isCheckpointing && version.lengthWaits.isEmpty
     }
 
+    /// Whether a later mount would not find all that is present.
+    var isPartlyUncached: Bool { spill.map { !$0.extents.isEmpty } ?? false || unrecordedCount > 0 }
+
     /// Whether the record of the whole file is still to say that all of its bytes were looked at.
     var awaitsStamp: Bool {
       // The stamp is the last word of a record.
       if wholeCheck.isHashing { return false }
       guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
+        unrecordedCount == 0,
         !isUncacheable, !version.isSuperseded,
         version.extents.byteCount >= FileSettings.leastStampedByteCount
       else { return false }
@@ -206,18 +225,29 @@ public final class RemoteVersion: Sendable {
       version.readAheadLimit = nil
     }
 
-    /// Hands the entry out to be closed, if nobody needs it any more; one with bytes that are to be
-    /// committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
+    /// Gives the entry up, and all that it holds; it stays open while handles read from its descriptor.
+    mutating func retireEntry() {
+      if let entry { retired.append(entry) }
+      entry = nil
+      hasRecord = false
+      refuted = ExtentSet()
+      setCached(ExtentSet(), believed: ExtentSet())
+    }
+
+    /// Hands entries out to be closed, after the lock, if nobody needs them any more; one with bytes that are
+    /// to be committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
     /// verifies those.
-    mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
-      guard isUnused else { return nil }
+    mutating func takeIdleEntries(areDescriptorsShort: Bool) -> [CacheEntry] {
+      guard isUnused else { return [] }
+      var idle = retired
       retired = []
       // Memory is for readers only.
       dropSpill()
-      guard let idle = entry, areDescriptorsShort || !awaitsRecord else { return nil }
-      entry = nil
+      guard let entry, areDescriptorsShort || !awaitsRecord else { return idle }
+      self.entry = nil
       version.pieces?.forgetArrived()
-      lastStamp = idle.dataStamp
+      lastStamp = entry.dataStamp
+      idle.append(entry)
       return idle
     }
   }
@@ -354,10 +384,16 @@ public final class RemoteVersion: Sendable {
     content.completeLength == nil && content.strength == .unverifiable
   }
 
-  /// Whether every byte is in the cache.
+  /// Whether every byte is present, be it in memory.
   public var isComplete: Bool { state.withLock { $0.version.isComplete } }
 
-  var hasCachedBytes: Bool { state.withLock { !$0.version.extents.isEmpty } }
+  /// Whether every byte is in the cache, for later mounts too.
+  var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
+
+  /// Whether the cache has bytes of it, be it that its entry could not be opened just now.
+  var hasCachedBytes: Bool {
+    state.withLock { !$0.version.extents.isEmpty || $0.hasRecord && $0.isRecordUnread }
+  }
 
   /// The modification time in seconds since 1970, where the server gives one.
   public var modificationTime: Int64? {
@@ -381,16 +417,18 @@ public final class RemoteVersion: Sendable {
 
   /// Whether the whole cannot be fetched now, because the cache does not take it.
   ///
-  /// What lies in memory from a time when it did not is fetched again, for the cache, unless a read waits.
+  /// What lies in memory from a time when it did not is fetched again, for the cache, unless a read waits or
+  /// the disk stands still: then that would come to lie in memory, too.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
+    let isStuck = environment.storage.isStuck
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {
         isKept = guarded.version.readAheadLimit != nil
         return
       }
-      guard guarded.spill != nil, guarded.version.parked.isEmpty else { return }
+      guard !isStuck, guarded.spill != nil, guarded.version.parked.isEmpty else { return }
       guarded.dropSpill()
       guarded.version.plan(now: .now, into: &actions)
     }

@@ -126,6 +126,9 @@ final class StorageQueue: Sendable {
     }
   }
 
+  /// Whether the disk stands still: what arrives goes to memory.
+  var isStuck: Bool { state.withLock { $0.isStuck } }
+
   /// Looks whether the disk stands still: then what waits for it is done without.
   func divertIfStuck(now: ContinuousClock.Instant) {
     let jobs = state.withLock { state -> [Job] in

@@ -319,6 +319,11 @@ struct VersionState: Sendable {
     return least
   }
 
+  /// Takes out the reads that can be answered now.
+  mutating func wakeReads(into actions: inout VersionActions) {
+    actions.wakes += parked.removeAll(where: canAnswer)
+  }
+
   /// Whether a parked read can be answered now; of a growing file, also in part.
   func canAnswer(_ read: ParkedRead) -> Bool { answerableEnd(of: clamped(read.range)) != nil }
 

@@ -130,7 +130,7 @@ import Testing
       try version.storeBytes(0..<(400 << 10))
       #expect(version.presentExtents == [0..<(400 << 10)])
       // The last handle is closed.
-      #expect(version.state.withLock { $0.takeIdleEntry(areDescriptorsShort: false) } == nil)
+      #expect(version.state.withLock { $0.takeIdleEntries(areDescriptorsShort: false) }.isEmpty)
       #expect(version.presentExtents == [])
     }
     #expect(disk.environment.spills.byteCount == 0)

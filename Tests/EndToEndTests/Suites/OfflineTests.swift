@@ -46,6 +46,32 @@ extension RealMounts {
       #expect(try second.sha256("whole.bin", within: .seconds(30)) == digest)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a cache entry that could not be opened once is served all the same`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let file = RemoteTestFile(name: "once.bin", seed: 115, byteCount: 1 << 20)
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let first = try sandbox.mount(urls: [file.url(origin)], failing: failing)
+      #expect(try first.sha256(file.name) == file.digest)
+      #expect(try first.unmount() == .exited(0))
+
+      let mount = try sandbox.mount(
+        urls: [file.url(origin)], options: ["--read-timeout", "8"], failing: failing)
+      try output(of: ["stat", mount.path(file.name)])
+      try failing.fail(FailingCalls.Plan(calls: "openat", filePrefix: "record"))
+      let held = try HeldFile(mount.path(file.name))
+      failing.pass()
+      origin.stop()
+      // The cache is tried again every 5 s.
+      pause(for: .milliseconds(5500))
+      let expected = HeldFile.Reading.bytes(
+        count: 65_536, sha256: Digest.ofContent(seed: file.seed, byteCount: 65_536))
+      #expect(try held.read(at: 0, 65_536) == expected)
+      #expect(try mount.sha256(file.name, within: .seconds(30)) == file.digest)
+      held.close()
+    }
+
     @Test func `a read goes on when the origin comes back in time`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()

@@ -27,13 +27,13 @@ final class VersionOnDisk {
 
   /// Another version, of a file of its own.
   static func makeVersion(
-    _ name: String, length: Int64, in environment: FileEnvironment
+    _ name: String, length: Int64, details: SourceDetails? = nil, in environment: FileEnvironment
   ) -> RemoteVersion {
     // Port 1 of this machine: refused, where anybody asks.
     guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
       preconditionFailure("an ordinary URL")
     }
-    let source = FileSource(path: name, url: url)
+    let source = FileSource(path: name, url: url, details: details)
     let file = RemoteFile(
       source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
     return RemoteVersion(
