@@ -80,8 +80,8 @@ class Report:
                 for number in members[:1]})
         lines += [f"| {kind} | {count} | {bad[kind]} |" for kind, count in sorted(self.kinds.items())]
         lines += ["", "What held of each, unless it is below, with times of a quiet machine (at most "
-                  f"{MOST_SLOWER} times as long on a busy one; a time of up to {MOST_FORGIVEN} times that was "
-                  f"asked for again):", ""]
+                  f"{MOST_SLOWER} times as long on a busy one; a time of up to "
+                  f"{MOST_FORGIVEN * MOST_SLOWER} times as long was asked for again):", ""]
         lines += [f"- {name}: {text}" for name, text in BOUNDS.items()]
         if self.violations:
             lines += ["", "| case | bound | seen |", "| --- | --- | --- |"]

@@ -9,7 +9,7 @@ import threading
 import time
 
 from . import heads, server
-from .bounds import (BOUNDS, COMMAND_SECONDS, CPU_SECONDS, END_SECONDS, LATE_SECONDS, MOST_FORGIVEN,
+from .bounds import (BOUNDS, CPU_SECONDS, END_SECONDS, LATE_SECONDS, MOST_FORGIVEN,
                      MOST_SLOWER, READ_SECONDS, Violation, most_times)
 from .cases import Case, kind_of
 from .jobs import Job, strays
@@ -204,7 +204,7 @@ def run(httpfs, work):
         for bound, kind, text in PROGRAMS:
             job.httpfs = program_of(work, text)
             cases = [Case(1, case_of(1, kind))]
-            job.seconds = COMMAND_SECONDS if bound == "end" else PATIENCE_SECONDS
+            job.seconds = END_SECONDS if bound == "end" else PATIENCE_SECONDS
             job.cpu_seconds = BURN_BOUND if bound == "cpu" else CPU_SECONDS
             judge(text.strip().split("\n")[-1], (bound,) if bound else (), job.run_cases(cases))
         job.httpfs, job.cpu_seconds = httpfs, CPU_SECONDS
@@ -217,7 +217,7 @@ def run(httpfs, work):
                 file.close()
             held.clear()
         # What happens once, and is not seen again, is sure where it takes so long.
-        job.httpfs, job.seconds = program_of(work, HANGS), COMMAND_SECONDS
+        job.httpfs, job.seconds = program_of(work, HANGS), END_SECONDS
         judge("a command does not end once", ("ends",), settled_once(job, "proxy", httpfs))
         job.httpfs, job.seconds = httpfs, PATIENCE_SECONDS
         judge("a daemon stands still once", ("innocent",), settled_once(
