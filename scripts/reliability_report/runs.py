@@ -6,10 +6,12 @@ import re
 # second where all of them passed.
 TESTS_RAN = r"^== Test run with \d+ of \d+ tests"
 TESTS_PASSED = r"^== Test run with ([1-9]\d*) of \1 tests passed after .*, 0 with issues, "
-# What scripts/test says of a test that failed or did not run.
-TEST_TROUBLE = r"^(failed|skipped|not ended|left behind): |^== .*: not run by the limit| recorded an issue "
+# What scripts/test says of a test that failed, did not run, or was late beside others.
+TEST_TROUBLE = (r"^(failed|failed, in no test|skipped|not ended|left behind): |^late beside |"
+                r"^== .*: not run by the limit| recorded an issue ")
 # A line that no run has which was right.
-FAILURE = re.compile(r"^FAIL\b|^(failed|not ended|left behind): |^== FAILED| recorded an issue ")
+FAILURE = re.compile(r"^FAIL\b|^(failed|failed, in no test|not ended|left behind): |^== FAILED|"
+                     r" recorded an issue ")
 
 
 def is_variable(word):
