@@ -1,6 +1,7 @@
 """docs/RELIABILITY.md: one section for each run, written and read."""
 
 import re
+import shlex
 
 from .runs import RUNS
 
@@ -121,7 +122,8 @@ def check(text, has_commit=lambda commit: True):
     """
     sections = parse(text)
     for name, section in sections.items():
-        if section.facts["result"] == "passed" and not RUNS[name].is_proven(section.lines):
+        if section.facts["result"] == "passed" and not RUNS[name].is_proven(
+                section.lines, shlex.split(section.command)):
             raise Malformed(f"{name}: passed, without lines that say so")
         commit = re.search(r"`(.+)`", section.facts["tree"])
         if commit and not has_commit(commit[1]):

@@ -23,14 +23,14 @@ class Run:
     """One of the long scripts.
 
     Each of `proofs` is what a line of its output says when all of it was right: an exit status of 0
-    without such lines, or with one that tells of a failure, is a failure. `figures` are the lines to
-    keep, and all proofs are among them.
+    without such lines, or with one that tells of a failure, is a failure. `{--cases}` in it is what
+    the command says behind `--cases`. `figures` are the lines to keep, and all proofs are among them.
     """
 
     def __init__(self, name, about, command, options, quick, limit, proofs, figures, fold=None):
         self.name, self.about, self.command = name, about, command
         self.options, self.quick, self.limit = options, quick, limit
-        self.proofs = [re.compile(proof) for proof in proofs]
+        self.proofs = proofs
         self.figures = re.compile("|".join(figures))
         self.fold = fold
 
@@ -53,14 +53,24 @@ class Run:
         words = [*self.command, *usual, *further]
         return sorted(words, key=lambda word: not is_variable(word))
 
-    def is_proven(self, lines):
-        """Whether the lines say that the run was right.
+    def is_proven(self, lines, words=()):
+        """Whether the lines say that the run of a command line was right.
 
-        >>> RUNS["hostile"].is_proven(["20 of 20 cases, seed 1: **no violation**. 9 hostile answers"])
+        >>> words = RUNS["hostile"].words(False, ["--cases", "20"])
+        >>> RUNS["hostile"].is_proven(
+        ...     ["20 of 20 cases, seed 1, 2 jobs: **no violation**. 9 hostile answers"], words)
         True
-        >>> RUNS["hostile"].is_proven(["0 of 20 cases, seed 1: no violation. 9 hostile answers"])
+        >>> RUNS["hostile"].is_proven(
+        ...     ["1 of 1 cases, seed 1, 2 jobs: **no violation**. 9 hostile answers"], words)
         False
-        >>> RUNS["hostile"].is_proven(["20 of 20 cases, seed 1: 14 violations. 9 hostile answers"])
+        >>> RUNS["hostile"].is_proven(
+        ...     ["20 of 20 cases, seed 1, 2 jobs: no violation. 0 hostile answers"], words)
+        False
+        >>> RUNS["hostile"].is_proven(
+        ...     ["0 of 20 cases, seed 1, 2 jobs: no violation. 9 hostile answers"], words)
+        False
+        >>> RUNS["hostile"].is_proven(
+        ...     ["20 of 20 cases, seed 1, 2 jobs: 14 violations. 9 hostile answers"], words)
         False
         >>> test = "== Test run with 1 of 1 tests passed after 9 seconds, 0 with issues, 0 skipped."
         >>> RUNS["kill-test"].is_proven(["kill-test: 200 kills, 3 reads", test])
@@ -72,8 +82,15 @@ class Run:
         >>> RUNS["soak"].is_proven(["ok   verified reads: 3, at least 2", "FAIL memory: 900 MiB"])
         False
         """
+        options = dict(zip(words, words[1:]))
+
+        def value(match):
+            # What the command does not say, no line agrees with.
+            return re.escape(options[match[1]]) if match[1] in options else "(?!)"
+
+        proofs = [re.compile(re.sub(r"\{(--[\w-]+)\}", value, proof)) for proof in self.proofs]
         return not any(FAILURE.search(line) for line in lines) and all(
-            any(proof.search(line) for line in lines) for proof in self.proofs)
+            any(proof.search(line) for line in lines) for proof in proofs)
 
     def told(self, lines):
         """What the script itself says came of it."""
@@ -117,7 +134,7 @@ RUNS = {run.name: run for run in (
     Run("hostile", "Generated servers and files that mean harm, against all commands.",
         ["scripts/hostile"],
         ["--cases", "2000", "--seed", "1"], ["--cases", "60", "--seed", "1"], 2 * 3600,
-        [r"^([1-9]\d*) of \1 cases, .*\bno violation\b"],
+        [r"^({--cases}) of \1 cases, seed {--seed}, .*: \W*no violation\W+[1-9]\d* hostile answers"],
         [r"^\d+ of \d+ cases", r"^(FAIL|once)\b"]),
     Run("kill-test", "`kill -9` of a mount's daemon at random moments.",
         ["scripts/kill-test", "--skip-build"],
