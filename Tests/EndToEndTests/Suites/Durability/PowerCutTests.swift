@@ -48,7 +48,9 @@ extension RealMounts {
       let greatest = losses[losses.count - 1]
       print(
         """
-        power-cut-test: \(losses.count) cuts on \(DurabilityScale.powerCutFormat.rawValue), \
+        power-cut-test: \(DurabilityScale.powerCutCount) cuts on \
+        \(DurabilityScale.powerCutFormat.rawValue), and \
+        \(losses.count - DurabilityScale.powerCutCount) more where nothing was due at one, \
         \(readCount) reads verified before them, \(mebibytes(claimed.before)) MiB recorded before \
         and \(mebibytes(claimed.after)) MiB after them, \(mebibytes(oldByteCount)) MiB of them due \
         for a checkpoint (after at most \(String(format: "%.2f", greatestAge.seconds)) s); \
