@@ -156,7 +156,7 @@ class PairRun:
             unseen = [condition for condition in active if condition.name not in self.evidence]
             for condition in reversed(list(active)):
                 if condition.name in self.evidence and (unseen or len(active) <= 2) \
-                        or condition.age > condition.longest:
+                        or condition.age > condition.longest or self.is_dead:
                     both = both or time.monotonic()
                     # The disk must go on before what is on it can be removed.
                     for frozen in [other for other in active if other.name == "disk frozen"]:
@@ -174,12 +174,17 @@ class PairRun:
             for condition in active:
                 condition.step(self.world)
             self.world.calls.take_turns()
-            if not self.world.daemon.is_alive and not self.world.may_be_dead:
+            if self.is_dead:
                 return
             if time.monotonic() >= end:
                 return
             time.sleep(min(STEP, seconds))
             self.forget_pages()
+
+    @property
+    def is_dead(self):
+        """Whether the daemon has ended though nobody was to end it."""
+        return not self.world.daemon.is_alive and not self.world.may_be_dead
 
     def forget_pages(self):
         if not self.world.disk.is_frozen and not self.world.disk.is_thin:
