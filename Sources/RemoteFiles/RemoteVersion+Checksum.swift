@@ -52,34 +52,52 @@ extension RemoteVersion {
     }
   }
 
+  /// What a look at all bytes has shown.
+  private struct WholeReading: Sendable {
+    /// What they hash to; nil where some are no longer there, or cannot be read.
+    let digest: Checksum?
+    /// The generation of the bytes: of those that have come since one was lost it says nothing.
+    let generation: Int
+  }
+
   /// Hashes all bytes; on a queue that may wait for the disk.
-  ///
-  /// - Returns: nil where some are no longer there, or cannot be read.
-  private func hashWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
+  private func hashWhole(_ algorithm: Checksum.Algorithm) -> WholeReading {
+    let generation = state.withLock { $0.generation }
+    return WholeReading(digest: digestOfWhole(algorithm), generation: generation)
+  }
+
+  private func digestOfWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
     guard let length else { return nil }
     // What the disk has damaged says nothing about the servers.
     verify(0..<length)
-    let located = state.withLock {
-      guarded -> (parts: [PresentBytes.Piece], lease: SpillLease.Claim?, entry: CacheEntry?)? in
+    let found = state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil
       }
-      let (parts, lease) = guarded.locate(0..<length)
-      return (parts, lease, guarded.entry)
+      return guarded.locate(0..<length)
     }
-    guard let (parts, lease, entry) = located else { return nil }
-    defer { if let lease { endLease(lease) } }
-    return withExtendedLifetime(entry) {
+    guard let located = found else { return nil }
+    defer { if let lease = located.lease { endLease(lease) } }
+    return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(algorithm)
-      let isRead = Self.forEachBlock(of: parts, from: 0) { bytes, _ in digest.update(bytes) }
-      return isRead && isComplete ? digest.finish() : nil
+      let isRead = Self.forEachBlock(of: located.pieces, from: 0) { bytes, _ in
+        digest.update(bytes)
+      }
+      return isIntact(located) && isRead && isComplete ? digest.finish() : nil
     }
   }
 
   /// Takes up what the hash of the whole has shown; on the storage queue, which alone appends to records.
-  private func settleWhole(_ checksum: Checksum, _ found: Checksum?) {
-    guard let found, let length else { return state.withLock { $0.wholeCheck.abandon() } }
-    guard found == checksum else { return dropWhole() }
+  private func settleWhole(_ checksum: Checksum, _ found: WholeReading) {
+    let isCurrent = state.withLock { $0.generation == found.generation }
+    guard isCurrent, let digest = found.digest, let length else {
+      // Nobody is to blame: what was lost is fetched again, and hashed when all is there.
+      change { $0.plan(now: .now, into: &$1) }
+      state.withLock { $0.wholeCheck.abandon() }
+      if !isCurrent { hashWholeIfDue() }
+      return
+    }
+    guard digest == checksum else { return dropWhole() }
     let entry = state.withLock { guarded in
       guarded.wholeCheck.succeed()
       return guarded.entry
@@ -106,7 +124,7 @@ extension RemoteVersion {
         if let entry = guarded.entry { guarded.retired.append(entry) }
         retired = guarded.entry
         guarded.entry = nil
-        guarded.spill = nil
+        guarded.version.spill = nil
         guarded.hasRecord = false
         guarded.refuted = ExtentSet()
         guarded.setCached(ExtentSet(), believed: ExtentSet())
