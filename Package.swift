@@ -30,9 +30,12 @@ let testableRelease: [SwiftSetting] = [
 /// For the tests: they run on the release build, and to optimize them would take half of its time.
 ///
 /// Without debug information, which takes time to make: a failed expectation says where it is. The
-/// flag goes to the frontend, since SwiftPM passes its own `-g` after these.
+/// flag goes to the frontend, since SwiftPM passes its own `-g` after these. And without a job of its
+/// own that makes the module, which nothing waits for: nothing imports a module of tests.
 let unoptimized: [SwiftSetting] = [
-  .unsafeFlags(["-Onone", "-Xfrontend", "-gnone"], .when(configuration: .release))
+  .unsafeFlags(
+    ["-Onone", "-Xfrontend", "-gnone", "-no-emit-module-separately-wmo"],
+    .when(configuration: .release))
 ]
 
 let argumentParser: Target.Dependency = .product(

@@ -28,6 +28,8 @@ processes_of_run() {
 
 clean_up() {
   local mountpoint process
+  # Steps in the background, before what they have started.
+  for process in $(jobs -p); do kill "$process" 2>/dev/null || true; done
   for mountpoint in $(mounts_of_run); do
     fusermount3 -u -z "$mountpoint" 2>/dev/null || umount -l "$mountpoint" 2>/dev/null || true
   done

@@ -126,18 +126,14 @@ public struct PieceTable: Sendable {
   /// Whether the bytes that `check` is about are still there.
   public func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
 
-  /// What has arrived of `range` is gone.
-  public mutating func forget(_ range: ByteRange) {
-    guard arrived.overlaps(range) else { return }
-    arrived.remove(range)
-    for index in hashes.pieces(touching: range) { pieces[index]?.ticket = nil }
-  }
-
-  /// All that has arrived is gone, but for `kept`.
-  public mutating func forgetArrived(but kept: ExtentSet = ExtentSet()) {
-    for extent in arrived.extents {
-      for hole in kept.holes(in: extent) { forget(hole) }
-    }
+  /// What has arrived of `range`, or was present of it, is gone: no hash of it counts any more.
+  ///
+  /// - Returns: how many bytes had arrived.
+  @discardableResult
+  public mutating func forget(_ range: ByteRange) -> Int64 {
+    let touched = hashes.pieces(touching: range)
+    for index in pieces.keys where touched.contains(index) { pieces[index]?.ticket = nil }
+    return arrived.remove(range)
   }
 
   /// Whether bytes are still to come, of pieces that can be had.

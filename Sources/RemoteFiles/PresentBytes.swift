@@ -17,12 +17,12 @@ public struct PresentBytes: Sendable {
   /// Keeps what memory holds from being given up.
   private let lease: SpillLease?
 
-  /// `pieces` of `version` from `offset` on; `lease` keeps the spilled ones while this value lives.
-  init(of version: RemoteVersion, at offset: Int64, _ pieces: [Piece], lease: SpillLease.Claim?) {
+  /// What was `located` of `version`; its lease ends with this value.
+  init(of version: RemoteVersion, _ located: LocatedBytes) {
     self.version = version
-    self.offset = offset
-    self.pieces = pieces
-    self.lease = lease.map { SpillLease(version: version, claim: $0) }
+    offset = located.offset
+    pieces = located.pieces
+    lease = located.lease.map { SpillLease(version: version, claim: $0) }
   }
 
   public var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }

@@ -85,9 +85,8 @@ extension MirrorSet.Mirror {
 extension RemoteVersion {
   /// Fills in what only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
-    let (state, spilledByteCount, isPartlyUncached) = self.state.withLock {
-      ($0.version, $0.spill?.extents.byteCount ?? 0, $0.isPartlyUncached)
-    }
+    let (state, isPartlyUncached) = self.state.withLock { ($0.version, $0.isPartlyUncached) }
+    let spilledByteCount = state.spilledByteCount
     status.length = state.length
     // What memory holds, because the cache does not take it, goes when nobody reads it.
     status.cachedBytes = state.extents.byteCount - spilledByteCount

@@ -44,11 +44,11 @@ extension RemoteVersion {
     guard isDue else { return }
     environment.hashWhole { [self] in
       let found = hashWhole(checksum.algorithm)
-      let isWrong = found.map { $0 != checksum } ?? false
+      let isWrong = found.digest.map { $0 != checksum } ?? false
       // At once: the storage queue may wait for the disk, and nobody is to see these bytes meanwhile.
-      let remedy = isWrong ? dropWhole() : nil
+      let remedy = isWrong ? dropWhole(found) : nil
       environment.storage.perform { [self] in
-        if isWrong { removeWrongEntry() } else { settleWhole(checksum, found) }
+        if remedy != nil { removeWrongEntry() } else { settleWhole(checksum, found) }
         state.withLock { $0.holdCount -= 1 }
         environment.watch(self)
       }
@@ -57,34 +57,52 @@ extension RemoteVersion {
     }
   }
 
+  /// What a look at all bytes has shown.
+  private struct WholeReading: Sendable {
+    /// What they hash to; nil where some are no longer there, or cannot be read.
+    let digest: Checksum?
+    /// The generation of the bytes: of those that have come since one was lost it says nothing.
+    let generation: Int
+  }
+
   /// Hashes all bytes; on a queue that may wait for the disk.
-  ///
-  /// - Returns: nil where some are no longer there, or cannot be read.
-  private func hashWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
+  private func hashWhole(_ algorithm: Checksum.Algorithm) -> WholeReading {
+    let generation = state.withLock { $0.generation }
+    return WholeReading(digest: digestOfWhole(algorithm), generation: generation)
+  }
+
+  private func digestOfWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
     guard let length else { return nil }
     // What the disk has damaged says nothing about the servers.
     verify(0..<length)
-    let located = state.withLock {
-      guarded -> (parts: [PresentBytes.Piece], lease: SpillLease.Claim?, entry: CacheEntry?)? in
+    let found = state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil
       }
-      let (parts, lease) = guarded.locate(0..<length)
-      return (parts, lease, guarded.entry)
+      return guarded.locate(0..<length)
     }
-    guard let (parts, lease, entry) = located else { return nil }
-    defer { if let lease { endLease(lease) } }
-    return withExtendedLifetime(entry) {
+    guard let located = found else { return nil }
+    defer { if let lease = located.lease { endLease(lease) } }
+    return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(algorithm)
-      let isRead = Self.forEachBlock(of: parts, from: 0) { bytes, _ in digest.update(bytes) }
-      return isRead && isComplete ? digest.finish() : nil
+      let isRead = Self.forEachBlock(of: located.pieces, from: 0) { bytes, _ in
+        digest.update(bytes)
+      }
+      return isIntact(located) && isRead && isComplete ? digest.finish() : nil
     }
   }
 
-  /// Takes up that the whole has the right hash, or could not be hashed; on the storage queue, which alone
-  /// appends to records.
-  private func settleWhole(_ checksum: Checksum, _ found: Checksum?) {
-    guard found != nil, let length else { return state.withLock { $0.wholeCheck.abandon() } }
+  /// Takes up that the whole has the right hash, or that the hash says nothing; on the storage queue, which
+  /// alone appends to records.
+  private func settleWhole(_ checksum: Checksum, _ found: WholeReading) {
+    let isCurrent = state.withLock { $0.generation == found.generation }
+    guard isCurrent, found.digest == checksum, let length else {
+      // Nobody is to blame: what was lost is fetched again, and hashed when all is there.
+      change { $0.plan(now: .now, into: &$1) }
+      state.withLock { $0.wholeCheck.abandon() }
+      if !isCurrent { hashWholeIfDue() }
+      return
+    }
     let entry = state.withLock { guarded in
       guarded.wholeCheck.succeed()
       return guarded.entry
@@ -102,11 +120,14 @@ extension RemoteVersion {
   /// The whole is not what the list says: nobody sees its bytes from now on.
   ///
   /// Never waits for the disk. ``removeWrongEntry()`` and ``proceed(after:)`` follow, in this order.
-  private func dropWhole() -> WholeCheck.Remedy {
+  ///
+  /// - Returns: what follows; nil where some of the bytes that were hashed are others by now.
+  private func dropWhole(_ found: WholeReading) -> WholeCheck.Remedy? {
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
-    let remedy = state.withLock { guarded in
+    let remedy = state.withLock { guarded -> WholeCheck.Remedy? in
+      guard guarded.generation == found.generation else { return nil }
       let remedy = guarded.wholeCheck.fail(trusted: trusted)
-      guarded.spill = nil
+      guarded.version.spill = nil
       guarded.retireEntry()
       if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
       return remedy

@@ -92,26 +92,32 @@ extension RemoteVersion {
   /// Reads a piece where it was stored; on the hashing queue.
   private func read(_ check: PieceTable.Check) -> PieceReading {
     guard let pieces = state.withLock({ $0.version.pieces }) else { return .gone }
-    let located = state.withLock {
-      guarded -> (parts: [PresentBytes.Piece], lease: SpillLease.Claim?, entry: CacheEntry?)? in
-      guard guarded.version.pieces?.isCurrent(check) == true else { return nil }
-      let (parts, lease) = guarded.locate(check.range)
-      return (parts, lease, guarded.entry)
+    // What the disk has damaged says nothing about a server.
+    verify(check.range)
+    let found = state.withLock { guarded -> LocatedBytes? in
+      guard guarded.isCurrent(check) else { return nil }
+      return guarded.locate(check.range)
     }
-    guard let (parts, lease, entry) = located else { return .gone }
-    defer { if let lease { endLease(lease) } }
+    guard let located = found else { return .gone }
+    defer { if let lease = located.lease { endLease(lease) } }
     // The entry keeps its descriptor open.
-    return withExtendedLifetime(entry) {
+    return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(pieces.hashes.algorithm)
       var claims: [(range: ByteRange, contentHash: UInt64)] = []
-      let isRead = Self.forEachBlock(of: parts, from: check.range.lowerBound) { bytes, offset in
+      let isRead = Self.forEachBlock(
+        of: located.pieces, from: check.range.lowerBound
+      ) { bytes, offset in
         digest.update(bytes)
         claims.append(
           (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
       }
+      // Nor does what it has lost.
+      guard isIntact(located), state.withLock({ $0.isCurrent(check) }) else { return .gone }
       guard isRead else { return .unreadable }
       return .read(
-        PieceContent(digest: digest.finish(), claims: claims, entry: lease == nil ? entry : nil))
+        PieceContent(
+          digest: digest.finish(), claims: claims,
+          entry: located.lease == nil ? located.entry : nil))
     }
   }
 
@@ -165,13 +171,12 @@ extension RemoteVersion {
     guard case .read(let content) = reading else {
       // That says nothing about a server: the bytes are fetched again.
       return change {
-        $0.forgetUnverified(check.range)
+        // What has come since is hashed by itself.
+        if $0.pieces?.isCurrent(check) == true { $0.forgetUnverified(check.range) }
         $0.plan(now: .now, into: &$1)
       }
     }
-    guard let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check) else {
-      return
-    }
+    guard let pieces = state.withLock({ $0.version.pieces }) else { return }
     let matches = content.matches(check, of: pieces)
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated

@@ -101,32 +101,39 @@ extension RemoteVersion {
         case .failed(let error): return .failed(error)
         case .present(let byteCount):
           let present = ByteRange(offset: range.lowerBound, byteCount: Int64(byteCount))
-          let (pieces, lease) = guarded.locate(present)
-          return .present(pieces, lease: lease, guarded.entry(behind: pieces))
+          return .present(guarded.locate(present))
         }
       }
       switch decision {
       case .verify: verify(range)
       case .absent: return .absent
       case .failed(let error): return .failed(error)
-      case .present(let pieces, let lease, let entry):
-        let bytes = PresentBytes(of: self, at: range.lowerBound, pieces, lease: lease)
-        guard let entry, bytes.byteCount > 0 else { return .present(bytes) }
-        if entry.hasLostWrites {
-          loseWrites(of: entry)
-          continue
-        }
-        guard let size = entry.dataByteCount, size < bytes.offset + Int64(bytes.byteCount),
-          forget(from: size, of: entry)
-        else { return .present(bytes) }
+      case .present(let located):
+        let bytes = PresentBytes(of: self, located)
+        if isIntact(located) { return .present(bytes) }
       }
     }
     return .failed(FileError(.cacheFailed, "the cache changes while it is read"))
   }
 
+  /// Whether the cache's file still holds its part of `located`.
+  ///
+  /// Where the disk has refused it, or somebody has cut the file, it is absent from then on. Asked before
+  /// bytes are given out, and after they were hashed: what a hash says of lost ones, it says of nobody.
+  func isIntact(_ located: LocatedBytes) -> Bool {
+    guard let entry = located.entry else { return true }
+    if entry.hasLostWrites {
+      loseWrites(of: entry)
+      return false
+    }
+    guard let size = entry.dataByteCount, size < located.cachedEnd else { return true }
+    _ = forget(from: size, of: entry)
+    return false
+  }
+
   /// What the state of a range asks for.
   private enum Decision {
-    case present([PresentBytes.Piece], lease: SpillLease.Claim?, CacheEntry?)
+    case present(LocatedBytes)
     case failed(FileError)
     case absent
     /// A look at the bytes first.

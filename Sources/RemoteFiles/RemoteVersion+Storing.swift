@@ -14,12 +14,14 @@ extension RemoteVersion {
     let receipts: [StoreReceipt]
     /// Why the rest has not.
     let failure: FileError?
+    /// Whether the disk does not take the rest.
+    let isRefused: Bool
     /// Whether the entry was opened for this alone.
     let isBorrowing: Bool
   }
 
-  /// Puts what is absent of `range`, which `bytes` holds, somewhere: where the disk stands still
-  /// (`withDisk` is false), into memory.
+  /// Puts what is absent of `range`, which `bytes` holds, into the cache; or, where `withDisk` is false, into
+  /// memory, on the thread that alone writes there.
   ///
   /// It fails with `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
   /// are descriptors for readers only, `unavailable` where there is not even memory for them.
@@ -28,88 +30,116 @@ extension RemoteVersion {
     // call only, and what it stored is committed by whoever opens it next.
     let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
     let isBorrowing = isExtra && !environment.cache.hasSpareDescriptors
-    var end = range.upperBound
+    var end = range.lowerBound
     var receipts: [StoreReceipt] = []
     var failure: FileError?
-    // What is not recorded yet would be lost with the descriptor.
-    if isBorrowing, hasPieces || !environment.cache.hasBorrowableDescriptors {
-      failure = FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
-      end = range.lowerBound
-    }
-    for hole in failure == nil ? holes(in: range) : [] {
-      let slice = bytes[
-        Int(hole.lowerBound - range.lowerBound)..<Int(hole.upperBound - range.lowerBound)]
-      do throws(FileError) {
-        receipts.append(
-          try put(UnsafeRawBufferPointer(rebasing: slice), at: hole, withDisk: withDisk))
-      } catch {
-        failure = error
-        end = hole.lowerBound
-        break
+    var step = Step.refused
+    do throws(FileError) {
+      // What is not recorded yet would be lost with the descriptor.
+      if isBorrowing, hasPieces || !environment.cache.hasBorrowableDescriptors {
+        throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
       }
+      repeat {
+        step =
+          try withDisk
+          ? storeFirst(of: bytes, range, from: end) : spillFirst(of: bytes, range, from: end)
+        switch step {
+        case .put(let receipt):
+          receipts.append(receipt)
+          end = receipt.range.upperBound
+        case .nothingAbsent: end = range.upperBound
+        case .refused: break
+        }
+      } while step.goesOn
+    } catch {
+      failure = error
     }
     return StoreResult(
       range: range.lowerBound..<end, receipts: receipts, failure: failure,
-      isBorrowing: isBorrowing)
+      isRefused: failure == nil && step.isRefused, isBorrowing: isBorrowing)
+  }
+
+  /// What one write has done.
+  private enum Step {
+    case put(StoreReceipt)
+    case nothingAbsent
+    /// The disk does not take it.
+    case refused
+
+    var goesOn: Bool { if case .put = self { true } else { false } }
+    var isRefused: Bool { if case .refused = self { true } else { false } }
   }
 
   /// Marks present what was put somewhere for a request.
   ///
+  /// - Returns: whether that was all; if not, the rest is to be put into memory.
   /// - Throws: why not all of it was.
-  func take(_ result: StoreResult, of id: SegmentID) throws(FileError) {
+  func take(_ result: StoreResult, of id: SegmentID) throws(FileError) -> Bool {
     defer { if result.isBorrowing { returnEntry() } }
-    if result.failure == nil || !result.receipts.isEmpty {
+    if result.failure == nil && !result.isRefused || !result.receipts.isEmpty {
       stored(id, result.range, result.receipts)
     }
     if let failure = result.failure { throw failure }
+    return !result.isRefused
   }
 
-  /// Puts bytes into the cache, or where that fails into memory.
-  ///
-  /// - Returns: a receipt that says where they are.
-  private func put(
-    _ bytes: UnsafeRawBufferPointer, at range: ByteRange, withDisk: Bool
-  ) throws(FileError) -> StoreReceipt {
-    if withDisk, environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) {
-      var receipt: StoreReceipt?
-      var isStale = false
-      do throws(CacheError) {
-        try makingRoom { () throws(CacheError) in
-          guard let (entry, known) = try writableEntry() else {
-            isStale = true
-            return
-          }
-          var generation = known
-          if let end = entry.noteCut() {
-            _ = forget(from: end, of: entry)
-            generation = state.withLock { $0.generation }
-          }
-          if hasPieces {
-            // Recorded when their hash is known to be right.
-            try entry.write(bytes, at: range.lowerBound)
-          } else {
-            try entry.store(bytes, at: range.lowerBound)
-          }
-          receipt = StoreReceipt(range: range, place: .cache(entry, generation: generation))
+  /// Puts what is absent first from `start` on, of the bytes of `range`, into the cache.
+  private func storeFirst(
+    of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
+  ) throws(FileError) -> Step {
+    let rest = start..<range.upperBound
+    if holes(in: rest).isEmpty { return .nothingAbsent }
+    guard environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) else {
+      return .refused
+    }
+    var step = Step.refused
+    var isStale = false
+    do throws(CacheError) {
+      try makingRoom { () throws(CacheError) in
+        guard let (known, _) = try writableEntry() else {
+          isStale = true
+          return
         }
-      } catch {
-        noteCacheFailure(error)
+        if let end = known.noteCut() { _ = forget(from: end, of: known) }
+        // What is absent, and of which bytes, is known when the entry is at hand, not before: it may have
+        // brought what the record says. Nobody but this thread makes anything of it present until then.
+        let place = state.withLock { guarded -> (CacheEntry, generation: Int, hole: ByteRange?)? in
+          guard let (entry, generation) = guarded.writableEntry else { return nil }
+          return (entry, generation, guarded.version.absent(in: rest).first)
+        }
+        guard let (entry, generation, hole) = place else { return }
+        guard let hole else {
+          step = .nothingAbsent
+          return
+        }
+        let part = Self.part(hole, of: bytes, range)
+        if hasPieces {
+          // Recorded when their hash is known to be right.
+          try entry.write(part, at: hole.lowerBound)
+        } else {
+          try entry.store(part, at: hole.lowerBound)
+        }
+        step = .put(
+          StoreReceipt(range: hole, place: .cache(entry, generation: generation)))
       }
-      if isStale { throw FileError(.stale, "the remote file has changed") }
-      if let receipt {
-        environment.health.noteSuccess()
-        environment.noteStored(range.byteCount)
-        return receipt
-      }
-    }
-    do throws(ErrorNumber) {
-      return try spill(bytes, as: range)
     } catch {
-      throw FileError(
-        .unavailable,
-        "no memory for what the cache cannot take: "
-          + SystemCalls.text(of: error.rawValue))
+      noteCacheFailure(error)
+      return .refused
     }
+    if isStale { throw FileError(.stale, "the remote file has changed") }
+    if case .put(let receipt) = step {
+      environment.health.noteSuccess()
+      environment.noteStored(receipt.range.byteCount)
+    }
+    return step
+  }
+
+  /// The bytes `hole` of those of `range`.
+  private static func part(
+    _ hole: ByteRange, of bytes: UnsafeRawBufferPointer, _ range: ByteRange
+  ) -> UnsafeRawBufferPointer {
+    let start = Int(hole.lowerBound - range.lowerBound)
+    return UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(hole.byteCount))])
   }
 
   /// Bytes of `range` were put where `receipts` say.
@@ -118,13 +148,15 @@ extension RemoteVersion {
     let idle = environment.client.idleSeconds - environment.storage.fullSeconds
     var spilled: [(range: ByteRange, file: SpillFile)] = []
     transact { guarded, actions in
-      let accepted = receipts.filter { guarded.accept($0) }
-      for receipt in accepted {
-        if case .memory(let file) = receipt.place { spilled.append((receipt.range, file)) }
+      var accepted: [ByteRange] = []
+      for receipt in receipts {
+        let runs = guarded.accept(receipt)
+        accepted += runs
+        if case .memory(let file) = receipt.place { spilled += runs.map { ($0, file) } }
       }
       if checksum != nil { guarded.wholeCheck.noteStored(from: guarded.version.mirror(of: id)) }
       guarded.version.stored(
-        id, range, present: accepted.map(\.range), idle: idle, now: .now, into: &actions)
+        id, range, present: accepted, idle: idle, now: .now, into: &actions)
     }
     // After the reads were answered: from here on these bytes may be given up like the rest.
     for (range, file) in spilled { environment.spills.note(range, in: file, of: self) }
@@ -174,15 +206,26 @@ extension RemoteVersion {
 
   // MARK: Memory
 
-  /// Puts bytes into memory.
-  private func spill(
-    _ bytes: UnsafeRawBufferPointer, as range: ByteRange
-  ) throws(ErrorNumber) -> StoreReceipt {
-    let file = try spillFile()
-    try environment.spills.writing.withLock { (_) throws(ErrorNumber) in
-      try SystemCalls.write(file.descriptor.rawValue, bytes, at: range.lowerBound)
+  /// Puts what is absent first from `start` on, of the bytes of `range`, into memory.
+  private func spillFirst(
+    of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
+  ) throws(FileError) -> Step {
+    let rest = start..<range.upperBound
+    if holes(in: rest).isEmpty { return .nothingAbsent }
+    do throws(ErrorNumber) {
+      let file = try spillFile()
+      return try environment.spills.writing.withLock { (_) throws(ErrorNumber) -> Step in
+        guard let hole = holes(in: rest).first else { return .nothingAbsent }
+        try SystemCalls.write(
+          file.descriptor.rawValue, Self.part(hole, of: bytes, range), at: hole.lowerBound)
+        return .put(StoreReceipt(range: hole, place: .memory(file)))
+      }
+    } catch {
+      throw FileError(
+        .unavailable,
+        "no memory for what the cache cannot take: "
+          + SystemCalls.text(of: error.rawValue))
     }
-    return StoreReceipt(range: range, place: .memory(file))
   }
 
   private func spillFile() throws(ErrorNumber) -> SpillFile {
@@ -191,7 +234,7 @@ extension RemoteVersion {
     return state.withLock { guarded in
       guarded.forgetExtentsWithoutEntry()
       let spill = guarded.spill ?? Spill(file: file)
-      guarded.spill = spill
+      guarded.version.spill = spill
       return spill.file
     }
   }
@@ -208,10 +251,12 @@ extension RemoteVersion {
     let (isGone, mustFree) = state.withLock { guarded -> (Bool, Bool) in
       // Another file holds nothing of it.
       guard guarded.spill?.file === file else { return (true, false) }
-      guard !guarded.version.mustKeep(range, now: .now), guarded.spill?.remove(range) == true
+      guard !guarded.version.mustKeep(range, now: .now),
+        let runs = guarded.spill?.extents.runs(in: range),
+        guarded.version.spill?.remove(range) == true
       else { return (false, false) }
-      guarded.version.extents.remove(range)
-      guarded.version.forgetUnverified(range)
+      // What the cache holds of it stays.
+      for run in runs { guarded.version.forget(run) }
       return (true, true)
     }
     if mustFree {
@@ -223,6 +268,6 @@ extension RemoteVersion {
   }
 
   func endLease(_ claim: SpillLease.Claim) {
-    state.withLock { if $0.spill?.file === claim.file { $0.spill?.endLease(claim.number) } }
+    state.withLock { if $0.spill?.file === claim.file { $0.version.spill?.endLease(claim.number) } }
   }
 }

@@ -41,7 +41,7 @@ public final class RemoteVersion: Sendable {
     /// What of the record is known to be false, though it stays in the record.
     var refuted = ExtentSet()
     /// What lies in memory because the cache could not take it.
-    var spill: Spill?
+    var spill: Spill? { version.spill }
     /// Whether the entry is not ours to write.
     var isUncacheable = false
     /// Counts how often bytes of the entry were given up, or the entry was replaced.
@@ -78,7 +78,7 @@ public final class RemoteVersion: Sendable {
 
     /// Bytes that cannot be read are absent, until the entry is opened.
     mutating func forgetExtentsWithoutEntry() {
-      guard entry == nil, !version.extents.isEmpty else { return }
+      guard entry == nil, version.isInCache else { return }
       if hasRecord { isRecordUnread = true }
       setCached(ExtentSet(), believed: ExtentSet())
     }
@@ -90,50 +90,52 @@ public final class RemoteVersion: Sendable {
     /// bytes.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
       generation += 1
-      let present = version.extents
-      version.extents = cached
-      version.pieces?.forgetArrived(but: spill?.extents ?? ExtentSet())
+      var cached = cached
       unverified = believed
       for extent in refuted.extents {
-        version.extents.remove(extent)
+        cached.remove(extent)
         unverified.remove(extent)
       }
-      for extent in spill?.extents.extents ?? [] {
-        // Of pieces, some may have arrived and not been hashed yet.
-        for run in version.pieces == nil ? [extent] : present.runs(in: extent) {
-          version.extents.insert(run)
-        }
-        unverified.remove(extent)
-      }
+      version.setCached(cached)
+      for extent in spill?.extents.extents ?? [] { unverified.remove(extent) }
     }
 
     /// Accepts a receipt for stored bytes.
     ///
-    /// - Returns: whether reads still go to that place; if so, the caller marks the bytes present.
-    mutating func accept(_ receipt: StoreReceipt) -> Bool {
+    /// What has come by another way meanwhile stays where it is: it may be read there, and be known to
+    /// be right.
+    ///
+    /// - Returns: what reads find at that place from now on; the caller marks it present.
+    mutating func accept(_ receipt: StoreReceipt) -> [ByteRange] {
+      let absent = version.absent(in: receipt.range)
       switch receipt.place {
       case .cache(let entry, let generation):
-        guard entry === self.entry, generation == self.generation else { return false }
+        guard entry === self.entry, generation == self.generation else { return [] }
         if !refuted.isEmpty { refuted.remove(receipt.range) }
         // It takes bytes again.
         version.readAheadLimit = nil
       case .memory(let file):
-        guard file === spill?.file else { return false }
-        spill?.insert(receipt.range)
+        guard file === spill?.file else { return [] }
+        for run in absent { version.spill?.insert(run) }
         version.readAheadLimit = SpillMemory.readAheadByteCount
       }
-      return true
+      return absent
+    }
+
+    /// Whether the bytes that `check` is about are still there.
+    func isCurrent(_ check: PieceTable.Check) -> Bool {
+      version.pieces?.isCurrent(check) == true
     }
 
     /// Marks what the entry holds of `range` as absent.
     ///
-    /// - Returns: how many bytes of it were present.
+    /// - Returns: how many bytes of it were there.
     mutating func loseCached(_ range: ByteRange) -> Int64 {
       generation += 1
       var byteCount: Int64 = 0
       // What is spilled lies elsewhere.
       for run in spill?.extents.holes(in: range) ?? [range] {
-        byteCount += version.extents.remove(run)
+        byteCount += version.forget(run)
         unverified.remove(run)
       }
       return byteCount
@@ -145,41 +147,34 @@ public final class RemoteVersion: Sendable {
       guard let end = version.answerableEnd(of: range) else { return nil }
       let present = range.lowerBound..<end
       guard !mustVerify(present) else { return nil }
-      let (pieces, lease) = locate(present)
-      return WokenRead(
-        read: read, entry: entry(behind: pieces), offset: present.lowerBound, pieces: pieces,
-        lease: lease)
+      return WokenRead(read: read, located: locate(present))
     }
 
-    /// The bytes of `range`, which are present; those that are spilled are kept until the lease ends.
-    mutating func locate(
-      _ range: ByteRange
-    ) -> (pieces: [PresentBytes.Piece], lease: SpillLease.Claim?) {
+    /// The bytes of `range`, which are there; those that are spilled are kept until the lease ends.
+    mutating func locate(_ range: ByteRange) -> LocatedBytes {
       let cached = entry?.dataDescriptor ?? -1
-      guard let spill, spill.extents.overlaps(range) else {
-        return ([.init(descriptor: cached, byteCount: Int(range.byteCount))], nil)
-      }
-      var pieces: [PresentBytes.Piece] = []
+      let spilled = spill?.extents.runs(in: range) ?? []
+      var located = LocatedBytes(offset: range.lowerBound, cachedEnd: range.lowerBound)
       var position = range.lowerBound
-      for run in spill.extents.runs(in: range) {
+      for run in spilled {
         if position < run.lowerBound {
-          pieces.append(.init(descriptor: cached, byteCount: Int(run.lowerBound - position)))
+          located.pieces.append(
+            .init(descriptor: cached, byteCount: Int(run.lowerBound - position)))
+          located.cachedEnd = run.lowerBound
         }
-        pieces.append(
-          .init(descriptor: spill.file.descriptor.rawValue, byteCount: Int(run.byteCount)))
+        located.pieces.append(
+          .init(
+            descriptor: spill?.file.descriptor.rawValue ?? -1, byteCount: Int(run.byteCount)))
         position = run.upperBound
       }
-      if position < range.upperBound {
-        pieces.append(.init(descriptor: cached, byteCount: Int(range.upperBound - position)))
+      if position < range.upperBound || spilled.isEmpty {
+        located.pieces.append(
+          .init(descriptor: cached, byteCount: Int(range.upperBound - position)))
+        located.cachedEnd = range.upperBound
       }
-      return (pieces, self.spill?.beginLease(of: range))
-    }
-
-    /// The entry, where some of `pieces` lie in it.
-    func entry(behind pieces: [PresentBytes.Piece]) -> CacheEntry? {
-      entry.flatMap { entry in
-        pieces.contains { $0.descriptor == entry.dataDescriptor } ? entry : nil
-      }
+      if located.cachedEnd > range.lowerBound { located.entry = entry }
+      if !spilled.isEmpty { located.lease = version.spill?.beginLease(of: range) }
+      return located
     }
 
     /// Whether all of `range` is present, and lies in `entry`.
@@ -214,17 +209,6 @@ public final class RemoteVersion: Sendable {
     /// Whether there is anything to be written to the record.
     var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
 
-    /// Takes what lies in memory for absent; replies that read it just now hold its file.
-    mutating func dropSpill() {
-      guard let spill else { return }
-      for extent in spill.extents.extents {
-        version.extents.remove(extent)
-        version.forgetUnverified(extent)
-      }
-      self.spill = nil
-      version.readAheadLimit = nil
-    }
-
     /// Gives the entry up, and all that it holds; it stays open while handles read from its descriptor.
     mutating func retireEntry() {
       if let entry { retired.append(entry) }
@@ -242,10 +226,10 @@ public final class RemoteVersion: Sendable {
       var idle = retired
       retired = []
       // Memory is for readers only.
-      dropSpill()
+      version.dropSpill()
       guard let entry, areDescriptorsShort || !awaitsRecord else { return idle }
       self.entry = nil
-      version.pieces?.forgetArrived()
+      version.forgetUnverified(0..<Int64.max)
       lastStamp = entry.dataStamp
       idle.append(entry)
       return idle
@@ -429,7 +413,7 @@ public final class RemoteVersion: Sendable {
         return
       }
       guard !isStuck, guarded.spill != nil, guarded.version.parked.isEmpty else { return }
-      guarded.dropSpill()
+      guarded.version.dropSpill()
       guarded.version.plan(now: .now, into: &actions)
     }
     return isKept

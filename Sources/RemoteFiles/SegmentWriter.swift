@@ -109,7 +109,7 @@ final class SegmentWriter: @unchecked Sendable {
       let result = put(handed, as: range, withDisk: true)
       return { [self] in take(result) }
     } withoutDisk: { [self] in
-      take(put(handed, as: range, withDisk: false))
+      _ = take(put(handed, as: range, withDisk: false))
     }
   }
 
@@ -141,15 +141,16 @@ final class SegmentWriter: @unchecked Sendable {
     return version.put(bytes, as: range, withDisk: withDisk)
   }
 
-  /// Has what was put somewhere marked present.
-  private func take(_ result: RemoteVersion.StoreResult?) {
-    guard let result else { return }
+  /// Has what was put somewhere marked present; false where the rest must go to memory.
+  private func take(_ result: RemoteVersion.StoreResult?) -> Bool {
+    guard let result else { return true }
     do throws(FileError) {
-      try version.take(result, of: id)
+      return try version.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
       // It may be silent, or paused.
       version.file.environment.client.cancel(transfer)
+      return true
     }
   }
 

@@ -28,6 +28,9 @@ struct Spill: Sendable {
 
   mutating func insert(_ range: ByteRange) { extents.insert(range) }
 
+  /// Holds nothing of `range` any more that is to be read; who reads it just now may go on.
+  mutating func forget(_ range: ByteRange) { extents.remove(range) }
+
   /// Keeps `range` until the lease ends.
   mutating func beginLease(of range: ByteRange) -> SpillLease.Claim {
     lastLease += 1

@@ -18,14 +18,15 @@ final class StorageQueue: Sendable {
 
   /// What can be done with the disk or without it, by whoever claims it first.
   private final class Job: Sendable {
-    /// With the disk; returns what is done about it where nobody has done it without meanwhile.
-    let work: @Sendable () -> Outcome
+    /// With the disk; returns what is done about it where nobody has done it without meanwhile, which
+    /// says whether that was all.
+    let work: @Sendable () -> StoreOutcome
     let workWithoutDisk: @Sendable () -> Void
     let isBuffer: Bool
     private let isClaimed = Atomic<Bool>(false)
 
     init(
-      isBuffer: Bool, work: @escaping @Sendable () -> Outcome,
+      isBuffer: Bool, work: @escaping @Sendable () -> StoreOutcome,
       workWithoutDisk: @escaping @Sendable () -> Void
     ) {
       self.isBuffer = isBuffer
@@ -43,6 +44,9 @@ final class StorageQueue: Sendable {
 
   /// What follows from work that has waited for the disk.
   typealias Outcome = @Sendable () -> Void
+
+  /// As ``Outcome``; returns whether the disk has taken all.
+  typealias StoreOutcome = @Sendable () -> Bool
 
   private let queue = DispatchQueue(label: "httpfs.storage")
   private let memoryQueue = DispatchQueue(label: "httpfs.memory")
@@ -75,8 +79,16 @@ final class StorageQueue: Sendable {
 
   /// Runs `work`, which stores what a buffer holds, after all that was handed over before, and then what it
   /// returns; or `withoutDisk` instead, where the disk stands still.
-  func store(_ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void)
-  {
+  ///
+  /// Where what it returns says that the disk has not taken all, `withoutDisk` is run after it.
+  ///
+  /// `work` does nothing but write to the disk, for it may go on when `withoutDisk` has been run: what it
+  /// writes then counts for nothing, and lies where nothing was present. What comes after it on this queue
+  /// is written over it.
+  func store(
+    _ work: @escaping @Sendable () -> StoreOutcome,
+    withoutDisk: @escaping @Sendable () -> Void
+  ) {
     add(Job(isBuffer: true, work: work, workWithoutDisk: withoutDisk))
   }
 
@@ -85,12 +97,21 @@ final class StorageQueue: Sendable {
   func record(
     _ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void
   ) {
-    add(Job(isBuffer: false, work: work, workWithoutDisk: withoutDisk))
+    add(
+      Job(
+        isBuffer: false,
+        work: {
+          let outcome = work()
+          return {
+            outcome()
+            return true
+          }
+        }, workWithoutDisk: withoutDisk))
   }
 
   /// Runs `work`, which needs no disk, after all that was handed over before.
   func follow(_ work: @escaping @Sendable () -> Void) {
-    add(Job(isBuffer: false, work: { work }, workWithoutDisk: work))
+    record({ work }, withoutDisk: work)
   }
 
   private func add(_ job: Job) {
@@ -108,11 +129,12 @@ final class StorageQueue: Sendable {
       // What went past the disk and came before is in memory in a moment.
       if state.withLock({ $0.diversionCount > 0 }) { memoryQueue.sync {} }
       guard !job.isTaken else { return }
-      var outcome: Outcome?
+      var outcome: StoreOutcome?
       run { outcome = job.work() }
       // A late answer says nothing any more.
       guard let outcome, job.claim() else { return }
-      outcome()
+      // One thread alone writes to memory.
+      if !outcome() { memoryQueue.sync { job.workWithoutDisk() } }
       ended(job)
     }
   }

@@ -117,6 +117,7 @@ extension VersionState {
       guard isPrefetching || parked.reads.contains(where: { clamped($0.range).overlaps(range) })
       else { continue }
       _ = pieces?.restart(piece: index)
+      forgetAbsentSpill(in: range)
       var segment = addSegment(range: range, isWhole: false, now: now)
       segment.suspectPiece = index
       segment.excludedMirrors = table.excluded(fromPiece: index)

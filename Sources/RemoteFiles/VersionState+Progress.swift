@@ -182,7 +182,7 @@ extension VersionState {
       return .outdated
     }
     switch outcome {
-    case .outdated: return outcome
+    case .outdated: break
     case .verified:
       extents.insert(check.range)
       actions.wakes += parked.remove(overlapping: check.range, where: canAnswer)
@@ -193,6 +193,8 @@ extension VersionState {
       actions.failures +=
         parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
     }
+    forgetAbsentSpill(in: check.range)
+    // Also where the hash says nothing: what was to be hashed is to be asked for again.
     plan(now: now, into: &actions)
     return outcome
   }
@@ -205,9 +207,6 @@ extension VersionState {
       if let transfer = segments[index].transfer { actions.cancels.append(transfer) }
     }
   }
-
-  /// What the cache held of `range` is gone, as far as nobody has seen it yet.
-  mutating func forgetUnverified(_ range: ByteRange) { pieces?.forget(range) }
 
   /// A body has ended at `position`, as its framing says.
   ///

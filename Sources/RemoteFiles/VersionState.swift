@@ -42,6 +42,8 @@ struct VersionState: Sendable {
   /// What has arrived of pieces that are to be hashed first, and is not in `extents`; nil where the list
   /// has no hashes of pieces.
   var pieces: PieceTable?
+  /// What lies in memory because the cache could not take it: a part of what is present or has arrived.
+  var spill: Spill?
   var parked = ParkedReads()
   var segments: [Segment] = []
   var streams = StreamTable()

@@ -63,11 +63,10 @@ import Testing
   }
 
   @Test func fiveMillionOperationsAreReadAndNoMore() throws {
-    let line = Array("0\t0\tclose\t1\t\t\t\n".utf8)
-    var text = Array(AccessTrace.heading.utf8)
-    text.reserveCapacity(text.count + line.count * (AccessTrace.maximumRecordCount + 1))
-    for _ in 0..<AccessTrace.maximumRecordCount { text += line }
+    let line = "0\t0\tclose\t1\t\t\t\n"
+    let lines = String(repeating: line, count: AccessTrace.maximumRecordCount)
+    let text = Array((AccessTrace.heading + lines).utf8)
     #expect(try AccessTrace(text: text).records.count == AccessTrace.maximumRecordCount)
-    #expect(throws: AccessTrace.ParseError.self) { try AccessTrace(text: text + line) }
+    #expect(throws: AccessTrace.ParseError.self) { try AccessTrace(text: text + Array(line.utf8)) }
   }
 }

@@ -61,6 +61,16 @@ import Testing
     #expect(table.settle(again, matches: true, trusted: [0, 1]) == .verified)
   }
 
+  @Test("A piece of which a part was present before, and is gone, is not judged")
+  func forgottenPresent() throws {
+    var table = try table()
+    let present = ExtentSet([0..<50])
+    let check = try #require(table.note(50..<100, from: 0, extents: present).checks.first)
+    #expect(table.forget(0..<50) == 0)
+    #expect(table.settle(check, matches: true, trusted: [0]) == .outdated)
+    #expect(table.forget(0..<Int64.max) == 50)
+  }
+
   @Test("Who alone has brought a wrong piece is the liar")
   func oneLiar() throws {
     var table = try table()

@@ -11,7 +11,7 @@ import Testing
   private func store(_ work: @escaping @Sendable () -> Void) {
     queue.store {
       work()
-      return {}
+      return { true }
     } withoutDisk: {
       Issue.record("the disk does not stand still")
     }
@@ -83,7 +83,7 @@ import Testing
       } else {
         queue.store {
           Issue.record("the disk stands still")
-          return {}
+          return { true }
         } withoutDisk: {
           log.append(number)
         }
@@ -108,7 +108,10 @@ import Testing
     queue.store {
       moves.signal()
       gate.wait()
-      return { Issue.record("a late answer is taken") }
+      return {
+        Issue.record("a late answer is taken")
+        return false
+      }
     } withoutDisk: {
       log.append(1)
     }
@@ -116,7 +119,28 @@ import Testing
     queue.divertIfStuck(now: .now + .seconds(2))
     gate.signal()
     queue.finish()
+    // Once, though the disk has not taken it.
     #expect(log.numbers == [1])
+  }
+
+  @Test("What the disk does not take is done without it, once and in its order")
+  func refused() throws {
+    let log = Log()
+    let transfer = try transferIDs(1)[0]
+    for number in 0..<8 {
+      queue.store {
+        {
+          log.append(10 * number)
+          return !number.isMultiple(of: 2)
+        }
+      } withoutDisk: {
+        log.append(10 * number + 1)
+      }
+    }
+    queue.finish()
+    #expect(log.numbers == [0, 1, 10, 20, 21, 30, 40, 41, 50, 60, 61, 70])
+    // Each buffer has ended, and counts no more.
+    #expect(queue.hasRoom(for: transfer))
   }
 
   /// Confined to the queue until it has ended.

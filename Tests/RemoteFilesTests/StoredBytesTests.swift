@@ -29,10 +29,10 @@ import Testing
 
     // The memory of the version ends; its number is not that of the next one.
     let late = StoreReceipt(range: 50..<60, place: .memory(file))
-    version.state.withLock { $0.spill = nil }
-    #expect(version.state.withLock { $0.accept(late) } == false)
+    version.state.withLock { $0.version.spill = nil }
+    #expect(version.state.withLock { $0.accept(late) } == [])
     try version.storeBytes(60..<70)
-    #expect(version.state.withLock { $0.accept(late) } == false)
+    #expect(version.state.withLock { $0.accept(late) } == [])
     #expect(version.presentExtents == [60..<70])
   }
 
@@ -69,13 +69,76 @@ import Testing
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
-      #expect(version.state.withLock { $0.accept(late) } == false)
+      #expect(version.state.withLock { $0.accept(late) } == [])
       // What is begun after it counts again.
       let place = try #require(try version.writableEntry())
       let next = StoreReceipt(
         range: 100..<200, place: .cache(place.0, generation: place.generation))
-      #expect(version.state.withLock { $0.accept(next) })
+      #expect(version.state.withLock { $0.accept(next) } == [100..<200])
     }
+  }
+
+  @Test(
+    "What has come into the cache meanwhile is not looked for in memory, whatever arrives there")
+  func lateCopyInMemory() throws {
+    let disk = try VersionOnDisk(length: 1000)
+    let version = disk.version
+    try version.storeBytes(0..<100)
+    let file = try SpillFile()
+    let late = StoreReceipt(range: 50..<150, place: .memory(file))
+    let accepted = version.state.withLock { guarded in
+      guarded.version.spill = Spill(file: file)
+      return guarded.accept(late)
+    }
+    #expect(accepted == [100..<150])
+    #expect(version.state.withLock { $0.spill?.extents.extents } == [100..<150])
+  }
+
+  @Test("What the disk does not take is left to who writes to memory")
+  func refusedByDisk() throws {
+    let disk = try spilling(length: 100)
+    let version = disk.version
+    let bytes = [UInt8](repeating: 7, count: 100)
+    let result = bytes.withUnsafeBytes { version.put($0, as: 0..<100, withDisk: true) }
+    #expect(result.isRefused)
+    #expect(result.receipts.isEmpty)
+    #expect(version.state.withLock { $0.spill == nil })
+    #expect(try version.take(result, of: SegmentID(rawValue: 0)) == false)
+    #expect(version.presentExtents == [])
+  }
+
+  @Test("What the record says is present is not written over by the store that finds it out")
+  func presentIsKept() throws {
+    let disk = try VersionOnDisk(length: 2000)
+    try disk.version.storeBytes(0..<1000)
+    // The entry could not be opened so far: all of it was taken for absent.
+    let version = RemoteVersion(
+      file: disk.version.file, content: disk.version.content, mayHaveRecord: true)
+    #expect(version.presentExtents == [])
+    try version.storeBytes(0..<2000, value: 9)
+    #expect(version.presentExtents == [0..<2000])
+    let entry = try #require(version.state.withLock { $0.entry })
+    var bytes = [UInt8](repeating: 0, count: 2000)
+    #expect(pread(entry.dataDescriptor, &bytes, 2000, 0) == 2000)
+    #expect(bytes == Array(repeating: 7, count: 1000) + Array(repeating: 9, count: 1000))
+  }
+
+  @Test("A read that was woken waits again where the file has been cut since")
+  func cutAfterWaking() throws {
+    let disk = try VersionOnDisk(length: 5000)
+    let version = disk.version
+    try version.storeBytes(0..<5000)
+    let reply = KeptReply()
+    let read = ParkedRead(
+      range: 0..<5000, reply: reply, since: .now, deadline: .now + .seconds(60))
+    let woken = try #require(version.state.withLock { $0.answer(read) })
+    let entry = try #require(version.state.withLock { $0.entry })
+    #expect(ftruncate(entry.dataDescriptor, 100) == 0)
+    woken.succeed(version)
+    #expect(reply.take() == nil)
+    #expect(version.presentExtents == [0..<100])
+    #expect(version.snapshot().parked.reads.count == 1)
+    version.abandon()
   }
 
   @Test("What was there before a store, and is lost during it, is not marked present by it")

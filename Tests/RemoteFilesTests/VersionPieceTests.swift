@@ -90,6 +90,69 @@ import Testing
     #expect(settle(second, matches: true, trusted: [0], in: &state).wakes.count == 2)
   }
 
+  @Test("Memory holds nothing of a piece that was wrong, or that is asked for anew")
+  func wrongInMemory() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    state.spill = Spill(file: try SpillFile())
+    state.spill?.insert(0..<Self.piece)
+    // Nothing of it is present yet.
+    #expect(state.spilledByteCount == 0)
+    #expect(!state.isInCache)
+    let again = try #require(
+      settle(check, matches: false, trusted: [0], in: &state).starts.first)
+    #expect(state.spill?.extents.isEmpty == true)
+
+    _ = store(0..<8192, of: again, in: &state)
+    state.spill?.insert(0..<8192)
+    state.removeSegment(again.id)
+    var actions = VersionActions()
+    state.plan(now: start, into: &actions)
+    #expect(actions.starts.count == 1)
+    #expect(state.spill?.extents.isEmpty == true)
+  }
+
+  @Test("Of a piece that the record has, memory holds only what is known to be right")
+  func recordedMeanwhile() throws {
+    var state = try state()
+    let segment = try #require(park(0..<(3 * Self.piece), in: &state).starts.first)
+    state.spill = Spill(file: try SpillFile())
+    let half = Self.piece / 2
+    for range in [0..<half, (2 * Self.piece)..<(2 * Self.piece + half)] {
+      _ = store(range, of: segment, in: &state)
+      state.spill?.insert(range)
+    }
+    state.extents.insert(Self.piece..<(2 * Self.piece))
+    state.spill?.insert(Self.piece..<(2 * Self.piece))
+
+    state.setCached(ExtentSet())
+    // Of what memory alone holds, nothing is lost.
+    #expect(state.extents.extents == [Self.piece..<(2 * Self.piece)])
+    #expect(state.spilledByteCount == Self.piece)
+    #expect(state.pieces?.arrived.byteCount == Self.piece)
+
+    state.setCached(ExtentSet([0..<Self.piece]))
+    #expect(state.extents.extents == [0..<(2 * Self.piece)])
+    #expect(
+      state.pieces?.arrived.extents == [(2 * Self.piece)..<(2 * Self.piece + half)])
+    #expect(state.spill?.extents.extents == [Self.piece..<(2 * Self.piece + half)])
+  }
+
+  @Test("Bytes that are lost while they are hashed are asked for again")
+  func lostWhileHashed() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    state.forget(4096..<8192)
+    let actions = settle(check, matches: false, trusted: [0], in: &state)
+    #expect(actions.starts.count == 1)
+    #expect(actions.failures.isEmpty)
+    #expect(state.pieces?.failureCount(ofPiece: 0) == 0)
+  }
+
   @Test("A request for a wrong piece that is cut begins anew")
   func cutAgain() throws {
     var state = try state()

@@ -13,15 +13,16 @@ import time
 
 from load_support import OWN_MOUNTS, ROOT, processes_of
 
-from . import report
+from . import promise_check, report
 from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named
 from .server_conditions import SABOTAGE
 
 RUN = os.path.join(ROOT, "scripts", "fault_pairs", "run.py")
 # A run that takes longer hangs.
 LIMIT = 240
-# A run in which a condition did not take hold shows nothing, and is repeated: the most attempts.
-MOST_ATTEMPTS = 3
+# A run in which readers did not bring a condition about shows nothing, and is repeated: the most attempts,
+# and the share of all runs that may be (but two of few).
+MOST_ATTEMPTS, MOST_REPEATED = 3, 0.05
 
 
 def parse_arguments(words):
@@ -65,12 +66,18 @@ class Job:
         self.name = f"{' + '.join(pair)}, seed {seed}" + (f", {sabotage}" if sabotage else "")
 
     def run(self):
-        """Runs the pair until both conditions have taken hold, or not even the last attempt shows that."""
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+        """Runs the pair until both conditions have taken hold, or not even the last attempt shows that.
+
+        What httpfs itself must obey is asked of the first attempt.
+        """
+        missing = []
+        for _ in range(MOST_ATTEMPTS):
             result = self.attempt()
-            result["attempts"] = attempt
-            if {kind for kind, _ in result["violations"]} != {"not shown"} or self.sabotage:
+            # What did not take hold in the attempts before.
+            result["repeated"] = list(missing)
+            if {kind for kind, _ in result["violations"]} != {"not shown"} or result["is_disobeyed"]:
                 break
+            missing.append(" and ".join(result["missing"]))
         return result
 
     def attempt(self):
@@ -110,7 +117,7 @@ class Job:
             result = json.loads(output.splitlines()[-1])
         except (ValueError, IndexError):
             result = {"pair": self.pair, "seed": self.seed, "evidence": {}, "together": 0,
-                      "totals": {}, "errors": {}, "slowest": 0, "slowest_status": 0,
+                      "totals": {}, "errors": {}, "missing": [], "is_disobeyed": False, "slowest": 0, "slowest_status": 0,
                       "violations": [["broken", "no result"]], "seconds": 0, "log": []}
         if errors.strip():
             result["violations"].append(["broken", errors.strip()[-1500:]])
@@ -143,7 +150,9 @@ def check_judge(arguments):
     """Shows that each violation is found where it is made; gives whether all were."""
     jobs = [Job(arguments.binaries, pair, arguments.first_seed, sabotage)
             for sabotage, (_, _, pair) in SABOTAGE.items()]
-    is_good = True
+    faults = list(promise_check.faults())
+    print(f"{'FAIL' if faults else 'ok  '} promises: {'; '.join(faults) or len(promise_check.CASES)}", flush=True)
+    is_good = not faults
     for job, result in zip(jobs, run_all(jobs, arguments.jobs)):
         kinds = {kind for kind, _ in result["violations"]}
         expected = SABOTAGE[job.sabotage][1]
@@ -176,7 +185,11 @@ def main(words):
     began = time.monotonic()
     results = run_all([Job(arguments.binaries, pair, seed) for seed in seeds for pair in pairs],
                       arguments.jobs)
+    repeated = sum(len(result["repeated"]) for result in results)
+    is_often = repeated > max(2, MOST_REPEATED * len(results))
     text = report.table(pairs, seeds, results, arguments.jobs, time.monotonic() - began)
+    if is_often:
+        text += f"\n{repeated} repetitions of {len(results)} runs are too many: conditions do not take hold.\n"
     print(text, end="")
     if arguments.output:
         report.write(arguments.output, text, words)
@@ -184,4 +197,4 @@ def main(words):
         with open(arguments.json, "w") as file:
             for result in results:
                 file.write(json.dumps(result) + "\n")
-    sys.exit(1 if any(result["violations"] for result in results) else 0)
+    sys.exit(1 if is_often or any(result["violations"] for result in results) else 0)

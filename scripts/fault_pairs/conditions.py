@@ -17,6 +17,10 @@ from .promises import AFTERWARDS, Promise
 from .world import GRACE, MIB, READ_TIMEOUT
 
 
+# What httpfs must obey is waited for so long: it does at once, but on a busy machine.
+OBEYED_WITHIN = 15.0
+
+
 class Condition:
     """One trouble. The runner calls `shape`, `prepare`, `begin`, `step` again and again, and `end`."""
 
@@ -32,11 +36,20 @@ class Condition:
     longest = 6.0
     # How long the other one waits for it to be seen, at most, before it begins.
     lead = 0.0
+    # Whether it is httpfs that must obey it, whatever anybody reads: where that is not seen, a promise is
+    # broken, and no repetition excuses it.
+    is_obeyed = False
+    # Whether it troubles transfers only: it promises nothing of files that were complete before it began.
+    spares_complete = False
+    # Files whose cached bytes it may replace.
+    changing = frozenset()
 
     def __init__(self, others):
         # The names of the other conditions of the run.
         self.others = others
         self.began = self.ended = None
+        # The files that were complete before it began, as the runner has seen.
+        self.complete = frozenset()
         # What it has itself seen of broken promises: pairs of a kind and words.
         self.faults = []
 
@@ -66,7 +79,7 @@ class Condition:
         if not self.promised or self.began is None:
             return []
         end = math.inf if self.ended is None else self.ended + AFTERWARDS
-        return [Promise(self.promised, self.promised_names, self.began, end)]
+        return [Promise(self.promised, self.promised_names, self.began, end, but=self.complete)]
 
     def evidence(self, world):
         """What shows that it took hold, in words; None while nothing does."""
@@ -213,6 +226,9 @@ class SpillInUse(Condition):
 
 class Eviction(Condition):
     name, rank = "eviction under way", 5
+    is_obeyed, longest = True, OBEYED_WITHIN
+    # What is never stored is never removed.
+    lead = 3.0
 
     def shape(self, world):
         world.options += ["--cache-size", "4M"]
@@ -228,6 +244,11 @@ class Eviction(Condition):
         # What is open is not evicted: EBUSY.
         with contextlib.suppress(OSError):
             world.daemon.command_line(f"evict {world.random.choice(list(world.subjects))}")
+
+    def before_next_mount(self, world):
+        # What has not been evicted by now stays, and is compared.
+        place = world.daemon.command.index("--cache-size")
+        del world.daemon.command[place:place + 2]
 
     def evidence(self, world):
         count = world.calls.seen()["unlinkat", "ok"] - self.before
@@ -318,8 +339,10 @@ class DaemonKilled(Condition):
             return []
         end = math.inf if self.mounted is None else self.mounted + 1
         # What was open stays dead; what is opened later is not.
+        opened_by = math.inf if self.mounted is None else self.mounted
         return [Promise(self.promised, None, self.killed, end),
-                Promise({"ENOTCONN", "ECONNABORTED"}, None, self.killed, calls={"read", "access"})]
+                Promise({"ENOTCONN", "ECONNABORTED"}, None, self.killed, calls={"read", "access"},
+                        opened_by=opened_by)]
 
     def evidence(self, world):
         return "killed, and mounted again" if self.mounted else None
@@ -378,6 +401,7 @@ class DiskFrozen(Condition):
 
 class ListReloaded(Condition):
     name, rank = "list reloaded", 55
+    is_obeyed, longest = True, OBEYED_WITHIN
     promised = frozenset({"ENOENT"})
     promised_names = frozenset({"x.bin", "p.bin", "n0.bin", "n1.bin"})
 
@@ -413,6 +437,8 @@ class ListReloaded(Condition):
 
 class RateLimit(Condition):
     name, rank = "rate limit", 45
+    is_obeyed, longest = True, OBEYED_WITHIN
+    spares_complete = True
     promised = frozenset({"ETIMEDOUT"})
     limit = 2 * MIB
 
@@ -436,12 +462,17 @@ class RateLimit(Condition):
                 if status["rate_limit_bytes_per_second"] == self.limit]
         if len(held) < 2:
             return None
-        fetched = held[-1]["totals"]["fetched_bytes"] - held[0]["totals"]["fetched_bytes"]
+        # The sums of a mount begin with it, and files that leave the list take theirs away.
+        sums = [status["totals"]["fetched_bytes"] for status in held]
+        fetched = sum(max(after - before, 0) for before, after in zip(sums, sums[1:]))
+        # The limit is there; whether anything is fetched is the readers' matter.
+        self.is_obeyed = False
         return f"status: {self.limit} bytes/s; {fetched} fetched" if fetched > 0 else None
 
 
 class PauseResume(Condition):
     name, rank = "pause/resume", 46
+    is_obeyed, longest = True, OBEYED_WITHIN
 
     def begin(self, world):
         self.next = 0.0

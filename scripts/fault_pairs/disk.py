@@ -191,13 +191,14 @@ class FailingCalls:
         self.write()
 
     def write(self):
-        """Writes the plan: one line, for it has one errno and effect, those of the last fault of it."""
+        """Writes the plan: one line, which has one errno and effect."""
         text = ""
         faults = list(self.faults.values())
         if faults:
             calls = faults[0][0].union(*(calls for calls, _, _ in faults))
-            if len(calls) < sum(len(calls) for calls, _, _ in faults):
-                # They want the same calls: each has them in its turn.
+            if len(calls) < sum(len(calls) for calls, _, _ in faults) \
+                    or len({(number, effect) for _, number, effect in faults}) > 1:
+                # They want the same calls, or other results: each has its turn.
                 faults = [faults[self.turns % len(faults)]]
                 calls = faults[0][0]
             _, number, effect = faults[-1]
@@ -210,7 +211,7 @@ class FailingCalls:
         os.replace(self.plan + ".new", self.plan)
 
     def take_turns(self):
-        """Lets the next of those that want the same calls have them; called some ten times a second."""
+        """Lets the next of those that cannot share a plan have it; called some ten times a second."""
         self.turns += 1
         self.write()
 

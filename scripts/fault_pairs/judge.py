@@ -20,6 +20,8 @@ class Handle:
         self.shown = shown
         self.contents = contents
         self.candidates = set(contents)
+        # When its open began.
+        self.opened = None
 
     def is_short(self, piece, offset, wanted):
         """Whether a piece that was judged ends before what was wanted, and before the end of its version.
@@ -90,11 +92,15 @@ class Judge:
         self.calls = collections.Counter()
         self.slow = collections.Counter()
         self.versions = set()
+        # When the open of the handle that is read now began.
+        self.opened = None
         self.words = collections.defaultdict(list)
 
     def timed(self, what, name, call, *arguments):
         """Makes a call, and notes how long it took and how it failed, which it raises again."""
         began = time.monotonic()
+        if what == "open":
+            self.opened = began
         try:
             return call(*arguments)
         except OSError as error:
@@ -122,7 +128,7 @@ class Judge:
 
     def note_event(self, code, what, name, began, ended, words, failed_next=False):
         self.events.append({"kind": self.kind, "code": code, "what": what, "name": name,
-                            "began": began, "ended": ended, "words": words,
+                            "opened": self.opened, "began": began, "ended": ended, "words": words,
                             "failed_next": failed_next})
 
     def read(self, handle, piece, offset, wanted, began, look_on):

@@ -8,18 +8,21 @@ from .world import READ_TIMEOUT
 AFTERWARDS = READ_TIMEOUT + 2
 # Errors of a name, which no read of an open file gets: they cut no read short, and kill no mapping.
 OF_NAMES = frozenset({"ENOENT"})
-# A short read that took so long has met an error that was over by the next one.
-EXPLAINED = 0.5
-# So many short reads of a run may have met an error that was over at once.
-LUCKY = 2
+# A short read that took so long has met the deadline, which the next one does not.
+EXPLAINED = 0.8 * READ_TIMEOUT
+# So many short reads of a run may have done so: one of each reader. And so many may have met an error that
+# was over at once.
+MOST_EXPLAINED, LUCKY = 8, 2
 
 
 class Promise:
-    """Some errors, of some files (None: of all), of some calls, for a time."""
+    """Some errors, of some files (None: of all) but for others, of some calls, for a time, to handles
+    whose open began by a moment."""
 
-    def __init__(self, codes, names=None, begin=-math.inf, end=math.inf, calls=None):
-        self.codes, self.names, self.calls = frozenset(codes), names, calls
-        self.begin, self.end = begin, end
+    def __init__(self, codes, names=None, begin=-math.inf, end=math.inf, calls=None, but=frozenset(),
+                 opened_by=math.inf):
+        self.codes, self.names, self.calls, self.but = frozenset(codes), names, calls, but
+        self.begin, self.end, self.opened_by = begin, end, opened_by
 
     def fits(self, event):
         """Whether a call that failed may be told so."""
@@ -27,7 +30,9 @@ class Promise:
         is_named = (event["code"] in self.codes if event["code"] not in ("SIGBUS", "SHORT")
                     else bool(codes))
         return (is_named and (self.names is None or event["name"] in self.names)
+                and event["name"] not in self.but
                 and (self.calls is None or event["what"] in self.calls)
+                and event["opened"] <= self.opened_by
                 and event["ended"] >= self.begin and event["began"] <= self.end)
 
 
@@ -41,19 +46,19 @@ def promises_of(conditions):
 
 def violations(events, promises):
     """The events that nothing promises, as pairs of a kind and words."""
-    told, lucky = [], 0
+    told, explained, lucky = [], 0, 0
     for event in events:
+        seconds = event["ended"] - event["began"]
         if not any(promise.fits(event) for promise in promises):
             kind = "short" if event["code"] == "SHORT" else "unpromised"
-        elif event["code"] == "SHORT" and not event["failed_next"] \
-                and event["ended"] - event["began"] < EXPLAINED:
-            lucky += 1
-            if lucky <= LUCKY:
+        elif event["code"] == "SHORT" and not event["failed_next"]:
+            explained += seconds >= EXPLAINED
+            lucky += seconds < EXPLAINED
+            if explained <= MOST_EXPLAINED if seconds >= EXPLAINED else lucky <= LUCKY:
                 continue
             kind = "short"
         else:
             continue
-        seconds = event["ended"] - event["began"]
         told.append((kind, f"{event['kind']}: {event['what']} of {event['name']}: {event['words']} "
                            f"after {seconds:.1f} s (at {event['ended']:.2f})"))
     return told

@@ -60,7 +60,9 @@ class Reader:
         shown = None
         if name in self.without_length:
             shown = self.judge.timed("look", name, os.fstat, self.descriptor).st_size
-        return Handle(name, self.contents[name], shown)
+        handle = Handle(name, self.contents[name], shown)
+        handle.opened = self.judge.opened
+        return handle
 
     def close(self):
         if self.descriptor is not None:
@@ -199,7 +201,7 @@ class Holder(Reader):
             self.close()
 
     def read_again(self, descriptor, handle):
-        self.descriptor = descriptor
+        self.descriptor, self.judge.opened = descriptor, handle.opened
         try:
             self.forget()
             for _ in range(4):
@@ -221,6 +223,7 @@ class Mapped(Reader):
         while not self.is_over:
             name = self.choose()
             output, input = os.pipe()
+            self.judge.opened = time.monotonic()
             child = os.fork()
             if child == 0:
                 os.close(output)

@@ -52,8 +52,15 @@ def sums(by_pair, results, jobs, seconds):
            f"{total(results, 'unpromised')} errors that nothing promises, {kinds['dead']} daemons dead, "
            f"{kinds['requests']} runs with too many requests, {kinds['left over']} that left something, "
            f"{kinds['not shown']} in which a condition did not take hold; "
-           f"{sum(result['attempts'] - 1 for result in results)} runs were repeated because one did not.")
+           f"{sum(len(result['repeated']) for result in results)} runs were repeated because one did not"
+           f"{repetitions(results)}.")
     yield f"{total(results, 'requests')} requests, {total(results, 'body bytes') >> 20} MiB of bodies."
+
+
+def repetitions(results):
+    """The conditions that did not take hold at first, with how often."""
+    counts = collections.Counter(name for result in results for name in result["repeated"])
+    return ": " + ", ".join(f"'{name}' {count}" for name, count in counts.most_common()) if counts else ""
 
 
 def mean(results, key):

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from fault_pairs.combinations import TABLE, further_promises
+from fault_pairs.conditions import OBEYED_WITHIN
 from fault_pairs.judge import MOST_WORDS, Handle
 from fault_pairs.promises import promises_of, violations
 from fault_pairs.readers import Crowd
@@ -74,6 +75,8 @@ class PairRun:
                                  key=lambda condition: condition.rank)
         self.violations = []
         self.evidence = {}
+        # The conditions that did not take hold, and whether one of them is one that httpfs must obey.
+        self.missing, self.is_disobeyed = [], False
         self.together = 0.0
         self.totals = collections.Counter()
         self.errors = collections.Counter()
@@ -82,6 +85,8 @@ class PairRun:
         # How near the requests of a file came to their bound.
         self.closest = 0.0
         self.log = []
+        # How long each short read took after which the next byte came.
+        self.shorts = []
 
     def violate(self, kind, text):
         self.violations.append([kind, text])
@@ -129,6 +134,8 @@ class PairRun:
         active = []
         self.pace(active, 0.4)
         for condition in self.conditions:
+            if condition.spares_complete:
+                condition.complete = self.complete()
             condition.began = time.monotonic()
             condition.begin(self.world)
             active.append(condition)
@@ -149,7 +156,7 @@ class PairRun:
             unseen = [condition for condition in active if condition.name not in self.evidence]
             for condition in reversed(list(active)):
                 if condition.name in self.evidence and (unseen or len(active) <= 2) \
-                        or condition.age > condition.longest:
+                        or condition.age > condition.longest or self.is_dead:
                     both = both or time.monotonic()
                     # The disk must go on before what is on it can be removed.
                     for frozen in [other for other in active if other.name == "disk frozen"]:
@@ -167,12 +174,17 @@ class PairRun:
             for condition in active:
                 condition.step(self.world)
             self.world.calls.take_turns()
-            if not self.world.daemon.is_alive and not self.world.may_be_dead:
+            if self.is_dead:
                 return
             if time.monotonic() >= end:
                 return
             time.sleep(min(STEP, seconds))
             self.forget_pages()
+
+    @property
+    def is_dead(self):
+        """Whether the daemon has ended though nobody was to end it."""
+        return not self.world.daemon.is_alive and not self.world.may_be_dead
 
     def forget_pages(self):
         if not self.world.disk.is_frozen and not self.world.disk.is_thin:
@@ -214,7 +226,12 @@ class PairRun:
             self.violate("broken", "nobody could read anything")
         for name in self.pair:
             if name not in self.evidence:
-                self.violate("not shown", f"'{name}' did not take hold")
+                condition = next(condition for condition in self.conditions if condition.name == name)
+                self.missing.append(name)
+                self.is_disobeyed |= condition.is_obeyed
+                self.violate("not shown", f"'{name}' did not take hold" + (
+                    f" in {OBEYED_WITHIN:.0f} s, and httpfs must obey it" if condition.is_obeyed else ""))
+        self.judge_growth()
         for text in self.world.slowness():
             self.violate("late", text)
         for text in self.world.status_faults[:MOST_WORDS]:
@@ -224,6 +241,8 @@ class PairRun:
         """Holds what readers were told, and short reads, against what is promised of file and moment."""
         promises = promises_of(self.conditions) + further_promises(self.pair, self.conditions)
         told = collections.Counter()
+        self.shorts = [round(event["ended"] - event["began"], 2) for event in events
+                       if event["code"] == "SHORT" and not event["failed_next"]]
         self.totals["short"] += sum(event["code"] == "SHORT" for event in events)
         for kind, text in violations(events, promises):
             self.totals["unpromised"] += 1
@@ -303,9 +322,6 @@ class PairRun:
 
     def compare_caches(self, before, stored, after, answered):
         """Nothing that was cached is fetched again by the next mount, which keeps what it fetches."""
-        if "eviction under way" in self.pair:
-            # The cache is smaller than the files: it loses some while others are read.
-            return
         # Servers write their log when a response has ended.
         time.sleep(0.2)
         sent = self.sent_since(answered)
@@ -316,8 +332,8 @@ class PairRun:
                 # What was cached is of another version.
                 held = 0
             elif HOLDS_NOTHING & set(self.pair):
-                # `.status.json` counts what only memory has while the cache fails; and what a failed
-                # sync was of is not claimed any more.
+                # `.status.json` counts what only memory has while the cache fails; what a failed sync
+                # was of is not claimed any more, nor is what has been evicted.
                 held = min(held, stored[length])
             if "length unknown" in self.pair and name in LengthUnknown.promised_names and held < length:
                 # Who tells no length takes no range: the rest comes with all that is before it.
@@ -331,12 +347,51 @@ class PairRun:
                 self.violate("not kept", f"{name}: the next mount has {after[name]['cached_bytes']} of "
                                          f"{length} bytes in the cache when all is read")
 
+    def changing(self):
+        """The files whose cached bytes a condition may replace."""
+        return frozenset().union(*(condition.changing for condition in self.conditions))
+
+    def doubtful(self):
+        """The files of which a running mount may lose cached bytes, beside those that change: bytes that a
+        mirror has sent and no hash confirms."""
+        return self.changing() | ({"x.bin"} if "mirror lying" in self.pair else set())
+
+    def complete(self):
+        """The files that the cache has whole by now, and keeps."""
+        if HOLDS_NOTHING & set(self.pair):
+            return frozenset()
+        now = time.monotonic()
+        # A kill may cost what came in the second before it.
+        latest = [now, now - 1] if "daemon killed" in self.pair else [now]
+        found = set(self.world.subjects) - self.doubtful()
+        for moment in latest:
+            status = next((status for began, status in reversed(self.world.samples)
+                           if status and began < moment), {"files": ()})
+            found &= {file["name"] for file in status["files"] if file["state"] == "complete"}
+        return frozenset(found)
+
+    def judge_growth(self):
+        """What a running mount has cached of a version only grows."""
+        if HOLDS_NOTHING & set(self.pair):
+            return
+        doubtful, held, words = self.doubtful(), {}, []
+        for moment, status in self.world.samples:
+            for file in status["files"] if status else ():
+                name, count = file["name"], file["cached_bytes"]
+                key = name, file["validator"], status["generation"]
+                if name not in doubtful and count < held.get(key, 0):
+                    words.append(f"{name}: first {held[key]} bytes were cached, and then {count} (at {moment:.2f})")
+                    doubtful |= {name}
+                held[key] = count
+        for text in words[:MOST_WORDS]:
+            self.violate("shrunk", text)
+
     def judge_kill(self, now):
         """What was cached when the daemon was killed is not fetched again."""
         kill = next((condition for condition in self.conditions if condition.name == "daemon killed"), None)
-        changing = HOLDS_NOTHING | {"version changed", "length unknown", "length learned late"}
-        if kill is None or kill.killed is None or changing & set(self.pair):
+        if kill is None or kill.killed is None or HOLDS_NOTHING & set(self.pair):
             return
+        changing = self.changing()
         samples = [(moment, {file["name"]: file for file in status["files"]})
                    for moment, status in self.world.samples if status and moment < kill.killed]
         if not samples:
@@ -344,6 +399,8 @@ class PairRun:
         old = next((files for moment, files in reversed(samples) if moment < kill.killed - 1), {})
         last, excess = samples[-1][1], 0
         for name, file in now.items():
+            if name in changing:
+                continue
             held = last.get(name, {}).get("cached_bytes", 0)
             # A file that nobody has read since a reload has no length, and has fetched nothing.
             lacking = max((file["length"] or held) - held, 0)
@@ -463,6 +520,7 @@ class PairRun:
             "slowest": round(self.slowest, 2),
             "slowest_status": round(max(self.world.status_times, default=0), 2),
             "closest": round(self.closest, 2),
+            "shorts": self.shorts, "missing": self.missing, "is_disobeyed": self.is_disobeyed,
             "violations": self.violations, "seconds": round(seconds, 1), "log": self.log,
         }
 

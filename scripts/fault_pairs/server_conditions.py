@@ -1,19 +1,21 @@
 """The conditions that servers and files bring about."""
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
 import threading
 import time
 
-from .conditions import Condition
+from .conditions import OBEYED_WITHIN, Condition
 from .promises import Promise
 from .readers import Reader
 
 
 class LengthUnknown(Condition):
     name, rank = "length unknown", 2
+    changing = frozenset({"x.bin"})
     # What the stream cannot come to in time is refused, and never a length made up.
     promised = frozenset({"EIO", "ETIMEDOUT"})
     promised_names = frozenset({"x.bin"})
@@ -47,7 +49,7 @@ class LengthLearnedLate(Condition):
         # A file that never has a length cannot learn it.
         self.file = "p.bin" if "length unknown" in self.others else "x.bin"
         length = world.subjects[self.file].length
-        self.promised_names = {self.file}
+        self.promised_names = self.changing = frozenset({self.file})
         world.without_length.add(self.file)
         self.is_there = True
         world.origin.rule("late", {"path": f"/data/{self.file}"},
@@ -84,7 +86,13 @@ class VersionChanged(Condition):
     name, rank = "version changed", 20
     promised = frozenset({"ESTALE"})
     files = ("x.bin", "p.bin")
-    promised_names = frozenset(files)
+    promised_names = changing = frozenset(files)
+    longest = OBEYED_WITHIN
+
+    def __init__(self, others):
+        super().__init__(others)
+        # Where no version was seen before, the one that is seen may be the second.
+        self.is_obeyed = "length learned late" not in others
 
     def shape(self, world):
         for name in self.files:
@@ -163,6 +171,7 @@ class SignedURLExpired(Condition):
 
 class ServerStalled(Condition):
     name, rank = "server stalled", 65
+    spares_complete = True
     promised = frozenset({"ETIMEDOUT", "EIO"})
     longest = 4.5
 
@@ -176,13 +185,21 @@ class ServerStalled(Condition):
         else:
             world.origin.control("*", fault=self.kind)
         # All that others want may be in the cache, or in memory.
+        self.wanted = None
         threading.Thread(target=self.want, args=(world,), daemon=True).start()
 
-    @staticmethod
-    def want(world):
+    def want(self, world):
         """Waits for a byte of a file that nobody has read; the file is judged when all is over."""
-        with contextlib.suppress(OSError), open(world.path("s.bin"), "rb", buffering=0) as file:
-            file.read(1)
+        while self.ended is None:
+            self.wanted = time.monotonic()
+            with contextlib.suppress(OSError):
+                with open(world.path("s.bin"), "rb", buffering=0) as file:
+                    file.read(1)
+                self.wanted = None
+                return
+            self.wanted = None
+            # A mount that has been killed comes back.
+            time.sleep(0.5)
 
     def end(self, world):
         if self.kind == "stopped":
@@ -195,11 +212,15 @@ class ServerStalled(Condition):
             return None
         waiting = max((read["waited_seconds"] for file in world.files_since(self.began)
                        for read in file["waiting_reads"]), default=0)
+        # An open that waits is no read yet.
+        if self.wanted is not None and not world.may_be_dead:
+            waiting = max(waiting, time.monotonic() - self.wanted)
         return f"{self.kind}: a read waited {waiting:.1f} s" if waiting > 0.3 else None
 
 
 class ServerRestarting(Condition):
     name, rank = "server restarting", 62
+    spares_complete = True
     promised = frozenset({"EIO", "ETIMEDOUT"})
     # Down, up, down, up: when each begins.
     course = (0.0, 0.8, 1.6, 2.2)
@@ -323,6 +344,90 @@ class CacheLost(Condition):
         os.mkdir(world.disk.cache, 0o700)
 
 
+class CacheForgotten(Condition):
+    """A mount that drops what it has of files that nobody has open."""
+    name, rank = "forgotten cache", 99
+
+    def step(self, world):
+        for name in world.subjects:
+            with contextlib.suppress(OSError):
+                world.daemon.command_line(f"evict {name}")
+
+
+class CacheLostByKill(Condition):
+    """The mount after a kill finds nothing in the cache."""
+    name, rank = "cache lost by a kill", 99
+    is_done = False
+
+    def step(self, world):
+        if not self.is_done and not world.daemon.is_alive:
+            self.is_done = True
+            CacheLost.before_next_mount(self, world)
+
+
+class DeafToReload(Condition):
+    """A mount that never sees a new list."""
+    name, rank = "unread list", 99
+
+    def shape(self, world):
+        write_list, calls = world.write_list, itertools.count()
+        world.write_list = lambda: None if next(calls) else write_list()
+
+
+class CachedError(Condition):
+    """Reads of all files that fail while a server stands still."""
+    name, rank = "error of cached bytes", 99
+
+    def shape(self, world):
+        self.sign = f"{world.work}/failing"
+
+        def pread(descriptor, count, offset):
+            if os.path.exists(self.sign):
+                raise OSError(errno.EIO, "made up")
+            return os.pread(descriptor, count, offset)
+
+        Reader.pread = staticmethod(pread)
+
+    def begin(self, world):
+        with open(self.sign, "w"):
+            pass
+
+    def end(self, world):
+        os.unlink(self.sign)
+
+
+class LateShortRead(Condition):
+    """Reads that wait, and then give less than was wanted."""
+    name, rank = "late short read", 99
+
+    def shape(self, world):
+        world.origin.control("*", latency=400)
+
+        def pread(descriptor, count, offset):
+            began = time.monotonic()
+            piece = os.pread(descriptor, count, offset)
+            return piece[:1] if time.monotonic() - began > 0.3 else piece
+
+        Reader.pread = staticmethod(pread)
+
+    def end(self, world):
+        world.origin.control("*", latency=None)
+
+
+class NotEvicted(Condition):
+    """The next mount of a small cache lacks what had not been evicted."""
+    name, rank = "lost rest", 99
+
+    def before_next_mount(self, world):
+        start = world.daemon.start
+
+        def lose_and_start():
+            CacheLost.before_next_mount(self, world)
+            start()
+
+        world.daemon.start = lose_and_start
+
+
 # Each with what the judge must say, and the pair in which it does.
 STILL = ("rate limit", "pause/resume")
 SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in (
@@ -330,4 +435,9 @@ SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in
     (Missing, "unpromised", ("list reloaded", "pause/resume")), (RequestLoop, "requests", STILL),
     (DeadDaemon, "dead", STILL), (ShortRead, "short", ("rate limit", "version changed")),
     (FailingNames, "status", STILL), (EmptyNames, "status", STILL), (HangingNames, "late", STILL),
-    (CacheLost, "lost", ("daemon killed", "list reloaded")))}
+    (CacheLost, "lost", ("daemon killed", "list reloaded")), (CacheForgotten, "shrunk", STILL),
+    (CacheLostByKill, "lost", ("length unknown", "daemon killed")),
+    (DeafToReload, "not shown", ("list reloaded", "rate limit")),
+    (CachedError, "unpromised", ("passthrough open", "server stalled")),
+    (LateShortRead, "short", ("rate limit", "version changed")),
+    (NotEvicted, "lost", ("eviction under way", "pause/resume")))}

@@ -182,6 +182,8 @@ class World:
             self.looking_since = began = time.monotonic()
             try:
                 status = self.daemon.status()
+                # Of which mount, as far as that is sure.
+                status["generation"] = generation if generation == self.daemon.generation else None
                 names = self.list_names()
                 fault = self.fault_of(names)
             except (OSError, ValueError) as error:

@@ -9,5 +9,6 @@ server.py     the servers, in processes of their own
 frame.py      where they run: what they write elsewhere is seen
 bounds.py     what must hold, and how it is looked at
 mounts.py, reloads.py, caches.py, commands.py     how cases are run
+report.py     what came of a run
 self_check.py shows that each bound can fail
 """

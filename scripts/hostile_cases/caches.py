@@ -135,10 +135,9 @@ def command(job, directory, words):
     """Runs a subcommand of httpfs cache; gives what is wrong with it."""
     child = Child([job.httpfs, "cache", *words, "--cache-dir", f"{directory}/cache"], directory,
                   job.environment(directory), "cache." + words[0])
-    found = []
-    if child.wait(job.pace.bound(5)) is None:
+    found = child.ended(job.pace, "late", f"cache {' '.join(words)}", 5)
+    if child.status is None:
         child.kill()
-        found.append(Violation("late", f"cache {' '.join(words)} does not end", True))
     elif child.status not in (0, 1):
         found.append(Violation("alive", f"cache {' '.join(words)}: {child.status}: {child.tail()}"))
     for path in (child.output, child.errors):
@@ -163,8 +162,7 @@ def read_all(job, mount, cases):
                 found.append(Violation(
                     "bytes", f"{name_of(slot)} cannot be read ({error.strerror}): {cases[slot].what}"))
         took = time.monotonic() - began
-        if took > job.pace.bound(LATE_SECONDS):
-            found.append(Violation("late", f"{name_of(slot)} took {took:.1f} s", True))
+        found += job.pace.judged("late", f"{name_of(slot)} took {took:.1f} s", took, LATE_SECONDS)
     found += prober.finish()
     job.reads += prober.count
     return found

@@ -102,10 +102,11 @@ def look_at_command(job, directory, command, environment, name, is_endless=False
     child = Child([job.httpfs, *command], f"{directory}/in",
                   {**job.environment(directory), **environment}, f"../{name}")
     found = []
-    seconds = COMMAND_SECONDS if is_endless else job.seconds
-    if child.wait(seconds) is None:
-        if not is_endless:
-            found.append(Violation("ends", f"{command[0]} still runs after {seconds} s", True))
+    if is_endless:
+        child.wait(COMMAND_SECONDS)
+    else:
+        found += child.ended(job.pace, "ends", command[0], job.seconds)
+    if child.status is None:
         found += child.end(job.pace, ENDED)
     elif child.status not in STATUSES:
         found.append(Violation("alive", f"{command[0]} ended with {child.status}: {child.tail()}"))

@@ -8,6 +8,8 @@ import stat
 RDONLY, REMOUNT, BIND, DETACH = 1, 32, 4096, 2
 # What processes need as it is.
 WRITABLE = ("/proc", "/sys", "/dev")
+# But for this, where everybody may write: a frame has its own, which is empty.
+SHARED_MEMORY = "/dev/shm"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 # Where the changes of the copy are, while a frame is entered.
@@ -50,13 +52,17 @@ def entered(work):
     except OSError as error:
         _libc.umount2(os.fsencode(stage), DETACH)
         raise SystemExit(f"hostile: no overlay of / is possible here: {error.strerror}") from error
-    for point in points + [work]:
+    for point in points:
         if not os.path.exists(root + point):
             # A place inside of a file system that is not taken along.
             continue
         _mount(point, root + point, None, BIND)
-        if point != work and not f"{point}/".startswith(tuple(f"{name}/" for name in WRITABLE)):
+        if not f"{point}/".startswith(tuple(f"{name}/" for name in WRITABLE)):
             _mount(None, root + point, None, REMOUNT | BIND | RDONLY)
+    if os.path.isdir(root + SHARED_MEMORY):
+        _mount("none", root + SHARED_MEMORY, "tmpfs", 0, "mode=1777")
+    os.makedirs(root + work, exist_ok=True)
+    _mount(work, root + work, None, BIND)
     outside = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     _upper = os.open(f"{stage}/upper", os.O_RDONLY | os.O_DIRECTORY)
     os.chroot(root)

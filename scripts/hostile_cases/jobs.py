@@ -59,6 +59,9 @@ class Job:
 
     def tear_down(self):
         self.pace.is_over.set()
+        if self.pace.is_alive():
+            # It has files in the workplace.
+            self.pace.join(5)
         self.pipe.close()
         self.server.terminate()
 
@@ -100,6 +103,7 @@ class Job:
         around.files.update({path: facts for path, facts in top.files.items()
                              if not others.match(path)})
         around.files.update(frame.changes())
+        around.files.update(Snapshot(frame.SHARED_MEMORY, without=[place]).files)
         return around
 
     def run_cases(self, cases, sabotage=None):
@@ -118,18 +122,14 @@ class Job:
     def settle(self, numbers):
         """Runs cases, and again in smaller groups where something is wrong, until it is known whose.
 
-        Gives tuples of the numbers, the violation, and whether it is sure: all are but those of time
-        that were not seen again.
+        Gives tuples of the numbers, the violation, and whether it is sure: all are but times that
+        were not seen again.
         """
         found = self.run(numbers)
         if not found:
             return []
         if len(numbers) == 1:
-            again = self.run(numbers) if any(violation.is_time for _, violation in found) else []
-            bounds = {violation.bound for _, violation in again}
-            return [(numbers, violation, not violation.is_time or violation.bound in bounds)
-                    for _, violation in found] + [
-                        (numbers, violation, True) for _, violation in again if not violation.is_time]
+            return self.asked_again(numbers, [violation for _, violation in found])
         # A secret says whose it is; what is late may be so because of another case.
         known = [([number], violation, True) for number, violation in found
                  if number is not None and violation.bound in ("secret", "asked")]
@@ -145,14 +145,31 @@ class Job:
         rest = [violation for violation in open_ones
                 if (violation.bound, violation.is_time) not in seen and violation.bound != "cpu"]
         # What the cases cost together is no case's; what they do together is.
-        settled += [(numbers, violation, True) for violation in rest if not violation.is_time]
-        late = [violation for violation in rest if violation.is_time]
-        if late:
-            again = [violation for _, violation in self.run(numbers)]
-            bounds = {violation.bound for violation in again}
-            settled += [(numbers, violation, violation.bound in bounds) for violation in late]
-            settled += [(numbers, violation, True) for violation in again if not violation.is_time]
-        return known + settled
+        return known + settled + self.asked_again(numbers, rest)
+
+    def asked_again(self, numbers, found):
+        """Runs cases again where a time is among what was found; gives what settle() gives."""
+        again = []
+        if any(violation.is_time for violation in found):
+            # As above: what cases cost together is no case's.
+            again = [violation for _, violation in self.run(numbers)
+                     if violation.bound != "cpu" or len(numbers) == 1]
+        first, second = ({violation.bound for violation in seen} for seen in (found, again))
+        return [(numbers, violation, not violation.is_time or violation.bound in second)
+                for violation in found] + [
+                    (numbers, violation, not violation.is_time) for violation in again
+                    if not violation.is_time or violation.bound not in first]
+
+
+def strays(work):
+    """What is beside the cases in the directories of all jobs: a name may climb so far."""
+    found = []
+    for name in os.listdir(work):
+        if re.fullmatch(r"job\d+", name):
+            cases = [entry.path for entry in os.scandir(f"{work}/{name}") if entry.name.isdigit()]
+            found += Snapshot(f"{work}/{name}", without=cases).files.keys() - {
+                *cases, f"{work}/{name}/outside"}
+    return sorted(found)
 
 
 def work(index, seed, httpfs, directory, tasks, results):

@@ -31,16 +31,18 @@ class Mounted:
              self.point], directory, {**job.environment(directory), **(environment or {})}, name)
 
     def wait(self, seconds=10):
-        """Waits for it to be mounted; gives what is wrong where it is not."""
-        deadline = time.monotonic() + self.job.pace.bound(seconds)
-        while time.monotonic() < deadline:
+        """Waits for it to be mounted; gives what is wrong where it is not, or is so late."""
+        began, took = time.monotonic(), 0.0
+        while took <= self.job.pace.limit(seconds):
             with open(self.child.output, "rb") as file:
-                if file.read().startswith(b"mounted "):
-                    return []
+                is_mounted = file.read().startswith(b"mounted ")
+            took = time.monotonic() - began
+            if is_mounted:
+                return self.job.pace.judged("alive", f"mounted after {took:.1f} s", took, seconds)
             if self.child.poll() is not None:
                 return [Violation("alive", f"mount ended with {self.child.status}: {self.child.tail()}")]
             time.sleep(0.01)
-        return [Violation("alive", f"not mounted after {seconds} s", True)]
+        return [Violation("alive", f"not mounted after {took:.1f} s")]
 
     def is_mounted(self):
         with open("/proc/self/mountinfo") as table:
@@ -232,11 +234,10 @@ def exercise(job, mount, cases, options, environment, sabotage):
         reader.join(job.pace.bound(5))
         if reader.is_alive():
             found.append((number, Violation("late", "a reader hangs after the end of its mount")))
-        if reader.slowest[0] > job.pace.bound(LATE_SECONDS):
-            found.append((number, Violation(
-                "late", f"{reader.slowest[1]} took {reader.slowest[0]:.1f} s", True)))
-        found += [(number, violation)
-                  for violation in look_at_text("attributes", reader.attributes)]
+        took, what = reader.slowest
+        found += [(number, violation) for violation in [
+            *job.pace.judged("late", f"{what} took {took:.1f} s", took, LATE_SECONDS),
+            *look_at_text("attributes", reader.attributes)]]
     mount.tear_down()
     if sabotage:
         sabotage("ended", mount)
@@ -244,26 +245,43 @@ def exercise(job, mount, cases, options, environment, sabotage):
     return found
 
 
+class Look(threading.Thread):
+    """Reads a file that may never answer."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.text, self.error = path, b"", None
+
+    def run(self):
+        try:
+            with open(self.path, "rb") as file:
+                self.text = file.read()
+        except OSError as error:
+            self.error = error
+
+
 def look_at_status(job, mount):
     found = []
     for name in (".status", ".status.json", ".metrics"):
         began = time.monotonic()
-        try:
-            with open(f"{mount.point}/{name}", "rb") as file:
-                text = file.read()
-            found += look_at_text(name, text, is_for_terminal=True)
-        except OSError as error:
-            if mount.child.poll() is None:
-                found.append(Violation("innocent", f"{name} cannot be read: {error.strerror}"))
-            continue
+        look = Look(f"{mount.point}/{name}")
+        look.start()
+        look.join(job.pace.limit(READ_SECONDS))
         took = time.monotonic() - began
-        if took > job.pace.bound(READ_SECONDS):
-            found.append(Violation("innocent", f"{name} took {took:.1f} s", True))
+        if look.is_alive():
+            found.append(Violation("innocent", f"{name} has not been read after {took:.1f} s"))
+            break
+        if look.error is not None:
+            if mount.child.poll() is None:
+                found.append(Violation("innocent", f"{name} cannot be read: {look.error.strerror}"))
+            continue
+        found += look_at_text(name, look.text, is_for_terminal=True)
+        found += job.pace.judged("innocent", f"{name} took {took:.1f} s", took, READ_SECONDS)
     status = Child([job.httpfs, "status", mount.point], mount.directory,
                    job.environment(mount.directory), "status")
-    if status.wait(job.pace.bound(5)) is None:
+    found += status.ended(job.pace, "innocent", "httpfs status", 5)
+    if status.status is None:
         status.kill()
-        found.append(Violation("innocent", "httpfs status does not end", True))
     elif status.status not in (0, 1):
         found.append(Violation("alive", f"httpfs status ended with {status.status}"))
     return found + status.costs()

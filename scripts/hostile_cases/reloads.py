@@ -6,7 +6,7 @@ import signal
 import time
 
 from . import lists
-from .bounds import INNOCENT_LINES, Prober, Snapshot, Violation, is_costly, of_process
+from .bounds import INNOCENT_LINES, Prober, Snapshot, Violation, judged_cpu, of_process
 from .mounts import (Mounted, look_at_directory, look_at_files, look_at_status, mount_again,
                      write_private)
 
@@ -88,6 +88,4 @@ def reload(case, mount):
                 "alive", f"ended with {mount.child.status}: {mount.child.tail()}"))]
         still = still + 1 if facts[0] - last[0] < 0.015 else 0
         cost, last = facts[0] - first[0], facts
-    if is_costly(cost):
-        return [(case.number, Violation("cpu", f"{cost:.1f} s for the list", True))]
-    return []
+    return [(case.number, violation) for violation in judged_cpu(" for the list", cost)]

@@ -1,6 +1,7 @@
 """docs/RELIABILITY.md: one section for each run, written and read."""
 
 import re
+import shlex
 
 from .runs import RUNS
 
@@ -8,7 +9,8 @@ HEAD = """# Reliability: the last long runs
 
 `scripts/reliability` runs the scripts that take too long for `scripts/test`, and writes this file: for each of them its last run, as the
 script itself tells it, passed or failed. A run replaces its own section only. What each one looks for: [CONTRIBUTING.md](CONTRIBUTING.md) and its
-`--help`. A line "tree" names the commit that ran, or says that it had changes which were not committed.
+`--help`. A line "tree" names the commit that ran, or says that it had changes which were not committed; "httpfs"
+is the beginning of the SHA-256 of the program that ran.
 """
 FACTS = {
     "result": r"passed|failed: .+",
@@ -16,6 +18,8 @@ FACTS = {
     "began": r"\d{4}-\d\d-\d\d \d\d:\d\d UTC",
     "took": r"\d+ s|\d+\.\d minutes",
     "tree": r"(`[0-9a-f]{7,40}`|with changes that were not committed|not known)(, its build as it was found)?",
+    # The first digits of its SHA-256.
+    "httpfs": r"`[0-9a-f]{16}`|not known",
     "machine": r"\d+ processors \(siblings \d+, cores \d+\), Linux [\d.]+ \w+, \d+ GiB; load [\d.]+ when it began",
 }
 # So much of what a run says is kept.
@@ -67,8 +71,8 @@ def render(sections):
     """The whole file from sections by their names.
 
     >>> facts = {"result": "failed: exit status 1", "seeds": "1", "began": "2026-01-02 03:04 UTC",
-    ...          "took": "2.5 minutes", "tree": "`c41f365`", "machine": "2 processors (siblings 2, "
-    ...          "cores 1), Linux 6.1.0 x86_64, 8 GiB; load 0.5 when it began"}
+    ...          "took": "2.5 minutes", "tree": "`c41f365`", "httpfs": "not known",
+    ...          "machine": "2 processors (siblings 2, cores 1), Linux 6.1.0 x86_64, 8 GiB; load 0.5 when it began"}
     >>> text = render({"hostile": Section("hostile", "scripts/hostile", facts, ["4 of 4 cases"])})
     >>> "| [hostile](#hostile) | **failed** | 2026-01-02 | 2.5 minutes | `c41f365` |" in text
     True
@@ -117,11 +121,13 @@ def parse(text):
 def check(text, has_commit=lambda commit: True):
     """Raises Malformed unless the text is exactly what scripts/reliability writes.
 
-    A section that says "passed" has lines that prove it, and names no commit that is not there.
+    A section that says "passed" has lines that prove it, of as much as its command asks for, and names
+    no commit that is not there.
     """
     sections = parse(text)
     for name, section in sections.items():
-        if section.facts["result"] == "passed" and not RUNS[name].is_proven(section.lines):
+        if section.facts["result"] == "passed" and not RUNS[name].is_proven(
+                section.lines, shlex.split(section.command)):
             raise Malformed(f"{name}: passed, without lines that say so")
         commit = re.search(r"`(.+)`", section.facts["tree"])
         if commit and not has_commit(commit[1]):

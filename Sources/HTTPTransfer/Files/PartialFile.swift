@@ -308,8 +308,14 @@ final class PartialFile: @unchecked Sendable {
     fileprivate let record: Descriptor
     fileprivate let sequence: UInt64
 
-    /// Waits until the bytes are on the disk.
-    func run() throws(ErrorNumber) { try SystemCalls.syncData(data.rawValue) }
+    /// Waits until the bytes are on the disk, and then what the record says of them.
+    ///
+    /// Its COMMIT comes later: until then the hash of each extent vouches for the bytes. But of a record
+    /// that is not on the disk at all a loss of power leaves nothing, and so costs all bytes.
+    func run() throws(ErrorNumber) {
+      try SystemCalls.syncData(data.rawValue)
+      try SystemCalls.syncData(record.rawValue)
+    }
   }
 
   /// What has been stored up to now; nil where there is nothing to be synced for.

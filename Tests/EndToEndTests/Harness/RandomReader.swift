@@ -3,7 +3,8 @@ import Foundation
 /// A child process that reads at random in several files, and tells of every byte that is wrong,
 /// until it is killed.
 ///
-/// Errors are no mistakes: whoever starts it ends its mount under it.
+/// Errors are no mistakes once whoever has started it ends its mount under it; before that they are,
+/// see ``errors()``.
 final class RandomReader {
   /// A file that is read, and what is in it.
   struct File {
@@ -30,6 +31,14 @@ final class RandomReader {
       Python.command(Self.script) + [String(seed), String(threads)] + words)
   }
 
+  /// The errors that it was told so far.
+  func errors() -> [String] {
+    process.standardOutput.split(separator: "\n").filter { $0.hasPrefix(Self.errorSign) }
+      .map(String.init)
+  }
+
+  private static let errorSign = "error: "
+
   /// Kills the reader.
   ///
   /// - Returns: how many reads it made, and what was wrong in them.
@@ -40,7 +49,7 @@ final class RandomReader {
     // The last line may be cut.
     let lines = process.standardOutput.split(
       separator: "\n", omittingEmptySubsequences: false)
-    for line in lines.dropLast() {
+    for line in lines.dropLast() where !line.hasPrefix(Self.errorSign) {
       let words = line.split(separator: " ").map(String.init)
       guard words.count == 4, let index = Int(words[0]), files.indices.contains(index),
         let offset = Int64(words[1]), let count = Int64(words[2])
@@ -77,16 +86,20 @@ final class RandomReader {
                 if index not in descriptors:
                     descriptors[index] = os.open(path, os.O_RDONLY)
                 data = os.pread(descriptors[index], count, offset)
-            except OSError:
+                digest = hashlib.sha256(data).hexdigest()
+                sys.stdout.write("%d %d %d %s\\n" % (index, offset, len(data), digest))
+                sys.stdout.flush()
+                expected = min(count, length - offset)
+                # A read may end early where the next one fails, and nowhere else.
+                if len(data) < expected:
+                    os.pread(descriptors[index], expected - len(data), offset + len(data))
+                    sys.stdout.write("short: %d of %d at %d\\n" % (len(data), expected, offset))
+                    sys.stdout.flush()
+            except OSError as error:
+                sys.stdout.write("error: %s of %s\\n" % (error, path))
+                sys.stdout.flush()
                 return
             position[index] = (offset + len(data)) % length
-            expected = min(count, length - offset)
-            # A read may end early where the next one fails, but never as if the file ended.
-            if expected > 0 and not data:
-                sys.stdout.write("short: %d of %d at %d\\n" % (len(data), expected, offset))
-            digest = hashlib.sha256(data).hexdigest()
-            sys.stdout.write("%d %d %d %s\\n" % (index, offset, len(data), digest))
-            sys.stdout.flush()
     for number in range(threads):
         threading.Thread(target=work, args=(number,)).start()
     """

@@ -14,13 +14,14 @@ final class VersionOnDisk {
   let version: RemoteVersion
   let path: String
 
-  init(length: Int64) throws {
+  /// A version of `length` bytes; `details` are what the list says of the file.
+  init(length: Int64, details: SourceDetails? = nil) throws {
     path =
       FileManager.default.temporaryDirectory.path + "/httpfs-version-\(UUID().uuidString)"
     environment = FileEnvironment(
       client: HTTPClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-    version = Self.makeVersion("a.bin", length: length, in: environment)
+    version = Self.makeVersion("a.bin", length: length, details: details, in: environment)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -43,10 +44,14 @@ final class VersionOnDisk {
 }
 
 extension RemoteVersion {
-  /// Stores `range` as the storage queue does, as a part of the request `id`.
-  func storeBytes(_ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0)) throws {
-    let bytes = [UInt8](repeating: 7, count: Int(range.byteCount))
-    try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: true) }, of: id)
+  /// Stores `range` as the storage queue does, as a part of the request `id`; each byte is `value`.
+  func storeBytes(
+    _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7
+  ) throws {
+    let bytes = [UInt8](repeating: value, count: Int(range.byteCount))
+    let isDone = try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: true) }, of: id)
+    if isDone { return }
+    _ = try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: false) }, of: id)
   }
 
   var presentExtents: [ByteRange] { snapshot().extents.extents }

@@ -69,6 +69,7 @@ struct KillRound {
       if !isFull { violations.append("too little is in the cache after 20 s") }
     }
     pause(for: life)
+    violations += reader.errors()
     try first.crash()
     let (readCount, mistakes) = reader.stop()
     self.readCount = readCount

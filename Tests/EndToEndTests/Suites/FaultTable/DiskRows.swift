@@ -371,7 +371,7 @@ extension RealMounts {
       held.close()
       try first.unmount()
       let committed = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
-      try #require(committed < file.byteCount / 2)
+      try #require(committed > 0 && committed < file.byteCount / 2)
       try origin.clearControl()
 
       try failing.fail(FailingCalls.Plan(calls: "fsync,fdatasync", count: nil, errno: EIO))

@@ -13,7 +13,9 @@ enum FaultSeeds {
   }()
 
   /// How many readers row 73 has: 10,000 as `scripts/faults` says by `HTTPFS_CROWD`, and a quarter in
-  /// `scripts/test`, where they still are more than the pieces that they read.
+  /// `scripts/test`.
+  ///
+  /// What they read shrinks with them: they are always more than its pieces.
   static let crowd = ProcessInfo.processInfo.environment["HTTPFS_CROWD"] ?? "2500"
 
   private static func number(_ name: String) -> UInt64 {

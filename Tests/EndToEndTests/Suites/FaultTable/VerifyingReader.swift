@@ -16,11 +16,16 @@ final class VerifyingReader {
     let error: String?
     /// The file offset of the first byte that is not the reference's.
     let wrongOffset: Int64?
+    /// Where a call ended in the middle of the file although the next one gave bytes.
+    ///
+    /// A call may end early before an error, which the next one then gives.
+    let shortOffset: Int64?
     /// The longest single call.
     let duration: Duration
 
     var isWhole: Bool {
-      error == nil && wrongOffset == nil && deliveredByteCount == Int64(range.count)
+      error == nil && wrongOffset == nil && shortOffset == nil
+        && deliveredByteCount == Int64(range.count)
     }
   }
 
@@ -86,12 +91,15 @@ final class VerifyingReader {
     }
     return try zip(ranges, words).map { range, word in
       let parts = word.split(separator: ":").map(String.init)
-      guard parts.count == 4, let count = Int64(parts[0]), let wrong = Int64(parts[2]) else {
+      guard parts.count == 5, let count = Int64(parts[0]), let wrong = Int64(parts[2]),
+        let short = Int64(parts[3])
+      else {
         throw HarnessError("unexpected answer '\(word)' of a reader")
       }
       return Reading(
         range: range, deliveredByteCount: count, error: parts[1] == "-" ? nil : parts[1],
-        wrongOffset: wrong < 0 ? nil : wrong, duration: try Self.duration(parts, at: 3))
+        wrongOffset: wrong < 0 ? nil : wrong, shortOffset: short < 0 ? nil : short,
+        duration: try Self.duration(parts, at: 4))
     }
   }
 
@@ -141,7 +149,7 @@ final class VerifyingReader {
         return offset + min(len(data), len(wanted))
 
     def read(descriptor, reference, verb, offset, count):
-        done, longest, view = 0, 0.0, None
+        done, longest, view, short = 0, 0.0, None, -1
         try:
             while done < count:
                 start = time.monotonic()
@@ -157,13 +165,16 @@ final class VerifyingReader {
                 # Nothing, where the reference has bytes, is an end of file too early.
                 place = difference(data, wanted, offset + done)
                 if place >= 0:
-                    return f"{done}:-:{place}:{longest}"
+                    return f"{done}:-:{place}:{short}:{longest}"
                 if not data:
                     break
+                # The call before this one has ended early, and not before an error.
+                if done and short < 0:
+                    short = offset + done
                 done += len(data)
         except OSError as error:
-            return f"{done}:{errno.errorcode[error.errno]}:-1:{longest}"
-        return f"{done}:-:-1:{longest}"
+            return f"{done}:{errno.errorcode[error.errno]}:-1:{short}:{longest}"
+        return f"{done}:-:-1:{short}:{longest}"
 
     def answer(words):
         start = time.monotonic()

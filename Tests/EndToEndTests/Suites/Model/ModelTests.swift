@@ -29,6 +29,7 @@ extension RealMounts {
           "HTTPFS_MODEL_FIRST_SEED=\(seed): \(error)\n\(run.log.joined(separator: "\n"))")
         return
       }
+      print("model: seed \(seed), \(run.judgedCount) answers judged")
       // Otherwise nothing has been proven.
       #expect(run.judgedCount >= stepCount / 6 + 10, "\(run.judgedCount) answers")
     }

@@ -1,0 +1,148 @@
+import Dispatch
+import Glibc
+import HTTPTransfer
+import HTTPTransferCore
+import RangeCache
+import Synchronization
+import Testing
+
+@testable import RemoteFiles
+
+/// What a hash says of bytes it says of those that were read, and only while they are there.
+@Suite struct HashedBytesTests {
+  private static let mebibyte: Int64 = 1 << 20
+
+  private func digest(byteCount: Int64) -> Checksum {
+    let running = RunningDigest(.sha256)
+    let bytes = [UInt8](repeating: 7, count: Int(byteCount))
+    bytes.withUnsafeBytes { running.update($0) }
+    return running.finish()
+  }
+
+  /// A version of two pieces of 1 MiB.
+  private func pieces() throws -> VersionOnDisk {
+    let hashes = try #require(
+      PieceHashes(
+        algorithm: .sha256, pieceByteCount: Self.mebibyte,
+        digests: Array(repeating: digest(byteCount: Self.mebibyte).digest, count: 2)))
+    let disk = try VersionOnDisk(
+      length: 2 * Self.mebibyte, details: SourceDetails(pieces: hashes))
+    // Like a handle: nobody lets go of the entry.
+    disk.version.state.withLock { $0.holdCount += 1 }
+    return disk
+  }
+
+  /// Waits until what was to be hashed by now is hashed and taken up.
+  private func finishHashing(_ disk: VersionOnDisk) {
+    let done = DispatchSemaphore(value: 0)
+    disk.environment.hashPiece { done.signal() }
+    done.wait()
+    disk.environment.hashWhole { done.signal() }
+    done.wait()
+    disk.environment.storage.finish()
+  }
+
+  private func dataDescriptor(_ version: RemoteVersion) throws -> CInt {
+    try #require(version.state.withLock { $0.entry?.dataDescriptor })
+  }
+
+  @Test("A piece whose bytes are all there is present when it was hashed")
+  func right() throws {
+    let disk = try pieces()
+    try disk.version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    #expect(disk.version.presentExtents == [0..<Self.mebibyte])
+  }
+
+  @Test("What somebody has cut before it was hashed says nothing of a server, and is absent")
+  func cutBeforeHash() throws {
+    let disk = try pieces()
+    let version = disk.version
+    let gate = DispatchSemaphore(value: 0)
+    disk.environment.hashPiece { gate.wait() }
+    try version.storeBytes(0..<Self.mebibyte)
+    #expect(ftruncate(try dataDescriptor(version), 4096) == 0)
+    gate.signal()
+    finishHashing(disk)
+    let state = version.snapshot()
+    #expect(state.extents.isEmpty)
+    #expect(state.pieces?.failureCount(ofPiece: 0) == 0)
+    // A cut file is no disk that gives nothing back.
+    #expect(!version.state.withLock { $0.isUncacheable })
+    try version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    #expect(version.presentExtents == [0..<Self.mebibyte])
+  }
+
+  @Test("What somebody has cut of a piece that is still arriving is absent, not zeros")
+  func cutWhileArriving() throws {
+    let disk = try pieces()
+    let version = disk.version
+    let half = Self.mebibyte / 2
+    try version.storeBytes(0..<half)
+    #expect(ftruncate(try dataDescriptor(version), 4096) == 0)
+    // This makes the file long again.
+    try version.storeBytes(half..<Self.mebibyte)
+    finishHashing(disk)
+    let pieces = try #require(version.snapshot().pieces)
+    #expect(pieces.arrived.extents == [0..<4096, half..<Self.mebibyte])
+    #expect(pieces.failureCount(ofPiece: 0) == 0)
+    try version.storeBytes(4096..<half)
+    finishHashing(disk)
+    #expect(version.presentExtents == [0..<Self.mebibyte])
+  }
+
+  @Test("A right piece in memory is read there")
+  func rightInMemory() throws {
+    let disk = try pieces()
+    let version = disk.version
+    disk.environment.health.noteFailure("test")
+    try version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    #expect(version.presentExtents == [0..<Self.mebibyte])
+    #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<Self.mebibyte])
+    #expect(version.snapshot().spilledByteCount == Self.mebibyte)
+  }
+
+  @Test("A wrong piece in memory is read in the cache when the right one is there")
+  func wrongInMemory() throws {
+    let disk = try pieces()
+    let version = disk.version
+    // Whatever is the failure: for a while the cache takes nothing.
+    disk.environment.health.noteFailure("test")
+    try version.storeBytes(0..<Self.mebibyte, value: 9)
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+    #expect(version.state.withLock { $0.spill?.extents.isEmpty } == true)
+    disk.environment.health.noteSuccess()
+    try version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    #expect(version.presentExtents == [0..<Self.mebibyte])
+    let located = version.state.withLock { $0.locate(0..<Self.mebibyte) }
+    #expect(located.pieces.map(\.descriptor) == [try dataDescriptor(version)])
+    #expect(located.lease == nil)
+  }
+
+  @Test("A checksum says nothing of bytes that have come since they were hashed")
+  func replacedAfterHash() throws {
+    let disk = try VersionOnDisk(
+      length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
+    let version = disk.version
+    version.state.withLock { $0.holdCount += 1 }
+    let gate = DispatchSemaphore(value: 0)
+    disk.environment.storage.perform { gate.wait() }
+    try version.storeBytes(0..<1000)
+    let hashed = DispatchSemaphore(value: 0)
+    disk.environment.hashWhole { hashed.signal() }
+    hashed.wait()
+    let entry = try #require(version.state.withLock { $0.entry })
+    #expect(version.forget(from: 0, of: entry))
+    try version.storeBytes(0..<1000, value: 9)
+    gate.signal()
+    disk.environment.storage.finish()
+    #expect(!version.state.withLock { $0.wholeCheck.isRight })
+    // They are hashed by themselves, and are wrong.
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+  }
+}

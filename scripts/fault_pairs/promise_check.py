@@ -1,0 +1,51 @@
+"""Whether the promises say no to what they must not allow, and yes to what they must; for the self-check."""
+
+from .combinations import TABLE
+from .promises import AFTERWARDS, EXPLAINED, LUCKY, MOST_EXPLAINED, promises_of, violations
+
+
+def event(code, what, name, at, took=0.0, opened=0.0, failed_next=False):
+    return {"kind": "made up", "code": code, "what": what, "name": name, "opened": opened,
+            "began": at - took, "ended": at, "words": code, "failed_next": failed_next}
+
+
+def promises(name):
+    """The promises of a condition that held from 10 to 15 s, with `p.bin` complete before it."""
+    condition = TABLE[name]({"pause/resume"})
+    condition.began, condition.ended = 10.0, 15.0
+    if condition.spares_complete:
+        condition.complete = frozenset({"p.bin"})
+    if name == "daemon killed":
+        condition.killed, condition.mounted = 10.4, 11.5
+    return promises_of([condition])
+
+
+def short(count, took):
+    return [event("SHORT", "read", "big.bin", 13, took) for _ in range(count)]
+
+
+# A condition, events while it holds, and whether the judge must say something of them.
+CASES = [
+    *((name, [event(code, what, file, 13, 3)], is_wrong)
+      for name, code in (("server stalled", "ETIMEDOUT"), ("server restarting", "EIO"), ("rate limit", "ETIMEDOUT"))
+      for what, file, is_wrong in (("read", "big.bin", False), ("read", "p.bin", True), ("open", "p.bin", True))),
+    ("server stalled", [event("SIGBUS", "access", "p.bin", 13)], True),
+    ("server stalled", [event("EIO", "read", "big.bin", 15 + AFTERWARDS + 1)], True),
+    ("daemon killed", [event("ENOTCONN", "read", "p.bin", 70, opened=10)], False),
+    ("daemon killed", [event("ENOTCONN", "read", "p.bin", 70, opened=20)], True),
+    ("daemon killed", [event("SIGBUS", "access", "p.bin", 70, opened=20)], True),
+    ("daemon killed", [event("ENOTCONN", "open", "p.bin", 70, opened=70)], True),
+    ("server stalled", short(LUCKY, 0.6), False),
+    ("server stalled", short(LUCKY + 1, 0.6), True),
+    ("server stalled", short(MOST_EXPLAINED, EXPLAINED), False),
+    ("server stalled", short(MOST_EXPLAINED + 1, EXPLAINED), True),
+]
+
+
+def faults():
+    """The cases of which the judge says the wrong thing, in words."""
+    for name, events, is_wrong in CASES:
+        if bool(violations(events, promises(name))) != is_wrong:
+            first = events[0]
+            yield (f"{name}: {len(events)} x {first['code']} of {first['what']} of {first['name']}, opened at "
+                   f"{first['opened']:.0f}, at {first['ended']:.0f}: must {'not ' if is_wrong else ''}be allowed")
