@@ -48,6 +48,23 @@ extension [LoggedRequest] {
     return sent.values.reduce(0) { $0 + $1.byteCount }
   }
 
+  /// The body bytes of a path that the server sent beyond the first time.
+  var repeatedByteCount: Int64 { bodyByteCount - distinctBodyByteCount }
+
+  /// How many of these requests may be hedges, which ask for what another one is to bring, as where
+  /// the machine stands still for a moment: one, and 5 % of all (docs/SEMANTICS.md).
+  var greatestHedgeCount: Int { 1 + count / 20 }
+
+  /// The most that hedges may bring twice.
+  ///
+  /// Of a hedge and the request that it asks again for one brings the bytes, and at most the body of
+  /// the other one was sent in vain: so many bodies at most, and no more of each than a hedge asks for
+  /// or lies in sockets.
+  var greatestHedgedByteCount: Int64 {
+    map { Swift.min($0.bodyByteCount, 8 << 20) }.sorted(by: >).prefix(greatestHedgeCount)
+      .reduce(0, +)
+  }
+
   /// The largest number of requests that were under way at one moment: for lower bounds.
   var peakConcurrency: Int { concurrency(endingEarlierBy: 0) }
 

@@ -18,11 +18,13 @@ final class Mount {
   ///   - cacheDirectory: where the cache goes.
   ///   - options: further options of `httpfs mount`.
   ///   - launcher: put before the command line, such as a change of user.
+  ///   - limit: how long it may take until the mount can be read.
   ///   - enter: given the process identifier, what is put before the readers' command lines.
   /// - Throws: `HarnessError` where the mount is refused, or not ready in time.
   init(
     source: String, mountpoint: String, cacheDirectory: String, options: [String] = [],
-    launcher: [String] = [], enter: (pid_t) -> [String] = { _ in [] }
+    launcher: [String] = [], within limit: Duration = .seconds(60),
+    enter: (pid_t) -> [String] = { _ in [] }
   ) throws {
     self.mountpoint = mountpoint
     self.cacheDirectory = cacheDirectory
@@ -31,7 +33,7 @@ final class Mount {
         + ["--cache-dir", cacheDirectory, source, mountpoint])
     self.enter = enter(process.processID)
     let process = process
-    let answered = Deadline(after: .seconds(60)).wait {
+    let answered = Deadline(after: limit).wait {
       process.standardOutput.contains("mounted \(mountpoint) (") || !process.isRunning
     }
     guard answered, process.isRunning else {

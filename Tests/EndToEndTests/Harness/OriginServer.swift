@@ -62,6 +62,19 @@ final class OriginServer {
     try post(["match": pattern, "parameters": parameters])
   }
 
+  /// Keeps the last bytes of resources of `length` bytes back, from now on.
+  ///
+  /// So no download of one ends before a test has done what it does in the middle: responses that are to
+  /// bring the last byte stop after 1 MiB, and others go on.
+  func holdEnds(
+    ofLength length: Int64, _ parameters: [String: String] = [:], matching pattern: String = "*"
+  ) throws {
+    let hold = [
+      "fault": "stall", "fault-at": "1m", "fault-range": "\(length - 1)-\(length - 1)",
+    ]
+    try control(pattern, hold.merging(parameters) { $1 })
+  }
+
   /// Takes all overrides back.
   func clearControl() throws {
     try post(["clear": true])

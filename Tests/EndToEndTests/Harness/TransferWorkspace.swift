@@ -82,7 +82,7 @@ final class TransferWorkspace {
   }
 
   /// Waits until a partial file has bytes, and a record beside it.
-  func waitForPart(of name: String, within limit: Duration = .seconds(20)) -> Bool {
+  func waitForPart(of name: String, within limit: Duration = .seconds(60)) -> Bool {
     let part = path(name + ".httpfs-part")
     return Deadline(after: limit).wait {
       (FileStatus.byteCount(of: part) ?? 0) > 0

@@ -18,9 +18,9 @@ final class Gate: @unchecked Sendable {
     }
   }
 
-  /// Returns when the gate is open, or after 60 s, so that no thread outlives a failed test by much.
+  /// Returns when the gate is open, or after 600 s, so that no thread is there for ever.
   func wait() {
-    let limit = Date(timeIntervalSinceNow: 60)
+    let limit = Date(timeIntervalSinceNow: 600)
     condition.withLock {
       while !wasOpened, condition.wait(until: limit) {}
     }

@@ -78,12 +78,14 @@ extension HTTPClient {
 }
 
 extension Request {
-  /// A request for a test: with the shortest delays between retries.
+  /// A request for a test: with the shortest delays between retries, and so patient that what keeps
+  /// silent while a busy machine stands still is not asked again.
   static func quick(
     _ url: String, to destination: Destination = .memory()
   ) throws -> Request {
     var request = Request(url: try RemoteURL(url), destination: destination)
     request.retryPolicy = RetryPolicy(base: .milliseconds(2), ceiling: .milliseconds(20))
+    request.stallTimeout = .seconds(600)
     return request
   }
 }

@@ -47,7 +47,7 @@ extension RealMounts {
     func `a signal ends a command in a pipe, with what is there kept`(_ signal: CInt) throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      try origin.control("*", ["total-rate": "4m"])
+      try origin.holdEnds(ofLength: Self.length, ["total-rate": "4m"])
       let process = try work.start("get", url(origin))
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(signal)
@@ -61,7 +61,7 @@ extension RealMounts {
     @Test func `--json tells of an interruption in its summary`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      try origin.control("*", ["total-rate": "4m"])
+      try origin.holdEnds(ofLength: Self.length, ["total-rate": "4m"])
       let process = try work.start("get", "--json", url(origin))
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(SIGINT)

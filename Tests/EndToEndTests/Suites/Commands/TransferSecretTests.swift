@@ -16,8 +16,10 @@ extension RealMounts {
       for canary in Self.canaries { #expect(!text.contains(canary), place) }
     }
 
-    private func url(_ origin: OriginServer, _ name: String, length: Int64 = 24 << 20) -> String {
-      origin.url(name, length: length, seed: 51, query: Self.query)
+    private static let length: Int64 = 24 << 20
+
+    private func url(_ origin: OriginServer, _ name: String) -> String {
+      origin.url(name, length: Self.length, seed: 51, query: Self.query)
         .replacingOccurrences(of: "://", with: "://\(Self.userInfo)@")
     }
 
@@ -50,19 +52,21 @@ extension RealMounts {
     {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      try origin.control("*", ["total-rate": "2m"])
+      try origin.holdEnds(ofLength: Self.length, ["total-rate": "2m"])
       let terminal = try work.terminal("get", "-H", Self.header, url(origin, "a.bin"))
       let json = try work.start("get", "--json", "-H", Self.header, url(origin, "b.bin"))
       let plain = try work.start("get", "-H", Self.header, url(origin, "c.bin"))
       for name in ["a.bin", "b.bin", "c.bin"] { #expect(work.waitForPart(of: name)) }
+      #expect(terminal.waitForOutput("a.bin", within: .seconds(60)))
+      #expect(Deadline(after: .seconds(60)).wait { json.standardOutput.contains("\n") })
       pause(for: .seconds(1))
       expectNoSecret(try work.everything(), "files")
       try terminal.typeControlC()
       json.signal(SIGINT)
       plain.signal(SIGINT)
-      #expect(terminal.wait(within: .seconds(5)) == .exited(130))
-      #expect(json.wait(within: .seconds(5)) == .exited(130))
-      #expect(plain.wait(within: .seconds(5)) == .exited(130))
+      #expect(terminal.wait(within: .seconds(60)) == .exited(130))
+      #expect(json.wait(within: .seconds(60)) == .exited(130))
+      #expect(plain.wait(within: .seconds(60)) == .exited(130))
       expectNoSecret(terminal.output, "terminal")
       expectNoSecret(json.standardOutput + json.standardError, "JSON")
       expectNoSecret(plain.standardOutput + plain.standardError, "plain")

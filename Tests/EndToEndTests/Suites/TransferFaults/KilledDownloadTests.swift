@@ -16,6 +16,14 @@ extension RealMounts {
     /// What a kill may cost: the same that a crash of the mount may.
     private static let greatestLoss: Int64 = 16 << 20
 
+    /// When a download is killed: whatever the machine's pace, most have stored something.
+    private enum Moment: Sendable {
+      /// So long after its start.
+      case after(Duration)
+      /// When so many bytes are stored.
+      case stored(Int64)
+    }
+
     /// What one download that was killed, and its continuation, have come to.
     private struct Outcome {
       /// Bytes that travelled twice; nil where the remote file has changed in between.
@@ -63,9 +71,15 @@ extension RealMounts {
       while outcomes.count < count, index < 3 * count {
         let seed = UInt64(worker * 1000 + index)
         let changes = index % 6 == 5
-        let moment = Duration.milliseconds(Int.random(in: 0...550, using: &random))
+        // In the first moments, too. A version that changes costs something only where its first one has
+        // been recorded.
+        let place = Int64.random(
+          in: changes ? 2 << 20..<length * 3 / 4 : -length / 5..<length, using: &random)
+        let moment: Moment =
+          place >= 0
+          ? .stored(place) : .after(.milliseconds(Int.random(in: 0...150, using: &random)))
         if let outcome = try outcome(
-          seed: seed, killedAfter: moment, changes: changes, origin, in: directory)
+          seed: seed, killedAt: moment, changes: changes, origin, in: directory)
         {
           outcomes.append(outcome)
         }
@@ -76,7 +90,7 @@ extension RealMounts {
 
     /// One download, killed and gone on with; nil where it ended before.
     private static func outcome(
-      seed: UInt64, killedAfter moment: Duration, changes: Bool, _ origin: OriginServer,
+      seed: UInt64, killedAt moment: Moment, changes: Bool, _ origin: OriginServer,
       in directory: String
     ) throws -> Outcome? {
       let name = "k\(seed).bin"
@@ -85,7 +99,13 @@ extension RealMounts {
       let url = origin.url(name, length: length, seed: seed, query: "total-rate=\(rate)")
       let command = [try Products.httpfs, "get", url, "-o", path]
       let first = try ChildProcess(command)
-      pause(for: moment)
+      switch moment {
+      case .after(let time): pause(for: time)
+      case .stored(let byteCount):
+        _ = Deadline(after: .seconds(120)).wait(every: .milliseconds(1)) {
+          allocatedByteCount(of: path + ".httpfs-part") >= byteCount || !first.isRunning
+        }
+      }
       guard first.isRunning else { return nil }
       first.kill()
       // It may have ended at the very moment.
@@ -94,11 +114,11 @@ extension RealMounts {
       }
       var outcome = Outcome()
       func violated(_ text: String) {
-        outcome.violations.append("seed \(seed), killed after \(moment): \(text)")
+        outcome.violations.append("seed \(seed), killed \(moment): \(text)")
       }
       let storedByteCount = allocatedByteCount(of: path + ".httpfs-part")
       if changes { try origin.control("*/\(name)", ["version": "2"]) }
-      let second = try run(command, within: .seconds(30))
+      let second = try run(command, within: .seconds(120))
       guard second.succeeded else {
         violated("\(second.ending): \(second.error)")
         return outcome
