@@ -255,6 +255,7 @@ extension RemoteVersion {
         let runs = guarded.spill?.extents.runs(in: range),
         guarded.version.spill?.remove(range) == true
       else { return (false, false) }
+      guarded.generation += 1
       // What the cache holds of it stays.
       for run in runs { guarded.version.forget(run) }
       return (true, true)

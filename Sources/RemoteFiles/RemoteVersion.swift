@@ -44,9 +44,9 @@ public final class RemoteVersion: Sendable {
     var spill: Spill? { version.spill }
     /// Whether the entry is not ours to write.
     var isUncacheable = false
-    /// Counts how often bytes of the entry were given up, or the entry was replaced.
+    /// Counts how often bytes were given up, in the entry or in memory, or the entry was replaced.
     ///
-    /// The result of a store that began under an earlier number is not believed.
+    /// The result of a store or of a hash that began under an earlier number is not believed.
     var generation = 0
     /// What is known of the whole's checksum, where the list has one.
     var wholeCheck = WholeCheck()
@@ -141,6 +141,13 @@ public final class RemoteVersion: Sendable {
       return byteCount
     }
 
+    /// Takes what lies in memory for absent.
+    mutating func dropSpill() {
+      guard spill != nil else { return }
+      generation += 1
+      version.dropSpill()
+    }
+
     /// The answer to a read whose bytes have come; nil if they must be verified first or are gone.
     mutating func answer(_ read: ParkedRead) -> WokenRead? {
       let range = version.clamped(read.range)
@@ -226,7 +233,7 @@ public final class RemoteVersion: Sendable {
       var idle = retired
       retired = []
       // Memory is for readers only.
-      version.dropSpill()
+      dropSpill()
       guard let entry, areDescriptorsShort || !awaitsRecord else { return idle }
       self.entry = nil
       version.forgetUnverified(0..<Int64.max)
@@ -402,7 +409,7 @@ public final class RemoteVersion: Sendable {
   /// Whether the whole cannot be fetched now, because the cache does not take it.
   ///
   /// What lies in memory from a time when it did not is fetched again, for the cache, unless a read waits or
-  /// the disk stands still: then that would come to lie in memory, too.
+  /// the disk stands still: then that would come to lie in memory, too. Nor while it is being hashed.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
     let isStuck = environment.storage.isStuck
@@ -412,8 +419,9 @@ public final class RemoteVersion: Sendable {
         isKept = guarded.version.readAheadLimit != nil
         return
       }
-      guard !isStuck, guarded.spill != nil, guarded.version.parked.isEmpty else { return }
-      guarded.version.dropSpill()
+      guard !isStuck, guarded.spill != nil, guarded.version.parked.isEmpty, guarded.holdCount == 0
+      else { return }
+      guarded.dropSpill()
       guarded.version.plan(now: .now, into: &actions)
     }
     return isKept

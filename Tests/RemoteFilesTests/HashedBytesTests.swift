@@ -145,4 +145,49 @@ import Testing
     finishHashing(disk)
     #expect(version.presentExtents == [])
   }
+
+  /// A version of 1000 bytes with a checksum, all of which lie in memory and are hashed; what the hash has
+  /// shown is taken up when `gate` is signalled.
+  private func hashedInMemory(until gate: DispatchSemaphore) throws -> VersionOnDisk {
+    let disk = try VersionOnDisk(
+      length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
+    disk.environment.storage.perform { gate.wait() }
+    disk.environment.health.noteFailure("test")
+    try disk.version.storeBytes(0..<1000)
+    let hashed = DispatchSemaphore(value: 0)
+    disk.environment.hashWhole { hashed.signal() }
+    hashed.wait()
+    return disk
+  }
+
+  @Test("A checksum says nothing of bytes in memory that have come since they were hashed")
+  func replacedInMemoryAfterHash() throws {
+    let gate = DispatchSemaphore(value: 0)
+    let disk = try hashedInMemory(until: gate)
+    let version = disk.version
+    let file = try #require(version.state.withLock { $0.spill?.file })
+    #expect(version.giveUpSpilled(0..<1000, in: file))
+    try version.storeBytes(0..<1000, value: 9)
+    gate.signal()
+    disk.environment.storage.finish()
+    #expect(!version.state.withLock { $0.wholeCheck.isRight })
+    // They are hashed by themselves, and are wrong.
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+  }
+
+  @Test("What lies in memory is not fetched for the cache before its hash is taken up")
+  func keptUntilHashed() throws {
+    let gate = DispatchSemaphore(value: 0)
+    let disk = try hashedInMemory(until: gate)
+    let version = disk.version
+    disk.environment.health.noteSuccess()
+    #expect(!version.isKeptFromCache())
+    #expect(version.presentExtents == [0..<1000])
+    gate.signal()
+    disk.environment.storage.finish()
+    #expect(version.state.withLock { $0.wholeCheck.isRight })
+    #expect(!version.isKeptFromCache())
+    #expect(version.presentExtents == [])
+  }
 }
