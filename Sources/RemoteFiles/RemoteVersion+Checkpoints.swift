@@ -87,7 +87,7 @@ extension RemoteVersion {
   /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
   ///
   /// On the storage queue, where nothing is stored meanwhile.
-  private func discardUncommitted(of failed: CacheEntry) {
+  func discardUncommitted(of failed: CacheEntry) {
     file.loading.withLock { _ in
       let isCurrent = state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
@@ -107,6 +107,8 @@ extension RemoteVersion {
         guarded.holdCount -= 1
         guarded.retired.append(failed)
         guarded.entry = fresh
+        // Otherwise whoever opens the record next leaves them out.
+        if isReadable { guarded.hasLostSync = false }
         guarded.hasRecord = fresh != nil || !isReadable
         guarded.isRecordUnread = !isReadable
         // A disk that fails deserves a second look at everything.
@@ -114,6 +116,8 @@ extension RemoteVersion {
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())
       }
     }
+    // What is committed is there again.
+    change { $0.wakeReads(into: &$1) }
   }
 
   /// The disk has refused bytes of `entry` before any checkpoint: none of it is present until the
@@ -125,8 +129,10 @@ extension RemoteVersion {
     if isFirst, let error = entry.lostWrites { checkpointFailed(error, of: entry) }
   }
 
-  private func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
+  func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
     if error.code == .syncFailed {
+      // From now on: the entry may be let go of, and opened anew, before the storage queue comes to it.
+      state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
       environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
     noteCacheFailure(error)

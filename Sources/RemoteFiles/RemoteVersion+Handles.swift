@@ -75,15 +75,14 @@ extension RemoteVersion {
     answer(.success(backingDescriptor))
   }
 
-  /// Opens the entry, if it is not at hand, and answers the reads that it has the bytes for.
+  /// Opens the entry for reads that wait.
   private func look() throws(CacheError) {
     state.withLock {
       $0.lookCount += 1
       $0.lookedAt = .now
     }
     defer { state.withLock { $0.lookCount -= 1 } }
-    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
-    change { $0.wakeReads(into: &$1) }
+    try bringEntry(create: false)
   }
 
   /// Has the entry looked for again, where reads wait and it could not be opened before.
@@ -144,10 +143,17 @@ extension RemoteVersion {
     perform(actions)
   }
 
-  /// Opens or creates the entry if it is not at hand.
+  /// Opens or creates the entry if it is not at hand, and answers the reads that its record has the bytes
+  /// for.
   ///
-  /// Call under the file's `loading`.
-  func loadEntry(create: Bool) throws(CacheError) {
+  /// Call without a lock.
+  func bringEntry(create: Bool) throws(CacheError) {
+    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
+    change { $0.wakeReads(into: &$1) }
+  }
+
+  /// Under the file's `loading`, where nobody is called; ``bringEntry(create:)`` answers the reads.
+  private func loadEntry(create: Bool) throws(CacheError) {
     let (isAtHand, isSuperseded, hasRecord) = state.withLock {
       ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
     }
@@ -168,6 +174,7 @@ extension RemoteVersion {
       guarded.entry = entry
       guarded.hasRecord = entry != nil
       guarded.isRecordUnread = false
+      guarded.hasLostSync = false
       // What this mount has stored or verified need not be looked at again, unless the data file has
       // been changed since.
       var believed = entry?.believedExtents ?? ExtentSet()
@@ -201,7 +208,10 @@ extension RemoteVersion {
   private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {
     let key = file.cacheKey
     let recordable = pinned.recordable
-    if hasRecord, let found = try environment.cache.openEntry(key),
+    // The kernel may still show pages that the disk has refused.
+    let uncommitted: UncommittedExtents =
+      state.withLock { $0.hasLostSync } ? .discard : .verify
+    if hasRecord, let found = try environment.cache.openEntry(key, uncommitted: uncommitted),
       recordable.hasSameIdentity(as: found.recoveredVersion)
     {
       return found
@@ -224,7 +234,7 @@ extension RemoteVersion {
   /// believed of it; nil where the file has a newer version.
   func writableEntry() throws(CacheError) -> (CacheEntry, generation: Int)? {
     if let known = state.withLock({ $0.writableEntry }) { return known }
-    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: true) }
+    try bringEntry(create: true)
     return state.withLock { $0.writableEntry }
   }
 

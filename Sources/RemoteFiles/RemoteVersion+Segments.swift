@@ -136,7 +136,7 @@ extension RemoteVersion {
   func recordLength() {
     guard let length else { return }
     do throws(CacheError) {
-      try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: false) }
+      try bringEntry(create: false)
       guard let entry = state.withLock({ $0.entry }) else { return }
       // The watch closes the entry when it is idle.
       environment.watch(self)

@@ -35,6 +35,8 @@ public final class RemoteVersion: Sendable {
     var hasRecord: Bool
     /// Whether what the record says was taken for absent, because the entry could not be opened.
     var isRecordUnread = false
+    /// Whether the disk has refused bytes that were not committed: the record is opened without them, once.
+    var hasLostSync = false
     /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
     /// is used.
     var unverified: ExtentSet
@@ -87,7 +89,7 @@ public final class RemoteVersion: Sendable {
     func mustVerify(_ range: ByteRange) -> Bool { entry != nil && unverified.overlaps(range) }
 
     /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
-    /// bytes.
+    /// bytes. Where that may add bytes, the caller wakes reads once it holds no other lock.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
       generation += 1
       var cached = cached

@@ -114,7 +114,9 @@ extension VersionState {
         segments.count < requestLimit
       else { continue }
       let range = table.hashes.range(ofPiece: index, length: table.length)
-      guard isPrefetching || parked.reads.contains(where: { clamped($0.range).overlaps(range) })
+      // It may be present by now: the record of an entry that could not be opened before has it.
+      guard !extents.holes(in: range).isEmpty,
+        isPrefetching || parked.reads.contains(where: { clamped($0.range).overlaps(range) })
       else { continue }
       _ = pieces?.restart(piece: index)
       forgetAbsentSpill(in: range)

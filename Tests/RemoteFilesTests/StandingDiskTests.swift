@@ -228,6 +228,58 @@ import Testing
     #expect(try environment.cache.openEntry(version.file.cacheKey) == nil)
   }
 
+  @Test("Whatever opens the entry answers the reads that wait for what its record has")
+  func wokenByRecord() throws {
+    for opening in 0..<2 {
+      let disk = try VersionOnDisk(length: 1000)
+      let version = disk.version
+      // No request is sent.
+      version.state.withLock { $0.version.isAwaitingLocation = true }
+      try version.storeBytes(0..<500)
+      version.commitFinally()
+      let reply = KeptReply()
+      if opening == 0 {
+        // As after a look that has failed.
+        #expect(version.releaseIdleEntry())
+        version.wait(for: 0..<100, reply: reply)
+        try version.storeBytes(500..<600)
+      } else {
+        try version.storeBytes(500..<600)
+        let entry = try #require(version.state.withLock { $0.entry })
+        _ = version.state.withLock { $0.loseCached(0..<1000) }
+        version.wait(for: 0..<100, reply: reply)
+        version.discardUncommitted(of: entry)
+      }
+      #expect(waitUntil { reply.byteCount == 100 })
+      version.abandon()
+    }
+  }
+
+  @Test("Bytes that a sync has lost are not believed by whoever opens the record next")
+  func lostSync() throws {
+    let disk = try VersionOnDisk(length: 1000)
+    let version = disk.version
+    try version.storeBytes(0..<500)
+    version.commitFinally()
+    try version.storeBytes(500..<1000)
+    // A pipe cannot be synced.
+    var ends: [CInt] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    let data = try #require(version.state.withLock { $0.entry?.dataDescriptor })
+    #expect(dup2(ends[0], data) == data)
+    for end in ends { close(end) }
+    let still = StandingDisk(disk.environment)
+    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
+    #expect(version.syncData(ticket) == nil)
+    version.endCheckpoint()
+    // Before the storage queue comes to it the entry is let go of.
+    #expect(version.releaseIdleEntry())
+    still.move()
+    try version.bringEntry(create: false)
+    #expect(version.presentExtents == [0..<500])
+    #expect(version.state.withLock { !$0.hasLostSync })
+  }
+
   @Test("Entries that were given up are handed out to be closed without the lock")
   func retiredEntries() throws {
     let disk = try VersionOnDisk(length: 1000)

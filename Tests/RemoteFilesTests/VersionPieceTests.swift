@@ -232,4 +232,19 @@ import Testing
       Issue.record("shown")
     }
   }
+
+  @Test("A wrong piece that the record has brought meanwhile is not asked for again")
+  func suspectIsPresent() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    state.removeSegment(segment.id)
+    let again = try #require(
+      settle(check, matches: false, trusted: [0], in: &state).starts.first)
+    state.setCached(ExtentSet([0..<Self.piece]))
+    state.removeSegment(again.id)
+    // It waits for the next piece only.
+    let starts = park((Self.piece - 4096)..<(Self.piece + 4096), in: &state).starts
+    #expect(starts.map { $0.start..<$0.end } == [Self.piece..<(2 * Self.piece)])
+  }
 }
