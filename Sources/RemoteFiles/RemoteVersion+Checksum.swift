@@ -127,7 +127,7 @@ extension RemoteVersion {
     let remedy = state.withLock { guarded -> WholeCheck.Remedy? in
       guard guarded.generation == found.generation else { return nil }
       let remedy = guarded.wholeCheck.fail(trusted: trusted)
-      guarded.version.spill = nil
+      guarded.dropSpill()
       guarded.retireEntry()
       if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
       return remedy

@@ -21,7 +21,7 @@ extension VersionState {
   }
 
   /// Whether reads need bytes of `range` kept, where only memory has them: a read waits for them, or is to come
-  /// for them, because they are of the piece that is being read.
+  /// for them, because they are of the piece that is being read, or of the one that was read before it.
   ///
   /// A piece that is read by parts would otherwise have to arrive as a whole for each of them.
   func mustKeep(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
@@ -29,8 +29,9 @@ extension VersionState {
     guard let pieces, let lastReadAt, now - lastReadAt < FileSettings.readerMemory else {
       return false
     }
-    let next = pieces.wholePieces(around: lastReadEnd..<(lastReadEnd + 1))
-    return (lastReadEnd..<max(lastReadEnd, next.upperBound)).overlaps(range)
+    return [lastReadEnd, otherReadEnd ?? lastReadEnd].contains { end in
+      (end..<max(end, piece(of: end, pieces).upperBound)).overlaps(range)
+    }
   }
 
   /// How far a stream may be ahead of its reader; nil for as far as it comes.

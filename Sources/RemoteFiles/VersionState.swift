@@ -84,6 +84,9 @@ struct VersionState: Sendable {
   var lastReadAt: ContinuousClock.Instant?
   /// The end of the last read.
   var lastReadEnd: Int64 = 0
+  /// The end of the last read of another piece than that at ``lastReadEnd``: who reads there may be another
+  /// reader.
+  var otherReadEnd: Int64?
   /// When a rate limit last held a request back.
   var throttledAt: ContinuousClock.Instant?
   /// The time from request to response, in seconds: a moving average over reused connections, and a guess
@@ -213,13 +216,23 @@ struct VersionState: Sendable {
     guard !isComplete else { return }
     streams.note(clamped(asked))
     strides.note(clamped(asked))
+    let end = clamped(asked).upperBound
+    if let pieces, lastReadAt != nil, piece(of: end, pieces) != piece(of: lastReadEnd, pieces) {
+      otherReadEnd = lastReadEnd
+    }
     lastReadAt = now
-    lastReadEnd = clamped(asked).upperBound
+    lastReadEnd = end
+  }
+
+  /// The piece of which the byte at `offset` is.
+  func piece(of offset: Int64, _ pieces: PieceTable) -> ByteRange {
+    pieces.wholePieces(around: offset..<(offset + 1))
   }
 
   /// The file is opened, which nobody had open.
   mutating func beginReading(_ trust: ReaderTrust) {
     pieces?.forgive()
+    otherReadEnd = nil
     usage = Usage()
     streams.trust = trust
   }

@@ -190,4 +190,18 @@ import Testing
     #expect(!version.isKeptFromCache())
     #expect(version.presentExtents == [])
   }
+
+  @Test("After a wrong whole in memory the file is read ahead and prefetched as before")
+  func wrongWholeInMemory() throws {
+    let disk = try VersionOnDisk(
+      length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
+    let version = disk.version
+    version.state.withLock { $0.holdCount += 1 }
+    disk.environment.health.noteFailure("test")
+    try version.storeBytes(0..<1000, value: 9)
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+    #expect(version.state.withLock { $0.spill == nil })
+    #expect(version.snapshot().readAheadLimit == nil)
+  }
 }

@@ -247,4 +247,20 @@ import Testing
     let starts = park((Self.piece - 4096)..<(Self.piece + 4096), in: &state).starts
     #expect(starts.map { $0.start..<$0.end } == [Self.piece..<(2 * Self.piece)])
   }
+
+  @Test("Two readers of two pieces do not have each other's piece given up")
+  func twoReaders() throws {
+    var state = try state()
+    let half = Self.piece / 2
+    let first = (Self.piece - 4096)..<Self.piece
+    state.note(0..<half, now: start)
+    state.note((3 * Self.piece)..<(3 * Self.piece + half), now: start)
+    #expect(state.mustKeep(first, now: start))
+    #expect(state.mustKeep((4 * Self.piece - 4096)..<(4 * Self.piece), now: start))
+    // What they have read may go.
+    #expect(!state.mustKeep(0..<4096, now: start))
+    // A third one takes the place of the one who has not read for longest.
+    state.note((5 * Self.piece)..<(5 * Self.piece + half), now: start)
+    #expect(!state.mustKeep(first, now: start))
+  }
 }
