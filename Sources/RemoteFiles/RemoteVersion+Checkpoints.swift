@@ -116,6 +116,8 @@ extension RemoteVersion {
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())
       }
     }
+    // Its readers need the bytes only. Nothing of it is recorded any more.
+    failed.releaseRecord()
     // What is committed is there again.
     change { $0.wakeReads(into: &$1) }
   }

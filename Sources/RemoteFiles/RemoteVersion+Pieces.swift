@@ -210,6 +210,7 @@ extension RemoteVersion {
   }
 
   private func record(_ content: PieceContent, in entry: CacheEntry) {
+    var refused: CacheError?
     do throws(CacheError) {
       for claim in content.claims {
         try entry.claim(claim.range, contentHash: claim.contentHash)
@@ -217,9 +218,18 @@ extension RemoteVersion {
     } catch {
       // This mount has the bytes all the same.
       noteCacheFailure(error)
+      refused = error
     }
-    for claim in content.claims {
-      state.withLock { if !$0.refuted.isEmpty { $0.refuted.remove(claim.range) } }
+    state.withLock { guarded in
+      for claim in content.claims {
+        if !guarded.refuted.isEmpty { guarded.refuted.remove(claim.range) }
+        guard entry === guarded.entry else { continue }
+        if refused != nil {
+          guarded.unclaimed.insert(claim.range)
+        } else if !guarded.unclaimed.isEmpty {
+          guarded.unclaimed.remove(claim.range)
+        }
+      }
     }
   }
 

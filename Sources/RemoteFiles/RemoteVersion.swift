@@ -66,6 +66,8 @@ public final class RemoteVersion: Sendable {
     var holdCount = 0
     /// How many pieces are present, and recorded only when the disk moves again.
     var unrecordedCount = 0
+    /// What the entry holds of pieces that its record has refused: a later mount does not find it.
+    var unclaimed = ExtentSet()
     /// How many runs of bytes are on their way to the entry.
     var storeCount = 0
     /// Since when no handle has been open.
@@ -92,6 +94,7 @@ public final class RemoteVersion: Sendable {
     /// bytes. Where that may add bytes, the caller wakes reads once it holds no other lock.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
       generation += 1
+      unclaimed = ExtentSet()
       var cached = cached
       unverified = believed
       for extent in refuted.extents {
@@ -134,6 +137,7 @@ public final class RemoteVersion: Sendable {
     /// - Returns: how many bytes of it were there.
     mutating func loseCached(_ range: ByteRange) -> Int64 {
       generation += 1
+      unclaimed.remove(range)
       var byteCount: Int64 = 0
       // What is spilled lies elsewhere.
       for run in spill?.extents.holes(in: range) ?? [range] {
@@ -201,14 +205,16 @@ public final class RemoteVersion: Sendable {
     }
 
     /// Whether a later mount would not find all that is present.
-    var isPartlyUncached: Bool { spill.map { !$0.extents.isEmpty } ?? false || unrecordedCount > 0 }
+    var isPartlyUncached: Bool {
+      spill.map { !$0.extents.isEmpty } ?? false || unrecordedCount > 0 || !unclaimed.isEmpty
+    }
 
     /// Whether the record of the whole file is still to say that all of its bytes were looked at.
     var awaitsStamp: Bool {
       // The stamp is the last word of a record.
       if wholeCheck.isHashing { return false }
       guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
-        unrecordedCount == 0,
+        unrecordedCount == 0, unclaimed.isEmpty,
         !isUncacheable, !version.isSuperseded,
         version.extents.byteCount >= FileSettings.leastStampedByteCount
       else { return false }
@@ -410,20 +416,23 @@ public final class RemoteVersion: Sendable {
 
   /// Whether the whole cannot be fetched now, because the cache does not take it.
   ///
-  /// What lies in memory from a time when it did not is fetched again, for the cache, unless a read waits or
-  /// the disk stands still: then that would come to lie in memory, too. Nor while it is being hashed.
+  /// What lies in memory from a time when it did not, or in no record, is fetched again, for the cache, unless
+  /// a read waits or the disk stands still: then that would come to lie in memory, too. Nor while it is being
+  /// hashed.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
     let isStuck = environment.storage.isStuck
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {
-        isKept = guarded.version.readAheadLimit != nil
+        isKept = guarded.version.readAheadLimit != nil || !guarded.unclaimed.isEmpty
         return
       }
-      guard !isStuck, guarded.spill != nil, guarded.version.parked.isEmpty, guarded.holdCount == 0
+      guard !isStuck, guarded.spill != nil || !guarded.unclaimed.isEmpty,
+        guarded.version.parked.isEmpty, guarded.holdCount == 0
       else { return }
       guarded.dropSpill()
+      for run in guarded.unclaimed.extents { _ = guarded.loseCached(run) }
       guarded.version.plan(now: .now, into: &actions)
     }
     return isKept

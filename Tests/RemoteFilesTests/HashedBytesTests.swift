@@ -204,4 +204,41 @@ import Testing
     #expect(version.state.withLock { $0.spill == nil })
     #expect(version.snapshot().readAheadLimit == nil)
   }
+
+  /// The descriptor of this process that is open on a file whose path contains `directory` and ends with
+  /// `name`.
+  private func descriptor(of name: String, below directory: String) -> CInt? {
+    (3..<4096).first { number in
+      var path = [CChar](repeating: 0, count: 1024)
+      let count = readlink("/proc/self/fd/\(number)", &path, 1024)
+      guard count > 0 else { return false }
+      let text = String(decoding: path[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+      return text.contains(directory) && text.hasSuffix(name)
+    }
+  }
+
+  @Test("A piece that its record has refused is not complete, and is fetched for the cache again")
+  func refusedByRecord() throws {
+    let disk = try pieces()
+    let version = disk.version
+    // No checkpoint: its commit would be refused, too.
+    version.state.withLock { $0.isCheckpointing = true }
+    try version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    let directory = try #require(disk.path.split(separator: "/").last)
+    let record = try #require(descriptor(of: "/record", below: String(directory)))
+    let unwritable = open("/dev/null", O_RDONLY)
+    #expect(dup2(unwritable, record) == record)
+    close(unwritable)
+    try version.storeBytes(Self.mebibyte..<(2 * Self.mebibyte))
+    finishHashing(disk)
+    #expect(version.isComplete)
+    #expect(!version.isCompleteInCache)
+    // The cache takes bytes again, and nobody needs these just now.
+    disk.environment.health.noteSuccess()
+    version.state.withLock { $0.holdCount -= 1 }
+    #expect(!version.isKeptFromCache())
+    #expect(version.presentExtents == [0..<Self.mebibyte])
+    #expect(version.state.withLock { !$0.isPartlyUncached })
+  }
 }
