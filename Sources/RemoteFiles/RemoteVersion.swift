@@ -91,7 +91,9 @@ public final class RemoteVersion: Sendable {
     func mustVerify(_ range: ByteRange) -> Bool { entry != nil && unverified.overlaps(range) }
 
     /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
-    /// bytes. Where that may add bytes, the caller wakes reads once it holds no other lock.
+    /// bytes.
+    ///
+    /// Where that may add bytes, the caller wakes reads once it holds no other lock.
     mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
       generation += 1
       unclaimed = ExtentSet()
