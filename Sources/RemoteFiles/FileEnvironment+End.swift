@@ -35,6 +35,7 @@ extension FileEnvironment {
     ) { [self] in
       storage.finish()
       replyQueue.sync {}
+      cachedReplyQueue.sync {}
       storeHosts()
       commitEverything()
       markUsed()

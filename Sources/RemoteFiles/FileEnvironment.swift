@@ -61,6 +61,8 @@ public final class FileEnvironment: Sendable {
 
   /// Answers reads of many bytes: moving those into the kernel is work that is not to delay the next store.
   let replyQueue = DispatchQueue(label: "httpfs.replies")
+  /// Answers reads that need the disk of the cache, and may wait for it: many bytes, and all while it stands still.
+  let cachedReplyQueue = DispatchQueue(label: "httpfs.replies.cached")
   /// Runs what may block on the disk: fdatasync and eviction.
   private let diskQueue = DispatchQueue(label: "httpfs.disk")
   /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
@@ -161,10 +163,11 @@ public final class FileEnvironment: Sendable {
   /// The day, counted from 1970.
   private static var today: Int { Int(time(nil)) / 86_400 }
 
-  /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now.
-  func reply(byteCount: Int64, _ work: @escaping @Sendable () -> Void) {
-    if byteCount < FileSettings.leastQueuedReply { return work() }
-    replyQueue.async(execute: work)
+  /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now, unless it needs the disk of the
+  /// cache while that stands still.
+  func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
+    if byteCount < FileSettings.leastQueuedReply, !needsDisk || !storage.isStuck { return work() }
+    (needsDisk ? cachedReplyQueue : replyQueue).async(execute: work)
   }
 
   /// Runs `work`, which hashes all that is cached of a file, after what was asked for before.

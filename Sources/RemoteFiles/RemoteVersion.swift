@@ -476,7 +476,8 @@ public final class RemoteVersion: Sendable {
     }
     if !woken.isEmpty {
       let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
-      environment.reply(byteCount: byteCount) { [self] in
+      let needsDisk = woken.contains { $0.located.entry != nil }
+      environment.reply(byteCount: byteCount, needsDisk: needsDisk) { [self] in
         for read in woken { read.succeed(self) }
       }
     }
@@ -488,7 +489,9 @@ public final class RemoteVersion: Sendable {
     if !actions.wakes.isEmpty {
       let wakes = actions.wakes
       // Their bytes must be verified first, or the cache has just failed.
-      environment.reply(byteCount: .max) { [self] in for read in wakes { wait(for: read) } }
+      environment.reply(byteCount: .max, needsDisk: true) { [self] in
+        for read in wakes { wait(for: read) }
+      }
     }
     for (read, error) in actions.failures { read.reply.fail(error) }
     for wait in actions.lengthAnswers { wait.answer() }

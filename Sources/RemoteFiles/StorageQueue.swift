@@ -133,8 +133,8 @@ final class StorageQueue: Sendable {
       run { outcome = job.work() }
       // A late answer says nothing any more.
       guard let outcome, job.claim() else { return }
-      // One thread alone writes to memory.
-      if !outcome() { memoryQueue.sync { job.workWithoutDisk() } }
+      // Reads are answered, which may wait for the disk, too. One thread alone writes to memory.
+      run { if !outcome() { memoryQueue.sync { job.workWithoutDisk() } } }
       ended(job)
     }
   }

@@ -123,6 +123,30 @@ import Testing
     #expect(log.numbers == [1])
   }
 
+  @Test("An answer to reads that waits for the disk holds up nobody who needs no disk")
+  func answerStandsStill() {
+    let gate = DispatchSemaphore(value: 0)
+    let moves = DispatchSemaphore(value: 0)
+    let done = DispatchSemaphore(value: 0)
+    queue.store {
+      {
+        moves.signal()
+        gate.wait()
+        return true
+      }
+    } withoutDisk: {
+      Issue.record("what is stored is stored again")
+    }
+    moves.wait()
+    queue.divertIfStuck(now: .now + .seconds(2))
+    #expect(queue.isStuck)
+    queue.follow { done.signal() }
+    done.wait()
+    gate.signal()
+    queue.finish()
+    #expect(!queue.isStuck)
+  }
+
   @Test("What the disk does not take is done without it, once and in its order")
   func refused() throws {
     let log = Log()

@@ -311,10 +311,11 @@ final class PartialFile: @unchecked Sendable {
     /// Waits until the bytes are on the disk, and then what the record says of them.
     ///
     /// Its COMMIT comes later: until then the hash of each extent vouches for the bytes. But of a record
-    /// that is not on the disk at all a loss of power leaves nothing, and so costs all bytes.
+    /// that is not on the disk at all a loss of power leaves nothing, and so costs all bytes. A record
+    /// that the disk refuses costs this download nothing.
     func run() throws(ErrorNumber) {
       try SystemCalls.syncData(data.rawValue)
-      try SystemCalls.syncData(record.rawValue)
+      try? SystemCalls.syncData(record.rawValue)
     }
   }
 

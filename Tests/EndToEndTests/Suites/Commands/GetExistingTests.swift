@@ -62,6 +62,23 @@ extension RealMounts {
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 5, byteCount: 4 << 20))
     }
 
+    @Test func `a download ends well though the disk refuses to sync its record`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let failing = try FailingCalls(below: work.directory, in: work.sandbox)
+      try failing.fail(
+        FailingCalls.Plan(
+          calls: "fsync,fdatasync", filePrefix: "a.bin.httpfs-part.record", count: nil, errno: EIO))
+      let result = try run(
+        try failing.launcher + [
+          try Products.httpfs, "get", "--rate-limit", "4M", "-o", work.path("a.bin"),
+          origin.url("a.bin", length: 16 << 20, seed: 9),
+        ], within: .seconds(60))
+      #expect(result.succeeded, "\(result.error)")
+      #expect(try failing.calls().contains { $0.outcome == .failed(EIO) })
+      #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 9, byteCount: 16 << 20))
+    }
+
     /// Starts a download whose last sync waits, and calls `action` meanwhile.
     private func downloadHeldAtSync(
       _ url: String, in work: TransferWorkspace, _ action: () throws -> Void
