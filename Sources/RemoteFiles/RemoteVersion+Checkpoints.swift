@@ -132,6 +132,8 @@ extension RemoteVersion {
   }
 
   func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
+    // The names of an entry that was given up meanwhile are gone: that is no trouble of the disk.
+    guard error.code == .syncFailed || state.withLock({ $0.entry === entry }) else { return }
     if error.code == .syncFailed {
       // From now on: the entry may be let go of, and opened anew, before the storage queue comes to it.
       state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }

@@ -205,6 +205,23 @@ import Testing
     #expect(version.snapshot().readAheadLimit == nil)
   }
 
+  @Test("A checkpoint of a whole that is found wrong meanwhile is no failure of the cache")
+  func wrongDuringCheckpoint() throws {
+    let disk = try VersionOnDisk(
+      length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
+    let version = disk.version
+    version.state.withLock { $0.holdCount += 1 }
+    try version.storeBytes(0..<500, value: 9)
+    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
+    try version.storeBytes(500..<1000, value: 9)
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+    if let checkpoint = version.syncData(ticket) { version.commit(ticket, checkpoint) }
+    version.finishCheckpoint(ticket)
+    disk.environment.storage.finish()
+    #expect(disk.environment.health.mayStore())
+  }
+
   /// The descriptor of this process that is open on a file whose path contains `directory` and ends with
   /// `name`.
   private func descriptor(of name: String, below directory: String) -> CInt? {
