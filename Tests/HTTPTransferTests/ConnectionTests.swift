@@ -104,8 +104,7 @@ extension TransferTests {
       let server = try ScriptedServer { ScriptedServer.ok($0.target) }
       defer { server.stop() }
       #expect(try await client.record(server.url("/first")).text == "/first")
-      let thread = await networkThread()
-      let name = try String(contentsOfFile: thread + "/comm", encoding: .utf8)
+      let (thread, name) = await networkThread()
       #expect(name == "httpfs-net\n")
       let deadline = ContinuousClock.now + .seconds(40)
       while FileManager.default.fileExists(atPath: thread), ContinuousClock.now < deadline {
@@ -118,12 +117,14 @@ extension TransferTests {
       #expect(record.metrics.newConnections == 0)
     }
 
-    /// The directory of the client's thread in the kernel's process table.
-    private func networkThread() async -> String {
+    /// The directory of the client's thread in the kernel's process table, and the thread's name,
+    /// which it reads itself: it may end at any moment after that.
+    private func networkThread() async -> (directory: String, name: String?) {
       await withCheckedContinuation { continuation in
         client.perform {
           let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
-          continuation.resume(returning: "/proc/" + (link ?? ""))
+          let name = try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
+          continuation.resume(returning: ("/proc/" + (link ?? ""), name))
         }
       }
     }
