@@ -7,7 +7,8 @@ package import HTTPTransferCore
 /// - The log counts up to its first record that is not valid.
 /// - An extent that a COMMIT covers is believed: its bytes were on the disk before the COMMIT was
 ///   written.
-/// - Any other extent is read and hashed; it counts if the hash is the recorded one. A boot
+/// - Any other extent is read and hashed; it counts if the hash is the recorded one. Its clean pages are
+///   dropped first: they may be right though the disk has refused them. A boot
 ///   identifier that has not changed would not prove that the page cache survived (the file
 ///   system may have been shut down, or its disk pulled), and at most one checkpoint interval of
 ///   bytes has to be read.
@@ -115,6 +116,10 @@ package struct Recovery {
       claimed.insert(range)
       let isCommitted = sequence <= summary.coveredSequence
       let isBelieved = isCommitted && trustsCommits
+      if !isCommitted, uncommitted == .verify, let data, range.upperBound <= limit {
+        // A sync may have failed before the process ended: what counts is what the disk has.
+        FreeBlocks.forgetPages(of: data, range)
+      }
       // The sum was checked when the record was read.
       guard range.upperBound <= limit,
         isBelieved

@@ -303,6 +303,12 @@ package enum SystemCalls {
     _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
   }
 
+  /// Has the kernel forget the whole pages of a range that are not to be written
+  /// (`posix_fadvise(2)` with `POSIX_FADV_DONTNEED`); a wish.
+  package static func forgetPages(_ descriptor: CInt, _ offset: Int64, byteCount: Int64) {
+    _ = posix_fadvise(descriptor, off_t(offset), off_t(byteCount), POSIX_FADV_DONTNEED)
+  }
+
   // MARK: Metadata
 
   /// `fstat(2)`.

@@ -271,7 +271,7 @@ public final class FileSystem: Sendable {
   }
 
   private func openFile(
-    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, backing: CInt?,
+    _ version: RemoteVersion, _ number: UInt64, _ info: fuse_file_info, backing: BackingFile?,
     since start: Double, _ reply: consuming Reply
   ) {
     let isDirect = version.length == nil
@@ -303,15 +303,17 @@ public final class FileSystem: Sendable {
     }
   }
 
-  /// How the handles of an inode that has none yet will read, where `descriptor` is the version's
-  /// ``RemoteVersion/backingDescriptor``.
+  /// How the handles of an inode that has none yet will read, where `file` is the version's
+  /// ``RemoteVersion/backingFile``.
   private func readMode(
-    of version: RemoteVersion, _ descriptor: CInt?
+    of version: RemoteVersion, _ file: BackingFile?
   ) -> InodeTable.ReadMode {
-    guard trace == nil, version.length != 0, let descriptor,
+    guard trace == nil, version.length != 0, let file,
       let session = session.withLock({ $0 }), session.offersPassthrough
     else { return .cached }
-    let id = httpfs_passthrough_open_backing(session.pointer, descriptor)
+    let id = withExtendedLifetime(file) {
+      httpfs_passthrough_open_backing(session.pointer, file.descriptor)
+    }
     // Without the privilege, or on a stacked file system: the daemon splices instead.
     return id > 0 ? .passthrough(backingID: id) : .cached
   }

@@ -31,6 +31,8 @@ public final class CacheDirectory: Sendable {
   struct State {
     /// The recording of each key that has a live entry object.
     var recordings: [CacheKey: Recording] = [:]
+    /// The blocks of each data file that an entry object is open on, by the file's identity.
+    var blocks: [UInt64: DataBlocks] = [:]
     /// The bytes that all entries occupy; nil until they have been counted.
     var allocatedByteCount: Int64?
     /// What is never evicted.
@@ -157,6 +159,7 @@ public final class CacheDirectory: Sendable {
       isStamped: isStamped, checksumMark: recovery.checksumMark, record: nil, position: position,
       sequence: sequence)
     if isReadOnly { endRecording(of: key) }
+    if uncommitted == .discard { noteLoss(inData: header.dataID) }
     return entry
   }
 
@@ -194,8 +197,8 @@ public final class CacheDirectory: Sendable {
         entry = CacheEntry(
           directory: self, header: header, extents: ExtentSet(), believed: ExtentSet(),
           fetchedByteCount: 0,
-          uncommittedByteCount: 0, data: data, stamp: stamp(of: data), isStamped: false,
-          record: file.descriptor, position: file.position, sequence: file.sequence)
+          uncommittedByteCount: 0, data: data, isNew: true, stamp: stamp(of: data),
+          isStamped: false, record: file.descriptor, position: file.position, sequence: file.sequence)
       } catch {
         try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
         throw error

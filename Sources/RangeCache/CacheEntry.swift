@@ -50,6 +50,8 @@ public final class CacheEntry: Sendable {
   let directory: CacheDirectory
   let recording: Recording
   let data: Descriptor
+  /// What names the data file.
+  private let dataID: UInt64
   let salt: UInt64
   /// Where the log starts in the record file.
   let logStart: Int64
@@ -89,18 +91,20 @@ public final class CacheEntry: Sendable {
 
   /// Takes over the files of an entry.
   ///
-  /// `stamp` is how the data file was when it was opened; `isStamped`, whether the record says so, too;
+  /// `isNew` says whether the data file was just created; `stamp` is how the data file was when it was opened; `isStamped`, whether the record says so, too;
   /// `record` is the record file, if it is open already; `position`, where its next record goes;
   /// `sequence`, the number of its last record.
   init(
     directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
-    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, stamp: FileStamp?,
-    isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?, position: Int64,
+    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, isNew: Bool = false,
+    stamp: FileStamp?, isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?, position: Int64,
     sequence: UInt64
   ) {
     recoveredChecksumMark = checksumMark
     self.directory = directory
     self.data = data
+    dataID = header.dataID
+    directory.beginUse(ofData: dataID, isNew: isNew)
     key = header.key
     recording = directory.beginRecording(of: header.key)
     salt = header.salt
@@ -183,6 +187,10 @@ public final class CacheEntry: Sendable {
       .map { CacheError(code: .syncFailed, path: path, errno: $0.rawValue) }
   }
 
+  /// Whether bytes may be written to the data file: not, after a failed sync, while another object that is
+  /// open on it is still read.
+  public var isWritable: Bool { directory.isWritable(dataID) }
+
   // MARK: The writer
 
   /// Writes `bytes` to the data file at `offset`, then records the extent.
@@ -211,6 +219,7 @@ public final class CacheEntry: Sendable {
   ///   - bytes: what to write.
   ///   - offset: the place of the first byte in the remote file, 0 or more.
   /// - Throws: as ``store(_:at:)``.
+  /// - Precondition: ``isWritable``.
   public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard offset >= 0, !offset.addingReportingOverflow(Int64(bytes.count)).overflow else {
       throw CacheError(code: .invalidArgument, path: path)
@@ -220,6 +229,7 @@ public final class CacheEntry: Sendable {
     // Counted first: a sync that begins meanwhile does not cover it.
     state.withLock { $0.writeCount += 1 }
     do throws(ErrorNumber) {
+      try directory.settle(data, dataID, present: recoveredExtents)
       // Data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
     } catch {
@@ -417,6 +427,7 @@ public final class CacheEntry: Sendable {
   }
 
   deinit {
+    directory.endUse(ofData: dataID)
     directory.endRecording(recording, of: key)
   }
 }

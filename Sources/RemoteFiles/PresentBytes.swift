@@ -1,7 +1,9 @@
+internal import RangeCache
+
 /// The bytes of a read that are present, and the files that hold them.
 ///
 /// Byte *n* of each file is byte *n* of the remote file. The descriptors are valid as long as the
-/// value is kept and, for the cache's file, a handle is open.
+/// value is kept.
 public struct PresentBytes: Sendable {
   /// A run of them in one file.
   public struct Piece: Sendable {
@@ -14,6 +16,8 @@ public struct PresentBytes: Sendable {
   public let offset: Int64
   /// One after the other: one piece, but while the cache fails.
   public let pieces: [Piece]
+  /// Keeps the cache's file open.
+  private let entry: CacheEntry?
   /// Keeps what memory holds from being given up.
   private let lease: SpillLease?
 
@@ -22,6 +26,7 @@ public struct PresentBytes: Sendable {
     self.version = version
     offset = located.offset
     pieces = located.pieces
+    entry = located.entry
     lease = located.lease.map { SpillLease(version: version, claim: $0) }
   }
 
@@ -32,6 +37,16 @@ public struct PresentBytes: Sendable {
   public func reportUnreadable() {
     version.noteUnreadable(offset..<(offset + Int64(byteCount)))
   }
+}
+
+/// The cache file of a whole version, for the kernel to read by itself.
+public struct BackingFile: Sendable {
+  private let entry: CacheEntry
+
+  init(of entry: CacheEntry) { self.entry = entry }
+
+  /// Valid as long as the value is kept.
+  public var descriptor: CInt { entry.dataDescriptor }
 }
 
 /// What can be said about a read at once, and where its bytes are.

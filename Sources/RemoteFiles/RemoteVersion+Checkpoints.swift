@@ -21,14 +21,14 @@ extension RemoteVersion {
   ///   be committed.
   /// - Returns: whether it need not be watched any more.
   func isIdle(areDescriptorsShort: Bool) -> Bool {
-    let (idle, entries) = state.withLock { guarded -> (Bool, [CacheEntry]) in
+    let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
       guard !guarded.version.needsWatch, !guarded.isCheckpointing,
         areDescriptorsShort || !guarded.awaitsRecord
-      else { return (false, []) }
-      let entries = guarded.takeIdleEntries(areDescriptorsShort: areDescriptorsShort)
-      return (!guarded.awaitsRecord, entries)
+      else { return (false, nil) }
+      let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      return (!guarded.awaitsRecord, entry)
     }
-    _ = consume entries
+    _ = consume entry
     return idle
   }
 
@@ -105,7 +105,6 @@ extension RemoteVersion {
       }
       state.withLock { guarded in
         guarded.holdCount -= 1
-        guarded.retired.append(failed)
         guarded.entry = fresh
         // Otherwise whoever opens the record next leaves them out.
         if isReadable { guarded.hasLostSync = false }
@@ -116,8 +115,6 @@ extension RemoteVersion {
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())
       }
     }
-    // Its readers need the bytes only. Nothing of it is recorded any more.
-    failed.releaseRecord()
     // What is committed is there again.
     change { $0.wakeReads(into: &$1) }
   }

@@ -124,14 +124,14 @@ extension RemoteVersion {
   /// - Returns: what follows; nil where some of the bytes that were hashed are others by now.
   private func dropWhole(_ found: WholeReading) -> WholeCheck.Remedy? {
     let trusted = file.mirrors?.snapshot.trusted ?? [0]
-    let remedy = state.withLock { guarded -> WholeCheck.Remedy? in
-      guard guarded.generation == found.generation else { return nil }
+    let (remedy, entry) = state.withLock { guarded -> (WholeCheck.Remedy?, CacheEntry?) in
+      guard guarded.generation == found.generation else { return (nil, nil) }
       let remedy = guarded.wholeCheck.fail(trusted: trusted)
       guarded.dropSpill()
-      guarded.retireEntry()
       if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
-      return remedy
+      return (remedy, guarded.giveUpEntry())
     }
+    _ = consume entry
     // Before anything is asked for anew.
     if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
     return remedy
@@ -144,7 +144,8 @@ extension RemoteVersion {
       guard !state.withLock({ $0.version.isSuperseded }) else { return }
       environment.cache.removeEntry(file.cacheKey)
       // A store that was waiting for the disk may have opened it anew, for the same wrong bytes.
-      state.withLock { $0.retireEntry() }
+      let entry = state.withLock { $0.giveUpEntry() }
+      _ = consume entry
     }
     change { $0.plan(now: .now, into: &$1) }
   }

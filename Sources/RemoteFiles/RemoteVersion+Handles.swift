@@ -11,11 +11,11 @@ extension RemoteVersion {
   /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
   ///
   /// - Parameters:
-  ///   - needsBacking: whether ``backingDescriptor`` is asked for, which reads the disk.
-  ///   - answer: gets the descriptor, or `tooManyFiles` if the process has no descriptor left; then
+  ///   - needsBacking: whether ``backingFile`` is asked for, which reads the disk.
+  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then
   ///     no handle is open. Called at once or on a look queue.
   public func retainHandle(
-    needsBacking: Bool, _ answer: @escaping @Sendable (Result<CInt?, FileError>) -> Void
+    needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
   ) {
     // Counted first: from then on nobody lets go of an entry that is at hand.
     let trust = environment.readAheadHistory.withLock { $0.trust }
@@ -53,7 +53,7 @@ extension RemoteVersion {
   }
 
   /// Has the entry at hand for handles that were opened; on a thread that may wait for the disk.
-  private func loadForHandle(_ pending: PendingAnswer<Result<CInt?, FileError>>) {
+  private func loadForHandle(_ pending: PendingAnswer<Result<BackingFile?, FileError>>) {
     // The opener was told that this takes too long, and may have closed the file again.
     guard hasHandles else { return }
     do throws(CacheError) {
@@ -72,7 +72,7 @@ extension RemoteVersion {
       // The handle may be gone: the watch then closes the entry.
       return environment.watch(self)
     }
-    answer(.success(backingDescriptor))
+    answer(.success(backingFile))
   }
 
   /// Opens the entry for reads that wait.
@@ -118,7 +118,7 @@ extension RemoteVersion {
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
     var usage: VersionState.Usage?
     var proven: Int?
-    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> ([CacheEntry], Bool, Bool) in
+    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
@@ -127,7 +127,7 @@ extension RemoteVersion {
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
-      let released = guarded.takeIdleEntries(areDescriptorsShort: areDescriptorsShort)
+      let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
       return (released, guarded.openCount == 0, guarded.awaitsStamp)
     }
     if wasLast { environment.openVersions.end() }
@@ -226,8 +226,8 @@ extension RemoteVersion {
   ///
   /// - Returns: whether there was one.
   func releaseIdleEntry() -> Bool {
-    let entries = state.withLock { $0.takeIdleEntries(areDescriptorsShort: true) }
-    return !entries.isEmpty
+    let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
+    return entry != nil
   }
 
   /// The entry to write to, created with the first bytes of a version, and the generation of what is

@@ -6,12 +6,12 @@ internal import Synchronization
 
 /// What reads are answered, at once or when their bytes have come.
 extension RemoteVersion {
-  /// The descriptor of the cache file, for the kernel to read by itself; nil unless every byte of
+  /// The cache file, for the kernel to read by itself; nil unless every byte of
   /// the version is in it, verified and committed, and nothing else.
   ///
   /// The disk may still refuse bytes that are not committed. Their pages are then lost, and the
-  /// kernel would read zeros without asking this process. Valid while a handle is open.
-  var backingDescriptor: CInt? {
+  /// kernel would read zeros without asking this process.
+  var backingFile: BackingFile? {
     let entry = state.withLock { guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
         && !guarded.isUncacheable && (checksum == nil || guarded.wholeCheck.isRight)
@@ -19,11 +19,11 @@ extension RemoteVersion {
     }
     guard let entry, let length, entry.isCommitted, entry.dataByteCount == length, entry.isReadable
     else { return nil }
-    return entry.dataDescriptor
+    return BackingFile(of: entry)
   }
 
   /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
-  /// have a ``backingDescriptor``; of a larger one, each read verifies what it reads.
+  /// have a ``backingFile``; of a larger one, each read verifies what it reads.
   ///
   /// Reads the disk.
   func verifyIfSmall() {

@@ -107,7 +107,8 @@ extension RemoteVersion {
           guard let (entry, generation) = guarded.writableEntry else { return nil }
           return (entry, generation, guarded.version.absent(in: rest).first)
         }
-        guard let (entry, generation, hole) = place else { return }
+        // Where a sync has failed, replies may still read what it has lost.
+        guard let (entry, generation, hole) = place, entry.isWritable else { return }
         guard let hole else {
           step = .nothingAbsent
           return

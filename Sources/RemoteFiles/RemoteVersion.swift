@@ -54,8 +54,6 @@ public final class RemoteVersion: Sendable {
     var wholeCheck = WholeCheck()
     /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
     var lastStamp: FileStamp?
-    /// Entries that were given up while handles read from their descriptors.
-    var retired: [CacheEntry] = []
     var openCount = 0
     /// Whether a handle has asked for the entry, and the look for it has not begun.
     var isLookQueued = false
@@ -226,30 +224,31 @@ public final class RemoteVersion: Sendable {
     /// Whether there is anything to be written to the record.
     var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
 
-    /// Gives the entry up, and all that it holds; it stays open while handles read from its descriptor.
-    mutating func retireEntry() {
-      if let entry { retired.append(entry) }
-      entry = nil
-      hasRecord = false
-      refuted = ExtentSet()
-      setCached(ExtentSet(), believed: ExtentSet())
+    /// Gives the entry up, and all that it holds; replies that read from it keep it open.
+    ///
+    /// - Returns: the entry, to be let go of after the lock.
+    mutating func giveUpEntry() -> CacheEntry? {
+      defer {
+        entry = nil
+        hasRecord = false
+        refuted = ExtentSet()
+        setCached(ExtentSet(), believed: ExtentSet())
+      }
+      return entry
     }
 
-    /// Hands entries out to be closed, after the lock, if nobody needs them any more; one with bytes that are
+    /// Hands the entry out to be closed, after the lock, if nobody needs it any more; one with bytes that are
     /// to be committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
     /// verifies those.
-    mutating func takeIdleEntries(areDescriptorsShort: Bool) -> [CacheEntry] {
-      guard isUnused else { return [] }
-      var idle = retired
-      retired = []
+    mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
+      guard isUnused else { return nil }
       // Memory is for readers only.
       dropSpill()
-      guard let entry, areDescriptorsShort || !awaitsRecord else { return idle }
+      guard let entry, areDescriptorsShort || !awaitsRecord else { return nil }
       self.entry = nil
       version.forgetUnverified(0..<Int64.max)
       lastStamp = entry.dataStamp
-      idle.append(entry)
-      return idle
+      return entry
     }
   }
 

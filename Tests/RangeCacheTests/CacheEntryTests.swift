@@ -333,6 +333,63 @@ import Testing
     #expect(reopened.holdsPattern(reopened.recoveredExtents))
   }
 
+  @Test("What lies where nothing is present is gone before anything is written there")
+  func unknownBlocks() throws {
+    let version = ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: 1 << 20)
+    try {
+      let directory = try CacheDirectory(path: cachePath)
+      let entry = try directory.createEntry(key, version: version, source: "http://example.org/a")
+      try entry.storePattern(0..<5000)
+      try entry.storePattern(90_000..<100_000)
+      try entry.checkpoint(fetchedByteCount: 15_000)
+      // As bytes of a failed sync, which the record no longer claims.
+      let lost = Pattern.bytes(0..<200_000)
+      for range in [5000..<90_000, 100_000..<200_000] {
+        let count = lost[range].withUnsafeBytes {
+          pwrite(entry.dataDescriptor, $0.baseAddress, $0.count, off_t(range.lowerBound))
+        }
+        #expect(count == range.count)
+      }
+    }()
+    let directory = try CacheDirectory(path: cachePath)
+    let entry = try #require(try directory.openEntry(key))
+    #expect(entry.holdsPattern(ExtentSet([0..<200_000])))
+    try entry.storePattern(300_000..<301_000)
+    #expect(entry.holdsPattern(ExtentSet([0..<5000, 90_000..<100_000, 300_000..<301_000])))
+    // Whole blocks of 4 KiB.
+    for range in [8192..<86_016, 102_400..<200_000] {
+      var bytes = [UInt8](repeating: 1, count: range.count)
+      #expect(
+        pread(entry.dataDescriptor, &bytes, bytes.count, off_t(range.lowerBound)) == bytes.count)
+      #expect(bytes.allSatisfy { $0 == 0 })
+    }
+    // Once is enough: what another object has stored meanwhile stays.
+    try entry.storePattern(10_000..<11_000)
+    let again = try #require(try directory.openEntry(key))
+    try entry.storePattern(20_000..<21_000)
+    try again.storePattern(30_000..<31_000)
+    #expect(entry.holdsPattern(ExtentSet([10_000..<11_000, 20_000..<21_000, 30_000..<31_000])))
+  }
+
+  @Test("After a failed sync nothing is written while what it has lost may be read")
+  func writableAfterLoss() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var failed: CacheEntry? = try directory.createEntry(
+      key, version: version, source: "http://example.org/a")
+    try failed?.storePattern(0..<5000)
+    try failed?.checkpoint(fetchedByteCount: 5000)
+    try failed?.storePattern(5000..<9000)
+    #expect(failed?.isWritable == true)
+    let fresh = try #require(try directory.openEntry(key, uncommitted: .discard))
+    #expect(!fresh.isWritable)
+    #expect(throws: CacheError.self) { try fresh.storePattern(6000..<7000) }
+    #expect(failed?.holdsPattern(ExtentSet([0..<9000])) == true)
+    failed = nil
+    #expect(fresh.isWritable)
+    try fresh.storePattern(6000..<7000)
+    #expect(fresh.holdsPattern(ExtentSet([0..<5000, 6000..<7000])))
+  }
+
   private func openDescriptorCount(under path: String) -> Int {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     return names.count {

@@ -77,9 +77,13 @@ import Testing
     try makeEntry()
     let path = try root.recordPath()
     let record = try readFile(path)
+    let dataPath = try root.dataPath()
+    let data = try readFile(dataPath)
     let headerByteCount = try headerByteCount(record)
     for byteCount in 0...record.count {
       try writeFile(path, Array(record.prefix(byteCount)))
+      // The last turn has written into it, and given back what no claim was left of.
+      try writeFile(dataPath, data)
       try expectPrefix(byteCount, headerByteCount: headerByteCount)
       guard byteCount >= headerByteCount else { continue }
       // What is stored next is found next to what was left.

@@ -280,17 +280,25 @@ import Testing
     #expect(version.state.withLock { !$0.hasLostSync })
   }
 
-  @Test("Entries that were given up are handed out to be closed without the lock")
-  func retiredEntries() throws {
+  @Test("An entry that was given up stays open for its readers, and is closed after them")
+  func givenUpEntry() throws {
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<100)
-    version.state.withLock { $0.retireEntry() }
+    weak var weakEntry = version.state.withLock { $0.entry }
+    guard case .present(let bytes) = version.attempt(0..<100) else {
+      Issue.record("the bytes are not there")
+      return
+    }
+    _ = version.state.withLock { $0.giveUpEntry() }
     try version.storeBytes(100..<200)
     #expect(version.presentExtents == [100..<200])
-    let idle = version.state.withLock { $0.takeIdleEntries(areDescriptorsShort: true) }
-    #expect(idle.count == 2)
-    #expect(version.state.withLock { $0.retired.isEmpty && $0.entry == nil })
+    try withExtendedLifetime(bytes) {
+      let descriptor = try #require(bytes.pieces.first?.descriptor)
+      #expect(weakEntry?.dataDescriptor == descriptor)
+    }
+    _ = consume bytes
+    #expect(weakEntry == nil)
   }
 
   @Test(

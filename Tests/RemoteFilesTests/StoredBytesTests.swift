@@ -193,7 +193,7 @@ import Testing
       try version.storeBytes(0..<(400 << 10))
       #expect(version.presentExtents == [0..<(400 << 10)])
       // The last handle is closed.
-      #expect(version.state.withLock { $0.takeIdleEntries(areDescriptorsShort: false) }.isEmpty)
+      #expect(version.state.withLock { $0.takeIdleEntry(areDescriptorsShort: false) } == nil)
       #expect(version.presentExtents == [])
     }
     #expect(disk.environment.spills.byteCount == 0)
@@ -247,13 +247,13 @@ import Testing
     let disk = try VersionOnDisk(length: 5000)
     let version = disk.version
     try version.storeBytes(0..<5000)
-    #expect(version.backingDescriptor == nil)
+    #expect(version.backingFile == nil)
     version.commitFinally()
-    let descriptor = try #require(version.backingDescriptor)
+    let descriptor = try #require(version.backingFile).descriptor
     #expect(ftruncate(descriptor, 5001) == 0)
-    #expect(version.backingDescriptor == nil)
+    #expect(version.backingFile == nil)
     #expect(ftruncate(descriptor, 5000) == 0)
-    #expect(version.backingDescriptor != nil)
+    #expect(version.backingFile != nil)
   }
 
   @Test("An entry that was looked at only is asked before it is evicted, and told")

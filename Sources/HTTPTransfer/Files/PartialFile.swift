@@ -128,6 +128,8 @@ final class PartialFile: @unchecked Sendable {
       return nil
     }
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
+    // What the disk has refused of it is found by its hash, and must not fail the next sync.
+    try? SystemCalls.syncData(data.rawValue)
     // Everything is verified, since the whole file is about to be vouched for.
     let isSameFile = found.header.dataID == (try SystemCalls.identity(data.rawValue))
     let recovery = try Recovery(
@@ -152,6 +154,8 @@ final class PartialFile: @unchecked Sendable {
       sequence = file.sequence
       current = file.descriptor
     }
+    // The disk may have refused bytes there, and then lose what takes their place.
+    try FreeBlocks.giveBack(of: data, except: recovery.extents)
     self.data = data
     self.record = current
     var version = found.header.version

@@ -17,7 +17,8 @@ extension RealMounts {
       let requests = try nginx.takeRequests()
       #expect(requests.distinctBodyByteCount == BigFile.byteCount)
       #expect(
-        requests.repeatedByteCount <= BigFile.byteCount / 100 + requests.greatestHedgedByteCount)
+        requests.repeatedByteCount <= BigFile.byteCount / 100 + requests.greatestHedgedByteCount,
+        "\(requests.map { "\($0.range ?? "-") \($0.bodyByteCount) \($0.start)-\($0.end)" })")
       // Point 5: without a throttle, more requests would only cost.
       #expect(requests.count <= 160, "\(requests.count) requests")
       // Point 12.

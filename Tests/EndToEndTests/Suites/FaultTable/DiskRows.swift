@@ -464,7 +464,104 @@ extension RealMounts {
       #expect(try Self.digest(ofFile: path) == file.digest)
     }
 
+    @Test(
+      "48 what a sync has lost is stored anew, in the same mount and the next one",
+      .timeLimit(.minutes(1)))
+    func storedAfterFailedSync() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+      defer { disk.unmount() }
+      let file = RemoteTestFile(name: "f.bin", seed: 483, byteCount: 24 << 20)
+      // So slow that not all of it is there when the disk is full.
+      try origin.control("*", ["total-rate": "4m"])
+      let cache = "\(disk.path)/cache"
+      let first = try Self.mount([file], origin, sandbox, cache: cache)
+      let held = try HeldFile(first.path(file.name))
+      _ = try held.read(at: 0, 1 << 20)
+      let record = try #require(FileStatus.files(beginning: "record", below: cache).first)
+      let isCommitted = Deadline(after: .seconds(20)).wait {
+        ((try? CacheRecord(path: record).committedByteCount) ?? 0) > 0
+      }
+      #expect(isCommitted)
+      try disk.fillBehind()
+      _ = try held.read(at: 16 << 20, 1 << 20)
+      let hasFailed = try Deadline(after: .seconds(20)).wait {
+        try first.status().files.first?.lastError != nil
+      }
+      #expect(hasFailed)
+      held.close()
+      try first.unmount()
+      try disk.emptyBehind()
+      try origin.clearControl()
+
+      let second = try Self.mount([file], origin, sandbox, cache: cache)
+      try Self.expectRight(file, on: second)
+      let isWhole = Deadline(after: .seconds(20)).wait {
+        (try? CacheRecord(path: record).committedByteCount) == file.byteCount
+      }
+      #expect(isWhole)
+      Self.forgetPages(below: cache)
+      #expect(
+        try output(
+          of: second.enter + [
+            "bash", "-c", "dd if=\"$1\" bs=1M iflag=direct status=none | sha256sum", "bash",
+            second.path(file.name),
+          ]).hasPrefix(file.digest))
+      #expect(try second.status().files.first?.damagedByteCount == 0)
+      try second.unmount()
+    }
+
+    @Test(
+      "48 what a sync has lost is fetched again by a download that is killed and goes on",
+      .timeLimit(.minutes(1)), arguments: [true, false])
+    func downloadAfterFailedSync(isKilled: Bool) throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+      defer { disk.unmount() }
+      let file = RemoteTestFile(name: "f.bin", seed: 484, byteCount: 24 << 20)
+      try origin.control("*", ["total-rate": "4m"])
+      let path = "\(disk.path)/\(file.name)"
+      let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+      let first = try ChildProcess(command)
+      let part = path + ".httpfs-part"
+      let hasBegun = Deadline(after: .seconds(10)).wait {
+        ((try? CacheRecord(path: part + ".record").byteCount) ?? 0) > 1 << 20
+      }
+      #expect(hasBegun)
+      try disk.fillBehind()
+      if isKilled {
+        pause(for: .milliseconds(500))
+        #expect(try !run(["sync", "--data", part], within: .seconds(20)).succeeded)
+        first.kill()
+        #expect(first.wait(within: .seconds(10)) == .signalled(SIGKILL))
+      } else {
+        #expect(first.wait(within: .seconds(30)) == .exited(1))
+      }
+      try disk.emptyBehind()
+      try origin.clearControl()
+      let second = try run(command, within: .seconds(20))
+      #expect(second.succeeded, "\(second.error)")
+      Self.forgetPages(below: disk.path)
+      #expect(try Self.digest(ofFile: path) == file.digest)
+    }
+
     // MARK: What the rows share
+
+    /// Has the kernel drop the pages of all files below `directory`: what is read again is on the disk.
+    static func forgetPages(below directory: String) {
+      for path in FileStatus.files(beginning: "", below: directory) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // Twice: what is dirty is written first.
+        for _ in 0..<2 {
+          _ = fdatasync(descriptor)
+          #expect(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+        }
+        close(descriptor)
+      }
+    }
+
 
     static func mount(
       _ files: [RemoteTestFile], _ origin: OriginServer, _ sandbox: Sandbox, cache: String,
