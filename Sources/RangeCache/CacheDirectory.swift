@@ -198,7 +198,8 @@ public final class CacheDirectory: Sendable {
           directory: self, header: header, extents: ExtentSet(), believed: ExtentSet(),
           fetchedByteCount: 0,
           uncommittedByteCount: 0, data: data, isNew: true, stamp: stamp(of: data),
-          isStamped: false, record: file.descriptor, position: file.position, sequence: file.sequence)
+          isStamped: false, record: file.descriptor, position: file.position,
+          sequence: file.sequence)
       } catch {
         try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
         throw error

@@ -97,7 +97,8 @@ public final class CacheEntry: Sendable {
   init(
     directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
     fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, isNew: Bool = false,
-    stamp: FileStamp?, isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?, position: Int64,
+    stamp: FileStamp?, isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?,
+    position: Int64,
     sequence: UInt64
   ) {
     recoveredChecksumMark = checksumMark

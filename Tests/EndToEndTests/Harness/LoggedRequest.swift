@@ -31,6 +31,15 @@ struct LoggedRequest {
     guard status == 206, let range, range.hasPrefix("bytes=") else { return 0 }
     return Int64(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
   }
+
+  /// Whether less was sent than the range that was asked for has, as where the client has closed the
+  /// connection.
+  fileprivate var wasCutOff: Bool {
+    guard status == 206, let end = range?.split(separator: "-").last.flatMap({ Int64($0) }) else {
+      return false
+    }
+    return bodyByteCount < end + 1 - firstByte
+  }
 }
 
 extension [LoggedRequest] {
@@ -55,14 +64,17 @@ extension [LoggedRequest] {
   /// the machine stands still for a moment: one, and 5 % of all (docs/SEMANTICS.md).
   var greatestHedgeCount: Int { 1 + count / 20 }
 
-  /// The most that hedges may bring twice.
+  /// The most that hedges and requests that were cut off may bring twice.
   ///
   /// Of a hedge and the request that it asks again for one brings the bytes, and at most the body of
-  /// the other one was sent in vain: so many bodies at most, and no more of each than a hedge asks for
-  /// or lies in sockets.
-  var greatestHedgedByteCount: Int64 {
-    map { Swift.min($0.bodyByteCount, 8 << 20) }.sorted(by: >).prefix(greatestHedgeCount)
-      .reduce(0, +)
+  /// the other one was sent in vain. A request whose second half another connection has taken over is cut
+  /// off, and so may be one in ten. In vain is of each no more than the sockets hold.
+  var greatestVainByteCount: Int64 {
+    let vain = sorted { $0.bodyByteCount > $1.bodyByteCount }.prefix(greatestHedgeCount)
+    let cutOff = filter(\.wasCutOff).prefix(1 + count / 10)
+    return (vain + cutOff).reduce(0) {
+      $0 + Swift.min($1.bodyByteCount, SocketQueues.greatestByteCount)
+    }
   }
 
   /// The largest number of requests that were under way at one moment: for lower bounds.

@@ -2,6 +2,14 @@ import Foundation
 
 /// What lies in the kernel's buffers between two processes of this machine.
 enum SocketQueues {
+  /// The most bytes that lie between a server and its client on one connection: both buffers, as large as
+  /// this kernel makes them by itself.
+  static let greatestByteCount: Int64 = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
+    let text = try? String(contentsOfFile: "/proc/sys/net/ipv4/\(name)", encoding: .utf8)
+    // Least, first, greatest.
+    return sum + (text?.split(whereSeparator: \.isWhitespace).last.flatMap { Int64($0) } ?? 8 << 20)
+  }
+
   /// The bytes that a server at this port of the loopback has written and its clients have not read.
   static func byteCount(port: UInt16) throws -> Int64 {
     let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)

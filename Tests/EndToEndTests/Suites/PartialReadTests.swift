@@ -15,7 +15,7 @@ extension RealMounts {
       #expect(sent <= limit, "\(sent) bytes", sourceLocation: sourceLocation)
       let isOnce =
         requests.bodyByteCount <= limit
-        || requests.repeatedByteCount <= requests.greatestHedgedByteCount
+        || requests.repeatedByteCount <= requests.greatestVainByteCount
       #expect(isOnce, "\(requests.repeatedByteCount) bytes twice", sourceLocation: sourceLocation)
     }
 
@@ -96,7 +96,7 @@ extension RealMounts {
       try mount.unmount()
       let requests = try origin.requests()
       #expect(requests.distinctBodyByteCount == length)
-      #expect(requests.repeatedByteCount <= length / 100 + requests.greatestHedgedByteCount)
+      #expect(requests.repeatedByteCount <= length / 100 + requests.greatestVainByteCount)
     }
   }
 }

@@ -507,7 +507,8 @@ extension RealMounts {
           of: second.enter + [
             "bash", "-c", "dd if=\"$1\" bs=1M iflag=direct status=none | sha256sum", "bash",
             second.path(file.name),
-          ]).hasPrefix(file.digest))
+          ]
+        ).hasPrefix(file.digest))
       #expect(try second.status().files.first?.damagedByteCount == 0)
       try second.unmount()
     }
@@ -561,7 +562,6 @@ extension RealMounts {
         close(descriptor)
       }
     }
-
 
     static func mount(
       _ files: [RemoteTestFile], _ origin: OriginServer, _ sandbox: Sandbox, cache: String,
