@@ -95,7 +95,11 @@ final class Mount {
   func unmount() throws -> ChildProcess.Ending {
     try output(of: enter + ["fusermount3", "-u", mountpoint], within: .seconds(10))
     guard let ending = process.wait(within: .seconds(15)) else {
-      throw HarnessError("httpfs still runs 15 s after its unmount")
+      // A mount namespace that was made meanwhile may have a copy of the mount, which keeps it.
+      let holders = try run(
+        ["sh", "-c", "grep --files-with-matches --fixed-strings \"$1\" /proc/[0-9]*/mountinfo", "sh",
+          mountpoint], within: .seconds(10)).output
+      throw HarnessError("httpfs still runs 15 s after its unmount; who has the mount: \(holders)")
     }
     return ending
   }
