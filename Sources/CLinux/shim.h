@@ -101,6 +101,12 @@ static inline int httpfs_punch_hole(int descriptor, int64_t offset, int64_t byte
       SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, byte_count);
 }
 
+/// Where the first data at or behind an offset is (`lseek(2)` with `SEEK_DATA`); −1 on failure.
+static inline int64_t httpfs_first_data(int descriptor, int64_t offset) {
+  // SEEK_DATA, which is declared for _GNU_SOURCE only.
+  return (int64_t)lseek(descriptor, (off_t)offset, 3);
+}
+
 /// The magic number of the file system at a path (`statfs(2)`); 0 on failure.
 static inline uint32_t httpfs_file_system_type(const char *path) {
   struct statfs status;

@@ -17,30 +17,29 @@ package enum FreeBlocks {
     of data: Descriptor, except present: ExtentSet
   ) throws(ErrorNumber) {
     let end = roundedUp(try SystemCalls.status(data.rawValue).byteCount)
-    for hole in present.holes(in: 0..<end) {
-      let start = roundedUp(hole.lowerBound)
-      let count = roundedDown(hole.upperBound) - start
-      guard count > 0 else { continue }
-      do throws(ErrorNumber) {
-        try SystemCalls.punchHole(data.rawValue, start, byteCount: count)
-      } catch {
-        guard [EOPNOTSUPP, ENOSYS].contains(error.rawValue) else { throw error }
-        return SystemCalls.forgetPages(data.rawValue, 0, byteCount: end)
+    for hole in present.holes(in: 0..<end) { try giveBack(of: data, hole) }
+  }
+
+  /// As ``giveBack(of:except:)``, of the whole blocks of `range`, which holds nothing of value.
+  package static func giveBack(of data: Descriptor, _ range: ByteRange) throws(ErrorNumber) {
+    let start = roundedUp(range.lowerBound)
+    let end = range.upperBound / byteCount * byteCount
+    guard start < end else { return }
+    do throws(ErrorNumber) {
+      // Most have no blocks, and to ask costs a tenth.
+      guard let first = try SystemCalls.firstData(data.rawValue, from: start), first < end else {
+        return
       }
+      try SystemCalls.punchHole(data.rawValue, start, byteCount: end - start)
+    } catch {
+      guard [EOPNOTSUPP, ENOSYS].contains(error.rawValue) else { throw error }
+      SystemCalls.forgetPages(data.rawValue)
     }
   }
 
-  /// Has the kernel forget the pages of `range` that need not be written, so that it is read from the disk.
-  package static func forgetPages(of data: Descriptor, _ range: ByteRange) {
-    let start = roundedDown(range.lowerBound)
-    SystemCalls.forgetPages(
-      data.rawValue, start, byteCount: roundedUp(range.upperBound) - start)
-  }
-
-  private static func roundedDown(_ offset: Int64) -> Int64 { offset / byteCount * byteCount }
-
   /// Not beyond what a file may be long.
   private static func roundedUp(_ offset: Int64) -> Int64 {
-    offset > .max - byteCount ? roundedDown(offset) : roundedDown(offset + byteCount - 1)
+    let last = Int64.max / byteCount * byteCount
+    return offset > last ? last : (offset + byteCount - 1) / byteCount * byteCount
   }
 }

@@ -7,8 +7,9 @@ package import HTTPTransferCore
 /// - The log counts up to its first record that is not valid.
 /// - An extent that a COMMIT covers is believed: its bytes were on the disk before the COMMIT was
 ///   written.
-/// - Any other extent is read and hashed; it counts if the hash is the recorded one. Its clean pages are
-///   dropped first: they may be right though the disk has refused them. A boot
+/// - Any other extent is read and hashed; it counts if the hash is the recorded one. Where another process
+///   has written it, it is read from the disk: pages in memory may be right though the disk has refused
+///   them. A boot
 ///   identifier that has not changed would not prove that the page cache survived (the file
 ///   system may have been shut down, or its disk pulled), and at most one checkpoint interval of
 ///   bytes has to be read.
@@ -100,8 +101,17 @@ package struct Recovery {
     // The records are gone through twice, since what comes late (a COMMIT, a complete length)
     // decides about what came early, and a list of them all would need memory without bound.
     var summary = LogSummary()
-    let end = try log.read { (_, record) throws(ErrorNumber) in summary.add(record) }
+    var lastExtent: UInt64 = 0
+    let end = try log.read { (sequence, record) throws(ErrorNumber) in
+      summary.add(record)
+      if case .extent = record { lastExtent = sequence }
+    }
     self.summary = summary
+    if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
+      // What cannot be written has the wrong hash, and must not fail the next sync.
+      try? SystemCalls.syncData(data.rawValue)
+      SystemCalls.forgetPages(data.rawValue)
+    }
     recordCount = end.recordCount
     endsClean = end.endsClean
 
@@ -116,14 +126,10 @@ package struct Recovery {
       claimed.insert(range)
       let isCommitted = sequence <= summary.coveredSequence
       let isBelieved = isCommitted && trustsCommits
-      if !isCommitted, uncommitted == .verify, let data, range.upperBound <= limit {
-        // A sync may have failed before the process ended: what counts is what the disk has.
-        FreeBlocks.forgetPages(of: data, range)
-      }
       // The sum was checked when the record was read.
       guard range.upperBound <= limit,
         isBelieved
-          || (isCommitted || uncommitted == .verify)
+          || (isCommitted || uncommitted != .discard)
             && verifier?.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
               == true
       else {

@@ -303,10 +303,26 @@ package enum SystemCalls {
     _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
   }
 
-  /// Has the kernel forget the whole pages of a range that are not to be written
+  /// Has the kernel forget the pages of a file that are not to be written
   /// (`posix_fadvise(2)` with `POSIX_FADV_DONTNEED`); a wish.
-  package static func forgetPages(_ descriptor: CInt, _ offset: Int64, byteCount: Int64) {
-    _ = posix_fadvise(descriptor, off_t(offset), off_t(byteCount), POSIX_FADV_DONTNEED)
+  ///
+  /// All of the file's: the kernel keeps a large folio of which a part only is named.
+  package static func forgetPages(_ descriptor: CInt) {
+    _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+  }
+
+  /// Where the first data at or behind `offset` is (`lseek(2)` with `SEEK_DATA`); nil where there is none.
+  ///
+  /// Pages in memory count as data, also those of a block that was never written.
+  package static func firstData(
+    _ descriptor: CInt, from offset: Int64
+  ) throws(ErrorNumber) -> Int64? {
+    do throws(ErrorNumber) {
+      return try checked { httpfs_first_data(descriptor, offset) }
+    } catch {
+      if error.rawValue == ENXIO { return nil }
+      throw error
+    }
   }
 
   // MARK: Metadata

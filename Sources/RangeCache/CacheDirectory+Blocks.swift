@@ -7,11 +7,32 @@ import Synchronization
 extension CacheDirectory {
   /// Counts an entry object that is open on the data file `dataID`.
   func beginUse(ofData dataID: UInt64, isNew: Bool) {
-    state.withLock { $0.blocks[dataID, default: DataBlocks(isNew: isNew)].beginUse() }
+    state.withLock { state in
+      let isSettled = isNew || state.settledData.contains(dataID)
+      state.blocks[dataID, default: DataBlocks(isSettled: isSettled)].beginUse()
+    }
   }
 
   func endUse(ofData dataID: UInt64) {
-    state.withLock { if $0.blocks[dataID]?.endUse() == true { $0.blocks[dataID] = nil } }
+    state.withLock { state in
+      state.blocks[dataID]?.endUse()
+      guard let blocks = state.blocks[dataID], blocks.isUnused else { return }
+      state.blocks[dataID] = nil
+      // Forgotten ones are settled once more.
+      if state.settledData.count >= Self.greatestSettledCount { state.settledData = [] }
+      if blocks.isSettled {
+        state.settledData.insert(dataID)
+      } else {
+        state.settledData.remove(dataID)
+      }
+    }
+  }
+
+  private static let greatestSettledCount = 65_536
+
+  /// Whether this process knows what became of all that it has written to the data file `dataID`.
+  func isSettled(_ dataID: UInt64) -> Bool {
+    state.withLock { $0.blocks[dataID]?.isSettled ?? $0.settledData.contains(dataID) }
   }
 
   func noteLoss(inData dataID: UInt64) { state.withLock { $0.blocks[dataID]?.noteLoss() } }
@@ -20,8 +41,8 @@ extension CacheDirectory {
     state.withLock { $0.blocks[dataID]?.isWritable ?? true }
   }
 
-  /// Gives back the blocks of `data`, the data file `dataID`, that hold nothing of `present`, where it is
-  /// not known that nothing was lost there; by the writer of the file.
+  /// Gives back the blocks of `data`, the data file `dataID`, that hold nothing of `present`, unless it is
+  /// known that nothing was lost there; by the writer of the file.
   func settle(
     _ data: Descriptor, _ dataID: UInt64, present: ExtentSet
   ) throws(ErrorNumber) {

@@ -33,6 +33,8 @@ public final class CacheDirectory: Sendable {
     var recordings: [CacheKey: Recording] = [:]
     /// The blocks of each data file that an entry object is open on, by the file's identity.
     var blocks: [UInt64: DataBlocks] = [:]
+    /// Data files that no entry object is open on, and whose blocks are settled.
+    var settledData: Set<UInt64> = []
     /// The bytes that all entries occupy; nil until they have been counted.
     var allocatedByteCount: Int64?
     /// What is never evicted.
@@ -122,7 +124,9 @@ public final class CacheDirectory: Sendable {
     let stamp = stamp(of: data)
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
     let recovery = try Recovery(
-      log: log, header: header, data: data, uncommitted: uncommitted)
+      log: log, header: header, data: data,
+      uncommitted: uncommitted == .verify && !isSettled(header.dataID)
+        ? .verifyOnDisk : uncommitted)
     var position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
     var sequence = recovery.recordCount
     var isReadOnly = false
@@ -141,16 +145,15 @@ public final class CacheDirectory: Sendable {
           // Reading is safe on a read-only file system, but nothing must ever be appended: a COMMIT
           // could cover what was refuted.
           isReadOnly = true
-        } else if uncommitted == .discard {
-          (position, sequence) = try recovery.cut(log)
         } else {
-          throw error
+          guard let end = try? recovery.cut(log) else { throw error }
+          (position, sequence) = end
         }
       }
     }
     header.version.completeLength =
       recovery.summary.completeLength ?? header.version.completeLength
-    let isStamped = uncommitted == .verify && isCurrent(recovery.stamp, stamp, salt: header.salt)
+    let isStamped = uncommitted != .discard && isCurrent(recovery.stamp, stamp, salt: header.salt)
     let entry = CacheEntry(
       directory: self, header: header, extents: recovery.extents,
       believed: isStamped ? ExtentSet() : recovery.believed,

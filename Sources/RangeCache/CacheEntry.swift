@@ -121,6 +121,8 @@ public final class CacheEntry: Sendable {
         record: record, position: position, sequence: sequence,
         storedByteCount: uncommittedByteCount,
         dataEnd: (try? SystemCalls.status(data.rawValue).byteCount) ?? 0,
+        // What was written before may still be lost.
+        writeCount: uncommittedByteCount > 0 ? 1 : 0,
         changes: ChangeWatch(stamp), isStampSettled: isStamped))
   }
 
@@ -169,17 +171,19 @@ public final class CacheEntry: Sendable {
   /// Never waits for the disk.
   public var hasLostWrites: Bool {
     // Under the lock, since the kernel tells it once: a commit that comes later sees it here.
-    state.withLock { state in
-      if state.failedSync != nil { return true }
-      guard state.writeCount != state.syncedWriteCount else { return false }
+    let (hasLost, isNews) = state.withLock { state -> (Bool, Bool) in
+      if state.failedSync != nil { return (true, false) }
+      guard state.writeCount != state.syncedWriteCount else { return (false, false) }
       do throws(ErrorNumber) {
         try SystemCalls.checkWriteback(data.rawValue)
-        return false
+        return (false, false)
       } catch {
         state.failedSync = error
-        return true
+        return (true, true)
       }
     }
+    if isNews { directory.noteLoss(inData: dataID) }
+    return hasLost
   }
 
   /// What ``hasLostWrites`` or ``syncData()`` has found; nil while all is well.
@@ -231,6 +235,9 @@ public final class CacheEntry: Sendable {
     state.withLock { $0.writeCount += 1 }
     do throws(ErrorNumber) {
       try directory.settle(data, dataID, present: recoveredExtents)
+      // It was there, and was found to be wrong or lost.
+      let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
+      if recoveredExtents.overlaps(range) { try FreeBlocks.giveBack(of: data, range) }
       // Data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
     } catch {
@@ -351,6 +358,7 @@ public final class CacheEntry: Sendable {
       try SystemCalls.syncData(data.rawValue)
     } catch {
       state.withLock { if $0.failedSync == nil { $0.failedSync = error } }
+      directory.noteLoss(inData: dataID)
       throw CacheError(code: .syncFailed, path: path, errno: error.rawValue)
     }
     return checkpoint

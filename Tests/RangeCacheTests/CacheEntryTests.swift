@@ -276,6 +276,32 @@ import Testing
     #expect(reopened.holdsPattern(reopened.recoveredExtents))
   }
 
+  @Test("Where a disk has no room for a new record, the committed bytes stay in use")
+  func fullDiskAtOpening() throws {
+    let disk = root.path + "/disk"
+    try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: false)
+    guard mount("none", disk, "tmpfs", 0, "size=128k,mode=700") == 0 else { return }
+    defer { umount2(disk, CInt(MNT_DETACH)) }
+    let directory = try CacheDirectory(path: disk + "/cache")
+    var entry: CacheEntry? = try directory.createEntry(key, version: version, source: "")
+    try entry?.storePattern(0..<4096)
+    try entry?.checkpoint(fetchedByteCount: 4096)
+    try entry?.storePattern(4096..<8192)
+    let data = try #require(entry?.dataDescriptor)
+    #expect(pwrite(data, [0], 1, 5000) == 1)
+    entry = nil
+    let ballast = open(disk + "/ballast", O_WRONLY | O_CREAT, 0o600)
+    defer { close(ballast) }
+    let page = [UInt8](repeating: 1, count: 4096)
+    while write(ballast, page, page.count) == page.count {}
+    entry = try directory.openEntry(key)
+    #expect(entry?.recoveredExtents.extents == [0..<4096])
+    #expect(ftruncate(ballast, 0) == 0)
+    try entry?.storePattern(4096..<8192)
+    entry = nil
+    #expect(try directory.openEntry(key)?.recoveredExtents.extents == [0..<8192])
+  }
+
   @Test("An entry whose files vanish keeps serving and storing")
   func vanishedFiles() throws {
     let directory = try CacheDirectory(path: cachePath)
@@ -388,6 +414,25 @@ import Testing
     #expect(fresh.isWritable)
     try fresh.storePattern(6000..<7000)
     #expect(fresh.holdsPattern(ExtentSet([0..<5000, 6000..<7000])))
+  }
+
+  @Test("A failed sync is known to whoever opens the data file next, however it is opened")
+  func lossIsNoted() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    var failed: CacheEntry? = try directory.createEntry(
+      key, version: version, source: "http://example.org/a")
+    try failed?.storePattern(0..<5000)
+    // A pipe cannot be synced.
+    var ends: [CInt] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    let data = try #require(failed?.dataDescriptor)
+    #expect(dup2(ends[0], data) == data)
+    for end in ends { close(end) }
+    #expect(throws: CacheError.self) { try failed?.syncData() }
+    let next = try #require(try directory.openEntry(key))
+    #expect(!next.isWritable)
+    failed = nil
+    #expect(next.isWritable)
   }
 
   private func openDescriptorCount(under path: String) -> Int {

@@ -128,12 +128,10 @@ final class PartialFile: @unchecked Sendable {
       return nil
     }
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
-    // What the disk has refused of it is found by its hash, and must not fail the next sync.
-    try? SystemCalls.syncData(data.rawValue)
     // Everything is verified, since the whole file is about to be vouched for.
     let isSameFile = found.header.dataID == (try SystemCalls.identity(data.rawValue))
     let recovery = try Recovery(
-      log: log, header: found.header, data: data, uncommitted: .verify, trustsCommits: false)
+      log: log, header: found.header, data: data, uncommitted: .verifyOnDisk, trustsCommits: false)
     salt = found.header.salt
     position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
     sequence = recovery.recordCount

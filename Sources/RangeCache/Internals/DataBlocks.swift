@@ -18,16 +18,15 @@ struct DataBlocks {
     case settled
   }
 
-  /// The blocks of a data file that was just created, or of one that is opened for the first time.
-  init(isNew: Bool) { past = isNew ? .settled : .unknown }
+  /// - Parameter isSettled: whether this process has created the data file, or settled its blocks, and lost
+  ///   nothing there.
+  init(isSettled: Bool) { past = isSettled ? .settled : .unknown }
 
   mutating func beginUse() { userCount += 1 }
 
-  /// - Returns: whether that was the last use.
-  mutating func endUse() -> Bool {
-    userCount -= 1
-    return userCount == 0
-  }
+  mutating func endUse() { userCount -= 1 }
+
+  var isUnused: Bool { userCount == 0 }
 
   /// A sync of the data file has failed.
   mutating func noteLoss() { past = .lost }

@@ -97,8 +97,12 @@ final class Mount {
     guard let ending = process.wait(within: .seconds(15)) else {
       // A mount namespace that was made meanwhile may have a copy of the mount, which keeps it.
       let holders = try run(
-        ["sh", "-c", "grep --files-with-matches --fixed-strings \"$1\" /proc/[0-9]*/mountinfo", "sh",
-          mountpoint], within: .seconds(10)).output
+        [
+          "sh", "-c", "grep --files-with-matches --fixed-strings \"$1\" /proc/[0-9]*/mountinfo",
+          "sh",
+          mountpoint,
+        ], within: .seconds(10)
+      ).output
       throw HarnessError("httpfs still runs 15 s after its unmount; who has the mount: \(holders)")
     }
     return ending
