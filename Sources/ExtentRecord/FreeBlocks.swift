@@ -17,23 +17,31 @@ package enum FreeBlocks {
     of data: Descriptor, except present: ExtentSet
   ) throws(ErrorNumber) {
     let end = roundedUp(try SystemCalls.status(data.rawValue).byteCount)
-    for hole in present.holes(in: 0..<end) { try giveBack(of: data, hole) }
+    for hole in present.holes(in: 0..<end) {
+      guard try giveBack(of: data, hole) else { return }
+    }
   }
 
   /// As ``giveBack(of:except:)``, of the whole blocks of `range`, which holds nothing of value.
-  package static func giveBack(of data: Descriptor, _ range: ByteRange) throws(ErrorNumber) {
+  ///
+  /// - Returns: whether the file system can give blocks back.
+  package static func giveBack(
+    of data: Descriptor, _ range: ByteRange
+  ) throws(ErrorNumber) -> Bool {
     let start = roundedUp(range.lowerBound)
     let end = range.upperBound / byteCount * byteCount
-    guard start < end else { return }
+    guard start < end else { return true }
     do throws(ErrorNumber) {
       // Most have no blocks, and to ask costs a tenth.
       guard let first = try SystemCalls.firstData(data.rawValue, from: start), first < end else {
-        return
+        return true
       }
       try SystemCalls.punchHole(data.rawValue, start, byteCount: end - start)
+      return true
     } catch {
       guard [EOPNOTSUPP, ENOSYS].contains(error.rawValue) else { throw error }
       SystemCalls.forgetPages(data.rawValue)
+      return false
     }
   }
 

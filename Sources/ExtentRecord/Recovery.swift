@@ -188,14 +188,20 @@ package struct Recovery {
     let covered = summary.coveredSequence
     guard !refuted.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
     let position = log.start + Int64(covered) * Int64(LogRecord.byteCount)
-    try SystemCalls.truncate(log.descriptor.rawValue, to: position)
-    guard covered > 0 else { return (position, 0) }
+    guard covered > 0 else {
+      try SystemCalls.truncate(log.descriptor.rawValue, to: position)
+      return (position, 0)
+    }
     let commit = LogRecord.commit(
       fetchedByteCount: max(0, summary.fetchedByteCount - uncommittedByteCount),
       coveredSequence: covered)
     let words = commit.encoded(sequence: covered + 1, salt: log.salt)
     let bytes = withUnsafeBytes(of: words) { [UInt8]($0) }
+    // First, over the record that is there: a COMMIT that covers what is kept comes behind it, so this
+    // needs no room, and what is committed stays so at any moment.
     try SystemCalls.write(log.descriptor.rawValue, bytes, at: position)
-    return (position + Int64(bytes.count), covered + 1)
+    let end = position + Int64(bytes.count)
+    try SystemCalls.truncate(log.descriptor.rawValue, to: end)
+    return (end, covered + 1)
   }
 }

@@ -46,13 +46,9 @@ extension CacheDirectory {
   func settle(
     _ data: Descriptor, _ dataID: UInt64, present: ExtentSet
   ) throws(ErrorNumber) {
-    let (isSettled, isWritable) = state.withLock { state in
-      let blocks = state.blocks[dataID]
-      return (blocks?.isSettled ?? true, blocks?.isWritable ?? true)
-    }
-    if isSettled { return }
-    guard isWritable else { throw ErrorNumber(rawValue: EBUSY) }
+    guard let before = state.withLock({ $0.blocks[dataID] }), !before.isSettled else { return }
+    guard before.isWritable else { throw ErrorNumber(rawValue: EBUSY) }
     try FreeBlocks.giveBack(of: data, except: present)
-    state.withLock { $0.blocks[dataID]?.noteSettled() }
+    state.withLock { $0.blocks[dataID]?.noteSettled(after: before) }
   }
 }

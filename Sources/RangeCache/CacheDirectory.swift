@@ -146,7 +146,10 @@ public final class CacheDirectory: Sendable {
           // could cover what was refuted.
           isReadOnly = true
         } else {
-          guard let end = try? recovery.cut(log) else { throw error }
+          // A shortage of the process passes.
+          guard ![EMFILE, ENFILE, ENOMEM].contains(error.rawValue),
+            let end = try? recovery.cut(log)
+          else { throw error }
           (position, sequence) = end
         }
       }

@@ -235,9 +235,9 @@ public final class CacheEntry: Sendable {
     state.withLock { $0.writeCount += 1 }
     do throws(ErrorNumber) {
       try directory.settle(data, dataID, present: recoveredExtents)
-      // It was there, and was found to be wrong or lost.
+      // It was found to be damaged, before anybody got it.
       let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
-      if recoveredExtents.overlaps(range) { try FreeBlocks.giveBack(of: data, range) }
+      if believedExtents.overlaps(range) { _ = try FreeBlocks.giveBack(of: data, range) }
       // Data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
     } catch {

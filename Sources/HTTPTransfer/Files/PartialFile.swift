@@ -152,7 +152,9 @@ final class PartialFile: @unchecked Sendable {
       sequence = file.sequence
       current = file.descriptor
     }
-    // The disk may have refused bytes there, and then lose what takes their place.
+    // The disk may have refused bytes there, and then lose what takes their place. That must not fail the
+    // next sync.
+    try? SystemCalls.syncData(data.rawValue)
     try FreeBlocks.giveBack(of: data, except: recovery.extents)
     self.data = data
     self.record = current

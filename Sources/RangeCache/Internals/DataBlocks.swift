@@ -32,7 +32,9 @@ struct DataBlocks {
   mutating func noteLoss() { past = .lost }
 
   /// They were given back.
-  mutating func noteSettled() { past = .settled }
+  mutating func noteSettled(after before: DataBlocks) {
+    if past == before.past { past = .settled }
+  }
 
   var isSettled: Bool { past == .settled }
 
