@@ -165,7 +165,8 @@ extension TransferTests {
       try await server.waitForRequests(20)
       client.cancelAll()
       for receiver in receivers { #expect(await receiver.finished().outcome == "cancelled") }
-      #expect(client.activeExchangeCount == 0)
+      // The last one is counted off behind its receiver's end.
+      try await eventually { client.activeExchangeCount == 0 }
       #expect(try await client.record(server.url("/next")).text == "n")
     }
 
