@@ -89,7 +89,7 @@ final class FailingCalls {
       }
       // env(1) becomes the command, so the child's process identifier is the command's.
       return [
-        "env", "LD_PRELOAD=\(library)", "FAILING_CALLS_DIRECTORY=\(directory)",
+        "env", Host.preloading(library), "FAILING_CALLS_DIRECTORY=\(directory)",
         "FAILING_CALLS_PLAN=\(planPath)", "FAILING_CALLS_LOG=\(logPath)",
       ]
     }

@@ -25,7 +25,7 @@ struct FakeClock {
   /// What starts a command with this clock.
   var launcher: [String] {
     [
-      "env", "LD_PRELOAD=\(library)", "FAKETIME_TIMESTAMP_FILE=\(file)", "FAKETIME_NO_CACHE=1",
+      "env", Host.preloading(library), "FAKETIME_TIMESTAMP_FILE=\(file)", "FAKETIME_NO_CACHE=1",
       "FAKETIME_DONT_FAKE_MONOTONIC=1",
       // A second time: the library changes the environment of the first program that loads it, and
       // Swift's runtime finds the command line by where the environment is.

@@ -5,6 +5,13 @@ import Glibc
 enum Host {
   static var isRoot: Bool { geteuid() == 0 }
 
+  /// What env(1) is to be told so that a program loads `library` before libc, behind what this process
+  /// itself was told to load, as a sanitizer's.
+  static func preloading(_ library: String) -> String {
+    let before = ProcessInfo.processInfo.environment["LD_PRELOAD"].flatMap { $0.isEmpty ? nil : $0 }
+    return "LD_PRELOAD=" + [before, library].compactMap(\.self).joined(separator: ":")
+  }
+
   /// The search path of this process with the directories of servers, which a user's often lacks.
   static var administratorPath: String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
