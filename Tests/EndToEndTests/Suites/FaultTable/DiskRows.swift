@@ -563,8 +563,8 @@ extension RealMounts {
       let origin = try OriginServer()
       let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
       defer { disk.unmount() }
-      let file = RemoteTestFile(name: "f.bin", seed: 484, byteCount: 40 << 20)
-      try origin.control("*", ["total-rate": "2m"])
+      let file = RemoteTestFile(name: "f.bin", seed: 484, byteCount: 96 << 20)
+      try origin.control("*", ["total-rate": "4m"])
       let path = "\(disk.path)/\(file.name)"
       let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
       let first = try ChildProcess(command)
