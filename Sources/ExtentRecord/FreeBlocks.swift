@@ -3,9 +3,6 @@ package import HTTPTransferCore
 
 /// The blocks of a data file that hold nothing of value.
 package enum FreeBlocks {
-  /// The size of a page, and the largest block of most file systems, in bytes.
-  private static let byteCount: Int64 = 4096
-
   /// Gives back the blocks of `data` that hold nothing of `present`, so that what is written there later
   /// gets new ones.
   ///
@@ -16,9 +13,10 @@ package enum FreeBlocks {
   package static func giveBack(
     of data: Descriptor, except present: ExtentSet
   ) throws(ErrorNumber) {
-    let end = roundedUp(try SystemCalls.status(data.rawValue).byteCount)
-    for hole in present.holes(in: 0..<end) {
-      guard try giveBack(of: data, hole) else { return }
+    let status = try SystemCalls.status(data.rawValue)
+    let block = blockByteCount(status)
+    for hole in present.holes(in: 0..<roundedUp(status.byteCount, to: block)) {
+      guard try giveBack(of: data, hole, block) else { return }
     }
   }
 
@@ -28,8 +26,14 @@ package enum FreeBlocks {
   package static func giveBack(
     of data: Descriptor, _ range: ByteRange
   ) throws(ErrorNumber) -> Bool {
-    let start = roundedUp(range.lowerBound)
-    let end = range.upperBound / byteCount * byteCount
+    try giveBack(of: data, range, blockByteCount(try SystemCalls.status(data.rawValue)))
+  }
+
+  private static func giveBack(
+    of data: Descriptor, _ range: ByteRange, _ block: Int64
+  ) throws(ErrorNumber) -> Bool {
+    let start = roundedUp(range.lowerBound, to: block)
+    let end = range.upperBound / block * block
     guard start < end else { return true }
     do throws(ErrorNumber) {
       // Most have no blocks, and to ask costs a tenth.
@@ -45,9 +49,16 @@ package enum FreeBlocks {
     }
   }
 
+  /// The size of a block of the file: with ext4's of 1024 bytes, the lost ones may begin within a page.
+  ///
+  /// Of a file system that prefers more, pages.
+  private static func blockByteCount(_ status: SystemCalls.Status) -> Int64 {
+    min(max(status.preferredByteCount, 512), 4096)
+  }
+
   /// Not beyond what a file may be long.
-  private static func roundedUp(_ offset: Int64) -> Int64 {
-    let last = Int64.max / byteCount * byteCount
-    return offset > last ? last : (offset + byteCount - 1) / byteCount * byteCount
+  private static func roundedUp(_ offset: Int64, to block: Int64) -> Int64 {
+    let last = Int64.max / block * block
+    return offset > last ? last : (offset + block - 1) / block * block
   }
 }

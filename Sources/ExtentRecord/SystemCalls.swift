@@ -20,6 +20,8 @@ package enum SystemCalls {
     package let byteCount: Int64
     /// The bytes that the file occupies on disk (`st_blocks` × 512).
     package let allocatedByteCount: Int64
+    /// What the file system likes to read and write at once (`st_blksize`): ext4's block size.
+    package let preferredByteCount: Int64
     package let owner: uid_t
     package let group: gid_t
     /// The permission bits alone.
@@ -44,6 +46,7 @@ package enum SystemCalls {
       identity = Identity(device: status.st_dev, inode: status.st_ino)
       byteCount = Int64(status.st_size)
       allocatedByteCount = Int64(status.st_blocks) * 512
+      preferredByteCount = Int64(status.st_blksize)
       owner = status.st_uid
       group = status.st_gid
       permissions = status.st_mode & 0o7777

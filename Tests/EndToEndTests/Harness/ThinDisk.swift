@@ -18,8 +18,9 @@ final class ThinDisk {
   ///   - name: the directory's.
   ///   - byteCount: its capacity, as its file system tells it.
   ///   - sandbox: where it lies.
+  ///   - blockByteCount: of its file system.
   /// - Throws: `HarnessError` where root, loop devices or ext4's tools are missing.
-  init(_ name: String, byteCount: Int64, in sandbox: Sandbox) throws {
+  init(_ name: String, byteCount: Int64, in sandbox: Sandbox, blockByteCount: Int = 1024) throws {
     let directory = try sandbox.makeDirectory(name)
     let places = ["below", "disk"].map { "\(directory)/\($0)" }
     for place in places {
@@ -29,7 +30,7 @@ final class ThinDisk {
     disk = try LoopDisk(
       at: places[1], image: "\(places[0])/image", byteCount: byteCount,
       creation: [
-        "-N", "512", "-J", "size=4", "-E",
+        "-b", "\(blockByteCount)", "-N", "512", "-J", "size=4", "-E",
         "nodiscard,packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0",
       ])
     try output(

@@ -1,0 +1,187 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Row 48: what is stored again after the disk has lost bytes, as the disk has it.
+extension RealMounts.DiskRows {
+  @Test(
+    "48 what a sync has lost is stored anew, in the same mount and the next one",
+    .timeLimit(.minutes(1)))
+  func storedAfterFailedSync() throws {
+    let sandbox = try Sandbox()
+    let origin = try OriginServer()
+    let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+    defer { disk.unmount() }
+    let file = RemoteTestFile(name: "f.bin", seed: 483, byteCount: 24 << 20)
+    // So slow that not all of it is there when the disk is full.
+    try origin.control("*", ["total-rate": "4m"])
+    let cache = "\(disk.path)/cache"
+    let first = try Self.mount([file], origin, sandbox, cache: cache)
+    let held = try HeldFile(first.path(file.name))
+    _ = try held.read(at: 0, 1 << 20)
+    let record = try #require(FileStatus.files(beginning: "record", below: cache).first)
+    let isCommitted = Deadline(after: .seconds(20)).wait {
+      ((try? CacheRecord(path: record).committedByteCount) ?? 0) > 0
+    }
+    #expect(isCommitted)
+    try disk.fillBehind()
+    _ = try held.read(at: 16 << 20, 1 << 20)
+    let hasFailed = try Deadline(after: .seconds(20)).wait {
+      try first.status().files.first?.lastError != nil
+    }
+    #expect(hasFailed)
+    held.close()
+    try first.unmount()
+    try disk.emptyBehind()
+    try origin.clearControl()
+
+    let second = try Self.mount([file], origin, sandbox, cache: cache)
+    try Self.expectRightFromDisk(file, on: second, cache: cache)
+  }
+
+  @Test(
+    "48 bytes that are right in a large folio alone are not believed by the next mount",
+    .timeLimit(.minutes(1)))
+  func lostInLargeFolio() throws {
+    let sandbox = try Sandbox()
+    let origin = try OriginServer()
+    let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+    defer { disk.unmount() }
+    // All places that are sure.
+    try Data(count: 14 << 20).write(to: URL(filePath: "\(disk.path)/pad"))
+    let file = RemoteTestFile(name: "f.bin", seed: 485, byteCount: 24 << 20)
+    let cache = "\(disk.path)/cache"
+    let first = try Self.mount([file], origin, sandbox, cache: cache)
+    let begin = try HeldFile(first.path(file.name))
+    // The end is there, so that the kernel reads ahead over the hole.
+    _ = try begin.read(at: file.byteCount - (64 << 10), 64 << 10)
+    _ = try begin.read(at: 0, 256 << 10)
+    begin.close()
+    try first.unmount()
+    Self.forgetPages(below: cache)
+    let record = try #require(FileStatus.files(beginning: "record", below: cache).first)
+    let data = try #require(FileStatus.files(beginning: "data-", below: cache).first)
+    let kept = try CacheRecord(path: record).committedByteCount
+    try #require(kept >= 320 << 10 && kept < 4 << 20, "\(kept)")
+
+    try origin.control("*", ["total-rate": "1m"])
+    let second = try Self.mount([file], origin, sandbox, cache: cache)
+    let held = try HeldFile(second.path(file.name))
+    // Its first write gives blocks back, with their pages.
+    _ = try held.read(at: 8 << 20, 16 << 10)
+    try disk.fillBehind()
+    var offset: Int64 = 0
+    let end = Deadline(after: .milliseconds(1200))
+    while offset < 4 << 20, !end.hasPassed {
+      _ = try held.read(at: offset, 16 << 10)
+      offset += 16 << 10
+    }
+    // Here it is not the mount that hears of it first.
+    _ = try run(["sync", "--data", data], within: .seconds(20))
+    held.close()
+    try second.crash()
+    try disk.emptyBehind()
+    try origin.clearControl()
+
+    let third = try Self.mount([file], origin, sandbox, cache: cache)
+    try Self.expectRightFromDisk(file, on: third, cache: cache)
+  }
+
+  @Test(
+    "48 a download goes on after a failed sync: what was lost is fetched again",
+    .timeLimit(.minutes(1)))
+  func downloadAfterFailedSync() throws {
+    try Self.downloadLosingBytes(isKilled: false)
+  }
+
+  @Test(
+    "48 a download is killed, and the disk has lost bytes: they are fetched again",
+    .timeLimit(.minutes(1)))
+  func killedDownloadAfterFailedSync() throws {
+    try Self.downloadLosingBytes(isKilled: true)
+  }
+
+  private static func downloadLosingBytes(isKilled: Bool) throws {
+    for blockByteCount in [1024, 4096] {
+      try downloadLosingBytes(isKilled: isKilled, blockByteCount: blockByteCount)
+    }
+  }
+
+  private static func downloadLosingBytes(isKilled: Bool, blockByteCount: Int) throws {
+    let sandbox = try Sandbox()
+    let origin = try OriginServer()
+    let disk = try ThinDisk(
+      "thin", byteCount: 140 << 20, in: sandbox, blockByteCount: blockByteCount)
+    defer { disk.unmount() }
+    let file = RemoteTestFile(name: "f.bin", seed: 484, byteCount: 40 << 20)
+    try origin.control("*", ["total-rate": "2m"])
+    let path = "\(disk.path)/\(file.name)"
+    let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+    let first = try ChildProcess(command)
+    let part = path + ".httpfs-part"
+    let hasBegun = Deadline(after: .seconds(10)).wait {
+      ((try? CacheRecord(path: part + ".record").byteCount) ?? 0) > 1 << 20
+    }
+    #expect(hasBegun)
+    // A reader has the kernel make large folios of what is still to come.
+    #expect(try run(["cat", part], within: .seconds(10)).succeeded)
+    if isKilled {
+      pause(for: .milliseconds(500))
+      // It is not to notice by itself.
+      first.signal(SIGSTOP)
+    }
+    try disk.fillBehind()
+    if isKilled {
+      #expect(try !run(["sync", "--data", part], within: .seconds(20)).succeeded)
+      first.kill()
+      #expect(first.wait(within: .seconds(10)) == .signalled(SIGKILL))
+    } else {
+      #expect(first.wait(within: .seconds(30)) == .exited(1))
+    }
+    try disk.emptyBehind()
+    try origin.clearControl()
+    let second = try run(command, within: .seconds(40))
+    #expect(second.succeeded, "\(second.error)")
+    Self.forgetPages(below: disk.path)
+    #expect(try Self.digest(ofFile: path) == file.digest)
+  }
+
+  // MARK: What they share
+
+  /// Reads all of the mount's only file, also when its cache file is committed and the kernel has dropped
+  /// all pages of it; unmounts.
+  static func expectRightFromDisk(
+    _ file: RemoteTestFile, on mount: Mount, cache: String
+  ) throws {
+    try expectRight(file, on: mount)
+    let isWhole = Deadline(after: .seconds(20)).wait {
+      FileStatus.files(beginning: "record", below: cache).contains {
+        (try? CacheRecord(path: $0).committedByteCount) == file.byteCount
+      }
+    }
+    #expect(isWhole)
+    forgetPages(below: cache)
+    #expect(
+      try output(
+        of: mount.enter + [
+          "bash", "-c", "dd if=\"$1\" bs=1M iflag=direct status=none | sha256sum", "bash",
+          mount.path(file.name),
+        ]
+      ).hasPrefix(file.digest))
+    #expect(try mount.status().files.first?.damagedByteCount == 0)
+    try mount.unmount()
+  }
+
+  /// Has the kernel drop the pages of all files below `directory`: what is read again is on the disk.
+  static func forgetPages(below directory: String) {
+    for path in FileStatus.files(beginning: "", below: directory) {
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      // Twice: what is dirty is written first.
+      for _ in 0..<2 {
+        _ = fdatasync(descriptor)
+        #expect(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+      }
+      close(descriptor)
+    }
+  }
+}
