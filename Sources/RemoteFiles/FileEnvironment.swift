@@ -81,7 +81,10 @@ public final class FileEnvironment: Sendable {
     var isTicking = false
     /// When deadlines were looked at last, while there are any.
     var lastTick = ContinuousClock.now
-    var lastVersion: UInt64 = 0
+  }
+
+  /// What this mount knows of the cache's entries.
+  private struct Entries {
     /// The entries of which this mount knows something.
     var usages: [CacheKey: Usage] = [:]
     /// At how many of them it is looked which are of files that are gone.
@@ -108,6 +111,8 @@ public final class FileEnvironment: Sendable {
 
   private let contentDropped = Mutex<(@Sendable (VersionID) -> Void)?>(nil)
   private let watch = Mutex(Watch())
+  private let entries = Mutex(Entries())
+  private let lastVersion = Atomic<UInt64>(0)
   /// Until when servers are taken not to answer.
   private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
@@ -246,10 +251,7 @@ public final class FileEnvironment: Sendable {
 
   /// A number that no other version of any file of this mount has.
   func nextVersionID() -> VersionID {
-    watch.withLock {
-      $0.lastVersion += 1
-      return VersionID(rawValue: $0.lastVersion)
-    }
+    VersionID(rawValue: lastVersion.add(1, ordering: .relaxed).newValue)
   }
 
   /// The files that a list names keep the cache entries of their URLs; called before the mount shows
@@ -393,28 +395,29 @@ public final class FileEnvironment: Sendable {
   /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks that version
   /// first.
   func noteEntry(_ key: CacheKey, of version: RemoteVersion) {
-    watch.withLock { watch in
-      if watch.usages.count >= watch.pruningCount {
-        watch.usages = watch.usages.filter { $0.value.file != nil }
-        watch.pruningCount = max(1024, 2 * watch.usages.count)
+    let usage = Usage(file: version.file, version: version)
+    entries.withLock { entries in
+      if entries.usages.count >= entries.pruningCount {
+        entries.usages = entries.usages.filter { $0.value.file != nil }
+        entries.pruningCount = max(1024, 2 * entries.usages.count)
       }
-      watch.usages[key] = Usage(file: version.file, version: version)
+      entries.usages[key] = usage
     }
   }
 
   /// The version whose bytes the entry of `key` holds.
-  func holder(of key: CacheKey) -> RemoteVersion? { watch.withLock { $0.usages[key]?.version } }
+  func holder(of key: CacheKey) -> RemoteVersion? { entries.withLock { $0.usages[key]?.version } }
 
   /// Keeps the entry of `key` from eviction while it is opened for the first time, until
   /// ``endLook(_:)``.
   ///
   /// - Returns: false if the entry is being removed and must not be opened.
   func beginLook(_ key: CacheKey) -> Bool {
-    watch.withLock { !$0.removals.contains(key) && $0.looks.insert(key).inserted }
+    entries.withLock { !$0.removals.contains(key) && $0.looks.insert(key).inserted }
   }
 
   /// Ends a look; ``noteEntry(_:of:)`` has remembered what it found.
-  func endLook(_ key: CacheKey) { watch.withLock { _ = $0.looks.remove(key) } }
+  func endLook(_ key: CacheKey) { entries.withLock { _ = $0.looks.remove(key) } }
 
   /// Marks the entry of `key` as used, for the order of eviction; later, because that writes to the
   /// disk.
@@ -493,10 +496,10 @@ public final class FileEnvironment: Sendable {
     let freed = cache.evict(downTo: limit) { key, remove in
       // Asked for each entry in turn, because counting them takes a while and files are opened
       // meanwhile.
-      let (isFree, file) = watch.withLock { watch -> (Bool, RemoteFile?) in
-        if watch.looks.contains(key) { return (false, nil) }
-        if let file = watch.usages[key]?.file { return (true, file) }
-        return (watch.removals.insert(key).inserted, nil)
+      let (isFree, file) = entries.withLock { entries -> (Bool, RemoteFile?) in
+        if entries.looks.contains(key) { return (false, nil) }
+        if let file = entries.usages[key]?.file { return (true, file) }
+        return (entries.removals.insert(key).inserted, nil)
       }
       guard isFree else { return }
       if let file {
@@ -504,14 +507,14 @@ public final class FileEnvironment: Sendable {
         return
       }
       remove()
-      watch.withLock { _ = $0.removals.remove(key) }
+      entries.withLock { _ = $0.removals.remove(key) }
     }
     if freed > 0 { logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"]) }
     return freed
   }
 
   /// The entry of `key` is gone.
-  func forgetEntry(_ key: CacheKey) { watch.withLock { $0.usages[key] = nil } }
+  func forgetEntry(_ key: CacheKey) { entries.withLock { $0.usages[key] = nil } }
 
   /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
   public func trimCache() {
