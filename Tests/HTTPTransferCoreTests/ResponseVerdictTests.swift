@@ -234,7 +234,7 @@ import Testing
   }
 
   @Test("The verdict on a head of long values costs next to nothing")
-  func cost() {
+  func costOfLongValues() {
     let latin = HTTPField(
       name: .contentEncoding, value: [UInt8](repeating: 0xC9, count: 97 << 10))
     let text = String(repeating: "m ", count: 48 << 10)
