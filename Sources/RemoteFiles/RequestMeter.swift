@@ -1,33 +1,31 @@
 /// How many requests were sent in the last minute, to the second.
 struct RequestMeter: Sendable {
-  private static let slotCount = 60
+  private static let secondCount = 60
 
-  /// The requests of each of the last seconds, by their numbers modulo ``slotCount``; empty before the first,
-  /// because most files of a long list are never asked for.
-  private var slots: [UInt32] = []
-  /// The second that was counted last.
-  private var second = 0
+  private struct Slot {
+    let second: Int
+    var count: Int
+  }
+
+  /// The seconds of the last minute in which requests were sent, in order.
+  ///
+  /// A file of a long list has one or none.
+  private var slots: [Slot] = []
 
   mutating func note(_ count: Int, second now: Int) {
     guard count > 0 else { return }
-    if slots.isEmpty {
-      slots = [UInt32](repeating: 0, count: Self.slotCount)
-      second = now
-    }
     // A clock that is behind counts to the second that is the last one.
-    for passed in 0..<min(max(0, now - second), Self.slotCount) {
-      slots[(second + 1 + passed) % Self.slotCount] = 0
+    let second = max(now, slots.last?.second ?? now)
+    slots.removeAll { $0.second <= second - Self.secondCount }
+    if slots.last?.second == second {
+      slots[slots.count - 1].count += count
+    } else {
+      slots.append(Slot(second: second, count: count))
     }
-    second = max(second, now)
-    slots[second % Self.slotCount] &+= UInt32(clamping: count)
   }
 
   /// The requests of the last minute, until the second `now`.
   func count(second now: Int) -> Int {
-    let passed = now - second
-    guard !slots.isEmpty, passed < Self.slotCount else { return 0 }
-    var stale = 0
-    for index in 0..<max(0, passed) { stale += Int(slots[(second + 1 + index) % Self.slotCount]) }
-    return slots.reduce(0) { $0 + Int($1) } - stale
+    slots.reduce(0) { $1.second > now - Self.secondCount ? $0 + $1.count : $0 }
   }
 }

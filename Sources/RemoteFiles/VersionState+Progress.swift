@@ -154,8 +154,7 @@ extension VersionState {
   /// - Returns: whether it was in vain, though bytes that it was to bring are absent: then the next one is
   ///   not sent at once.
   mutating func endSegment(_ id: SegmentID) -> Bool {
-    guard let index = index(of: id) else { return false }
-    let segment = segments.remove(at: index)
+    guard let segment = removeSegment(id) else { return false }
     guard !segment.isFruitful, !isComplete,
       !absent(in: clamped(segment.start..<segment.end)).isEmpty
     else { return false }
@@ -227,8 +226,15 @@ extension VersionState {
   var isEndedShort: Bool { shortBodyCount > FileSettings.doubtfulAnswerLimit }
 
   /// A request has ended, well or not; what it did not bring is planned anew.
-  mutating func removeSegment(_ id: SegmentID) {
-    segments.removeAll { $0.id == id }
+  ///
+  /// - Returns: the segment of the request; nil if it was taken out before.
+  @discardableResult
+  mutating func removeSegment(_ id: SegmentID) -> Segment? {
+    guard let index = index(of: id) else { return nil }
+    let segment = segments.remove(at: index)
+    // A mount may know thousands of versions that nobody reads: they keep no memory for segments.
+    if segments.isEmpty { segments = [] }
+    return segment
   }
 
   /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot

@@ -94,7 +94,8 @@ extension TransferTests {
 
     @Test("A head that drips in is given up at its deadline, however slowly it comes")
     func slowHead() async throws {
-      let steps = "HTTP/1.1 200 OK\r\nX-Slow: ".flatMap {
+      // Much longer than other tests can keep this one from going on.
+      let steps = ("HTTP/1.1 200 OK\r\nX-Slow: " + String(repeating: "x", count: 3000)).flatMap {
         [ScriptedServer.Step.text(String($0)), .pause(milliseconds: 100)]
       }
       let server = try ScriptedServer { _ in steps + [.hold] }
@@ -105,7 +106,7 @@ extension TransferTests {
       let record = await HTTPClient().record(request)
       let duration = ContinuousClock.now - start
       #expect(record.error?.code == .timedOut)
-      #expect((.milliseconds(950) ... .seconds(15)).contains(duration), "\(duration)")
+      #expect((.milliseconds(950) ... .seconds(120)).contains(duration), "\(duration)")
     }
 
     @Test("The deadline of a head is none of the body")

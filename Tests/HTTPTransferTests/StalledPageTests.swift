@@ -10,9 +10,10 @@ extension TransferTests {
 
     /// How long such a body may hold up what comes after it.
     ///
-    /// It is given 0.5 s; without an end to the wait it would be the stall timeout of 30 s. The limit
-    /// lies between, because other tests share the processors.
-    private static let limit = Duration.seconds(20)
+    /// It is given 0.5 s. Without an end to the wait, it would be the stall timeout of 600 s, or the 300 s
+    /// of a body that trickles. The limit lies between: hundreds of other tests share the processors, and
+    /// may keep a test from going on for 20 s.
+    static let limit = Duration.seconds(120)
 
     /// How the rest of a body stays away.
     enum Stall: CaseIterable, Sendable {
@@ -28,7 +29,7 @@ extension TransferTests {
         case .silent: [.hold]
         case .cut: [.text("0123"), .hold]
         case .trickling:
-          (0..<350).flatMap { _ in
+          (0..<3000).flatMap { _ in
             [ScriptedServer.Step.text("."), .pause(milliseconds: 100)]
           }
         }

@@ -63,19 +63,6 @@ extension TransferTests {
       }
     }
 
-    @Test("A refusal whose page does not come fails without waiting for it")
-    func stallingPage() async throws {
-      let server = try ScriptedServer { _ in
-        [.head("HTTP/1.1 404 Not Found", "Content-Length: 1000"), .hold]
-      }
-      defer { server.stop() }
-      var request = try Request.quick(server.url("/"))
-      request.stallTimeout = .seconds(4)
-      let run = await client.run(request)
-      #expect(run.error?.status == 404)
-      #expect(run.transfer.progress.elapsed < .seconds(2))
-    }
-
     // MARK: Retries
 
     @Test("A failure that may pass is tried again as often as said, with growing delays")

@@ -178,6 +178,17 @@ import Testing
     #expect(contradictions.delay(now: now + .seconds(2)) == .zero)
   }
 
+  // MARK: Memory
+
+  @Test("A version that nobody reads keeps no memory for requests that have ended")
+  func memoryOfSegments() throws {
+    var state = state(length: 64 * Self.mebibyte)
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    #expect(state.segments.capacity > 0)
+    state.removeSegment(segment.id)
+    #expect(state.segments.capacity == 0)
+  }
+
   // MARK: The count of the last minute
 
   @Test("The requests of the last minute are counted, and forgotten a minute later")
@@ -195,5 +206,10 @@ import Testing
     meter.note(2, second: 500)
     #expect(meter.count(second: 500) == 2)
     #expect(meter.count(second: 10_000) == 0)
+    // A clock that is behind.
+    meter.note(1, second: 20_000)
+    meter.note(4, second: 19_990)
+    #expect(meter.count(second: 20_059) == 5)
+    #expect(meter.count(second: 20_060) == 0)
   }
 }
