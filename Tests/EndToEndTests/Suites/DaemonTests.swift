@@ -220,7 +220,7 @@ extension RealMounts {
       #expect(areWaiting)
       mount.process.signal(SIGTERM)
       #expect(mount.process.wait(within: .seconds(10)) == .exited(0))
-      for reader in readers { #expect(reader.wait(within: .seconds(5)) == .exited(1)) }
+      for reader in readers { #expect(reader.wait(within: .seconds(30)) == .exited(1)) }
       // libfuse says so where an answer finds the device closed.
       #expect(!mount.process.standardError.contains("writing device"))
       #expect(!mount.isMounted)

@@ -331,7 +331,7 @@ extension RealMounts {
       #expect(try output(of: ["ls", mount.mountpoint], within: .seconds(5)) == "a.bin\nlist\n")
       #expect(try elapsed { _ = try mount.status() } < .seconds(2))
       killed.signal(SIGINT)
-      #expect(killed.wait(within: .seconds(5)) != nil)
+      #expect(killed.wait(within: .seconds(30)) != nil)
       mount.process.signal(SIGTERM)
       #expect(waiting.wait(within: .seconds(10)) != nil)
       #expect(mount.process.wait(within: .seconds(10)) == .exited(0))

@@ -86,7 +86,7 @@ extension RealMounts {
         reader.signal(SIGKILL)
       }
       for reader in readers {
-        #expect(reader.wait(within: .seconds(5)) == .signalled(SIGKILL), "\(reader.commandLine)")
+        #expect(reader.wait(within: .seconds(30)) == .signalled(SIGKILL), "\(reader.commandLine)")
       }
       #expect(try mount.unmount() == .exited(0))
     }
@@ -140,7 +140,7 @@ extension RealMounts {
       #expect(mount.process.wait(within: .seconds(15)) == .exited(0))
       #expect(!mount.isMounted)
       for reader in readers {
-        #expect(reader.wait(within: .seconds(5)) != nil, "\(reader.commandLine)")
+        #expect(reader.wait(within: .seconds(30)) != nil, "\(reader.commandLine)")
       }
     }
   }

@@ -153,7 +153,7 @@ extension RealMounts {
       #expect(began)
       mount.process.signal(SIGTERM)
       #expect(mount.process.wait(within: .seconds(15)) == .exited(0))
-      #expect(reader.wait(within: .seconds(5)) != nil)
+      #expect(reader.wait(within: .seconds(30)) != nil)
       let number = try #require(group)
       #expect(Deadline(after: .seconds(5)).wait { kill(-number, 0) != 0 })
     }

@@ -21,7 +21,7 @@ extension RealMounts {
       pause(for: .seconds(2))
       let time = try elapsed {
         try terminal.typeControlC()
-        #expect(terminal.wait(within: .seconds(5)) == .exited(130))
+        #expect(terminal.wait(within: .seconds(30)) == .exited(130))
       }
       #expect(time < .seconds(2))
       #expect(work.names == ["a.bin.httpfs-part", "a.bin.httpfs-part.record"])
@@ -51,7 +51,7 @@ extension RealMounts {
       let process = try work.start("get", url(origin))
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(signal)
-      #expect(process.wait(within: .seconds(5)) == .exited(128 + signal))
+      #expect(process.wait(within: .seconds(30)) == .exited(128 + signal))
       #expect(process.standardError.contains("the same command goes on"))
       try origin.clearControl()
       #expect(try work.get(url(origin)).succeeded)
@@ -65,7 +65,7 @@ extension RealMounts {
       let process = try work.start("get", "--json", url(origin))
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(SIGINT)
-      #expect(process.wait(within: .seconds(5)) == .exited(130))
+      #expect(process.wait(within: .seconds(30)) == .exited(130))
       #expect(process.standardError.isEmpty)
       let last = try #require(process.standardOutput.split(separator: "\n").last)
       #expect(last.contains(#""event":"summary""#) && last.contains(#""cancelled":1"#), "\(last)")
@@ -79,7 +79,7 @@ extension RealMounts {
       #expect(terminal.waitForOutput("connecting"))
       let time = try elapsed {
         try terminal.typeControlC()
-        #expect(terminal.wait(within: .seconds(5)) == .exited(130))
+        #expect(terminal.wait(within: .seconds(30)) == .exited(130))
       }
       #expect(time < .seconds(2))
     }
@@ -93,7 +93,7 @@ extension RealMounts {
       let time = try elapsed {
         try terminal.typeControlC()
         try terminal.typeControlC()
-        #expect(terminal.wait(within: .seconds(5)) == .exited(130))
+        #expect(terminal.wait(within: .seconds(30)) == .exited(130))
       }
       #expect(time < .seconds(2))
       try origin.clearControl()
@@ -108,7 +108,7 @@ extension RealMounts {
       let process = try work.start("get", "-o", "-", url(origin))
       #expect(Deadline(after: .seconds(10)).wait { !process.standardOutput.isEmpty })
       process.signal(SIGINT)
-      #expect(process.wait(within: .seconds(5)) == .exited(130))
+      #expect(process.wait(within: .seconds(30)) == .exited(130))
     }
 
     @Test(arguments: [true, false])
@@ -137,7 +137,7 @@ extension RealMounts {
       if isRepeated { #expect(process.wait(within: .milliseconds(200)) == nil) }
       let time = elapsed {
         if isRepeated { process.signal(SIGINT) }
-        #expect(process.wait(within: .seconds(5)) == .exited(130))
+        #expect(process.wait(within: .seconds(30)) == .exited(130))
       }
       let limit = isRepeated ? Duration.milliseconds(700) : .seconds(3)
       #expect(time < limit)
@@ -151,7 +151,7 @@ extension RealMounts {
       #expect(work.waitForPart(of: "a.bin"))
       pause(for: .seconds(1))
       process.signal(SIGKILL)
-      #expect(process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       try origin.clearControl()
       let second = try work.get(url(origin))
       #expect(second.succeeded, "\(second.error)")

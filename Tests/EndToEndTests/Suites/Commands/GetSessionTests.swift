@@ -38,7 +38,7 @@ extension RealMounts {
       pause(for: .milliseconds(500))
       process.signal(signal)
       #expect(
-        process.wait(within: .seconds(5))
+        process.wait(within: .seconds(30))
           == (signal == SIGINT ? .exited(130) : .signalled(SIGKILL)))
       let session = try work.text("todo")
       #expect(session.contains(urls[0]) && session.contains(urls[2]))
@@ -247,7 +247,7 @@ extension RealMounts {
       let process = try work.start("get", "--session", "todo", urls(origin)[0])
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(SIGKILL)
-      #expect(process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       // As killed in the middle of writing.
       try work.sandbox.write("# A session of", to: "work/todo.httpfs-next")
       #expect(chmod(work.path("todo.httpfs-next"), 0o600) == 0)

@@ -162,7 +162,7 @@ extension RealMounts {
         reasons.formUnion(try mount.status(of: "s.bin").waitingReads.map(\.reason))
         return readers.allSatisfy { !$0.isRunning }
       }
-      for reader in readers { #expect(reader.wait(within: .seconds(5)) == .exited(0)) }
+      for reader in readers { #expect(reader.wait(within: .seconds(30)) == .exited(0)) }
       held.close()
       #expect(reasons.contains { $0.hasPrefix("held back by the rate limit") }, "\(reasons)")
       let status = try mount.status(of: "s.bin")

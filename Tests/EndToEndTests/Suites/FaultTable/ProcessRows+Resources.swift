@@ -152,7 +152,7 @@ extension RealMounts.ProcessRows {
 
   @Test(
     "75 the clock jumps by a year, both ways: no read is late, nothing expires",
-    .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
+    .timeLimit(.minutes(3)), arguments: FaultSeeds.all)
   func clockJumps(seed: UInt64) throws {
     let sandbox = try Sandbox()
     let origin = try OriginServer()
@@ -189,7 +189,7 @@ extension RealMounts.ProcessRows {
       pause(for: .milliseconds(300))
     }
     for (index, reader) in readers.enumerated() {
-      #expect(reader.wait(within: .seconds(15)) == .exited(0), "\(reader.standardError)")
+      #expect(reader.wait(within: .seconds(60)) == .exited(0), "\(reader.standardError)")
       #expect(
         reader.standardOutput.prefix(64)
           == Digest.ofContent(seed: seed &+ UInt64(index), byteCount: Self.length))

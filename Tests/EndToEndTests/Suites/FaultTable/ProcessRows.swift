@@ -128,7 +128,7 @@ extension RealMounts {
         #expect(isClosed, "\(ProcessTable.descriptors(of: watchdog))")
       }
       mount.process.signal(SIGKILL)
-      #expect(mount.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(mount.process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       try expectNotConnected(mount, for: .seconds(2))
       #expect(try file.read(at: 7_000_000, 4096) == .failed("ENOTCONN"))
       #expect(
@@ -159,7 +159,7 @@ extension RealMounts {
       _ = try run(["stat", first.mountpoint])
       let held = try HeldFile(first.path("d.bin"))
       first.process.signal(SIGKILL)
-      #expect(first.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(first.process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       if seed.isMultiple(of: 2) { try expectNotConnected(first) }
       let second = sandbox.adopt(
         try Mount(
@@ -196,7 +196,7 @@ extension RealMounts {
           MountTable.httpfs(at: mount.mountpoint, process: String(holder.processID)) != nil
         })
       mount.process.signal(SIGKILL)
-      #expect(mount.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(mount.process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       let enter =
         ["nsenter", "--target", String(holder.processID), "--mount", "--"]
         + OrdinaryUserMount.asUser
@@ -208,7 +208,7 @@ extension RealMounts {
       #expect(try next.sha256("d.bin") == Digest.ofContent(seed: seed, byteCount: 100_000))
       let held = try HeldFile(next.path("d.bin"), enter: enter)
       next.process.signal(SIGKILL)
-      #expect(next.process.wait(within: .seconds(5)) == .signalled(SIGKILL))
+      #expect(next.process.wait(within: .seconds(30)) == .signalled(SIGKILL))
       try expectNotConnected(next, enter: enter)
       let unmounting = try run(enter + [try Products.httpfs, "unmount", mount.mountpoint])
       #expect(unmounting.succeeded, "\(unmounting.error)")
@@ -248,7 +248,7 @@ extension RealMounts {
       // The daemon's end comes later, and when it can run at all.
       try expectNotConnected(mount, for: .seconds(6))
       try group.setFrozen(false)
-      #expect(mount.process.wait(within: .seconds(5)) != nil, "the hung daemon stays")
+      #expect(mount.process.wait(within: .seconds(30)) != nil, "the hung daemon stays")
       #expect(ProcessTable.watchdogs(of: mount.mountpoint).isEmpty)
       // A daemon that ends because its connection was aborted leaves that as it is, too.
       try expectNotConnected(mount)
@@ -338,7 +338,7 @@ extension RealMounts {
         reader.standardOutput.prefix(64) == Digest.ofContent(seed: seed, byteCount: Self.length))
       try expectRight(file, seed: seed, at: 3_000_000)
       file.close()
-      #expect(mount.process.wait(within: .seconds(5)) == .exited(0))
+      #expect(mount.process.wait(within: .seconds(30)) == .exited(0))
       #expect(ProcessTable.watchdogs(of: mount.mountpoint).isEmpty)
     }
 
