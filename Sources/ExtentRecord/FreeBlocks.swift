@@ -13,10 +13,10 @@ package enum FreeBlocks {
   package static func giveBack(
     of data: Descriptor, except present: ExtentSet
   ) throws(ErrorNumber) {
-    let status = try SystemCalls.status(data.rawValue)
-    let block = blockByteCount(status)
-    for hole in present.holes(in: 0..<roundedUp(status.byteCount, to: block)) {
-      guard try giveBack(of: data, hole, block) else { return }
+    let block = try blockByteCount(of: data)
+    let end = roundedUp(try SystemCalls.status(data.rawValue).byteCount, to: block)
+    for hole in present.holes(in: 0..<end) {
+      guard try giveBack(of: data, hole, blockByteCount: block) else { return }
     }
   }
 
@@ -26,11 +26,11 @@ package enum FreeBlocks {
   package static func giveBack(
     of data: Descriptor, _ range: ByteRange
   ) throws(ErrorNumber) -> Bool {
-    try giveBack(of: data, range, blockByteCount(try SystemCalls.status(data.rawValue)))
+    try giveBack(of: data, range, blockByteCount: try blockByteCount(of: data))
   }
 
   private static func giveBack(
-    of data: Descriptor, _ range: ByteRange, _ block: Int64
+    of data: Descriptor, _ range: ByteRange, blockByteCount block: Int64
   ) throws(ErrorNumber) -> Bool {
     let start = roundedUp(range.lowerBound, to: block)
     let end = range.upperBound / block * block
@@ -49,11 +49,12 @@ package enum FreeBlocks {
     }
   }
 
-  /// The size of a block of the file: with ext4's of 1024 bytes, the lost ones may begin within a page.
+  /// The size of a block of the file system, but at most a page, the unit in which the kernel drops what
+  /// it could not write.
   ///
-  /// Of a file system that prefers more, pages.
-  private static func blockByteCount(_ status: SystemCalls.Status) -> Int64 {
-    min(max(status.preferredByteCount, 512), 4096)
+  /// With smaller blocks, as ext4 may have them, what a sync has lost may begin within a page.
+  private static func blockByteCount(of data: Descriptor) throws(ErrorNumber) -> Int64 {
+    min(max(try SystemCalls.blockByteCount(data.rawValue), 512), 4096)
   }
 
   /// Not beyond what a file may be long.

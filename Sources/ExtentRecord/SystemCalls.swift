@@ -20,8 +20,6 @@ package enum SystemCalls {
     package let byteCount: Int64
     /// The bytes that the file occupies on disk (`st_blocks` × 512).
     package let allocatedByteCount: Int64
-    /// What the file system likes to read and write at once (`st_blksize`): ext4's block size.
-    package let preferredByteCount: Int64
     package let owner: uid_t
     package let group: gid_t
     /// The permission bits alone.
@@ -46,7 +44,6 @@ package enum SystemCalls {
       identity = Identity(device: status.st_dev, inode: status.st_ino)
       byteCount = Int64(status.st_size)
       allocatedByteCount = Int64(status.st_blocks) * 512
-      preferredByteCount = Int64(status.st_blksize)
       owner = status.st_uid
       group = status.st_gid
       permissions = status.st_mode & 0o7777
@@ -362,6 +359,13 @@ package enum SystemCalls {
   /// (`fstatfs(2)`).
   package static func keepsChangeTimes(_ descriptor: CInt) -> Bool {
     httpfs_keeps_change_times(descriptor) != 0
+  }
+
+  /// The block size of the file system of a descriptor, in bytes (`fstatvfs(3)`).
+  package static func blockByteCount(_ descriptor: CInt) throws(ErrorNumber) -> Int64 {
+    var status = statvfs()
+    _ = try checked { Glibc.fstatvfs(descriptor, &status) }
+    return Int64(clamping: status.f_bsize)
   }
 
   /// A number that an open file shares with no other, also not with one that comes to have its inode

@@ -14,9 +14,8 @@ final class CacheLooks: Sendable {
 
   /// How many looks there are at a time.
   ///
-  /// A look takes the lock of the mount's cache entries three times, and that of the queue of looks.
-  /// Eight threads on two processors wait for each other there: `ls -l` of 10,000 cached files takes
-  /// three times as long as with four threads.
+  /// More of them only wait for each other: a look takes the lock of the mount's cache entries three
+  /// times.
   static let width = 4
 
   private struct State {

@@ -9,7 +9,7 @@ struct RequestMeter: Sendable {
 
   /// The seconds of the last minute in which requests were sent, in order.
   ///
-  /// A file of a long list has one or none.
+  /// Most files of a long list have one or none.
   private var slots: [Slot] = []
 
   mutating func note(_ count: Int, second now: Int) {

@@ -102,7 +102,8 @@ import Testing
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     // One more than there are threads.
-    for _ in 0..<9 {
+    let count = CacheLooks.width + 1
+    for _ in 0..<count {
       looks.perform {
         disk.wait()
         journal.note("done")
@@ -110,17 +111,17 @@ import Testing
         journal.note("late")
       }
     }
-    try await journal.wait(for: 9)
-    #expect(journal.all == [String](repeating: "late", count: 9))
+    try await journal.wait(for: count)
+    #expect(journal.all == [String](repeating: "late", count: count))
     looks.perform {
       journal.note("newcomer done")
     } late: {
       journal.note("newcomer late")
     }
     #expect(journal.all.last == "newcomer late")
-    for _ in 0..<9 { disk.signal() }
-    try await journal.wait(for: 20)
-    #expect(journal.all.count { $0 == "done" } == 9)
+    for _ in 0..<count { disk.signal() }
+    try await journal.wait(for: 2 * count + 2)
+    #expect(journal.all.count { $0 == "done" } == count)
     #expect(journal.all.contains("newcomer done"))
     // The disk is well again.
     looks.perform {

@@ -12,23 +12,24 @@ final class ThinDisk {
   /// Metadata has a sure place, so that the file system itself survives.
   private static let metadataByteCount: Int64 = 10 << 20
 
-  /// Makes it in a new directory `name` of `sandbox`; only root may.
+  /// Its capacity, as its file system tells it.
+  private static let byteCount: Int64 = 140 << 20
+
+  /// Makes it in a new directory of `sandbox`; only root may.
   ///
   /// - Parameters:
-  ///   - name: the directory's.
-  ///   - byteCount: its capacity, as its file system tells it.
   ///   - sandbox: where it lies.
   ///   - blockByteCount: of its file system.
   /// - Throws: `HarnessError` where root, loop devices or ext4's tools are missing.
-  init(_ name: String, byteCount: Int64, in sandbox: Sandbox, blockByteCount: Int = 1024) throws {
-    let directory = try sandbox.makeDirectory(name)
+  init(in sandbox: Sandbox, blockByteCount: Int = 1024) throws {
+    let directory = try sandbox.makeDirectory("thin")
     let places = ["below", "disk"].map { "\(directory)/\($0)" }
     for place in places {
       try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
     }
-    below = try TinyDisk(at: places[0], byteCount: byteCount + (1 << 20))
+    below = try TinyDisk(at: places[0], byteCount: Self.byteCount + (1 << 20))
     disk = try LoopDisk(
-      at: places[1], image: "\(places[0])/image", byteCount: byteCount,
+      at: places[1], image: "\(places[0])/image", byteCount: Self.byteCount,
       creation: [
         "-b", "\(blockByteCount)", "-N", "512", "-J", "size=4", "-E",
         "nodiscard,packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0",

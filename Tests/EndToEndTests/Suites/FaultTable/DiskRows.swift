@@ -397,7 +397,7 @@ extension RealMounts {
     func lostPages() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      let disk = try ThinDisk("thin", byteCount: 140 << 20, in: sandbox)
+      let disk = try ThinDisk(in: sandbox)
       defer { disk.unmount() }
       let file = RemoteTestFile(name: "f.bin", seed: 482, byteCount: 96 << 20)
       // A file that is complete is synced at once.
@@ -414,7 +414,8 @@ extension RealMounts {
       let held = try HeldFile(mount.path(file.name))
       try disk.fillBehind()
       let right = try digest("")
-      // Twice: what is dirty is written first, which fails, and dropped then.
+      // Twice: what is dirty is written first, which fails, and dropped then. Without a sync, whose failure
+      // the mount would hear of.
       let data = FileStatus.files(beginning: "data-", below: cache)
       #expect(!data.isEmpty)
       for _ in 0..<2 {
