@@ -283,6 +283,32 @@ public final class CacheDirectory: Sendable {
     }
   }
 
+  /// Puts a copy of a record file, which is on the disk when this returns, in its place.
+  ///
+  /// - Parameters:
+  ///   - record: the record file, open.
+  ///   - key: what its entry is filed under.
+  ///   - recordCount: how many records its log has; what is behind them is left out.
+  /// - Returns: the copy, open for more; nil where the file no longer holds that many.
+  /// - Throws: what the file system says; the old record then is in place, or the copy.
+  func copyRecord(
+    _ record: Descriptor, of key: CacheKey, recordCount: UInt64
+  ) throws(ErrorNumber) -> Descriptor? {
+    guard let found = try Recovery.header(of: record), let header = found.header.encoded(),
+      header.count == found.byteCount
+    else { return nil }
+    let salt = found.header.salt
+    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: salt)
+    guard try log.read({ _, _ in }).recordCount >= recordCount else { return nil }
+    let directory = try openDirectory(of: key)
+    return try RecordFile.replace(header: header, salt: salt, in: directory, isDurable: true) {
+      (file) throws(ErrorNumber) in
+      _ = try log.read { (sequence, record) throws(ErrorNumber) in
+        if sequence <= recordCount { try file.append(record) }
+      }
+    }.descriptor
+  }
+
   // MARK: Stamps
 
   /// How a data file is now; nil where nothing would show that it is changed.

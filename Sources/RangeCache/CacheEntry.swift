@@ -1,4 +1,5 @@
 public import ExtentRecord
+import Glibc
 public import HTTPTransferCore
 import Synchronization
 
@@ -73,6 +74,11 @@ public final class CacheEntry: Sendable {
     var areNamesDurable = false
     /// Those of `storedByteCount` that a COMMIT covers.
     var committedByteCount: Int64 = 0
+    /// Whether a sync of the record has failed.
+    ///
+    /// What it says may never come to the disk, whatever a later sync tells: the next COMMIT goes to a
+    /// copy.
+    var isRecordLost = false
     /// Where the data file ends, as the opening or the writer has left it.
     var dataEnd: Int64
     /// How often bytes were written to the data file, and how many of those writes a successful
@@ -320,6 +326,7 @@ public final class CacheEntry: Sendable {
       throw CacheError(code: .invalidArgument, path: path)
     }
     try checkSync()
+    if state.withLock({ $0.isRecordLost }) { try renewRecord() }
     let commit = LogRecord.commit(
       fetchedByteCount: fetchedByteCount, coveredSequence: checkpoint.sequence)
     guard try append(commit) else { return }
@@ -367,7 +374,7 @@ public final class CacheEntry: Sendable {
   /// Waits until the records appended before this call are on the disk (`fdatasync(2)`), the first
   /// time with the names of the files that hold them (`fsync(2)` of the directories).
   public func syncRecord() throws(CacheError) {
-    guard !recording.isEnded else { return }
+    guard !recording.isEnded, !state.withLock({ $0.isRecordLost }) else { return }
     // Opened for this call alone where the writer has released it: an idle entry stays idle.
     var open = state.withLock { $0.record }
     if open == nil { open = try directory.openRecord(of: key, salt: salt) }
@@ -379,7 +386,11 @@ public final class CacheEntry: Sendable {
         state.withLock { $0.areNamesDurable = true }
       }
     } catch {
-      // A lost COMMIT loses no byte: what it covered is verified at the next opening.
+      // What is uncommitted again has the next checkpoint put a copy in the record's place.
+      state.withLock {
+        $0.isRecordLost = true
+        $0.committedByteCount = 0
+      }
       throw CacheError(error, path: path)
     }
   }
@@ -414,6 +425,31 @@ public final class CacheEntry: Sendable {
       $0.isStampSettled = false
     }
     return true
+  }
+
+  /// Puts a copy in the place of a record that a failed sync may have lost.
+  ///
+  /// - Throws: ``CacheError/Code/syncFailed`` where the kernel has dropped what it could not write:
+  ///   the record then holds less than was stored. Otherwise what the file system says, and the record
+  ///   stays as it is.
+  private func renewRecord() throws(CacheError) {
+    guard let record = try openRecord() else { return }
+    let sequence = state.withLock { $0.sequence }
+    let copy: Descriptor?
+    do throws(ErrorNumber) {
+      copy = try directory.copyRecord(record, of: key, recordCount: sequence)
+    } catch {
+      throw CacheError(error, path: path)
+    }
+    state.withLock { state in
+      if let copy {
+        state.record = copy
+        state.isRecordLost = false
+      } else if state.failedSync == nil {
+        state.failedSync = ErrorNumber(rawValue: EIO)
+      }
+    }
+    try checkSync()
   }
 
   /// The record file, opened if it is not; nil where the recording has ended.

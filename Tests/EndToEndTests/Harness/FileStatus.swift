@@ -9,6 +9,12 @@ enum FileStatus {
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
   }
 
+  /// The number of the file's inode; nil where there is no such file.
+  static func inode(of path: String) -> UInt64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+  }
+
   /// The bytes that the file system has given a file, or nil where there is no such file: of a
   /// sparse file about what has been written to it.
   static func allocatedByteCount(of path: String) -> Int64? {

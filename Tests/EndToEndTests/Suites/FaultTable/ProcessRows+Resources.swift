@@ -199,7 +199,7 @@ extension RealMounts.ProcessRows {
     let fetched = try origin.requests().bodyByteCount
     // Each jump's read cuts a request short, and what the sockets hold of that comes twice; of a forgotten
     // cache all would.
-    let cut = Int64(jumps.count) << 20
+    let cut = Int64(jumps.count) << 21
     #expect(fetched <= 2 * Self.length + cut, "something was fetched twice: \(fetched)")
 
     // A later mount, with a clock of another year, finds its cache.
