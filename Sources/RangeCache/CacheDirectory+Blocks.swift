@@ -13,9 +13,10 @@ extension CacheDirectory {
     }
   }
 
-  func endUse(ofData dataID: UInt64) {
+  /// Counts it no more; `isSynced` says whether all that it has written is known to be on the disk.
+  func endUse(ofData dataID: UInt64, isSynced: Bool) {
     state.withLock { state in
-      state.blocks[dataID]?.endUse()
+      state.blocks[dataID]?.endUse(isSynced: isSynced)
       guard let blocks = state.blocks[dataID], blocks.isUnused else { return }
       state.blocks[dataID] = nil
       // Forgotten ones are settled once more.

@@ -52,7 +52,7 @@ public final class CacheEntry: Sendable {
   let recording: Recording
   let data: Descriptor
   /// What names the data file.
-  private let dataID: UInt64
+  let dataID: UInt64
   let salt: UInt64
   /// Where the log starts in the record file.
   let logStart: Int64
@@ -472,7 +472,8 @@ public final class CacheEntry: Sendable {
   }
 
   deinit {
-    directory.endUse(ofData: dataID)
+    let isSynced = state.withLock { $0.writeCount == $0.syncedWriteCount }
+    directory.endUse(ofData: dataID, isSynced: isSynced)
     directory.endRecording(recording, of: key)
   }
 }

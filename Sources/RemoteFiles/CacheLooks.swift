@@ -5,56 +5,80 @@ internal import Synchronization
 /// thread nor libfuse's threads ever do.
 ///
 /// If the disk does not answer in time, the caller is told and continues without the cache, while
-/// the look itself continues. While every thread is overdue, new callers are told at once.
+/// the look itself continues. While the disk seems to stand still, new callers are told at once.
 ///
 /// Lock order: `state` is a leaf.
 final class CacheLooks: Sendable {
   typealias Work = @Sendable () -> Void
   private typealias Job = (queue: DispatchQueue, id: Int, work: Work)
 
-  /// How many looks there are at a time.
+  /// How many looks that are ``quick`` run at a time.
   ///
   /// More of them only wait for each other: a look takes the lock of the mount's cache entries three
   /// times.
   static let width = 4
 
+  /// How long a look may run before it holds up no other: it waits for the disk, or reads a lot of it.
+  static let quick = Duration.milliseconds(20)
+
+  /// How many looks run at a time, however long they take.
+  static let greatestWidth = 32
+
+  /// So many looks that are overdue, and none that is not, show that the disk stands still.
+  static let stuckCount = 8
+
+  private struct Look {
+    let began: ContinuousClock.Instant
+    var isOverdue: Bool
+  }
+
   private struct State {
     /// Serial queues: a concurrent queue adds no thread while its own are blocked.
-    var idle: [DispatchQueue]
+    var idle: [DispatchQueue] = []
     /// By number, in whose order their turns come; ``nextID`` is the first of them.
     var waiting: [Int: Work] = [:]
     var nextID = 1
-    /// The looks that run now, and whether each is overdue.
-    var running: [Int: Bool] = [:]
+    var running: [Int: Look] = [:]
     /// Whom to tell when a look takes too long, and when.
     var awaited: [Int: (due: ContinuousClock.Instant, late: Work)] = [:]
     var lastID = 0
     var isTimerSet = false
+    /// Whether it is looked soon whether the running looks still are quick.
+    var isWideningSet = false
 
-    /// Whether the disk seems to be stuck: every queue is busy, and every look overdue.
-    var isStuck: Bool { idle.isEmpty && running.values.allSatisfy(\.self) }
+    /// Whether the disk seems to stand still.
+    var isStuck: Bool {
+      running.count >= CacheLooks.stuckCount && running.values.allSatisfy(\.isOverdue)
+    }
 
-    /// Gives the next look to a queue that has nothing to do.
-    mutating func next() -> Job? {
-      guard let work = waiting[nextID], let queue = idle.popLast() else { return nil }
+    /// Gives the next look to a queue that has nothing to do, if it may run now.
+    mutating func next(now: ContinuousClock.Instant) -> Job? {
+      guard let work = waiting[nextID], running.count < CacheLooks.greatestWidth, !isStuck,
+        running.values.count(where: { now - $0.began < CacheLooks.quick }) < CacheLooks.width
+      else { return nil }
       let id = nextID
       waiting[id] = nil
       nextID += 1
-      running[id] = awaited[id] == nil
-      return (queue, id, work)
+      running[id] = Look(began: now, isOverdue: awaited[id] == nil)
+      return (idle.popLast() ?? DispatchQueue(label: "httpfs.looks"), id, work)
+    }
+
+    /// Whether somebody is to look soon whether another look may run.
+    mutating func mustSetWidening() -> Bool {
+      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.greatestWidth,
+        !isStuck
+      else { return false }
+      isWideningSet = true
+      return true
     }
   }
 
   /// How long a look may take.
   private let patience: Duration
-  private let state: Mutex<State>
+  private let state = Mutex(State())
   private let timer = DispatchQueue(label: "httpfs.looks-timer")
 
-  init(patience: Duration) {
-    self.patience = patience
-    state = Mutex(
-      State(idle: (1...Self.width).map { DispatchQueue(label: "httpfs.looks-\($0)") }))
-  }
+  init(patience: Duration) { self.patience = patience }
 
   /// Runs `work` when its turn comes, and `late` if `work` has not ended in time; `work` then still
   /// runs to its end.
@@ -65,19 +89,21 @@ final class CacheLooks: Sendable {
   ///   - work: the look.
   ///   - late: tells who has asked.
   func perform(isRepeated: Bool = false, _ work: @escaping Work, late: @escaping Work) {
-    let due = ContinuousClock.now + patience
-    let (next, isStuck, mustSetTimer) = state.withLock { state -> (Job?, Bool, Bool) in
+    let now = ContinuousClock.now
+    let (next, isStuck, mustSetTimer, mustWiden) = state.withLock {
+      state -> (Job?, Bool, Bool, Bool) in
       let isStuck = state.isStuck
-      if isStuck, isRepeated { return (nil, true, false) }
+      if isStuck, isRepeated { return (nil, true, false, false) }
       state.lastID += 1
-      if !isStuck { state.awaited[state.lastID] = (due, late) }
+      if !isStuck { state.awaited[state.lastID] = (now + patience, late) }
       state.waiting[state.lastID] = work
       let mustSetTimer = !isStuck && !state.isTimerSet
       if mustSetTimer { state.isTimerSet = true }
-      return (state.next(), isStuck, mustSetTimer)
+      return (state.next(now: now), isStuck, mustSetTimer, state.mustSetWidening())
     }
     if let next { run(next) }
     if mustSetTimer { setTimer(after: patience) }
+    if mustWiden { widenSoon() }
     if isStuck { late() }
   }
 
@@ -92,9 +118,25 @@ final class CacheLooks: Sendable {
           state.awaited[current.id] = nil
           state.idle.append(current.queue)
           // This queue is the last of those that are idle, so the next look gets it again.
-          return state.next()
+          return state.next(now: .now)
         }
       }
+    }
+  }
+
+  /// Has looks that wait begin beside others that have turned out to be slow.
+  private func widenSoon() {
+    timer.asyncAfter(deadline: .now() + .milliseconds(20)) { [weak self] in
+      guard let self else { return }
+      let (jobs, mustWiden) = state.withLock { state -> ([Job], Bool) in
+        state.isWideningSet = false
+        var jobs: [Job] = []
+        let now = ContinuousClock.now
+        while let job = state.next(now: now) { jobs.append(job) }
+        return (jobs, state.mustSetWidening())
+      }
+      for job in jobs { run(job) }
+      if mustWiden { widenSoon() }
     }
   }
 
@@ -112,7 +154,7 @@ final class CacheLooks: Sendable {
       var late: [Work] = []
       for (id, item) in state.awaited where item.due <= now {
         state.awaited[id] = nil
-        if state.running[id] != nil { state.running[id] = true }
+        state.running[id]?.isOverdue = true
         late.append(item.late)
       }
       let next = state.awaited.values.lazy.map(\.due).min()

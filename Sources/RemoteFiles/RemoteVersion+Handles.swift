@@ -161,6 +161,9 @@ extension RemoteVersion {
     // version is stored it belongs to an older one, whatever that one looks like.
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = file.cacheKey
+    // First: an eviction of what lies there waits for `loading` then, and does not take away the files of
+    // an entry that is being created.
+    if create { environment.noteEntry(key, of: self) }
     var entry: CacheEntry?
     do throws(CacheError) {
       entry = try openEntry(hasRecord: hasRecord, create: create)

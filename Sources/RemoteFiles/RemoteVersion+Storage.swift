@@ -37,14 +37,14 @@ extension RemoteVersion {
     } catch {
       // Nothing says that these bytes are right, nor that they are damaged: they are fetched, and the
       // record stays as it is.
-      _ = drop(ExtentSet([run]), of: entry)
+      _ = drop(ExtentSet([run]), of: entry, isRefuted: false)
       return noteCacheFailure(error)
     }
     state.withLock { guarded in
       guard guarded.entry === entry else { return }
       for range in verification.intact.extents { guarded.unverified.remove(range) }
     }
-    let damagedByteCount = drop(verification.damaged, of: entry)
+    let damagedByteCount = drop(verification.damaged, of: entry, isRefuted: true)
     if damagedByteCount > 0 {
       noteDamage(damagedByteCount, "cached bytes are not what was stored")
     }
@@ -69,13 +69,15 @@ extension RemoteVersion {
     return lost
   }
 
-  /// Takes those bytes of `extents` for absent that are still unverified; returns how many they are.
-  private func drop(_ extents: ExtentSet, of entry: CacheEntry) -> Int64 {
+  /// Takes those bytes of `extents` for absent that are still unverified, also when the entry is opened
+  /// anew if the record `isRefuted` about them; returns how many they are.
+  private func drop(_ extents: ExtentSet, of entry: CacheEntry, isRefuted: Bool) -> Int64 {
     state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
       var byteCount: Int64 = 0
       for range in extents.extents {
         for run in guarded.unverified.runs(in: range) {
+          if isRefuted { guarded.refuted.insert(run) }
           byteCount += guarded.loseCached(run)
         }
         guarded.unverified.remove(range)

@@ -38,6 +38,31 @@ import Testing
     #expect(entry.holdsPattern(entry.recoveredExtents))
   }
 
+  @Test("A data file that was closed before a sync is not believed to be on the disk")
+  func closedBeforeSync() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    func isSettled(after body: (CacheEntry) throws -> Void) throws -> Bool {
+      let dataID: UInt64
+      do {
+        let entry = try #require(try directory.openEntry(key))
+        dataID = entry.dataID
+        try body(entry)
+      }
+      return directory.isSettled(dataID)
+    }
+    _ = try directory.createEntry(key, version: version, source: "http://example.org/a")
+    #expect(try isSettled { _ in })
+    #expect(try !isSettled { try $0.storePattern(0..<100) })
+    // What another mount of this process had left uncommitted is read from the disk.
+    #expect(
+      try isSettled {
+        try $0.storePattern(100..<200)
+        try $0.appendCommit($0.syncData(), fetchedByteCount: 200)
+        try $0.syncRecord()
+      })
+    #expect(try isSettled { _ in })
+  }
+
   @Test(
     "Versions of every kind come back as they were recorded",
     arguments: [

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 
@@ -65,14 +66,14 @@ import Testing
     let looks = CacheLooks(patience: .milliseconds(50))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
-    for _ in 0..<CacheLooks.width {
+    for _ in 0..<CacheLooks.stuckCount {
       looks.perform {
         disk.wait()
       } late: {
         journal.note("late")
       }
     }
-    try await journal.wait(for: CacheLooks.width)
+    try await journal.wait(for: CacheLooks.stuckCount)
     for index in 0..<100 {
       looks.perform(isRepeated: index % 2 == 1) {
         journal.note("\(index)")
@@ -80,29 +81,29 @@ import Testing
         journal.note("late")
       }
     }
-    #expect(journal.all == [String](repeating: "late", count: 100 + CacheLooks.width))
+    #expect(journal.all == [String](repeating: "late", count: 100 + CacheLooks.stuckCount))
     // One thread goes on, and takes what waits in its order.
     disk.signal()
-    try await journal.wait(for: 150 + CacheLooks.width)
-    #expect(journal.all.dropFirst(100 + CacheLooks.width) == (0..<50).map { "\(2 * $0)" }[...])
-    for _ in 1..<CacheLooks.width { disk.signal() }
+    try await journal.wait(for: 150 + CacheLooks.stuckCount)
+    #expect(journal.all.dropFirst(100 + CacheLooks.stuckCount) == (0..<50).map { "\(2 * $0)" }[...])
+    for _ in 1..<CacheLooks.stuckCount { disk.signal() }
     // The disk is well again: what is asked for again is done, too.
     try await Task.sleep(for: .milliseconds(100))
     looks.perform(isRepeated: true) {
       journal.note("again")
     } late: {
     }
-    try await journal.wait(for: 151 + CacheLooks.width)
+    try await journal.wait(for: 151 + CacheLooks.stuckCount)
     #expect(journal.all.last == "again")
   }
 
-  @Test("While all threads wait for the disk, newcomers are told at once; all looks are done")
+  @Test("While the disk stands still, newcomers are told at once; all looks are done")
   func allStuck() async throws {
     let looks = CacheLooks(patience: .milliseconds(100))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
-    // One more than there are threads.
-    let count = CacheLooks.width + 1
+    // One more than show it.
+    let count = CacheLooks.stuckCount + 1
     for _ in 0..<count {
       looks.perform {
         disk.wait()
@@ -129,7 +130,58 @@ import Testing
     } late: {
       journal.note("later late")
     }
-    try await journal.wait(for: 21)
+    try await journal.wait(for: 2 * count + 3)
     #expect(journal.all.last == "later")
+  }
+
+  @Test("Looks that take long hold up no other", arguments: [1, 2])
+  func slowLooks(rounds: Int) async throws {
+    let looks = CacheLooks(patience: .seconds(60))
+    let journal = Journal()
+    let disk = DispatchSemaphore(value: 0)
+    let count = rounds * CacheLooks.width
+    for _ in 0..<count {
+      looks.perform {
+        disk.wait()
+        journal.note("slow")
+      } late: {
+      }
+    }
+    looks.perform {
+      journal.note("quick")
+    } late: {
+    }
+    try await journal.wait(for: 1)
+    #expect(journal.all == ["quick"])
+    for _ in 0..<count { disk.signal() }
+    try await journal.wait(for: count + 1)
+    #expect(journal.all.count == count + 1)
+  }
+
+  @Test("No more looks than a few run at a time while they are quick")
+  func width() async throws {
+    let looks = CacheLooks(patience: .seconds(60))
+    let running = Mutex((now: 0, most: 0, ended: 0))
+    for _ in 0..<500 {
+      looks.perform {
+        running.withLock {
+          $0.now += 1
+          $0.most = max($0.most, $0.now)
+        }
+        usleep(1000)
+        running.withLock {
+          $0.now -= 1
+          $0.ended += 1
+        }
+      } late: {
+      }
+    }
+    for _ in 0..<1000 where running.withLock({ $0.ended }) < 500 {
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    let (_, most, ended) = running.withLock { $0 }
+    #expect(ended == 500)
+    // On a busy machine some wait for a processor, and count as slow.
+    #expect(most <= 2 * CacheLooks.width, "\(most)")
   }
 }

@@ -11,7 +11,8 @@ struct DataBlocks {
   private var userCount = 0
 
   private enum Past {
-    /// A process before this one may have lost bytes there. What this one has present lies elsewhere.
+    /// A process before this one may have lost bytes there, or this one what it had not synced when it
+    /// last closed the file. What is present lies elsewhere.
     case unknown
     /// This process has lost bytes there, which replies may still be reading.
     case lost
@@ -24,7 +25,13 @@ struct DataBlocks {
 
   mutating func beginUse() { userCount += 1 }
 
-  mutating func endUse() { userCount -= 1 }
+  /// - Parameter isSynced: whether all that the object has written is known to be on the disk.
+  mutating func endUse(isSynced: Bool) {
+    userCount -= 1
+    // That the disk has refused them may be told to another program, and to nobody else. Another object
+    // that is open hears of it by itself, and has present what was stored since.
+    if !isSynced, isUnused, past == .settled { past = .unknown }
+  }
 
   var isUnused: Bool { userCount == 0 }
 
