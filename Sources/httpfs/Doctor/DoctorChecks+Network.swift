@@ -1,3 +1,5 @@
+// A debug build may take `stat` from there, where it compiles this file beside one that needs it.
+import CLinux
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore

@@ -86,8 +86,12 @@ struct KillRound {
     }
     let ending = try second.unmount()
     if ending != .exited(0) { violations.append("httpfs ended with \(ending)") }
-    repeatedByteCount =
-      try arrivedByteCount + origin.requests().distinctBodyByteCount - lengths.reduce(0, +)
+    // The server notes a request when its response has ended.
+    _ = try Deadline(after: .seconds(5)).wait {
+      repeatedByteCount =
+        try arrivedByteCount + origin.requests().distinctBodyByteCount - lengths.reduce(0, +)
+      return repeatedByteCount >= 0
+    }
     if repeatedByteCount < 0 { violations.append("\(repeatedByteCount) bytes travelled twice") }
     violations = violations.map { "seed \(seed), killed after \(life): \($0)" }
   }
