@@ -15,11 +15,13 @@ import urllib.request
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MIB = 1 << 20
 
+# The command that follows runs without the copies of httpfs's mounts that a new mount namespace gets:
+# a copy keeps its daemon when the mount itself is unmounted.
+WITHOUT_COPIES = ["sh", "-c", 'umount --all --lazy --types fuse.httpfs; exec "$@"', "sh"]
+
 # The command that follows runs in a mount namespace: what is mounted outside later is seen, what is
-# mounted inside is not seen outside. Mounts of httpfs are not taken along: a copy of one would keep
-# its daemon when it is unmounted outside.
-OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--", "sh", "-c",
-              'umount --all --lazy --types fuse.httpfs; exec "$@"', "sh"]
+# mounted inside is not seen outside.
+OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--", *WITHOUT_COPIES]
 
 # What runs here talks to the loopback only, whatever proxy the environment names.
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -81,10 +81,8 @@ public final class CacheEntry: Sendable {
     var isRecordLost = false
     /// Where the data file ends, as the opening or the writer has left it.
     var dataEnd: Int64
-    /// How often bytes were written to the data file, and how many of those writes a successful
-    /// `fdatasync` has covered.
-    var writeCount = 0
-    var syncedWriteCount = 0
+    /// The writes to the data file.
+    var writes: WriteMarks
     /// The `errno` of the first write to the disk that failed, as `fdatasync` or the kernel tells it.
     var failedSync: ErrorNumber?
     /// The claims to verify by; nil until the first of them is needed.
@@ -128,7 +126,7 @@ public final class CacheEntry: Sendable {
         storedByteCount: uncommittedByteCount,
         dataEnd: (try? SystemCalls.status(data.rawValue).byteCount) ?? 0,
         // What was written before may still be lost.
-        writeCount: uncommittedByteCount > 0 ? 1 : 0,
+        writes: WriteMarks(hasUnsynced: uncommittedByteCount > 0),
         changes: ChangeWatch(stamp), isStampSettled: isStamped))
   }
 
@@ -165,7 +163,7 @@ public final class CacheEntry: Sendable {
   public var isCommitted: Bool {
     state.withLock {
       $0.failedSync == nil && $0.storedByteCount == $0.committedByteCount
-        && $0.writeCount == $0.syncedWriteCount
+        && $0.writes.areSynced
     }
   }
 
@@ -179,7 +177,7 @@ public final class CacheEntry: Sendable {
     // Under the lock, since the kernel tells it once: a commit that comes later sees it here.
     let (hasLost, isNews) = state.withLock { state -> (Bool, Bool) in
       if state.failedSync != nil { return (true, false) }
-      guard state.writeCount != state.syncedWriteCount else { return (false, false) }
+      guard !state.writes.areSynced else { return (false, false) }
       do throws(ErrorNumber) {
         try SystemCalls.checkWriteback(data.rawValue)
         return (false, false)
@@ -191,6 +189,9 @@ public final class CacheEntry: Sendable {
     if isNews { directory.noteLoss(inData: dataID) }
     return hasLost
   }
+
+  /// Whether a sync of the record has failed, and no copy has taken its place yet.
+  public var isRecordLost: Bool { state.withLock { $0.isRecordLost } }
 
   /// What ``hasLostWrites`` or ``syncData()`` has found; nil while all is well.
   public var lostWrites: CacheError? {
@@ -237,8 +238,8 @@ public final class CacheEntry: Sendable {
     }
     try checkSync()
     noteChanges { $0.look($1) }
-    // Counted first: a sync that begins meanwhile does not cover it.
-    state.withLock { $0.writeCount += 1 }
+    state.withLock { $0.writes.begin() }
+    defer { state.withLock { $0.writes.end() } }
     do throws(ErrorNumber) {
       try directory.settle(data, dataID, present: recoveredExtents)
       // It was found to be damaged, before anybody got it.
@@ -326,13 +327,13 @@ public final class CacheEntry: Sendable {
       throw CacheError(code: .invalidArgument, path: path)
     }
     try checkSync()
-    if state.withLock({ $0.isRecordLost }) { try renewRecord() }
+    if isRecordLost { try renewRecord() }
     let commit = LogRecord.commit(
       fetchedByteCount: fetchedByteCount, coveredSequence: checkpoint.sequence)
     guard try append(commit) else { return }
     state.withLock {
       $0.committedByteCount = max($0.committedByteCount, checkpoint.storedByteCount)
-      $0.syncedWriteCount = max($0.syncedWriteCount, checkpoint.writeCount)
+      $0.writes.noteSync(since: checkpoint.writes)
     }
   }
 
@@ -359,7 +360,7 @@ public final class CacheEntry: Sendable {
     let checkpoint = state.withLock {
       Checkpoint(
         entry: ObjectIdentifier(self), sequence: $0.sequence, storedByteCount: $0.storedByteCount,
-        writeCount: $0.writeCount)
+        writes: $0.writes.mark)
     }
     do throws(ErrorNumber) {
       try SystemCalls.syncData(data.rawValue)
@@ -374,7 +375,7 @@ public final class CacheEntry: Sendable {
   /// Waits until the records appended before this call are on the disk (`fdatasync(2)`), the first
   /// time with the names of the files that hold them (`fsync(2)` of the directories).
   public func syncRecord() throws(CacheError) {
-    guard !recording.isEnded, !state.withLock({ $0.isRecordLost }) else { return }
+    guard !recording.isEnded, !isRecordLost else { return }
     // Opened for this call alone where the writer has released it: an idle entry stays idle.
     var open = state.withLock { $0.record }
     if open == nil { open = try directory.openRecord(of: key, salt: salt) }
@@ -386,7 +387,7 @@ public final class CacheEntry: Sendable {
         state.withLock { $0.areNamesDurable = true }
       }
     } catch {
-      // What is uncommitted again has the next checkpoint put a copy in the record's place.
+      // With nothing committed, the next checkpoint puts a copy in the record's place.
       state.withLock {
         $0.isRecordLost = true
         $0.committedByteCount = 0
@@ -472,7 +473,7 @@ public final class CacheEntry: Sendable {
   }
 
   deinit {
-    let isSynced = state.withLock { $0.writeCount == $0.syncedWriteCount }
+    let isSynced = state.withLock { $0.writes.areSynced }
     directory.endUse(ofData: dataID, isSynced: isSynced)
     directory.endRecording(recording, of: key)
   }

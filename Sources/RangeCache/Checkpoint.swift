@@ -7,6 +7,6 @@ public struct Checkpoint: Sendable {
   let sequence: UInt64
   /// The bytes stored by this object up to that record.
   let storedByteCount: Int64
-  /// The writes to the data file up to then, recorded or not.
-  let writeCount: Int
+  /// The writes to the data file that had ended by then, recorded or not.
+  let writes: WriteMarks.Mark
 }

@@ -43,7 +43,7 @@ final class CacheLooks: Sendable {
     var awaited: [Int: (due: ContinuousClock.Instant, late: Work)] = [:]
     var lastID = 0
     var isTimerSet = false
-    /// Whether it is looked soon whether the running looks still are quick.
+    /// Whether the timer is set that counts the quick looks again.
     var isWideningSet = false
 
     /// Whether the disk seems to stand still.
@@ -51,7 +51,7 @@ final class CacheLooks: Sendable {
       running.count >= CacheLooks.stuckCount && running.values.allSatisfy(\.isOverdue)
     }
 
-    /// Gives the next look to a queue that has nothing to do, if it may run now.
+    /// The next look, if it may begin now, and an idle queue for it.
     mutating func next(now: ContinuousClock.Instant) -> Job? {
       guard let work = waiting[nextID], running.count < CacheLooks.greatestWidth, !isStuck,
         running.values.count(where: { now - $0.began < CacheLooks.quick }) < CacheLooks.width
@@ -63,7 +63,7 @@ final class CacheLooks: Sendable {
       return (idle.popLast() ?? DispatchQueue(label: "httpfs.looks"), id, work)
     }
 
-    /// Whether somebody is to look soon whether another look may run.
+    /// Whether the caller must set the timer, since looks wait for those that run.
     mutating func mustSetWidening() -> Bool {
       guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.greatestWidth,
         !isStuck
@@ -113,20 +113,22 @@ final class CacheLooks: Sendable {
       var next: Job? = job
       while let current = next {
         current.work()
-        next = state.withLock { state in
+        let mustWiden: Bool
+        (next, mustWiden) = state.withLock { state in
           state.running[current.id] = nil
           state.awaited[current.id] = nil
           state.idle.append(current.queue)
           // This queue is the last of those that are idle, so the next look gets it again.
-          return state.next(now: .now)
+          return (state.next(now: .now), state.mustSetWidening())
         }
+        if mustWiden { widenSoon() }
       }
     }
   }
 
   /// Has looks that wait begin beside others that have turned out to be slow.
   private func widenSoon() {
-    timer.asyncAfter(deadline: .now() + .milliseconds(20)) { [weak self] in
+    timer.asyncAfter(deadline: Self.time(in: Self.quick)) { [weak self] in
       guard let self else { return }
       let (jobs, mustWiden) = state.withLock { state -> ([Job], Bool) in
         state.isWideningSet = false
@@ -142,10 +144,13 @@ final class CacheLooks: Sendable {
 
   /// One timer for all: a look that ends in time costs none.
   private func setTimer(after delay: Duration) {
-    let milliseconds = max(1, Int((delay / .milliseconds(1)).rounded(.up)))
-    timer.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
+    timer.asyncAfter(deadline: Self.time(in: delay)) { [weak self] in
       self?.tellLateOnes()
     }
+  }
+
+  private static func time(in delay: Duration) -> DispatchTime {
+    .now() + .milliseconds(max(1, Int((delay / .milliseconds(1)).rounded(.up))))
   }
 
   private func tellLateOnes() {

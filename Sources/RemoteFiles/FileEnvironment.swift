@@ -93,6 +93,14 @@ public final class FileEnvironment: Sendable {
     /// key is in both.
     var looks: Set<CacheKey> = []
     var removals: Set<CacheKey> = []
+
+    mutating func note(_ usage: Usage, of key: CacheKey) {
+      if usages.count >= pruningCount {
+        usages = usages.filter { $0.value.file != nil }
+        pruningCount = max(1024, 2 * usages.count)
+      }
+      usages[key] = usage
+    }
   }
 
   /// A version that is looked after.
@@ -396,12 +404,22 @@ public final class FileEnvironment: Sendable {
   /// first.
   func noteEntry(_ key: CacheKey, of version: RemoteVersion) {
     let usage = Usage(file: version.file, version: version)
-    entries.withLock { entries in
-      if entries.usages.count >= entries.pruningCount {
-        entries.usages = entries.usages.filter { $0.value.file != nil }
-        entries.pruningCount = max(1024, 2 * entries.usages.count)
+    entries.withLock { $0.note(usage, of: key) }
+  }
+
+  /// As ``noteEntry(_:of:)``, before the entry is created: once no eviction removes what lies there.
+  ///
+  /// On a thread that may wait for the disk.
+  func noteNewEntry(_ key: CacheKey, of version: RemoteVersion) {
+    let usage = Usage(file: version.file, version: version)
+    while true {
+      let isNoted = entries.withLock { entries in
+        guard !entries.removals.contains(key) else { return false }
+        entries.note(usage, of: key)
+        return true
       }
-      entries.usages[key] = usage
+      if isNoted { return }
+      usleep(2000)
     }
   }
 

@@ -68,7 +68,8 @@ extension RemoteVersion {
     do throws(CacheError) {
       try ticket.entry.appendCommit(checkpoint, fetchedByteCount: ticket.fetchedByteCount)
     } catch {
-      checkpointFailed(error, of: ticket.entry)
+      // It is tried again and again: a record that cannot be copied is no trouble of other files.
+      checkpointFailed(error, of: ticket.entry, isOfFile: ticket.entry.isRecordLost)
     }
   }
 
@@ -128,7 +129,9 @@ extension RemoteVersion {
     if isFirst, let error = entry.lostWrites { checkpointFailed(error, of: entry) }
   }
 
-  func checkpointFailed(_ error: CacheError, of entry: CacheEntry) {
+  private func checkpointFailed(
+    _ error: CacheError, of entry: CacheEntry, isOfFile: Bool = false
+  ) {
     // The names of an entry that was given up meanwhile are gone: that is no trouble of the disk.
     guard error.code == .syncFailed || state.withLock({ $0.entry === entry }) else { return }
     if error.code == .syncFailed {
@@ -136,7 +139,7 @@ extension RemoteVersion {
       state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
       environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
-    noteCacheFailure(error)
+    if error.code == .syncFailed || !isOfFile { noteCacheFailure(error) }
     file.noteFailure(FileError(error), isRetried: false)
   }
 

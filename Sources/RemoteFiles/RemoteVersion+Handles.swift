@@ -163,7 +163,7 @@ extension RemoteVersion {
     let key = file.cacheKey
     // First: an eviction of what lies there waits for `loading` then, and does not take away the files of
     // an entry that is being created.
-    if create { environment.noteEntry(key, of: self) }
+    if create { environment.noteNewEntry(key, of: self) }
     var entry: CacheEntry?
     do throws(CacheError) {
       entry = try openEntry(hasRecord: hasRecord, create: create)

@@ -53,7 +53,7 @@ import Testing
     _ = try directory.createEntry(key, version: version, source: "http://example.org/a")
     #expect(try isSettled { _ in })
     #expect(try !isSettled { try $0.storePattern(0..<100) })
-    // What another mount of this process had left uncommitted is read from the disk.
+    // Bytes that an entry left uncommitted when it was closed are read from the disk.
     #expect(
       try isSettled {
         try $0.storePattern(100..<200)

@@ -123,7 +123,9 @@ ENTER = ("nsenter", "--target", "{process}", "--mount", "--")
 
 def in_namespace(source, target):
     """A launcher of a command that sees the file `source` in the place of `target`."""
-    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    # Without copies of httpfs's mounts: a copy keeps a daemon whose mount is unmounted.
+    script = ('umount --all --lazy --types fuse.httpfs; '
+              'mount --bind "$1" "$2" && shift 2 && exec "$@"')
     return ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", source,
             target)
 

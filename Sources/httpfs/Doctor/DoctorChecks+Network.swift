@@ -1,4 +1,4 @@
-// A debug build may take `stat` from there, where it compiles this file beside one that needs it.
+// A debug build may take `stat` from CLinux: another file of its batch imports it.
 import CLinux
 import Glibc
 import HTTPTransfer

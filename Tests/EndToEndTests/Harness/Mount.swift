@@ -90,10 +90,19 @@ final class Mount {
 
   /// Unmounts with `fusermount3 -u` and waits for httpfs to end.
   ///
+  /// While somebody else looks at all the machine's mounts, the kernel may call this one busy.
+  ///
   /// - Returns: how httpfs ended.
   @discardableResult
   func unmount() throws -> ChildProcess.Ending {
-    try output(of: enter + ["fusermount3", "-u", mountpoint], within: .seconds(10))
+    let isUnmounted = try Deadline(after: .seconds(5)).wait(every: .milliseconds(100)) {
+      let result = try run(enter + ["fusermount3", "-u", mountpoint], within: .seconds(10))
+      guard result.succeeded || result.error.contains("Device or resource busy") else {
+        throw HarnessError("fusermount3 -u \(mountpoint): \(result.ending): \(result.error)")
+      }
+      return result.succeeded
+    }
+    guard isUnmounted else { throw HarnessError("\(mountpoint) is busy") }
     guard let ending = process.wait(within: .seconds(15)) else {
       // A mount namespace that was made meanwhile may have a copy of the mount, which keeps it.
       let holders = try run(

@@ -3,15 +3,24 @@ import Glibc
 
 /// Mounts in a mount namespace of their own, where some of the host's files are others.
 enum MountNamespace {
+  /// What starts a command by a shell script of a mount namespace of its own; the command's words are
+  /// the script's arguments.
+  ///
+  /// The namespace has no copies of httpfs's mounts: a copy keeps the mount's daemon running when the
+  /// mount itself is unmounted.
+  static func launcher(script: String) -> [String] {
+    [
+      "unshare", "--mount", "--propagation", "private", "bash", "-c",
+      "umount --all --lazy --types fuse.httpfs; " + script, "bash",
+    ]
+  }
+
   /// What starts a command that sees `files`, from their paths to what is there instead.
   static func launcher(_ files: [String: String]) -> [String] {
     let binds = files.sorted { $0.key < $1.key }.map {
       "mount --bind \(quoted($0.value)) \(quoted($0.key)) && "
     }
-    return [
-      "unshare", "--mount", "--propagation", "private", "sh", "-c",
-      binds.joined() + "exec \"$@\"", "sh",
-    ]
+    return launcher(script: binds.joined() + "exec \"$@\"")
   }
 
   /// What starts a command that trusts the authority, and nobody else, without an option.

@@ -23,8 +23,7 @@ enum OrdinaryUserMount {
     return sandbox.adopt(
       try Mount(
         source: list, mountpoint: mountpoint, cacheDirectory: "\(home)/cache", options: options,
-        launcher: ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-          + asUser,
+        launcher: MountNamespace.launcher(script: script) + asUser,
         enter: { ["nsenter", "--target", String($0), "--mount", "--"] + asUser }))
   }
 }

@@ -168,8 +168,7 @@ extension RealMounts {
       let list = try sandbox.write("http://127.0.0.1:9/a\n", to: "urls.txt")
       let script = "mount -t tmpfs none /dev && exec \"$@\" < /proc/self/fd/3"
       let result = try run(
-        ["unshare", "--mount", "--propagation", "private", "bash", "-c"]
-          + ["exec 3<&0; " + script, "bash"]
+        MountNamespace.launcher(script: "exec 3<&0; " + script)
           + [try Products.httpfs, "mount", "--cache-dir", sandbox.path("cache")]
           + [list, try sandbox.makeDirectory("mnt")],
         within: .seconds(20))

@@ -22,8 +22,7 @@ extension RealMounts {
         try shell("mknod -m \(deviceMode) \(quoted(device)) c 10 229")
       }
       let script = "mount --bind \(quoted(device)) /dev/fuse && exec \"$@\""
-      return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-        + Self.asUser
+      return MountNamespace.launcher(script: script) + Self.asUser
     }
 
     /// A directory of the user's own, with a mount point `mnt`.

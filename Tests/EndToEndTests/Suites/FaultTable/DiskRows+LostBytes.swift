@@ -153,16 +153,7 @@ extension RealMounts.DiskRows {
     let sandbox = try Sandbox()
     let origin = try OriginServer()
     let file = RemoteTestFile(name: "f.bin", seed: 486, byteCount: 1 << 20)
-    let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
-    try failing.fail(FailingCalls.Plan(calls: "fdatasync", filePrefix: "record", errno: EIO))
-    let mount = try sandbox.mount(
-      urls: [file.url(origin)], options: Self.options, failing: failing)
-    try Self.expectRight(file, on: mount)
-    let hasFailed = try Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
-      try failing.calls().contains { $0.outcome == .failed(EIO) }
-    }
-    #expect(hasFailed)
-    let path = try #require(FileStatus.files(beginning: "record", below: failing.directory).first)
+    let (mount, failing, path) = try Self.mountFailingSyncOfRecord(file, origin, sandbox)
     let old = try #require(FileStatus.inode(of: path))
     let isCopied = Deadline(after: .seconds(20)).wait { FileStatus.inode(of: path) != old }
     #expect(isCopied)
@@ -185,16 +176,7 @@ extension RealMounts.DiskRows {
     let sandbox = try Sandbox()
     let origin = try OriginServer()
     let file = RemoteTestFile(name: "f.bin", seed: 487, byteCount: 1 << 20)
-    let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
-    try failing.fail(FailingCalls.Plan(calls: "fdatasync", filePrefix: "record", errno: EIO))
-    let mount = try sandbox.mount(
-      urls: [file.url(origin)], options: Self.options, failing: failing)
-    try Self.expectRight(file, on: mount)
-    let hasFailed = try Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
-      try failing.calls().contains { $0.outcome == .failed(EIO) }
-    }
-    #expect(hasFailed)
-    let path = try #require(FileStatus.files(beginning: "record", below: failing.directory).first)
+    let (mount, failing, path) = try Self.mountFailingSyncOfRecord(file, origin, sandbox)
     let byteCount = try #require(FileStatus.byteCount(of: path))
     let record = try FileHandle(forUpdating: URL(filePath: path))
     try record.write(contentsOf: Data(count: Int(byteCount)))
@@ -218,6 +200,24 @@ extension RealMounts.DiskRows {
   }
 
   // MARK: What they share
+
+  /// Mounts `file` and reads it, and waits until the first sync of its record has failed.
+  ///
+  /// - Returns: the mount, its calls, and the record's path.
+  private static func mountFailingSyncOfRecord(
+    _ file: RemoteTestFile, _ origin: OriginServer, _ sandbox: Sandbox
+  ) throws -> (Mount, FailingCalls, record: String) {
+    let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+    try failing.fail(FailingCalls.Plan(calls: "fdatasync", filePrefix: "record", errno: EIO))
+    let mount = try sandbox.mount(urls: [file.url(origin)], options: options, failing: failing)
+    try expectRight(file, on: mount)
+    let hasFailed = try Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
+      try failing.calls().contains { $0.outcome == .failed(EIO) }
+    }
+    #expect(hasFailed)
+    let record = FileStatus.files(beginning: "record", below: failing.directory).first
+    return (mount, failing, try #require(record))
+  }
 
   /// Reads the mount's only file, and again once all of it is committed and the kernel has dropped its
   /// pages; unmounts.

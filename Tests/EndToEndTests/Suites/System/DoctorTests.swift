@@ -68,7 +68,7 @@ extension RealMounts {
         """
       let report = try report(
         sandbox,
-        launcher: ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"])
+        launcher: MountNamespace.launcher(script: script))
       let finding = try #require(report.complaint(of: "fuse-device"))
       #expect(finding.level == "error" && finding.advice?.contains("modprobe fuse") == true)
     }

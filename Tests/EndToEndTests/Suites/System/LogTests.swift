@@ -178,7 +178,7 @@ extension RealMounts {
         mount --bind \(quoted(devices)) /dev && exec "$@"
         """
       try output(
-        of: ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+        of: MountNamespace.launcher(script: script)
           + [try Products.httpfs, "mount", "--daemon", "--cache-dir", sandbox.path("cache")]
           + [list, mountpoint], within: .seconds(20))
       let serving = ProcessTable.processes {

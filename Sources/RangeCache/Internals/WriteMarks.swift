@@ -1,0 +1,31 @@
+/// Which writes to a file have reached the disk: a sync covers those that had ended when it began.
+///
+/// A write that is under way when a sync begins may put its bytes into the file after the sync has.
+struct WriteMarks: Sendable {
+  /// How many writes had ended at some moment.
+  struct Mark: Sendable { fileprivate let endedCount: Int }
+
+  private var endedCount: Int
+  private var underWayCount = 0
+  private var syncedCount = 0
+
+  /// - Parameter hasUnsynced: whether writes of an earlier object may not be on the disk.
+  init(hasUnsynced: Bool) { endedCount = hasUnsynced ? 1 : 0 }
+
+  mutating func begin() { underWayCount += 1 }
+
+  /// The write has succeeded or failed: it may have changed the file either way.
+  mutating func end() {
+    underWayCount -= 1
+    endedCount += 1
+  }
+
+  /// What a sync that begins now covers.
+  var mark: Mark { Mark(endedCount: endedCount) }
+
+  /// A sync has succeeded.
+  mutating func noteSync(since mark: Mark) { syncedCount = max(syncedCount, mark.endedCount) }
+
+  /// Whether all writes are on the disk.
+  var areSynced: Bool { underWayCount == 0 && endedCount == syncedCount }
+}
