@@ -131,7 +131,7 @@ class Hostile:
 
     def __init__(self, seed, proxy_host, pipe):
         self.seed, self.proxy_host, self.pipe = seed, proxy_host, pipe
-        self.listeners, self.cases, self.by_host = [], {}, {}
+        self.listeners = []
         self.counts = collections.Counter()
         self.posts = collections.Counter()
         self.leaks = []
@@ -152,18 +152,21 @@ class Hostile:
                                 "posts": dict(self.posts)})
 
     def open(self, numbers):
-        self.cases = {number: Case(self.seed, number) for number in numbers}
-        self.by_host = {case.host: case for case in self.cases.values()}
+        cases = [Case(self.seed, number) for number in numbers]
+        by_host = {case.host: case for case in cases}
         self.counts.clear()
         self.posts.clear()
         self.leaks = []
-        for case in self.cases.values():
+        for case in cases:
             self.listeners.append(Listener(
                 case.host, PORT, lambda request, case=case: self.answer(case, request)))
             self.listeners.append(Listener(
                 case.host, OTHER_PORT, lambda request, case=case: self.answer_elsewhere(
                     request, case)))
-        self.listeners.append(Listener(self.proxy_host, PROXY_PORT, self.answer_as_proxy))
+        # A connection of the cases before may be read from after these have begun.
+        self.listeners.append(Listener(
+            self.proxy_host, PROXY_PORT,
+            lambda request: self.answer_as_proxy(by_host, request)))
 
     def close(self):
         for listener in self.listeners:
@@ -186,9 +189,9 @@ class Hostile:
                 self.leaks.append((case.number, "at another port: " + leak))
         return Answer(request, 0, 5000).steps(request.method)
 
-    def answer_as_proxy(self, request):
+    def answer_as_proxy(self, by_host, request):
         target = urllib.parse.urlsplit(request.target)
-        case = self.by_host.get(target.hostname or "")
+        case = by_host.get(target.hostname or "")
         request.target = target.path + ("?" + target.query if target.query else "")
         if case is not None and target.port == PORT:
             return self.answer(case, request)
