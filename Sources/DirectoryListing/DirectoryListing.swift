@@ -55,8 +55,11 @@ public struct DirectoryListing: Sendable, Equatable {
 
   /// The entry of a name.
   public subscript(name: String) -> ListingEntry? {
-    indices[PathKey(name)].map { entries[$0] }
+    index(of: name).map { entries[$0] }
   }
+
+  /// The place of a name among ``entries``.
+  public func index(of name: String) -> Int? { indices[PathKey(name)] }
 
   /// Whether a media type is that of HTML.
   public static func isHTML(_ contentType: String?) -> Bool {

@@ -21,6 +21,7 @@ extension FileSystem {
         parked.take()?.error(error.openErrno)
         return
       }
+      directory.lookAhead(from: name, in: names)
       switch directory.child(name, in: names) {
       case nil: parked.take()?.error(ENOENT)
       case .directory(let child):

@@ -353,6 +353,9 @@ public final class RemoteFile: Sendable {
     }
   }
 
+  /// Looks into the cache although nobody waits for it yet.
+  func lookAhead() { afterLook {} }
+
   private func endLook(_ outcome: Look) {
     let waiters = state.withLock { state -> [@Sendable () -> Void] in
       let before = state.look

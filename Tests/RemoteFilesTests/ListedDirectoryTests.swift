@@ -157,6 +157,27 @@ import Testing
     #expect(disk.environment.listings.total == after)
   }
 
+  @Test("Lookups in order have the cache looked into for the next names, and for none far ahead")
+  func lookAhead() async throws {
+    let many = try Self.names((0..<200).map { "f\($0 + 1000)" } + ["sub/"])
+    for name in ["f1000", "f1001"] { directory.lookAhead(from: name, in: many) }
+    let files = directory.existingFiles
+    #expect(files.count == LookAhead.distance)
+    let deadline = ContinuousClock.now + .seconds(10)
+    func areDone() -> Bool {
+      files.allSatisfy { file in
+        file.state.withLock {
+          if case .done = $0.look { true } else { false }
+        }
+      }
+    }
+    while !areDone(), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(areDone())
+    // Out of order: nobody walks.
+    for name in ["f1190", "f1180", "f1170"] { directory.lookAhead(from: name, in: many) }
+    #expect(directory.existingFiles.count == LookAhead.distance)
+  }
+
   @Test("A key that a file had is free again when many others have come and gone")
   func keys() throws {
     let owners = CacheKeyOwners()

@@ -30,6 +30,7 @@ public final class ListedDirectory: Sendable {
     var names: ListingState
     var files = LookedAt<RemoteFile>()
     var directories = LookedAt<ListedDirectory>()
+    var ahead = LookAhead()
 
     /// What all of it takes in memory, about.
     var byteCount: Int { (names.names?.byteCount ?? 0) + files.byteCount + directories.byteCount }
@@ -109,6 +110,18 @@ public final class ListedDirectory: Sendable {
   /// Has what it holds counted; without a lock.
   private func noteHeld() {
     environment.listings.note(self, byteCount: state.withLock { $0.byteCount })
+  }
+
+  /// Looks into the cache for the files behind `name` if lookups come in the order of `names`: their
+  /// own lookups then find the answer.
+  ///
+  /// Called with each lookup.
+  public func lookAhead(from name: String, in names: ListedNames) {
+    guard let index = names.listing.index(of: name) else { return }
+    let ahead = state.withLock { $0.ahead.names(from: index, of: names.entries.count) }
+    for entry in names.entries[ahead] where !entry.isDirectory {
+      if case .file(let file) = child(entry, in: names) { file.lookAhead() }
+    }
   }
 
   /// The files among `names` of which nothing is known yet, also not from the listing, in its order.

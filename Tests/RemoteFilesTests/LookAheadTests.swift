@@ -1,0 +1,42 @@
+import Testing
+
+@testable import RemoteFiles
+
+/// How far the cache is looked into ahead of lookups.
+@Suite struct LookAheadTests {
+  @Test(
+    "Names that are looked up in order are looked into once, before their lookups, and not far ahead",
+    arguments: [2, 3, 33, 64, 65, 1000])
+  func inOrder(count: Int) {
+    var ahead = LookAhead()
+    #expect(ahead.names(from: 0, of: count).isEmpty)
+    var end = 1
+    for index in 1..<count {
+      let names = ahead.names(from: index, of: count)
+      if !names.isEmpty {
+        #expect(names.lowerBound == end)
+        end = names.upperBound
+      }
+      #expect(index < end && end <= min(count, index + LookAhead.distance))
+    }
+    #expect(end == count)
+  }
+
+  @Test(
+    "Lookups out of order look at nothing else",
+    arguments: [[5, 3, 9, 1, 0], [7, 7, 7], [0, 2, 4]])
+  func outOfOrder(indices: [Int]) {
+    var ahead = LookAhead()
+    for index in indices { #expect(ahead.names(from: index, of: 10).isEmpty) }
+  }
+
+  @Test("A second walk, or one of fewer names, begins anew")
+  func again() {
+    var ahead = LookAhead()
+    for count in [500, 500, 20, 500] {
+      var seen: [Int] = []
+      for index in 0..<count { seen += ahead.names(from: index, of: count) }
+      #expect(seen == Array(1..<count))
+    }
+  }
+}
