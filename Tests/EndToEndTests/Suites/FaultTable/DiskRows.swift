@@ -447,12 +447,15 @@ extension RealMounts {
       let directory = try sandbox.makeDirectory("get")
       let path = "\(directory)/\(file.name)"
       let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
+      // So slowly that the second COMMIT comes before the last byte.
+      try origin.control("*", ["total-rate": "40m"])
       let failing = try FailingCalls(below: directory, in: sandbox)
-      // The second one is of the record, and may fail.
+      // The data's: the second sync is of the record, and may fail. The directory's comes when the
+      // file is whole and has its name, so it is not counted.
       try failing.fail(
         FailingCalls.Plan(
-          calls: "fsync,fdatasync", first: Bool.random(using: &random) ? 1 : 3, errno: EIO,
-          effect: .torn))
+          calls: "fsync,fdatasync", filePrefix: file.name + ".httpfs-part",
+          first: Bool.random(using: &random) ? 1 : 3, errno: EIO, effect: .torn))
       let first = try run(try failing.launcher + command, within: .seconds(20))
       #expect(first.ending == .exited(1))
       #expect(first.error.contains("Input/output error"), "\(first.error)")
@@ -461,6 +464,7 @@ extension RealMounts {
       #expect(
         record?.byteCount ?? 0 == record?.committedByteCount ?? 0,
         "the next run would believe bytes that may never have reached the disk")
+      try origin.clearControl()
       let second = try run(command, within: .seconds(20))
       #expect(second.succeeded, "\(second.error)")
       #expect(try Self.digest(ofFile: path) == file.digest)
