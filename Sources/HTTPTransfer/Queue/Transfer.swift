@@ -35,10 +35,12 @@ public final class Transfer: Sendable, Identifiable {
     queueState = Mutex(queue)
     monitor = TransferMonitor(bodyByteCount: request.body == nil ? 0 : nil)
     let sink: any BodySink
+    let room = RoomSignal()
     switch request.destination {
     case .file(let path, let base, let existing):
       sink = FileSink(
-        path: path, inside: base, existing: existing, request: request, client: client)
+        path: path, inside: base, existing: existing, request: request, client: client,
+        hasRoom: { room.send() })
       stream = nil
     case .discard:
       sink = DiscardSink(checksum: request.checksum)
@@ -47,15 +49,12 @@ public final class Transfer: Sendable, Identifiable {
       sink = MemorySink(limit: limit)
       stream = nil
     case .stream(let capacity):
-      let room = RoomSignal()
       let stream = StreamSink(capacity: capacity, checksum: request.checksum) { room.send() }
       sink = stream
       self.stream = stream
-      driver = TransferDriver(request: request, client: client, monitor: monitor, sink: sink)
-      room.connect(driver)
-      return
     }
     driver = TransferDriver(request: request, client: client, monitor: monitor, sink: sink)
+    room.connect(driver)
   }
 
   // MARK: Looking
@@ -153,7 +152,9 @@ public final class Transfer: Sendable, Identifiable {
   func proceed() { client.perform { [self] in driver.resume() } }
 }
 
-/// Tells the driver that a stream's taker has made room: made before the driver is, and not keeping it.
+/// Tells the driver that its destination has room again.
+///
+/// A sink holds it, so it exists before the driver and does not keep it.
 private final class RoomSignal: Sendable {
   private struct Target {
     weak var driver: TransferDriver?
