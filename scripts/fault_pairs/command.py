@@ -150,8 +150,9 @@ def check_judge(arguments):
     """Shows that each violation is found where it is made; gives whether all were."""
     jobs = [Job(arguments.binaries, pair, arguments.first_seed, sabotage)
             for sabotage, (_, _, pair) in SABOTAGE.items()]
-    faults = list(promise_check.faults())
-    print(f"{'FAIL' if faults else 'ok  '} promises: {'; '.join(faults) or len(promise_check.CASES)}", flush=True)
+    faults = [*promise_check.faults(), *promise_check.sync_faults()]
+    count = len(promise_check.CASES) + len(promise_check.SYNC_CASES)
+    print(f"{'FAIL' if faults else 'ok  '} promises: {'; '.join(faults) or count}", flush=True)
     is_good = not faults
     for job, result in zip(jobs, run_all(jobs, arguments.jobs)):
         kinds = {kind for kind, _ in result["violations"]}

@@ -149,7 +149,7 @@ class SyncFailing(Condition):
         # while the disk stands still.
         self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
         self.before = world.calls.failures(SYNCS)
-        self.next = len(world.calls.failed_syncs)
+        self.next = len(world.calls.syncs.failed)
         if self.is_thin:
             world.disk.is_thin = True
             world.disk.fill_below()
@@ -162,8 +162,8 @@ class SyncFailing(Condition):
         if not self.is_thin:
             return
         world.calls.seen()
-        while len(world.calls.failed_syncs) > self.next:
-            moment, path = world.calls.failed_syncs[self.next]
+        while len(world.calls.syncs.failed) > self.next:
+            moment, path = world.calls.syncs.failed[self.next]
             if time.monotonic() < moment + 0.3:
                 return
             world.disk.forget_pages([path])

@@ -160,6 +160,31 @@ class CacheDisk:
         return result.stdout.split()
 
 
+class SyncLog:
+    """Which syncs of the cache's files have failed, and what that means for their entries."""
+
+    def __init__(self):
+        # When a sync was seen to have failed, and of which file.
+        self.failed = []
+        # The directories of entries whose record a failed sync may have lost, and no copy has replaced yet:
+        # httpfs may have to fetch all of the entry again.
+        self.lost_records = set()
+
+    def note(self, path, has_failed):
+        """Notes a sync of a file, which has the name under which it was opened.
+
+        A sync that succeeds after one that failed says nothing: the kernel reports a lost page once. So
+        only a copy of the record makes good for it, and each copy is opened under a name of its own.
+        """
+        entry, name = os.path.split(path)
+        if has_failed:
+            self.failed.append((time.monotonic(), path))
+            if name.startswith("record"):
+                self.lost_records.add(entry)
+        elif name.startswith("record-") and path not in {failed for _, failed in self.failed}:
+            self.lost_records.discard(entry)
+
+
 class FailingCalls:
     """The calls of the daemon on its cache: a log of them all, and which of them fail (Tests/FailingCalls)."""
 
@@ -167,8 +192,7 @@ class FailingCalls:
         self.plan, self.log = f"{work}/plan", f"{work}/calls.log"
         self.faults = {}
         self.counts = collections.Counter()
-        # When a sync was seen to have failed, and of which file.
-        self.failed_syncs = []
+        self.syncs = SyncLog()
         self.directory = directory
         self.offset = 0
         self.turns = 0
@@ -226,8 +250,8 @@ class FailingCalls:
                 words = line.split(" ", 5)
                 if len(words) == 6:
                     self.counts[words[1], words[2]] += 1
-                    if words[1] in ("fdatasync", "fsync") and words[2].isdigit():
-                        self.failed_syncs.append((time.monotonic(), f"{self.directory}/{words[5]}"))
+                    if words[1] in SYNCS:
+                        self.syncs.note(f"{self.directory}/{words[5]}", has_failed=words[2].isdigit())
         return collections.Counter(self.counts)
 
     def failures(self, calls, number=None):

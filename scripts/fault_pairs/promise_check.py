@@ -1,6 +1,7 @@
 """Whether the promises say no to what they must not allow, and yes to what they must; for the self-check."""
 
 from .combinations import TABLE
+from .disk import SyncLog
 from .promises import AFTERWARDS, EXPLAINED, LUCKY, MOST_EXPLAINED, promises_of, violations
 
 
@@ -40,6 +41,28 @@ CASES = [
     ("server stalled", short(MOST_EXPLAINED, EXPLAINED), False),
     ("server stalled", short(MOST_EXPLAINED + 1, EXPLAINED), True),
 ]
+
+# Syncs of an entry's files, each with whether it failed, and whether its record is lost after them.
+SYNC_CASES = [
+    ([("record", True)], True),
+    ([("record-1", True)], True),
+    ([("data-1", True)], False),
+    # The kernel has told of the lost page once.
+    ([("record-1", True), ("record-1", False)], True),
+    ([("record-1", True), ("record-2", True)], True),
+    ([("record-1", True), ("record-2", False)], False),
+    ([("record", True), ("data-1", False)], True),
+]
+
+
+def sync_faults():
+    """The cases of which `SyncLog` says the wrong thing, in words."""
+    for syncs, is_lost in SYNC_CASES:
+        log = SyncLog()
+        for name, has_failed in syncs:
+            log.note(f"entry/{name}", has_failed)
+        if (log.lost_records == {"entry"}) != is_lost:
+            yield f"{syncs}: the record must {'' if is_lost else 'not '}count as lost"
 
 
 def faults():

@@ -310,12 +310,17 @@ class PairRun:
         return found
 
     def stored(self):
-        """Bytes of data files on the disk by the length of the file, which no two files share."""
+        """Bytes of data files on the disk by the length of the file, which no two files share.
+
+        None of a file whose own sync failed, or the sync of the record that names its bytes (FAULTS 48).
+        """
         self.world.calls.seen()
-        doubtful = {path for _, path in self.world.calls.failed_syncs}
+        doubtful = {path for _, path in self.world.calls.syncs.failed}
+        lost = self.world.calls.syncs.lost_records
         found = collections.Counter()
         for path in self.world.disk.data_files():
-            if os.path.basename(path).startswith("data-") and path not in doubtful:
+            entry, name = os.path.split(path)
+            if name.startswith("data-") and path not in doubtful and entry not in lost:
                 status = os.stat(path)
                 found[status.st_size] = max(found[status.st_size], 512 * status.st_blocks)
         return found
