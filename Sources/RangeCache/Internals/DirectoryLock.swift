@@ -40,8 +40,8 @@ struct DirectoryLock: ~Copyable {
   }
 
   deinit {
-    // Between taking the lock and writing the identifier, others must read no identifier instead of
-    // ours.
+    // Clear the identifier: the next holder takes the lock before it writes its own, and others
+    // must not read ours meanwhile.
     try? SystemCalls.truncate(file.rawValue, to: 0)
   }
 
