@@ -121,8 +121,9 @@ public struct ConfiguredPaths: Sendable {
     self.home = home
   }
 
-  /// Resolves `text`: `~/x` is below the home directory, and `x` is beside the file. A URL, and `-`
-  /// for standard input or output, stay as they are.
+  /// Resolves `text`: `~/x` is below the home directory, and `x` is beside the file.
+  ///
+  /// A URL, and `-` for standard input or output, stay as they are.
   public func resolved(_ text: String) -> String {
     if text.isEmpty || text == "-" || text.hasPrefix("/") || text.contains("://") { return text }
     if let home {

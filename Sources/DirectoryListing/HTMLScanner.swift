@@ -1,4 +1,6 @@
-/// Splits an HTML document into tags and text. It reads each byte only a small number of times.
+/// Splits an HTML document into tags and text.
+///
+/// It reads each byte only a small number of times.
 struct HTMLScanner {
   enum Token {
     case text(ArraySlice<UInt8>)

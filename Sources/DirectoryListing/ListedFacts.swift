@@ -5,8 +5,9 @@ public struct ListedFacts: Sendable, Hashable {
   /// The file's exact length in bytes.
   public let byteCount: Int64
 
-  /// The modification time in seconds since 1970, to the minute. The listing does not tell the
-  /// server's time zone; we assume UTC.
+  /// The modification time in seconds since 1970, to the minute.
+  ///
+  /// The listing does not tell the server's time zone; we assume UTC.
   public let modificationTime: Int64
 
   public init(byteCount: Int64, modificationTime: Int64) {

@@ -1,6 +1,8 @@
 import CXXHash
 
-/// XXH3-64, the checksum of records and of stored bytes. It detects damage, not malice.
+/// XXH3-64, the checksum of records and of stored bytes.
+///
+/// It detects damage, not malice.
 package enum ContentHash {
   /// The hash of `bytes`.
   ///

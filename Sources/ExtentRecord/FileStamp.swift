@@ -5,8 +5,9 @@
 /// program can set the change time of one file back. Two kinds of changes do not show: those below
 /// the file system and, before Linux 6.13, those within one tick of that clock (up to 10 ms).
 package struct FileStamp: Hashable, Sendable {
-  /// The mount through which the file was opened. Linux does not reuse the number before the next
-  /// start.
+  /// The mount through which the file was opened.
+  ///
+  /// Linux does not reuse the number before the next start.
   package var mount: UInt64
   package var device: UInt64
   package var inode: UInt64

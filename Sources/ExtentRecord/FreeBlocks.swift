@@ -51,8 +51,9 @@ package enum FreeBlocks {
     }
   }
 
-  /// The block size of the file system, but at most a page. The kernel drops whole pages that it
-  /// could not write.
+  /// The block size of the file system, but at most a page.
+  ///
+  /// The kernel drops whole pages that it could not write.
   ///
   /// With smaller blocks, which ext4 may have, lost bytes may begin within a page.
   private static func blockByteCount(of data: Descriptor) throws(ErrorNumber) -> Int64 {

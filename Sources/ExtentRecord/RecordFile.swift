@@ -1,5 +1,7 @@
-/// Creates record files. Each is written under a temporary name and then renamed, so that the name
-/// `record` always refers to a complete file.
+/// Creates record files.
+///
+/// Each is written under a temporary name and then renamed, so that the name `record` always refers
+/// to a complete file.
 package struct RecordFile {
   /// The name of an entry's record file.
   package static let name = "record"

@@ -15,7 +15,9 @@ extension SystemCalls.Status {
 
 /// Calls that find out who owns a file, and that never replace another program's file.
 extension SystemCalls {
-  /// Opens a file for reading. Never waits, even for a FIFO, and follows no link.
+  /// Opens a file for reading.
+  ///
+  /// Never waits, even for a FIFO, and follows no link.
   package static func openForReading(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
@@ -23,7 +25,9 @@ extension SystemCalls {
   }
 
   /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that only the caller
-  /// uses. Removes what a killed process has left under that name.
+  /// uses.
+  ///
+  /// Removes what a killed process has left under that name.
   package static func createAnew(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {

@@ -82,8 +82,9 @@ package enum SystemCalls {
     return Descriptor(try checked { Glibc.openat(directory, name, all, permissions) })
   }
 
-  /// Creates a file for reading and writing, with mode 0600 by default. The file must not exist
-  /// yet.
+  /// Creates a file for reading and writing, with mode 0600 by default.
+  ///
+  /// The file must not exist yet.
   package static func createFile(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {
@@ -183,8 +184,9 @@ package enum SystemCalls {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// The lowest number that a new descriptor would get (`fcntl(2)`, `F_DUPFD_CLOEXEC`). Linux
-  /// assigns the lowest free number, so about this many descriptors are in use.
+  /// The lowest number that a new descriptor would get (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
+  ///
+  /// Linux assigns the lowest free number, so about this many descriptors are in use.
   package static func lowestFreeDescriptor(_ descriptor: CInt) -> Int? {
     let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard copy >= 0 else { return nil }
@@ -275,8 +277,9 @@ package enum SystemCalls {
     _ = try checked { Glibc.fdatasync(descriptor) }
   }
 
-  /// Throws if the kernel failed to write pages of the file by itself, which it may then drop. Each
-  /// failure is thrown once, here or by the next ``syncData(_:)``.
+  /// Throws if the kernel failed to write pages of the file by itself, which it may then drop.
+  ///
+  /// Each failure is thrown once, here or by the next ``syncData(_:)``.
   ///
   /// Never waits for the disk. Throws nothing if the kernel cannot tell.
   package static func checkWriteback(_ descriptor: CInt) throws(ErrorNumber) {
@@ -372,8 +375,9 @@ package enum SystemCalls {
     return Int64(clamping: status.f_bsize)
   }
 
-  /// A number unique to an open file, made of its inode number and its time of creation. A later
-  /// file with the same inode number gets another number.
+  /// A number unique to an open file, made of its inode number and its time of creation.
+  ///
+  /// A later file with the same inode number gets another number.
   package static func identity(_ descriptor: CInt) throws(ErrorNumber) -> UInt64 {
     var status = stat()
     _ = try checked { Glibc.fstat(descriptor, &status) }

@@ -3,7 +3,9 @@ internal import RemoteFiles
 internal import Synchronization
 
 /// Probes the lengths of a directory's files in parallel when a program looks them up one by one,
-/// as `ls -l` does. A thousand sequential round trips become a few dozen.
+/// as `ls -l` does.
+///
+/// A thousand sequential round trips become a few dozen.
 final class DirectoryProber: Sendable {
   /// The maximum number of probes in progress.
   static let concurrency = 48
@@ -41,8 +43,10 @@ final class DirectoryProber: Sendable {
     }
   }
 
-  /// Counts a look-up of an unknown file in `path`. If the directory was listed before, the second
-  /// such look-up starts probing all of its `unknownFiles`.
+  /// Counts a look-up of an unknown file in `path`.
+  ///
+  /// If the directory was listed before, the second such look-up starts probing all of its
+  /// `unknownFiles`.
   func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }

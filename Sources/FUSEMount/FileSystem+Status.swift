@@ -33,7 +33,9 @@ extension FileSystem {
 }
 
 /// The files of a mount, one at a time: first those of the list in its order, then the files of
-/// each listing that were looked up. A listing may name a hundred thousand files.
+/// each listing that were looked up.
+///
+/// A listing may name a hundred thousand files.
 private struct StatusRows: Sendable {
   private let tree: FileTree
   private let environment: FileEnvironment

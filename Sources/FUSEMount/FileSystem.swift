@@ -39,11 +39,15 @@ public final class FileSystem: Sendable {
   /// Called when the kernel has established the connection.
   let onReady = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// The number of libfuse threads. It exceeds the number of cores, because a thread may wait for
-  /// the cache's disk, but never for the network.
+  /// The number of libfuse threads.
+  ///
+  /// It exceeds the number of cores, because a thread may wait for the cache's disk, but never for
+  /// the network.
   static let threadCount = 8
 
-  /// How long the kernel may cache names and attributes. Every `open` is passed to us.
+  /// How long the kernel may cache names and attributes.
+  ///
+  /// Every `open` is passed to us.
   static let attributeTimeout = 1.0
 
   /// - Parameters:

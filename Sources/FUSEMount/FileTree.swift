@@ -4,9 +4,10 @@ internal import RangeCache
 public import RemoteFiles
 internal import Synchronization
 
-/// The directories and files of a list of sources. The tree is fixed except for the files' states,
-/// which are created at the first look-up of each file, and for the contents of directories with a
-/// listing.
+/// The directories and files of a list of sources.
+///
+/// The tree is fixed except for the files' states, which are created at the first look-up of each
+/// file, and for the contents of directories with a listing.
 public final class FileTree: Sendable {
   enum Child: Sendable {
     /// The path of the directory.
@@ -27,8 +28,9 @@ public final class FileTree: Sendable {
   }
 
   let sources: [FileSource]
-  /// The indices of the sources, ascending by path. This takes eight bytes per source; a dictionary
-  /// of the names would take a hundred.
+  /// The indices of the sources, ascending by path.
+  ///
+  /// This takes eight bytes per source; a dictionary of the names would take a hundred.
   private let order: [Int]
   private let cacheKeys: [Int: CacheKey]
   private let directories: [PathKey: Directory]

@@ -213,8 +213,9 @@ final class InodeTable: Sendable {
     state.withLock { $0.versions[number]?.mode != nil }
   }
 
-  /// Counts an open of a version with a known or unknown length. For the first open, `decide`
-  /// selects the mode.
+  /// Counts an open of a version with a known or unknown length.
+  ///
+  /// For the first open, `decide` selects the mode.
   ///
   /// `decide` registers a backing file, which is a system call that does not wait, and reads
   /// nothing. It runs under the lock, because two concurrent opens must agree on one mode.

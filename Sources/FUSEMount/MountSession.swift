@@ -42,8 +42,9 @@ public final class MountSession: Sendable {
     }
   }
 
-  /// The size of one read of the kernel's read-ahead in KiB: four times the default of 128. We
-  /// measured 1.4 times the throughput of spliced reads.
+  /// The size of one read of the kernel's read-ahead in KiB: four times the default of 128.
+  ///
+  /// We measured 1.4 times the throughput of spliced reads.
   fileprivate static let readAheadKiB = 512
 
   private let fileSystem: FileSystem
@@ -54,7 +55,9 @@ public final class MountSession: Sendable {
   private let hasEnded = Atomic<Bool>(false)
   private let isTakenDown = Atomic<Bool>(false)
 
-  /// Mounts `fileSystem`. The kernel's requests wait until ``serve(whenReady:)`` is called.
+  /// Mounts `fileSystem`.
+  ///
+  /// The kernel's requests wait until ``serve(whenReady:)`` is called.
   ///
   /// - Throws: ``MountError`` if the kernel or fusermount3 refuses.
   public init(_ fileSystem: FileSystem, options: Options) throws(MountError) {
@@ -141,7 +144,9 @@ public final class MountSession: Sendable {
     takeDown(finish)
   }
 
-  /// Unmounts and ends the process. A second caller waits for that.
+  /// Unmounts and ends the process.
+  ///
+  /// A second caller waits for that.
   private func takeDown(_ finish: () -> Never) -> Never {
     while isTakenDown.exchange(true, ordering: .acquiringAndReleasing) { pause() }
     fileSystem.abandon()

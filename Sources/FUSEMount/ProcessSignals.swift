@@ -7,8 +7,9 @@ public final class ProcessSignals: Sendable {
 
   private let queue = DispatchQueue(label: "httpfs.signals")
 
-  /// Blocks the signals, so that they do not kill the process. Call it on the main thread before
-  /// other threads start, because threads inherit the mask.
+  /// Blocks the signals, so that they do not kill the process.
+  ///
+  /// Call it on the main thread before other threads start, because threads inherit the mask.
   public init() {
     var blocked = sigset_t()
     sigemptyset(&blocked)

@@ -4,8 +4,10 @@ internal import Glibc
 internal import RemoteFiles
 internal import Synchronization
 
-/// The reply to a request of the kernel. It is sent exactly once, because every way to send it
-/// consumes the value. A dropped reply sends `EIO`, so that no request can be forgotten.
+/// The reply to a request of the kernel.
+///
+/// It is sent exactly once, because every way to send it consumes the value. A dropped reply sends
+/// `EIO`, so that no request can be forgotten.
 ///
 /// `@unchecked Sendable`: libfuse lets any thread answer a request, and a value has one owner.
 struct Reply: ~Copyable, @unchecked Sendable {

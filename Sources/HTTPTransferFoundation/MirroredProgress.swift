@@ -17,7 +17,9 @@ final class MirroredProgress: Foundation.Progress, @unchecked Sendable {
 
   deinit { task.withLock { $0 }?.cancel() }
 
-  /// Ties the life of `task` to this progress. The task must not hold the progress itself.
+  /// Ties the life of `task` to this progress.
+  ///
+  /// The task must not hold the progress itself.
   func own(_ task: Task<Void, Never>) { self.task.withLock { $0 = task } }
 
   /// Connects the actions of the progress to those of the mirrored object.

@@ -26,7 +26,9 @@ public enum ControlParser {
     return commands
   }
 
-  /// Quotes `name` as a word. Wildcards in it keep their meaning.
+  /// Quotes `name` as a word.
+  ///
+  /// Wildcards in it keep their meaning.
   public static func word(_ name: String) -> String {
     let escaped = name.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
     return "\"\(escaped.joined())\""

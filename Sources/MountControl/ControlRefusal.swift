@@ -1,6 +1,8 @@
 internal import Glibc
 
-/// Why a write to `.control` is refused. None of its commands is executed.
+/// Why a write to `.control` is refused.
+///
+/// None of its commands is executed.
 public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
   /// Not a command; why, in a few words.
   case invalid(String)

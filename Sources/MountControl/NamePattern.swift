@@ -1,8 +1,9 @@
 internal import Glibc
 
-/// A name, or a pattern with the shell's wildcards. `*` matches any run of bytes, also an empty one
-/// and one with slashes; `?` matches one byte; `[…]` matches one of several bytes. A backslash
-/// escapes the next character.
+/// A name, or a pattern with the shell's wildcards.
+///
+/// `*` matches any run of bytes, also an empty one and one with slashes; `?` matches one byte;
+/// `[…]` matches one of several bytes. A backslash escapes the next character.
 ///
 /// Matches by fnmatch(3) without flags, for which every text is a valid pattern.
 public struct NamePattern: Hashable, Sendable {
@@ -15,7 +16,9 @@ public struct NamePattern: Hashable, Sendable {
 
   private static let special = Set("*?[\\".utf8)
 
-  /// Whether it matches `name`. A name always matches itself, whatever it contains.
+  /// Whether it matches `name`.
+  ///
+  /// A name always matches itself, whatever it contains.
   public func matches(_ name: String) -> Bool {
     text == name || hasWildcards && fnmatch(text, name, 0) == 0
   }

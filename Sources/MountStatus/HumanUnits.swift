@@ -1,5 +1,7 @@
 /// Formats `value` in decimal with exactly `fractionDigitCount` digits after the point (1 to 3),
-/// rounded. Values beyond 10¹⁵ and values that are not finite are clamped.
+/// rounded.
+///
+/// Values beyond 10¹⁵ and values that are not finite are clamped.
 package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
   let scale: Int64 = [1, 10, 100, 1000][min(3, max(0, fractionDigitCount))]
   let limit = 1e15

@@ -74,8 +74,9 @@ package struct JSONWriter {
 
   private mutating func null() { bytes += "null".utf8 }
 
-  /// A string with the escapes of RFC 8259 §7. DEL and the C1 controls are escaped too, for people
-  /// who print the file on a terminal.
+  /// A string with the escapes of RFC 8259 §7.
+  ///
+  /// DEL and the C1 controls are escaped too, for people who print the file on a terminal.
   private mutating func string(_ text: String) {
     bytes.append(UInt8(ascii: "\""))
     var previous: UInt8 = 0

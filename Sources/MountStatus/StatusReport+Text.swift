@@ -1,6 +1,8 @@
 extension StatusReport {
   /// The report for people, as `.status` shows it: three lines of totals, then a line for each
-  /// file. Indented lines show a file's last error and the reads that wait.
+  /// file.
+  ///
+  /// Indented lines show a file's last error and the reads that wait.
   public func text() -> String { String(decoding: written(as: .text), as: UTF8.self) }
 
   func textPass(_ sums: StatusSums) -> StatusDocument.Pass {

@@ -2,7 +2,9 @@
 public struct StatusSums: Sendable {
   public private(set) var totals = StatusTotals()
   private var counts: [FileState: Int] = [:]
-  /// When the last file will be complete, in seconds. Files are fetched in parallel.
+  /// When the last file will be complete, in seconds.
+  ///
+  /// Files are fetched in parallel.
   private(set) var etaSeconds: Double?
   /// The width of the column of names in `.status`.
   private(set) var nameWidth = 4

@@ -43,7 +43,9 @@ extension CacheDirectory {
   }
 
   /// Frees the blocks of `data`, the data file `dataID`, that hold nothing of `present`, unless
-  /// nothing can have been lost there. Only the writer of the file may call it.
+  /// nothing can have been lost there.
+  ///
+  /// Only the writer of the file may call it.
   func settle(
     _ data: Descriptor, _ dataID: UInt64, present: ExtentSet
   ) throws(ErrorNumber) {

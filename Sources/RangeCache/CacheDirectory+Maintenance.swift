@@ -4,8 +4,9 @@ public import HTTPTransferCore
 
 /// The operations of `httpfs cache` on a directory that it has locked, and of a mount.
 extension CacheDirectory {
-  /// Compares all bytes of an entry with their recorded hashes. Changes nothing, and works beside
-  /// an entry object that records.
+  /// Compares all bytes of an entry with their recorded hashes.
+  ///
+  /// Changes nothing, and works beside an entry object that records.
   ///
   /// It reads all cached bytes of the file, whatever its stamp says, and waits for the disk. If it
   /// finds damage, it invalidates the stamp.

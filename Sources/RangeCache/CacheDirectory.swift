@@ -3,7 +3,9 @@ import Glibc
 public import HTTPTransferCore
 import Synchronization
 
-/// A directory of cache entries. One process at a time holds it.
+/// A directory of cache entries.
+///
+/// One process at a time holds it.
 ///
 /// Layout: `lock`; `v1/files/AB/REST/` for each entry, where `ABREST` is its key in hexadecimal;
 /// and `v1/pins/ABREST` for each pinned key. Everything that depends on the format is under `v1`.
@@ -24,7 +26,9 @@ public final class CacheDirectory: Sendable {
   private let lock: DirectoryLock
   let state: Mutex<State>
   /// The identifier of the current boot, which stamps of data files include; nil if the file system
-  /// does not maintain the times that stamps need. Without it, no stamp is written or trusted.
+  /// does not maintain the times that stamps need.
+  ///
+  /// Without it, no stamp is written or trusted.
   let bootID: String?
 
   /// What is known of the entries.

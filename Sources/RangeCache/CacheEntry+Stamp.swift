@@ -24,8 +24,10 @@ extension CacheEntry {
     return state.withLock { $0.canStamp }
   }
 
-  /// Appends a stamp, which says that all bytes are as the record claims. Does so only if nothing
-  /// else has changed the data file since the entry was opened. Only the writer may call it.
+  /// Appends a stamp, which says that all bytes are as the record claims.
+  ///
+  /// Does so only if nothing else has changed the data file since the entry was opened. Only the
+  /// writer may call it.
   ///
   /// The caller has stored or verified all bytes through this object, or through an earlier one
   /// whose last stamp (``dataStamp``) this object found when it opened the file. Nothing is synced:

@@ -36,8 +36,9 @@ public final class CacheEntry: Sendable {
   /// The extents that were present when the entry was opened.
   public let recoveredExtents: ExtentSet
 
-  /// The part of ``recoveredExtents`` that was not read since it was committed. Verify it before
-  /// its first use, see ``verify(_:)``.
+  /// The part of ``recoveredExtents`` that was not read since it was committed.
+  ///
+  /// Verify it before its first use, see ``verify(_:)``.
   public let believedExtents: ExtentSet
 
   /// The number of body bytes fetched for this entry before it was opened: the last commit's figure
@@ -136,8 +137,9 @@ public final class CacheEntry: Sendable {
   /// Valid while this object exists; its `deinit` closes it.
   public var dataDescriptor: CInt { data.rawValue }
 
-  /// The size of the data file (`fstat(2)`); nil if unknown. Bytes beyond it are lost, whatever the
-  /// record says.
+  /// The size of the data file (`fstat(2)`); nil if unknown.
+  ///
+  /// Bytes beyond it are lost, whatever the record says.
   public var dataByteCount: Int64? { try? SystemCalls.status(data.rawValue).byteCount }
 
   /// Whether the data file can be read at all: false if its file system was shut down.
@@ -146,7 +148,9 @@ public final class CacheEntry: Sendable {
     return (try? SystemCalls.read(data.rawValue, into: &byte, at: 0)) != nil
   }
 
-  /// The number of stored bytes that no commit covers yet. A loss of power may lose them.
+  /// The number of stored bytes that no commit covers yet.
+  ///
+  /// A loss of power may lose them.
   ///
   /// 0 once nothing is recorded any more.
   public var uncommittedByteCount: Int64 {
@@ -168,8 +172,9 @@ public final class CacheEntry: Sendable {
     }
   }
 
-  /// Whether the disk has refused written bytes. The kernel may have dropped them, and the data
-  /// file then reads as zeros there.
+  /// Whether the disk has refused written bytes.
+  ///
+  /// The kernel may have dropped them, and the data file then reads as zeros there.
   ///
   /// The kernel writes by itself, long before ``syncData()`` would report an error. Check this
   /// before reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found
@@ -200,8 +205,9 @@ public final class CacheEntry: Sendable {
       .map { CacheError(code: .syncFailed, path: path, errno: $0.rawValue) }
   }
 
-  /// Whether bytes may be written to the data file. False after a failed sync, while another object
-  /// that has the file open may still be read.
+  /// Whether bytes may be written to the data file.
+  ///
+  /// False after a failed sync, while another object that has the file open may still be read.
   public var isWritable: Bool { directory.isWritable(dataID) }
 
   // MARK: The writer
@@ -225,8 +231,9 @@ public final class CacheEntry: Sendable {
       contentHash: ContentHash.hash(bytes))
   }
 
-  /// Writes `bytes` to the data file at `offset` without recording them. They are not present
-  /// before ``claim(_:contentHash:)``.
+  /// Writes `bytes` to the data file at `offset` without recording them.
+  ///
+  /// They are not present before ``claim(_:contentHash:)``.
   ///
   /// - Parameters:
   ///   - bytes: the bytes to write.
@@ -256,7 +263,9 @@ public final class CacheEntry: Sendable {
     noteChanges { $0.changed($1) }
   }
 
-  /// The end of the data file, if something else has truncated it. Reported once; otherwise nil.
+  /// The end of the data file, if something else has truncated it.
+  ///
+  /// Reported once; otherwise nil.
   ///
   /// The bytes beyond are lost. Ask before each ``store(_:at:)`` and ``write(_:at:)``, which would
   /// extend the file again, with zeros in between.
@@ -372,8 +381,9 @@ public final class CacheEntry: Sendable {
     return checkpoint
   }
 
-  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`). The first
-  /// call also syncs the directories that lead to their files (`fsync(2)`).
+  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
+  ///
+  /// The first call also syncs the directories that lead to their files (`fsync(2)`).
   public func syncRecord() throws(CacheError) {
     guard !recording.isEnded, !isRecordLost else { return }
     // If the writer has released the record, open it for this call only: an idle entry stays idle.

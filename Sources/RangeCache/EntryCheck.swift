@@ -19,8 +19,9 @@ public struct EntryCheck: Sendable, Equatable {
 }
 
 extension EntryCheck {
-  /// The result of a recovery that has verified every claim. If claims overlap, a byte is intact if
-  /// one of them is true.
+  /// The result of a recovery that has verified every claim.
+  ///
+  /// If claims overlap, a byte is intact if one of them is true.
   init(_ recovery: Recovery) {
     self.init(
       claimedByteCount: recovery.claimed.byteCount,

@@ -1,5 +1,7 @@
 /// A request header field that is safe to send: its name is a token (RFC 9110 §5.6.2), and its
-/// value has no control character except TAB. So neither can start another field.
+/// value has no control character except TAB.
+///
+/// So neither can start another field.
 ///
 /// The value may be a secret: show only the name.
 public struct HeaderField: Sendable, Hashable {

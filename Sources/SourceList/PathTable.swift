@@ -1,6 +1,8 @@
 internal import HTTPTransferCore
 
-/// The paths of a list. Finds duplicate names, and names of both a file and a directory.
+/// The paths of a list.
+///
+/// Finds duplicate names, and names of both a file and a directory.
 struct PathTable {
   /// A path and the two lines that claim it.
   struct Clash: Equatable {

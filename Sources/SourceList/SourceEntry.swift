@@ -1,7 +1,8 @@
 public import HTTPTransferCore
 
-/// One file of a list: its name in the mount and the source of its bytes. Or a directory that the
-/// mount fills from its server's listing.
+/// One file of a list: its name in the mount and the source of its bytes.
+///
+/// Or a directory that the mount fills from its server's listing.
 public struct SourceEntry: Sendable, Equatable {
   /// The path relative to the mount point: `name` or `directory/name`.
   ///

@@ -31,6 +31,7 @@ public struct SourceList: Sendable, Equatable {
   public static let maximumURLCount = 1000
 
   /// The maximum number of `header=` lines below a URL, and of bytes in their names and values.
+  ///
   /// They are part of each request, and servers accept less.
   public static let maximumHeaderCount = 100
   public static let maximumHeaderByteCount = 64 << 10

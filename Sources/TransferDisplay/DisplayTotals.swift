@@ -93,8 +93,10 @@ private func saturatingSum(_ first: Int64?, _ second: Int64?) -> Int64? {
   return saturatingSum(first, second)
 }
 
-/// The percentage that `part` is of `whole`, 0 to 99. All bytes may have arrived before the file is
-/// finished (checksum, rename), and a body may be longer than announced.
+/// The percentage that `part` is of `whole`, 0 to 99.
+///
+/// All bytes may have arrived before the file is finished (checksum, rename), and a body may be
+/// longer than announced.
 func unfinishedPercentage(of part: Int64, in whole: Int64) -> Int {
   whole > 0 ? min(99, percentage(of: part, in: whole)) : 0
 }

@@ -45,7 +45,8 @@ struct DataBlocks {
 
   var isSettled: Bool { past == .settled }
 
-  /// Whether the file may be written to. False while another object, which lost bytes there, may be
-  /// read.
+  /// Whether the file may be written to.
+  ///
+  /// False while another object, which lost bytes there, may be read.
   var isWritable: Bool { past != .lost || userCount <= 1 }
 }

@@ -45,8 +45,9 @@ struct DirectoryLock: ~Copyable {
     try? SystemCalls.truncate(file.rawValue, to: 0)
   }
 
-  /// Opens the file to lock. On a read-only file system, where a cache can be read, the file must
-  /// exist.
+  /// Opens the file to lock.
+  ///
+  /// On a read-only file system, where a cache can be read, the file must exist.
   private static func open(
     in directory: Descriptor
   ) throws(ErrorNumber) -> (file: Descriptor, isWritable: Bool) {

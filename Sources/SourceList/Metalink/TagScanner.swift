@@ -1,7 +1,8 @@
-/// Finds, in one pass, tags that are longer or have more attributes than any in a Metalink. libxml2
-/// compares each attribute of a tag with all others, so a tag of a megabyte would keep it busy for
-/// minutes. So would very many tags of 64 KiB, because libxml2 parses on after the document is
-/// known to be malformed.
+/// Finds, in one pass, tags that are longer or have more attributes than any in a Metalink.
+///
+/// libxml2 compares each attribute of a tag with all others, so a tag of a megabyte would keep it
+/// busy for minutes. So would very many tags of 64 KiB, because libxml2 parses on after the
+/// document is known to be malformed.
 enum TagScanner {
   /// The longest tag in bytes.
   static let maximumByteCount = 64 << 10
