@@ -8,11 +8,11 @@ import SourceList
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Check a list and show its files, URLs and options, without any network.",
+    abstract: "Check a list and show its files, URLs and options, without network access.",
     discussion: """
-      Prints a line for each file, its name and its URL with a TAB between them, and below it its \
-      mirrors and options, indented; for a file of a Metalink also its length and how many hashes of \
-      pieces there are. Credentials, queries and the values of headers are not shown. \
+      Prints a line for each file: its name and its URL, separated by a TAB. Indented lines below \
+      it show its mirrors and options and, for a file of a Metalink, its length and the number of \
+      piece hashes. Credentials, queries and the values of headers are not shown. \
       A directory listing (a URL that ends in '/') is one line; its name ends in '/'.
       """)
 

@@ -16,8 +16,8 @@ struct MountCommand: ParsableCommand {
     commandName: "mount",
     abstract: "Mount the files of a list, or of one URL.",
     discussion: """
-      A URL that ends in '/' is a directory, filled from the listing that its server gives.
-      Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
+      A URL that ends in '/' is a directory with the files of the server's listing.
+      Runs in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
   @Argument(
@@ -26,50 +26,50 @@ struct MountCommand: ParsableCommand {
   var source: String
 
   @Argument(
-    help: "The directory to mount on; '@NAME' may know its own.", completion: .directory)
+    help: "The mount point; optional if '@NAME' has one.", completion: .directory)
   var mountpoint: String
 
   @Option(
     help: ArgumentHelp(
-      "Where fetched bytes are kept (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
+      "The cache directory (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
       valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
   @Option(help: ArgumentHelp("Connections per file (default: adaptive).", valueName: "n"))
   var connections: Int?
 
-  @Flag(help: "Return when the mount can be read and go on in the background.")
+  @Flag(help: "Return when the mount is ready, and continue in the background.")
   var daemon = false
 
-  @Option(help: ArgumentHelp("The deadline of a read.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Time limit of a read.", valueName: "seconds"))
   var readTimeout: Double = 60
 
   @Option(
     help: ArgumentHelp(
-      "How long a server's confirmation of a file holds before open asks again.",
+      "How long to trust a server's answer about a file before an open asks again.",
       valueName: "seconds"))
   var revalidate: Double = 1
 
   @Option(
     help: ArgumentHelp(
-      "How long a directory listing is shown before the server is asked for it again.",
+      "How long to use a directory listing before asking the server for it again.",
       valueName: "seconds"))
   var listingTTL: Double = 60
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Show exact sizes of a listing, with their times, until a file is opened.")
+    help: "Show exact sizes and times of a listing until a file is opened.")
   var listingSizes = true
 
   @Option(
     help: ArgumentHelp(
-      "A name that no listing shows and no server is asked for, besides those that desktops look for "
+      "A name to hide from listings and never request, in addition to those that desktops look for "
         + "(.Trash, .hidden, autorun.inf, desktop.ini, …); may be repeated.", valueName: "name"))
   var noIndex: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Evict least recently used files above this size; K, M, G and T may follow.",
+      "Evict the least recently used files above this size; K, M, G and T may follow.",
       valueName: "bytes"))
   var cacheSize: ByteSize?
 
@@ -77,50 +77,52 @@ struct MountCommand: ParsableCommand {
 
   @OptionGroup var fileRate: FileRateLimitOption
 
-  @Flag(help: "Let other users look into the mount.")
+  @Flag(help: "Let other users access the mount.")
   var allowOther = false
 
   @Option(
     help: ArgumentHelp(
-      "The user whom the files belong to (default: who mounts).", valueName: "number"))
+      "Owner of the files (default: the mounting user).", valueName: "number"))
   var uid: UInt32?
 
   @Option(
-    help: ArgumentHelp("The group of the files (default: that of who mounts).", valueName: "number")
+    help: ArgumentHelp(
+      "Group of the files (default: that of the mounting user).", valueName: "number")
   )
   var gid: UInt32?
 
   @Option(
     name: .customLong("umask"),
     help: ArgumentHelp(
-      "Permissions that nobody has, octal: 077 hides the files from other users.",
+      "Permissions to remove, octal: 077 hides the files from other users.",
       valueName: "mask"))
   var permissionMask: PermissionMask = .none
 
-  @Flag(name: .customLong("noexec"), help: "Let no program be run from the mount.")
+  @Flag(name: .customLong("noexec"), help: "Do not allow programs in the mount to be executed.")
   var forbidsExecution = false
 
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
 
   @Option(
-    help: ArgumentHelp("The source that findmnt and df show (default: httpfs).", valueName: "name"))
+    help: ArgumentHelp("Source name that findmnt and df show (default: httpfs).", valueName: "name")
+  )
   var fsname: String?
 
   @Option(
     help: ArgumentHelp(
-      "trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+      "Log level: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: LogLevel = .warning
 
   @Option(
     help: ArgumentHelp(
-      "Append the log to a file, opened anew on SIGHUP (default: standard error; with --daemon the system's log).",
+      "Append the log to a file, reopened on SIGHUP (default: standard error; with --daemon the system's log).",
       valueName: "file"), completion: .file())
   var logFile: String?
 
   @Option(
     help: ArgumentHelp(
-      "Record what is opened and read, for 'httpfs replay'; the kernel then reads no file itself.",
+      "Record opens and reads for 'httpfs replay'; the kernel then reads no file directly.",
       valueName: "file"), completion: .file())
   var trace: String?
 

@@ -7,12 +7,12 @@ import RangeCache
 struct CacheClearCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear",
-    abstract: "Remove everything that was cached.",
-    discussion: "Leaves files alone that httpfs has not written.")
+    abstract: "Remove all files from a cache.",
+    discussion: "Keeps files that httpfs has not written.")
 
   @OptionGroup var cache: CacheOptions
 
-  @Flag(help: "Do not ask.")
+  @Flag(help: "Do not ask for confirmation.")
   var yes = false
 
   func run() throws {

@@ -9,10 +9,10 @@ import RangeCache
 struct CacheListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls",
-    abstract: "Show the files in a cache, those first that were used last.",
+    abstract: "Show the files in a cache, the most recently used first.",
     discussion: """
-      Prints a line for each file: the bytes that are present, its complete length, when it was \
-      used last, and its URL without credentials and query. Works while a mount uses the cache.
+      Prints a line for each file: its cached bytes, its complete length, the time of its last \
+      use, and its URL without credentials and query. Works while a mount uses the cache.
       """)
 
   @OptionGroup var cache: CacheOptions

@@ -7,10 +7,10 @@ import ArgumentParser
 struct ConfigurationOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Take settings from this file (default: $XDG_CONFIG_HOME/httpfs/config.toml or ~/.config/httpfs/config.toml).",
+      "Read settings from this file (default: $XDG_CONFIG_HOME/httpfs/config.toml or ~/.config/httpfs/config.toml).",
       valueName: "file"), completion: .file())
   var config: String?
 
-  @Flag(help: "Take no settings from a file.")
+  @Flag(help: "Read no configuration file.")
   var noConfig = false
 }

@@ -6,8 +6,8 @@ import Glibc
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check what a mount needs on this machine and say what to do.",
-    discussion: "Ends with 1 if a check has failed.")
+    abstract: "Check whether this machine can mount, and say what to do if not.",
+    discussion: "Exits with 1 if a check has failed.")
 
   @Option(help: "The cache directory to check.", completion: .directory)
   var cacheDir: String?
@@ -16,7 +16,7 @@ struct DoctorCommand: ParsableCommand {
   var json = false
 
   @Flag(
-    help: "Only show what the configuration file comes to, as command lines without their secrets.")
+    help: "Only show the settings of the configuration file as command lines, without secrets.")
   var showConfig = false
 
   @OptionGroup var configurationFile: ConfigurationOptions

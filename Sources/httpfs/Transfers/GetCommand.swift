@@ -11,16 +11,16 @@ struct GetCommand: ParsableCommand {
     commandName: "get",
     abstract: "Download URLs to files, over several connections.",
     discussion: """
-      A file appears under its name when it is whole; until then its bytes are in NAME.httpfs-part, \
-      and the same command goes on with them. A file that is there already is replaced only if it is \
-      an earlier download of the same URL that nobody has changed, and only when the server has \
-      another version. A session does not keep the fields of -H.
+      A file appears under its name when it is complete. Until then its bytes are in \
+      NAME.httpfs-part, and the same command resumes the download. An existing file is replaced \
+      only if it is an unchanged earlier download of the same URL and the server has a new version. \
+      A session does not store the fields of -H.
 
-      Exit codes: 0 all is there, 1 something failed, 64 bad usage, 73 another file is there already, \
-      130 ended by Ctrl-C.
+      Exit codes: 0 all files are complete, 1 something failed, 64 bad usage, 73 a different file \
+      already exists, 130 ended by Ctrl-C.
       """)
 
-  @Argument(help: "What to download.")
+  @Argument(help: "URLs to download.")
   var urls: [String] = []
 
   @Option(
@@ -33,13 +33,13 @@ struct GetCommand: ParsableCommand {
   @Option(
     name: [.customShort("i"), .customLong("input")],
     help: ArgumentHelp(
-      "Download what a list names; '-' for standard input; may be repeated.", valueName: "list"),
+      "Download the files of a list; '-' for standard input; may be repeated.", valueName: "list"),
     completion: .file())
   var lists: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Keep what is to be done in this file, and go on with what it holds.", valueName: "file"),
+      "Store unfinished downloads in this file, and resume those in it.", valueName: "file"),
     completion: .file())
   var session: String?
 
@@ -50,34 +50,35 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: [.customShort("j"), .customLong("jobs")],
-    help: ArgumentHelp("Files at a time.", valueName: "n"))
+    help: ArgumentHelp("Number of files to download at a time.", valueName: "n"))
   var jobs: Int = 4
 
   @Option(
-    help: ArgumentHelp("How many of them from one host at most.", valueName: "n"))
+    help: ArgumentHelp("Maximum number of these from one host.", valueName: "n"))
   var perHost: Int?
 
   @OptionGroup var fileRate: FileRateLimitOption
 
   @Option(
     help: ArgumentHelp(
-      "What the file must hash to, such as sha-256=9f86…; one URL only.", valueName: "algorithm=hex"
+      "Expected checksum of the file, such as sha-256=9f86…; one URL only.",
+      valueName: "algorithm=hex"
     ))
   var checksum: String?
 
-  @Flag(inversion: .prefixedNo, help: "Go on with what an earlier download has left.")
+  @Flag(inversion: .prefixedNo, help: "Resume an earlier download.")
   var resume = true
 
-  @Flag(help: "Leave a file that is there already, whatever it is, and do not ask for it.")
+  @Flag(help: "Skip files that already exist, without asking the server.")
   var skipExisting = false
 
-  @Flag(help: "Ask for compressed bodies and store them decompressed, over one connection.")
+  @Flag(help: "Request compressed bodies over one connection and store them decompressed.")
   var compressed = false
 
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
 
-  @Flag(help: "Stop all when one file fails.")
+  @Flag(help: "Stop all downloads when one fails.")
   var failFast = false
 
   @OptionGroup var location: URLCommandOptions

@@ -13,7 +13,7 @@ struct WatchdogCommand: ParsableCommand {
   static let name = "watchdog"
 
   static let configuration = CommandConfiguration(
-    commandName: name, abstract: "Watch over a mount; 'httpfs mount' starts this by itself.",
+    commandName: name, abstract: "Watch a mount; 'httpfs mount' starts this command itself.",
     shouldDisplay: false)
 
   @Option(help: "The process that serves the mount.")
@@ -22,13 +22,13 @@ struct WatchdogCommand: ParsableCommand {
   @Option(help: "The mount's device, MAJOR:MINOR as in /proc/self/mountinfo.")
   var device: String
 
-  @Option(help: "How many seconds the daemon may leave a question without an answer.")
+  @Option(help: "How many seconds the daemon may leave a request unanswered.")
   var patience: Int
 
-  @Option(help: "A file to which the log is appended.")
+  @Option(help: "A file to append the log to.")
   var logFile: String?
 
-  @Argument(help: "Where the mount is.")
+  @Argument(help: "The mount point.")
   var mountpoint: String
 
   func run() throws {
