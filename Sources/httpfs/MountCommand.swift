@@ -149,7 +149,7 @@ struct MountCommand: ParsableCommand {
     guard listingTTL >= 0, listingTTL <= 1e9 else {
       throw ValidationError("--listing-ttl must be 0 or more seconds")
     }
-    // Characters that mean something in FUSE's options and in the kernel's table.
+    // Characters with a meaning in FUSE's options and in the kernel's table.
     if let fsname,
       fsname.isEmpty || fsname.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
         || fsname.contains(where: { ",\\\"".contains($0) })
@@ -166,7 +166,7 @@ struct MountCommand: ParsableCommand {
   }
 
   private func mount() throws {
-    // Before any thread is there, because threads inherit the mask.
+    // Before other threads start, because threads inherit the mask.
     let signals = ProcessSignals()
     let serviceManager = ServiceManager()
     umask(0o077)
@@ -223,8 +223,8 @@ struct MountCommand: ParsableCommand {
       serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
     }
     if DaemonProcess.isDaemon { chdir("/") }
-    // Not by exit(3): threads may still be at work, and what libraries do there would meet them. Logs and
-    // standard output are not buffered.
+    // Do not use exit(3): other threads may still run while libraries clean up. Logs and standard
+    // output are not buffered.
     let finish: @Sendable () -> Never = {
       urlCommand?.end()
       _ = recorder?.flush(within: .seconds(2))
@@ -237,7 +237,7 @@ struct MountCommand: ParsableCommand {
         session.stop(finish: finish)
       },
       onReload: {
-        // Queued before the reload, so that its messages go to the new file; the disk may be slow,
+        // Queued before the reload, so that its messages go to the new file. The disk may be slow,
         // and the next signal must not wait for it.
         environment.background { log.reopen(complainingTo: logger) }
         fileSystem.reloadList()
@@ -247,7 +247,7 @@ struct MountCommand: ParsableCommand {
       session.serve(
         whenReady: {
           serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
-          // Where nobody reads standard output the mount works all the same.
+          // The mount works even if no program reads standard output.
           _ = try? printToStandardOutput(Array(line.utf8))
           if DaemonProcess.isDaemon { DaemonProcess.detach() }
         }, finish: finish)
@@ -261,12 +261,12 @@ struct MountCommand: ParsableCommand {
     }
   }
 
-  /// The least time without an answer after which a daemon is taken to hang: a busy machine may keep
-  /// it from answering for seconds.
+  /// The minimum time without an answer after which we assume that a daemon hangs: on a busy
+  /// machine, an answer may take seconds.
   private static let minimumPatience = Duration.seconds(10)
 
-  /// Starts what ends the mount where this process no longer can; nil, with a warning, where that
-  /// fails: the mount works without.
+  /// Starts the process that ends the mount if this process no longer can; nil, with a warning, if
+  /// that fails, because the mount works without it.
   private func startWatchdog(
     of mountpoint: String, logFile: String?, logger: Logger
   ) -> Watchdog? {
@@ -274,7 +274,8 @@ struct MountCommand: ParsableCommand {
       guard let mount = MountTable.current()?.mount(at: mountpoint) else {
         throw SystemError(code: ENOENT)
       }
-      // Readers are promised an end by the read timeout, whoever must see to it.
+      // Programs are promised that a read ends by the read timeout, so the watchdog must keep that
+      // promise too.
       return try Watchdog(
         of: mount, patience: max(Self.minimumPatience, .seconds(readTimeout)),
         logFile: logFile)
@@ -316,7 +317,7 @@ struct MountCommand: ParsableCommand {
       throw CommandFailure("cannot write trace '\(trace)'", .last)
     }
     if status.st_mode & S_IFMT == S_IFREG {
-      // An earlier trace is replaced, and nothing else is: a list, say, or what another user has put there.
+      // Replace only an earlier trace: never a list, for example, or another user's file.
       let heading = Array("# httpfs access trace".utf8)
       var start = [UInt8](repeating: 0, count: heading.count)
       let count = pread(descriptor, &start, start.count, 0)
@@ -331,7 +332,7 @@ struct MountCommand: ParsableCommand {
     return TraceRecorder(descriptor: descriptor, logger: logger)
   }
 
-  /// Each file may need a descriptor: as many as the system lets this process have.
+  /// Each file may need a descriptor, so raise the limit to what the system allows.
   private func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -340,8 +341,8 @@ struct MountCommand: ParsableCommand {
   }
 }
 
-/// The list's entries as sources of files and directories, with the fields and credentials that the
-/// options give them.
+/// The list's entries as sources of files and directories, with the fields and credentials of the
+/// options.
 func mountSources(of list: SourceList, _ access: Access) -> MountSources {
   var sources = MountSources()
   sources.files.reserveCapacity(list.entries.count)

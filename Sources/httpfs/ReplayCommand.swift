@@ -2,7 +2,7 @@ import AccessTrace
 import ArgumentParser
 import RemoteFiles
 
-/// `httpfs replay`: what a recorded run of a program would cost over a given line.
+/// `httpfs replay`: what a recorded run of a program would cost on a given network.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",

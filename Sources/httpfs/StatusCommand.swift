@@ -47,7 +47,7 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  /// Prints a file of the mount as it comes: it may be as long as the list has names.
+  /// Prints a file of the mount while reading it, because it may be as long as the list.
   private func show(_ name: String, of mountpoint: String) throws(CommandFailure) {
     func failure(_ error: SystemError) -> CommandFailure {
       let advice =

@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import MountStatus
 
-/// `httpfs unmount`: ends a mount, as root or through fusermount3.
+/// `httpfs unmount`: unmounts, as root or through fusermount3.
 struct UnmountCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unmount", abstract: "Unmount a mount point.")

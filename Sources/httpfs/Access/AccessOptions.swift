@@ -1,7 +1,7 @@
 import ArgumentParser
 
-/// How `httpfs mount`, `get` and `put` reach servers: with which headers and credentials, whom they
-/// trust, and which way they take.
+/// How `httpfs mount`, `get` and `put` access servers: headers, credentials, trusted authorities,
+/// and network path.
 struct AccessOptions: ParsableArguments {
   @Option(
     name: [.customShort("H"), .long],

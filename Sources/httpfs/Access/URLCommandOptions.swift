@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Where `httpfs mount` and `get` ask for files that their listed URLs do not lead to.
+/// Lets `httpfs mount` and `get` request files at other URLs than the listed ones.
 struct URLCommandOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(

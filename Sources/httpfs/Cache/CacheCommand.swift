@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `httpfs cache`: what a cache directory holds, and what may be done with it.
+/// `httpfs cache`: shows and changes the contents of a cache directory.
 struct CacheCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cache",

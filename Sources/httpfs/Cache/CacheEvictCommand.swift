@@ -2,7 +2,7 @@ import ArgumentParser
 import MountStatus
 import RangeCache
 
-/// `httpfs cache evict`: makes room in a cache.
+/// `httpfs cache evict`: frees space in a cache.
 struct CacheEvictCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "evict",

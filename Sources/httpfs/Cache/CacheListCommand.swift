@@ -5,7 +5,7 @@ import HTTPTransferCore
 import MountStatus
 import RangeCache
 
-/// `httpfs cache ls`: what a cache directory holds, also while a mount uses it.
+/// `httpfs cache ls`: shows the contents of a cache directory, also while a mount uses it.
 struct CacheListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls",
@@ -39,7 +39,7 @@ struct CacheListCommand: ParsableCommand {
     }
   }
 
-  /// A file and how much of it is there.
+  /// A file and how much of it is cached.
   private struct Row {
     let file: CachedFile
     let presence: CacheInventory.Presence?
@@ -129,7 +129,7 @@ struct CacheListCommand: ParsableCommand {
     }
   }
 
-  /// What `--json` prints; what is not known is left out.
+  /// The output of `--json`; unknown values are left out.
   private struct Document: Encodable {
     struct File: Encodable {
       let key: String

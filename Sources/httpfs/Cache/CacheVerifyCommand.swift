@@ -2,7 +2,7 @@ import ArgumentParser
 import MountStatus
 import RangeCache
 
-/// `httpfs cache verify`: whether the cached bytes are still those that were stored.
+/// `httpfs cache verify`: checks whether the cached bytes are still as stored.
 struct CacheVerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
@@ -41,7 +41,7 @@ struct CacheVerifyCommand: ParsableCommand {
         guard check.isDamaged else { continue }
         damagedCount += 1
         damagedByteCount += check.damagedByteCount
-        // At once: what follows may take minutes.
+        // Print it at once, because the rest may take minutes.
         try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
       }
       let all = "\(counted(count, "file")), \(humanBytes(byteCount))"

@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// Which configuration file a command takes its settings from.
+/// The options that select a command's configuration file.
 ///
-/// ``ConfiguredArguments`` looks for these options before the command line is parsed; here they are
-/// declared, so that they are known.
+/// ``ConfiguredArguments`` looks for these options before the command line is parsed. They are
+/// declared here so that the parser accepts them.
 struct ConfigurationOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(

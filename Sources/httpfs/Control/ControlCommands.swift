@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTPTransferCore
 import MountControl
 
-/// A subcommand that does to files of a mount what the verb of its name does in `.control`.
+/// A subcommand that applies the verb of its name in `.control` to files of a mount.
 protocol FileVerbCommand: ParsableCommand {
   static var verb: FileVerb { get }
   var files: NamedFiles { get }

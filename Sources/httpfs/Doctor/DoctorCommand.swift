@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 
-/// `httpfs doctor`: whether this machine can mount, and what to do where it cannot.
+/// `httpfs doctor`: checks whether this machine can mount, and says what to do if not.
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
@@ -31,7 +31,7 @@ struct DoctorCommand: ParsableCommand {
     }
   }
 
-  /// The name of each check with what it has found.
+  /// The name and the result of each check.
   private func findings() -> [(check: String, finding: DoctorFinding)] {
     let checks: [(String, [DoctorFinding?])] = [
       ("fuse-device", [DoctorChecks.fuseDevice()]),
@@ -85,7 +85,7 @@ struct DoctorCommand: ParsableCommand {
     }
   }
 
-  /// What `--json` prints; an absent advice is left out.
+  /// The output of `--json`; missing advice is left out.
   private struct Document: Encodable {
     struct Finding: Encodable {
       let check: String
@@ -95,7 +95,7 @@ struct DoctorCommand: ParsableCommand {
       let advice: String?
     }
 
-    /// Whether nothing keeps httpfs from mounting.
+    /// Whether httpfs can mount.
     let fit: Bool
     let findings: [Finding]
   }

@@ -52,7 +52,7 @@ struct PutCommand: ParsableCommand {
 
   @OptionGroup var options: TransferOptions
 
-  /// The most of a server's answer that is kept to be printed.
+  /// The maximum size of a server's response that is stored for printing.
   private static let answerLimit = 64 << 20
 
   func validate() throws {
@@ -125,7 +125,7 @@ struct PutCommand: ParsableCommand {
     }
     request.confidentialFields = access.fields(for: SourceEntry(path: "", url: url))
     options.apply(access, to: &request)
-    // An upload that a redirect has turned into a GET would look like one that has succeeded.
+    // An upload that a redirect turned into a GET would look successful.
     request.redirects.keepsMethod = !redirectAsGet
     request.authenticatesOnChallenge = authenticateOnChallenge
     return request

@@ -1,7 +1,7 @@
 import ArgumentParser
 import HTTPTransfer
 
-/// What `httpfs get` and `httpfs put` have in common.
+/// The common options of `httpfs get` and `httpfs put`.
 struct TransferOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Maximum number of consecutive failures of a request.", valueName: "n"))
@@ -43,7 +43,7 @@ struct TransferOptions: ParsableArguments {
     }
   }
 
-  /// A client as the options want it.
+  /// Makes a client with the settings of the options.
   func makeClient(_ access: Access, maximumConnectionsPerHost: Int = 64) -> HTTPClient {
     var configuration = access.configuration
     configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
@@ -52,7 +52,7 @@ struct TransferOptions: ParsableArguments {
     return HTTPClient(configuration: configuration)
   }
 
-  /// Sets what is common to all requests of the command.
+  /// Applies the common settings of the command's requests.
   func apply(_ access: Access, to request: inout Request) {
     request.retries = retries
     request.stallTimeout = access.stallTimeout ?? .seconds(timeout ?? 30)

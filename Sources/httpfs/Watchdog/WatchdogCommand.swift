@@ -1,14 +1,14 @@
 import ArgumentParser
 import Glibc
 
-/// What `httpfs mount` starts beside itself: it frees the readers where the daemon no longer can, and says
-/// what has happened.
+/// The companion process of `httpfs mount`: it releases waiting readers if the daemon no longer
+/// can, and logs what happened.
 ///
 /// It never removes the mount: programs would then see the empty directory below without an error,
-/// and a mirroring tool would delete its copy. The mount point gives ENOTCONN until somebody
-/// unmounts it or mounts there again.
+/// and a mirroring tool would delete its copy. The mount point returns ENOTCONN until it is
+/// unmounted or mounted again.
 ///
-/// Not for users, hence hidden. See docs/SEMANTICS.md, "The end", for what it promises.
+/// Not for users, and therefore hidden. docs/SEMANTICS.md, "The end", describes its promises.
 struct WatchdogCommand: ParsableCommand {
   static let name = "watchdog"
 
@@ -32,8 +32,8 @@ struct WatchdogCommand: ParsableCommand {
   var mountpoint: String
 
   func run() throws {
-    // Whatever the daemon was started with, a directory or a pipe of the user's among it, must not
-    // be held by this process.
+    // This process must not hold any file that the daemon was started with, such as a directory or
+    // a pipe of the user.
     closefrom(STDERR_FILENO + 1)
     chdir("/")
     let mount = WatchedMount(mountpoint: mountpoint, device: device)
@@ -56,11 +56,12 @@ struct WatchdogCommand: ParsableCommand {
     }
   }
 
-  /// Frees the readers of a mount whose daemon hangs, then ends the daemon.
+  /// Releases the readers of a mount whose daemon hangs, then ends the daemon.
   private func end(_ mount: WatchedMount) {
     mount.abort()
-    // An aborted connection ends a daemon that is well but for its requests. The others keep the
-    // cache locked and, where the connection could not be aborted, the readers: both end with them.
+    // Aborting the connection ends a daemon that only fails to answer requests. Other daemons keep
+    // the cache locked and, if the connection could not be aborted, the readers waiting. Killing
+    // them ends both.
     let lifeline = Lifeline()
     if lifeline.wait(for: .seconds(5)) == nil { kill(daemon, SIGKILL) }
   }
