@@ -20,7 +20,7 @@ struct ShellCommand {
 
   /// The script for `/bin/sh -c`.
   let script: String
-  /// Additional environment variables; their values are also the script's parameters, in order.
+  /// Variables to add to, or to replace in, the environment of this process.
   let variables: [(name: String, value: String)]
   /// Further output is read and dropped.
   private static let outputLimit = 64 << 10

@@ -11,8 +11,10 @@ import Synchronization
 final class URLCommand: URLSigner {
   private let command: String
   private let timeLimit: Duration
-  /// The script's first part: it changes to the directory in which httpfs was started, because a
-  /// daemon has left it and relative paths may need it, and passes what is known of the file.
+  /// The first lines of the script.
+  ///
+  /// They change to the directory in which httpfs was started, because a daemon has left it and
+  /// relative paths may need it, and set `$1` to the listed URL.
   private let prologue: String
   private let report: @Sendable (_ line: String, _ name: String) -> Void
   private let queue = DispatchQueue(label: "httpfs.url-command", attributes: .concurrent)
