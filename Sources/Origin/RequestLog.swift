@@ -12,7 +12,7 @@ final class RequestLog: Sendable {
   private let lines = Mutex<[String]>([])
   private let descriptor: Int32?
 
-  /// Opens the file, which is replaced; a nil path is none.
+  /// Opens the file and replaces its content; a nil path means no file.
   init(path: String?) throws(SystemCallError) {
     guard let path else {
       descriptor = nil

@@ -70,7 +70,7 @@ public struct ResponseParameters: Equatable, Sendable {
   /// Whether the response to an upload is its own body.
   public var echoesUpload = false
 
-  // To whom.
+  // For which clients.
   /// The credentials that a request must have, `USER:PASSWORD`; nil for none.
   public var credentials: String?
   public var authenticationMode = AuthenticationMode.early

@@ -17,14 +17,14 @@ struct RequestMatch: Equatable, Sendable {
   /// Whether the connection must have carried a request before.
   var isReused: Bool?
 
-  // Of the requests of a resource that are all this:
-  /// The number of the first that is meant, from 1.
+  // Of the requests of a resource that meet all conditions above:
+  /// The number of the first one, from 1.
   var from: Int64 = 1
-  /// The number of the last that is meant.
+  /// The number of the last one.
   var to = Int64.max
-  /// Every how many of them are meant.
+  /// The step between two of them.
   var every: Int64 = 1
-  /// The maximum number of matching requests.
+  /// Their maximum number.
   var times = Int64.max
   var probability = 1.0
 
