@@ -1,17 +1,17 @@
-/// The operations on the files of a mount, in the order of their ends.
+/// The operations on the files of a mount, in the order in which they ended.
 public struct AccessTrace: Sendable, Equatable {
   public var records: [TraceRecord]
 
   public init(records: [TraceRecord]) { self.records = records }
 
-  /// The first line of the text: what it is, and of which version.
+  /// The first line of the text, with the version of the format.
   public static let heading = "# httpfs access trace 1\n"
 
-  /// The longest text that is read, and the most operations.
+  /// The maximum length of a text, and the maximum number of operations.
   public static let maximumByteCount = 256 << 20
   public static let maximumRecordCount = 5_000_000
 
-  /// Why a text is no trace.
+  /// Why a text is not a trace.
   public struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
     /// From 1.
     public let line: Int

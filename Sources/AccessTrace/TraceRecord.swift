@@ -1,14 +1,14 @@
-/// One operation of a program on a file of a mount, as the kernel passed it on.
+/// One operation of a program on a file of a mount, as the kernel reported it.
 ///
-/// As text, which `httpfs mount --trace` writes and `httpfs replay` reads, a record is a line of seven
-/// fields separated by tabs: start and end (seconds), operation, handle, offset, byte count, name.
-/// `open` has the file's length as its byte count (empty where it was unknown) and alone has a name;
+/// `httpfs mount --trace` writes records as text and `httpfs replay` reads them. A record is a line
+/// of seven fields separated by tabs: start and end (seconds), operation, handle, offset, byte
+/// count, name. Only `open` has a name; its byte count is the file's length, empty if unknown.
 /// `close` has neither offset nor byte count.
 public struct TraceRecord: Sendable, Equatable {
   public enum Operation: Sendable, Equatable {
-    /// A file is opened: its name, and its length in bytes where that was known.
+    /// A file is opened: its name, and its length in bytes if known.
     case open(name: String, length: Int64?)
-    /// Bytes are read, perhaps fewer than asked for.
+    /// Bytes are read, perhaps fewer than requested.
     case read(offset: Int64, byteCount: Int64)
     /// The last descriptor is closed.
     case close
@@ -18,7 +18,7 @@ public struct TraceRecord: Sendable, Equatable {
   public var start: Double
   /// Seconds from the start of the trace to the answer.
   public var end: Double
-  /// Names the open file that the operation is of, or makes; not used twice.
+  /// Identifies the open file that the operation uses or opens; never reused.
   public var handle: UInt64
   public var operation: Operation
 

@@ -3,8 +3,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
-// `curl_easy_setopt`, `curl_multi_setopt` and `curl_easy_getinfo` are variadic (and type-checking
-// macros), which Swift cannot import: one function for each type of argument.
+// `curl_easy_setopt`, `curl_multi_setopt` and `curl_easy_getinfo` are variadic (and macros that
+// check types), which Swift cannot import. So there is one function for each type of argument.
 
 static inline CURLcode httpfs_easy_set_long(CURL *easy, CURLoption option, long value) {
   return curl_easy_setopt(easy, option, value);
@@ -21,7 +21,7 @@ static inline CURLcode httpfs_easy_set_pointer(CURL *easy, CURLoption option, vo
 
 typedef size_t (*httpfs_data_callback)(char *bytes, size_t size, size_t count, void *context);
 
-/// Both callbacks of a transfer: of the head's lines and of the body's pieces.
+/// Sets both callbacks of a response: for lines of its head and for pieces of its body.
 static inline CURLcode httpfs_easy_set_callbacks(
     CURL *easy, httpfs_data_callback header, httpfs_data_callback body, void *context) {
   CURLcode code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header);
@@ -34,7 +34,7 @@ static inline CURLcode httpfs_easy_set_callbacks(
 
 typedef int (*httpfs_seek_callback)(void *context, curl_off_t offset, int origin);
 
-/// The callbacks of a request's body: what brings its bytes and what begins them anew.
+/// Sets the callbacks of a request's body: one reads its next bytes, one rewinds it.
 static inline CURLcode httpfs_easy_set_body_callbacks(
     CURL *easy, httpfs_data_callback read, httpfs_seek_callback seek, void *context) {
   CURLcode code = curl_easy_setopt(easy, CURLOPT_READFUNCTION, read);
@@ -48,8 +48,8 @@ typedef curl_socket_t (*httpfs_socket_callback)(
 typedef int (*httpfs_request_callback)(
     void *context, char *address, char *local_address, int port, int local_port);
 
-/// The callbacks of a transfer's connection: of each socket to be opened, and of a request that is
-/// about to be sent.
+/// Sets the callbacks of a connection: for each socket before it is opened, and for each request
+/// before it is sent.
 static inline CURLcode httpfs_easy_set_connection_callbacks(
     CURL *easy, httpfs_socket_callback open, httpfs_request_callback request, void *context) {
   CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open);
@@ -58,8 +58,8 @@ static inline CURLcode httpfs_easy_set_connection_callbacks(
   if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
   return code;
 }
-/// Copies the address that a socket is to be connected to, which lies behind a header of the family's
-/// own; the number of its bytes, 0 for a family without addresses.
+/// Copies the address that a socket will connect to, without the header of its address family.
+/// Returns the number of bytes; 0 for a family without addresses.
 static inline int httpfs_address_bytes(const struct curl_sockaddr *address, unsigned char out[16]) {
   if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
     memcpy(out, &((const struct sockaddr_in *)(const void *)&address->addr)->sin_addr, 4);
@@ -89,5 +89,5 @@ static inline CURLcode httpfs_easy_get_offset(CURL *easy, CURLINFO info, curl_of
 static inline CURLcode httpfs_easy_get_pointer(CURL *easy, CURLINFO info, void **value) {
   return curl_easy_getinfo(easy, info, value);
 }
-/// What a finished transfer's message carries; its union cannot be read from Swift.
+/// The result in the message of a finished transfer. Swift cannot read the message's union.
 static inline CURLcode httpfs_message_result(const CURLMsg *message) { return message->data.result; }

@@ -1,5 +1,5 @@
 #pragma once
-// System calls that glibc declares for _GNU_SOURCE only, which Swift's Glibc module is built without.
+// System calls that glibc declares only for _GNU_SOURCE. Swift's Glibc module is built without it.
 #include <linux/falloc.h>
 #include <linux/magic.h>
 #include <linux/stat.h>
@@ -22,9 +22,9 @@ static inline int64_t httpfs_birth_time(int descriptor) {
   return status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
 }
 
-/// What shows that a file has been changed; times in seconds and nanoseconds since 1970.
+/// Shows whether a file was changed. Times are seconds and nanoseconds since 1970.
 struct httpfs_file_stamp {
-  /// Names a mount of a file system, and is not used again before the system is restarted.
+  /// Identifies a mount of a file system. Linux does not reuse it before the system restarts.
   uint64_t mount;
   uint64_t device;
   uint64_t inode;
@@ -35,8 +35,8 @@ struct httpfs_file_stamp {
   int64_t changed_nanoseconds;
 };
 
-/// Looks at an open file (`statx(2)`); −1 where that fails, or before Linux 6.8, which does not tell
-/// mounts apart.
+/// Reads the stamp of an open file (`statx(2)`). Returns −1 on failure, and before Linux 6.8, which
+/// does not tell mounts apart.
 static inline int httpfs_get_file_stamp(int descriptor, struct httpfs_file_stamp *stamp) {
   struct statx status;
   const int empty_path = 0x1000;            // AT_EMPTY_PATH
@@ -55,8 +55,9 @@ static inline int httpfs_get_file_stamp(int descriptor, struct httpfs_file_stamp
   return 0;
 }
 
-/// Whether this kernel alone writes the file system of an open file, so that a file there is never
-/// changed without its time of change (`fstatfs(2)`): not over a network, nor by another process.
+/// Whether the file system of an open file updates the change time with every change
+/// (`fstatfs(2)`). That holds where only this kernel writes to it: not for network file systems and
+/// not for those of other processes.
 static inline int httpfs_keeps_change_times(int descriptor) {
   struct statfs status;
   if (fstatfs(descriptor, &status) != 0) return 0;
@@ -78,32 +79,32 @@ static inline int httpfs_start_writeback(int descriptor, int64_t offset, int64_t
   return (int)syscall(SYS_sync_file_range, descriptor, offset, byte_count, 2);
 }
 
-/// Asks whether the kernel has failed to write any page of an open file since that was last asked
-/// (or since the file was opened), by fdatasync(2) or like this: −1, once for each failure.
+/// Asks whether the kernel has failed to write any page of an open file since the last such
+/// question, or since the file was opened. This call and fdatasync(2) both count as a question.
+/// Returns −1 once for each failure.
 ///
-/// `sync_file_range(2)` waits for the range's pages and then looks at the whole file's errors. No
-/// file has a page at this place, so it never waits.
+/// `sync_file_range(2)` waits for the pages of the range and then checks the errors of the whole
+/// file. No file has a page at this offset, so the call never waits.
 static inline int httpfs_check_writeback(int descriptor) {
   const int64_t no_page = INT64_C(1) << 62;
   return (int)syscall(SYS_sync_file_range, descriptor, no_page, (int64_t)1, 1u);
 }
 
-/// Creates a file that lies in memory and has no name (`memfd_create(2)` with `MFD_CLOEXEC`); −1 on
-/// failure.
+/// Creates a nameless file in memory (`memfd_create(2)` with `MFD_CLOEXEC`); −1 on failure.
 static inline int httpfs_memory_file(const char *label) {
   return (int)syscall(SYS_memfd_create, label, 1u);
 }
 
-/// Gives the blocks of a range back, so that it reads as zeros (`fallocate(2)` with
+/// Frees the blocks of a range, which then reads as zeros (`fallocate(2)` with
 /// `FALLOC_FL_PUNCH_HOLE`); −1 on failure.
 static inline int httpfs_punch_hole(int descriptor, int64_t offset, int64_t byte_count) {
   return (int)syscall(
       SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, byte_count);
 }
 
-/// Where the first data at or behind an offset is (`lseek(2)` with `SEEK_DATA`); −1 on failure.
+/// The offset of the first data at or after an offset (`lseek(2)` with `SEEK_DATA`); −1 on failure.
 static inline int64_t httpfs_first_data(int descriptor, int64_t offset) {
-  // SEEK_DATA, which is declared for _GNU_SOURCE only.
+  // SEEK_DATA, which is declared only for _GNU_SOURCE.
   return (int64_t)lseek(descriptor, (off_t)offset, 3);
 }
 
@@ -116,25 +117,26 @@ static inline uint32_t httpfs_file_system_type(const char *path) {
 int renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name,
               unsigned int flags);
 
-/// Renames within one directory unless the new name is taken, which is `EEXIST` (`renameat2(2)` with
-/// `RENAME_NOREPLACE`).
+/// Renames a file within one directory. Fails with `EEXIST` if the new name is taken
+/// (`renameat2(2)` with `RENAME_NOREPLACE`).
 static inline int httpfs_rename_to_free_name(int directory, const char *name, const char *new_name) {
   return renameat2(directory, name, directory, new_name, 1u);
 }
 
-/// Gives two files of one directory each other's name (`renameat2(2)` with `RENAME_EXCHANGE`).
+/// Exchanges the names of two files of one directory (`renameat2(2)` with `RENAME_EXCHANGE`).
 static inline int httpfs_exchange_names(int directory, const char *one, const char *other) {
   return renameat2(directory, one, directory, other, 2u);
 }
 
-/// Whether an open directory is one of `/proc` (`fstatfs(2)`).
+/// Whether an open directory belongs to `/proc` (`fstatfs(2)`).
 static inline int httpfs_is_of_proc(int directory) {
   struct statfs status;
   return fstatfs(directory, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-/// The text and the owner of a symbolic link, both of the same one whatever becomes of its name
-/// meanwhile; the text's length, or −1 where `name` is no link (`EINVAL`) or does not exist.
+/// The text and the owner of a symbolic link. Both belong to the same link, even if its name
+/// changes meanwhile. Returns the length of the text, or −1 if `name` is not a link (`EINVAL`) or
+/// does not exist.
 static inline long httpfs_read_link(
     int directory, const char *name, char *text, unsigned long size, uint32_t *owner) {
   const int path_only = 010000000;  // O_PATH

@@ -37,14 +37,15 @@ struct backing_map {
 #define DEV_IOC_BACKING_OPEN _IOW(229, 1, struct backing_map)
 #define DEV_IOC_BACKING_CLOSE _IOW(229, 2, uint32_t)
 
-/// Whether the reply to INIT, the first of a session, is still to come. One session a process.
+/// Whether the reply to INIT, the first one of a session, was not sent yet. A process has one
+/// session.
 static atomic_bool init_pending;
 static atomic_bool offers_passthrough;
 
-/// The backing id that belongs into the reply that this thread is sending; 0 for none.
+/// The backing id to insert into the reply that this thread is sending; 0 for none.
 static _Thread_local int32_t reply_backing_id;
 
-/// Who is told before this thread sends an error in the place of a file's bytes.
+/// Called before this thread sends an error instead of a file's bytes.
 static _Thread_local void (*reply_error_handler)(void *context);
 static _Thread_local void *reply_error_context;
 
@@ -60,8 +61,8 @@ static void put_word(unsigned char *bytes, int offset, uint32_t word) {
 
 static ssize_t write_reply(int device, struct iovec *parts, int count, void *context) {
   (void)context;
-  // Of the header that begins each reply: length, error, request. An interrupted call says nothing
-  // about the file: the reader is told, and reads again.
+  // The header of each reply holds length, error and request. An interrupted call says nothing
+  // about the file: the program sees the interruption and reads again.
   if (reply_error_handler && parts[0].iov_len == out_header_size) {
     uint32_t error = get_word(parts[0].iov_base, 4);
     if (error != 0 && error != (uint32_t)-EINTR) reply_error_handler(reply_error_context);
@@ -71,7 +72,8 @@ static ssize_t write_reply(int device, struct iovec *parts, int count, void *con
     struct iovec patched[2] = {parts[0], {body, parts[1].iov_len}};
     if (parts[1].iov_len == init_out_size && atomic_exchange(&init_pending, false)) {
       memcpy(body, parts[1].iov_base, init_out_size);
-      // libfuse 3.14 forgets to pass this on: one lookup that waits would hold up the directory.
+      // libfuse 3.14 does not pass this flag on. Without it, one lookup that waits would block the
+      // directory.
       uint32_t flags = get_word(body, init_out_flags) | flag_parallel_dirops;
       if (atomic_load(&offers_passthrough)) {
         flags |= flag_init_ext;
@@ -104,14 +106,14 @@ static ssize_t splice_through(
   return splice(from, from_offset, to, to_offset, size, flags);
 }
 
-/// What takes the place of the device when a session has been closed.
+/// Replaces the device after a session was closed.
 static int null_device = -1;
 
 bool httpfs_session_close(struct fuse_session *session) {
   int device = fuse_session_fd(session);
   struct pollfd request = {.fd = device};
   bool has_ended = poll(&request, 1, 0) == 1 && (request.revents & POLLERR);
-  // In one step: the number is never free for another file to take.
+  // In one step, so that no other file can take the descriptor's number.
   while (dup3(null_device, device, O_CLOEXEC) < 0 && errno == EINTR) {
   }
   return has_ended;
@@ -146,7 +148,7 @@ void httpfs_reply_file_range(
   vector.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
   vector.buf[0].fd = descriptor;
   vector.buf[0].pos = offset;
-  // libfuse answers with the error where the file cannot be read, and calls that a success.
+  // If libfuse cannot read the file, it replies with the error and reports success.
   reply_error_handler = on_error;
   reply_error_context = context;
   fuse_reply_data(request, &vector, 0);

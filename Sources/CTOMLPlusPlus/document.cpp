@@ -4,19 +4,19 @@
 #include <cstring>
 #include <string_view>
 
-// The headers alone: no library that a user would have to install. Nothing is thrown, nothing printed.
+// Use the headers alone, so that users need no library. Nothing throws and nothing prints.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
-// Version 3.3 asserts of `[=` what is an error a few lines below; it must be that, neither the end of the
-// program nor something that the optimizer may believe.
+// Version 3.3 asserts, for `[=`, what it reports as an error a few lines below. The assertion must
+// neither end the program nor let the optimizer assume it.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>
 
 namespace {
 
-// What lies deeper is no setting of anything, and a hostile document must not exhaust the stack.
+// No setting is nested deeper, and a hostile document must not exhaust the stack.
 constexpr int maximum_depth = 8;
 
 struct Visitor {
@@ -26,7 +26,7 @@ struct Visitor {
   void walk(const toml::table &table, int depth) const {
     for (auto &&[key, node] : table) {
       const std::string_view name = key.str();
-      // A table that has no header of its own stands nowhere; its first key does.
+      // A table without a header of its own has no line; its first key has one.
       uint32_t line = node.source().begin.line;
       if (line == 0) line = key.source().begin.line;
       take(node, depth, name.data(), name.size(), line);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libxml2 brings ICU with it, some 1.5 MiB of memory in a program that seldom reads a Metalink. So it
-// is loaded when the first one is parsed.
+// libxml2 loads ICU, which takes some 1.5 MiB of memory in a program that seldom reads a Metalink.
+// So we load it when the first Metalink is parsed.
 static struct {
   bool is_loaded;
   __typeof__(&xmlInitParser) initialize;
@@ -21,7 +21,7 @@ static struct {
 } library;
 
 static void load(void) {
-  // The name under which the headers' version is installed; its functions stay with us.
+  // The name under which the headers' version is installed. Its functions stay private to us.
   void *handle = dlopen("libxml2.so.2", RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) return;
   const struct {
@@ -57,12 +57,12 @@ struct httpfs_xml_parser {
   xmlParserCtxtPtr parser;
   httpfs_xml_handlers handlers;
   void *context;
-  // What the parser has not been given yet.
+  // The bytes that the parser has not received yet.
   const char *rest;
   size_t rest_count;
 };
 
-// Gives the parser the next bytes: some thousands, as many as it asks for.
+// Gives the parser the next bytes: as many as it asks for, some thousands.
 static int read_rest(void *data, char *buffer, int byte_count) {
   httpfs_xml_parser *parser = data;
   const size_t count =
@@ -104,13 +104,13 @@ static void take_document_type(void *data, const xmlChar *name, const xmlChar *p
   parser->handlers.document_type(parser->context);
 }
 
-// Its second parameter has lost, and gained, a const from version to version.
+// Versions of libxml2 differ in whether the second parameter is const.
 static void take_error(void *data, xmlErrorPtr error) {
   httpfs_xml_parser *parser = data;
-  // What is wrong with a namespace alone leaves the document well-formed.
+  // An error of namespaces alone leaves the document well-formed.
   if (error == NULL || error->level < XML_ERR_ERROR || error->domain == XML_FROM_NAMESPACE) return;
-  // The parser would go on to the end, calling nobody who could bound what it does, and it does not expect
-  // to be stopped here. So the document ends for it.
+  // The parser would continue to the end without calling any function that could limit it, and it
+  // does not expect to be stopped here. So we end its input.
   parser->rest_count = 0;
   parser->handlers.problem(parser->context, error->line, error->message);
 }
@@ -125,8 +125,9 @@ httpfs_xml_parser *httpfs_xml_new(httpfs_xml_handlers handlers, void *context) {
     free(result);
     return NULL;
   }
-  // None of the handlers that would build a tree, declare entities or load anything: without a
-  // declaration only the five entities of XML itself are known. The struct is freed with the parser.
+  // Install no handler that builds a tree, declares entities or loads anything. Without
+  // declarations, the parser knows only the five entities of XML itself. The struct is freed with
+  // the parser.
   xmlSAXHandler *sax = result->parser->sax;
   memset(sax, 0, sizeof(*sax));
   sax->initialized = XML_SAX2_MAGIC;
@@ -142,7 +143,8 @@ httpfs_xml_parser *httpfs_xml_new(httpfs_xml_handlers handlers, void *context) {
 }
 
 void httpfs_xml_parse(httpfs_xml_parser *parser, const char *bytes, int byte_count) {
-  // Neither XML_PARSE_NOENT nor XML_PARSE_DTDLOAD; without XML_PARSE_HUGE libxml2's own bounds hold.
+  // Use neither XML_PARSE_NOENT nor XML_PARSE_DTDLOAD. Without XML_PARSE_HUGE, libxml2 keeps its
+  // own limits.
   const int options = XML_PARSE_NONET | XML_PARSE_COMPACT;
   parser->rest = bytes;
   parser->rest_count = (size_t)byte_count;

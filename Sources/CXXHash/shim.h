@@ -1,6 +1,6 @@
 #pragma once
-// The library's own functions, not the header's: on x86-64 those choose the widest vectors that the processor has, several
-// times as fast as the ones that every x86-64 has.
+// Use the functions of the library, not those of the header. On x86-64 the library picks the widest
+// vectors of the processor, several times as fast as the vectors that every x86-64 has.
 #include <xxhash.h>
 #if defined(__x86_64__)
 #include <xxh_x86dispatch.h>

@@ -1,5 +1,5 @@
 #pragma once
 #include <zlib.h>
 
-/// `inflateInit2` is a macro over a versioned function; 15 + 32 accepts zlib and gzip heads.
+/// `inflateInit2` is a macro for a versioned function; 15 + 32 accepts zlib and gzip heads.
 static inline int httpfs_inflate_init(z_stream *stream) { return inflateInit2(stream, 15 + 32); }

@@ -1,7 +1,7 @@
 /// What is wrong with a configuration file: one line that says what to do.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
   public let message: String
-  /// From 1; nil where no line is to blame.
+  /// Counted from 1; nil if the error concerns no line.
   public let line: Int?
 
   public init(_ message: String, line: Int? = nil) {

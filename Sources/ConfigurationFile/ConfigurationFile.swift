@@ -10,8 +10,8 @@
 /// header = ["X-Team: 5"]
 /// ```
 ///
-/// Keys are the long names of the commands' options, which an ``OptionCatalog`` knows; here nothing is
-/// known of them.
+/// Keys are the long names of the commands' options. An ``OptionCatalog`` knows the options; this
+/// type does not.
 public struct ConfigurationFile: Sendable, Equatable {
   /// A key and its value.
   public struct Setting: Sendable, Equatable {
@@ -34,19 +34,19 @@ public struct ConfigurationFile: Sendable, Equatable {
     public let line: Int
     /// The list or URL.
     public let source: Setting
-    /// Nil where the command line must name it.
+    /// Nil if the command line must name it.
     public let mountpoint: Setting?
-    /// The others.
+    /// All other settings.
     public let settings: [Setting]
   }
 
   /// The commands that have a section of defaults.
   public static let commands = ["mount", "get", "put"]
   private static let mountsName = "mounts"
-  /// `httpfs doctor` has the settings of each parsed as a command line, which takes 1 to 2 ms.
+  /// `httpfs doctor` parses the settings of each mount as a command line, which takes 1 to 2 ms.
   private static let mostMounts = 500
 
-  /// The settings of `[mount]`, `[get]` and `[put]`, as far as they are there.
+  /// The settings of `[mount]`, `[get]` and `[put]`, if these sections exist.
   public private(set) var defaults: [String: [Setting]] = [:]
   /// In the order of the file.
   public private(set) var mounts: [NamedMount] = []
@@ -95,7 +95,7 @@ public struct ConfigurationFile: Sendable, Equatable {
   }
 
   private static func mount(_ section: TOMLNode) throws(ConfigurationError) -> NamedMount {
-    // It becomes the name of a directory and of a service.
+    // The name is used for a directory and a service.
     let name = section.key
     guard !name.isEmpty, name.utf8.count <= 128, !name.hasPrefix("."),
       name.allSatisfy({
@@ -139,7 +139,8 @@ extension ConfigurationFile.Setting {
     switch node.value {
     case .boolean(let value): self.value = .boolean(value)
     case .array(let elements):
-      // Each is a word for the parser of the command line, whose work grows by the square.
+      // Each element becomes a word for the parser of the command line, whose work grows by the
+      // square.
       guard elements.count <= Self.mostElements else {
         throw ConfigurationError(
           "'\(node.key)' has more than \(Self.mostElements) elements", line: node.line)

@@ -1,22 +1,22 @@
-/// Bounds the dotted keys of a TOML document before toml++ sees them.
+/// Limits the dotted keys of a TOML document before toml++ reads them.
 ///
-/// Each part of a key is a table within a table, which toml++ takes down by calling itself: some
-/// 10,000 parts, in 20 KB of text, exhaust the stack. Brackets and braces it bounds by itself.
+/// Each part of a key is a table within a table, which toml++ destroys recursively. Some 10,000
+/// parts, in 20 KB of text, exhaust the stack. toml++ itself limits brackets and braces.
 enum DottedKeys {
-  /// More than any setting has: `[mounts.NAME]` has two.
+  /// More than any setting needs: `[mounts.NAME]` has two.
   static let mostParts = 16
 
-  /// The line (from 1) of the first key with too many parts; nil where there is none.
+  /// The line (from 1) of the first key with too many parts; nil if there is none.
   ///
-  /// Parts are counted by their dots outside of strings and comments. A number has one dot, and whatever
-  /// else is between dots is no TOML, so that nothing valid of fewer parts is refused.
+  /// It counts dots outside of strings and comments. A number has one dot, and no other valid TOML
+  /// has dots, so it never refuses a valid document with fewer parts.
   static func lineOfTooMany(in bytes: [UInt8]) -> Int? {
     var line = 1
     var dots = 0
-    /// The quote that the string began with, and whether it may go on over lines.
+    /// The opening quote of the string, and whether the string may continue on further lines.
     var string: (quote: UInt8, isLong: Bool)?
     var index = 0
-    /// Whether three of the same quote stand here.
+    /// Whether the next three bytes are the same quote.
     func isTriple(_ quote: UInt8) -> Bool {
       index + 2 < bytes.count && bytes[index + 1] == quote && bytes[index + 2] == quote
     }
@@ -32,7 +32,7 @@ enum DottedKeys {
           string = nil
           if isLong { index += 2 }
         } else if byte == UInt8(ascii: "\n"), !isLong {
-          // No TOML; what follows is counted as if it were.
+          // This is not valid TOML; the counting continues as if it were.
           string = nil
           dots = 0
         }

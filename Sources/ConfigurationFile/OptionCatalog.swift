@@ -1,10 +1,10 @@
-/// The options of a command, as far as a configuration file must know them.
+/// The options of a command, with the properties that a configuration file needs.
 public struct OptionCatalog: Sendable {
   /// An option with all its names.
   public struct Option: Sendable {
     /// Without dashes: `H`, `header`.
     public let names: [String]
-    /// Whether it is given without a value.
+    /// Whether the option takes no value.
     public let isFlag: Bool
     public let isRepeating: Bool
     /// Whether its value names a file or a directory.
@@ -20,20 +20,20 @@ public struct OptionCatalog: Sendable {
 
   private var options: [String: Option] = [:]
 
-  /// Options that say where settings come from, or end the command.
+  /// Options that say where settings come from, or that end the command.
   private static let withoutKey: Set<String> = ["config", "no-config", "help", "version"]
 
   public init(_ options: [Option]) {
     for option in options { for name in option.names { self.options[name] = option } }
   }
 
-  /// Turns settings into words of a command line, in their order.
+  /// Converts settings to words of a command line, in their order.
   ///
   /// - Parameters:
-  ///   - settings: keys of one command.
-  ///   - paths: what relative paths are relative to.
-  /// - Returns: for each setting its words, none for a flag that is not set.
-  /// - Throws: ``ConfigurationError`` where no option has the key, or takes the value.
+  ///   - settings: the keys of one command.
+  ///   - paths: resolves relative paths.
+  /// - Returns: the words of each setting, none for a flag that is not set.
+  /// - Throws: ``ConfigurationError`` if no option has the key or accepts the value.
   public func words(
     for settings: [ConfigurationFile.Setting], resolving paths: ConfiguredPaths
   ) throws(ConfigurationError) -> [(setting: ConfigurationFile.Setting, words: [String])] {
@@ -77,15 +77,15 @@ public struct OptionCatalog: Sendable {
     }
   }
 
-  /// The flag that takes a flag back: `no-resume` for `resume`, and the other way round.
+  /// The flag that undoes a flag: `no-resume` for `resume`, and vice versa.
   private func opposite(of key: String) -> String? {
     let name = key.hasPrefix("no-") ? String(key.dropFirst(3)) : "no-\(key)"
     return options[name]?.isFlag == true ? name : nil
   }
 
-  /// Splits a command line, without the command, into its positional words and the others.
+  /// Splits a command line, without the command, into options and positional words.
   ///
-  /// - Returns: the words that are options or their values, and those that are neither.
+  /// - Returns: the options with their values, and the positional words.
   public func split(_ arguments: [String]) -> (options: [String], positionals: [String]) {
     var named: [String] = []
     var positionals: [String] = []
@@ -109,11 +109,11 @@ public struct OptionCatalog: Sendable {
   }
 }
 
-/// What the paths in a configuration file are relative to.
+/// Resolves the paths in a configuration file.
 public struct ConfiguredPaths: Sendable {
   /// The file's directory, absolute.
   private let directory: String
-  /// Nil where nobody knows.
+  /// Nil if unknown.
   private let home: String?
 
   public init(directory: String, home: String?) {
@@ -121,8 +121,9 @@ public struct ConfiguredPaths: Sendable {
     self.home = home
   }
 
-  /// The path that `text` means: `~/x` is below the home directory, `x` beside the file; a URL and
-  /// `-`, standard input or output, mean themselves.
+  /// Resolves `text`: `~/x` is below the home directory, and `x` is beside the file.
+  ///
+  /// A URL, and `-` for standard input or output, stay as they are.
   public func resolved(_ text: String) -> String {
     if text.isEmpty || text == "-" || text.hasPrefix("/") || text.contains("://") { return text }
     if let home {

@@ -2,8 +2,8 @@ internal import CTOMLPlusPlus
 
 /// A key of a TOML document with its value, or an element of an array.
 ///
-/// By toml++, which knows the line of each value; TOMLKit, which wraps it for Swift, does not hand
-/// lines on.
+/// Parsed by toml++, which knows the line of each value. TOMLKit, which wraps it for Swift, does
+/// not return lines.
 struct TOMLNode {
   enum Value {
     case string(String)
@@ -45,7 +45,7 @@ struct TOMLNode {
     return nodes(&rest, depth: 0)
   }
 
-  /// Takes the nodes of one depth, and those in them, from the front.
+  /// Removes the nodes of one depth, with those inside them, from the front.
   private static func nodes(_ rest: inout ArraySlice<Visited>, depth: Int) -> [TOMLNode] {
     var nodes: [TOMLNode] = []
     while let next = rest.first, next.depth == depth {
@@ -62,7 +62,7 @@ struct TOMLNode {
     return depth == 0 ? nodes.sorted { $0.line < $1.line } : nodes
   }
 
-  /// A node as the parser hands it out; an array or a table still empty.
+  /// A node as the parser returns it; an array or a table is still empty.
   fileprivate struct Visited {
     let depth: Int
     let key: String
@@ -78,7 +78,7 @@ struct TOMLNode {
         case httpfs_toml_table: .table([])
         case httpfs_toml_array: .array([])
         case httpfs_toml_string: .string(Self.text(node.text, node.text_byte_count))
-        // A mode means something else without its base.
+        // A file mode would change its meaning without its base.
         case httpfs_toml_integer where node.is_octal:
           .string("0o" + String(node.integer, radix: 8))
         case httpfs_toml_integer: .integer(node.integer)

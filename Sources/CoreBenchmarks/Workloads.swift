@@ -9,11 +9,13 @@ import SourceList
 /// A kind of work of the pure parts.
 struct Workload: Sendable {
   let name: String
-  /// Does the work for so many items.
+  /// Does the work for this many items.
   let run: @Sendable (Int) throws -> UInt64
 }
 
-/// All kinds, each of which should grow with its number of items, but for a logarithm.
+/// All kinds.
+///
+/// The cost of each should be proportional to the number of items, apart from a logarithm.
 let workloads: [Workload] = [
   Workload(name: "extents-in-order", run: insertInOrder),
   Workload(name: "extents-scattered", run: insertScattered),
@@ -34,14 +36,14 @@ private let page = FetchPlanner.page
 
 // MARK: Extents
 
-/// What a sequential download does.
+/// The work of a sequential download.
 private func insertInOrder(_ count: Int) -> UInt64 {
   var extents = ExtentSet()
   for index in 0..<Int64(count) { extents.insert(index * 65_536..<(index + 1) * 65_536) }
   return UInt64(extents.byteCount)
 }
 
-/// What random reads do: every other page, in a random order.
+/// The work of random reads: every other page, in a random order.
 private func insertScattered(_ count: Int) -> UInt64 {
   var extents = ExtentSet()
   for range in scatteredPages(count) { extents.insert(range) }
@@ -127,7 +129,7 @@ private func encodeRecords(_ count: Int) -> UInt64 {
   return sum
 }
 
-/// What the start of a mount does with a file's log.
+/// The work of reading a file's log at the start of a mount.
 private func decodeRecords(_ count: Int) -> UInt64 {
   var extents = ExtentSet()
   for sequence in 1..<UInt64(count) + 1 {

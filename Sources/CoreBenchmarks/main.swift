@@ -1,5 +1,5 @@
-/// Does one kind of pure work so many times and prints a digest of what came of it, so that nothing is
-/// optimised away.
+/// Repeats one kind of pure work and prints a digest of the results, so that nothing is optimised
+/// away.
 ///
 ///     CoreBenchmarks            the kinds of work
 ///     CoreBenchmarks NAME N     does NAME for N items

@@ -1,7 +1,7 @@
-/// Resolves the character references of HTML: `&#228;`, `&#xE4;` and, of the names, those of HTML 4
+/// Resolves the character references of HTML: `&#228;`, `&#xE4;` and the names of HTML 4
 /// (`&auml;`), each with its semicolon.
 ///
-/// What looks like a reference and is none stays as it is, as the `&` between the parameters of a URL.
+/// Other text stays as it is, such as the `&` between the parameters of a URL.
 enum CharacterReferences {
   /// The bytes of `text`, UTF-8, with its references resolved.
   static func resolved(in text: ArraySlice<UInt8>) -> [UInt8] {
@@ -21,7 +21,7 @@ enum CharacterReferences {
     return bytes + rest
   }
 
-  /// More than the longest name has, and than the number of any character has digits.
+  /// Longer than the longest name and than the number of any character.
   private static let maximumByteCount = 12
 
   /// The reference that `text` begins with, and its length.
@@ -40,7 +40,7 @@ enum CharacterReferences {
   private static func number(of name: String) -> UInt32? {
     guard name.utf8.first == UInt8(ascii: "#") else { return named[name] }
     let digits = name.dropFirst()
-    // No sign, which the standard library would take.
+    // A sign is not allowed, though the standard library would accept it.
     if digits.first == "x" || digits.first == "X" {
       let digits = digits.dropFirst()
       return digits.allSatisfy(\.isHexDigit) ? UInt32(digits, radix: 16) : nil
@@ -62,7 +62,7 @@ enum CharacterReferences {
     return numbers
   }()
 
-  /// The names of U+00A0 to U+00FF, in their order.
+  /// The names of U+00A0 to U+00FF, in order.
   private static let latinNames = """
     nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn
     sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave

@@ -3,23 +3,23 @@ internal import SourceList
 
 /// The names of a remote directory, as its server lists them in HTML.
 ///
-/// Servers write listings in many ways (nginx, Apache, lighttpd, Caddy and Python's are known), and all
-/// of them link what they list. So a name is what a link leads to, if that is one segment below the
-/// directory: on the same server, without a query (those sort the table), and fit to be a name in the
-/// mount. All other links are passed over.
+/// Servers format listings differently (nginx, Apache, lighttpd, Caddy and Python are known), but
+/// all link to the entries. So a name is the target of a link if the target is one segment below
+/// the directory, on the same server, without a query (those sort the table), and valid as a name
+/// in the mount. All other links are ignored.
 public struct DirectoryListing: Sendable, Equatable {
-  /// The files and directories, in the order of the listing; no two of one name.
+  /// The files and directories, in the order of the listing, with unique names.
   public let entries: [ListingEntry]
 
-  /// How many links lead to names that no file of a mount may have.
+  /// How many links lead to names that a mount cannot use.
   public let unusableCount: Int
 
-  /// How many names are both a file and a directory in the listing: they are shown as files.
+  /// How many names the listing has both as a file and as a directory; they are shown as files.
   public let clashCount: Int
 
   private let indices: [PathKey: Int]
 
-  /// The listing of no names.
+  /// An empty listing.
   public init() {
     entries = []
     unusableCount = 0
@@ -30,13 +30,13 @@ public struct DirectoryListing: Sendable, Equatable {
   /// Reads a listing.
   ///
   /// - Parameters:
-  ///   - bytes: the body of the response, whole and without content coding.
-  ///   - contentType: its `Content-Type` field; it must be HTML's.
-  ///   - url: where the response came from; its path ends in `/`.
-  ///   - isRoot: whether the mount shows the directory at its root, where some names are its own.
-  ///   - allowsDirectories: whether directories are shown; else they count as unusable.
-  ///   - hidden: names that are not shown, and not counted as unusable.
-  /// - Throws: ``ListingError``; a document without links is a listing without names.
+  ///   - bytes: the complete body of the response, without content coding.
+  ///   - contentType: its `Content-Type` field, which must be that of HTML.
+  ///   - url: the URL of the response; its path ends in `/`.
+  ///   - isRoot: whether the directory is the mount's root, where the mount itself uses some names.
+  ///   - allowsDirectories: whether to show directories; otherwise they count as unusable.
+  ///   - hidden: names to leave out, without counting them as unusable.
+  /// - Throws: ``ListingError``; a document without links is an empty listing.
   public init(
     _ bytes: [UInt8], contentType: String?, from url: RemoteURL, isRoot: Bool,
     allowsDirectories: Bool = true, hidden: HiddenNames = HiddenNames()
@@ -53,12 +53,12 @@ public struct DirectoryListing: Sendable, Equatable {
     indices = builder.indices
   }
 
-  /// The entry of a name.
+  /// The entry with this name.
   public subscript(name: String) -> ListingEntry? {
     index(of: name).map { entries[$0] }
   }
 
-  /// The place of a name among ``entries``.
+  /// The index of a name in ``entries``.
   public func index(of name: String) -> Int? { indices[PathKey(name)] }
 
   /// Whether a media type is that of HTML.
@@ -68,7 +68,8 @@ public struct DirectoryListing: Sendable, Equatable {
     return name == "text/html" || name == "application/xhtml+xml"
   }
 
-  /// The document as UTF-8: by the charset that the field names, else UTF-8 where it is that.
+  /// The document as UTF-8: converted from the charset of the field; without one, unchanged if it
+  /// is valid UTF-8.
   private static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
     let charset = contentType.flatMap(TextDecoding.charsetName)?.lowercased()
     if charset == nil || charset == "utf-8" || charset == "utf8" {
@@ -78,7 +79,7 @@ public struct DirectoryListing: Sendable, Equatable {
   }
 }
 
-/// Gathers the names that the links of a document lead to.
+/// Collects the names of a document's links.
 struct ListingBuilder {
   private let isRoot: Bool
   private let allowsDirectories: Bool
@@ -88,7 +89,7 @@ struct ListingBuilder {
   private(set) var indices: [PathKey: Int] = [:]
   private(set) var unusableCount = 0
   private(set) var clashCount = 0
-  /// What there is more of than a directory may have.
+  /// The limit of a directory that was exceeded.
   private(set) var excess: ListingError?
   private var linkCount = 0
   private var hasBase = false
@@ -100,16 +101,16 @@ struct ListingBuilder {
     resolver = LinkResolver(url: url)
   }
 
-  /// Takes the `href` of a `base` element; the first one counts.
+  /// Handles the `href` of a `base` element; the first one counts.
   mutating func setBase(_ reference: String) {
     guard !hasBase else { return }
     hasBase = true
     resolver.setBase(reference)
   }
 
-  /// Takes the `href` of an `a` element.
+  /// Handles the `href` of an `a` element.
   ///
-  /// - Returns: where among the entries the one is that was added.
+  /// - Returns: the index of the added entry.
   mutating func add(_ reference: String) -> Int? {
     linkCount += 1
     guard linkCount <= ListingError.maximumLinkCount else {
@@ -137,14 +138,14 @@ struct ListingBuilder {
       return entries.count - 1
     }
     guard entries[known].isDirectory != entry.isDirectory else { return nil }
-    // A server that has both serves objects, not files: what can be read is kept.
+    // A server that has both serves objects, not files. We keep the readable one.
     clashCount += 1
     guard !entry.isDirectory else { return nil }
     entries[known] = entry
     return known
   }
 
-  /// Takes the text between the link of an entry and the next link.
+  /// Handles the text between the link of an entry and the next link.
   mutating func describe(_ index: Int, _ text: [UInt8]) {
     guard !entries[index].isDirectory else { return }
     entries[index].facts = ListedFacts(text)

@@ -1,8 +1,8 @@
-/// Finds the links of an HTML document in one pass, whatever the document is.
+/// Finds the links of any HTML document in one pass.
 ///
-/// Of HTML's rules those are kept that say where tags, comments and raw text begin and end (WHATWG,
-/// "Tokenization"). No tree is built and nothing is compared with what came before, so the work grows
-/// with the bytes alone.
+/// It follows the rules of HTML about where tags, comments and raw text begin and end (WHATWG,
+/// "Tokenization"). It builds no tree and compares nothing with earlier input, so its work grows
+/// linearly with the bytes.
 enum HTMLLinks {
   /// The longest tag in bytes.
   static let maximumTagByteCount = 64 << 10
@@ -10,7 +10,7 @@ enum HTMLLinks {
   /// How many attributes a tag may have.
   static let maximumAttributeCount = 1000
 
-  /// Hands the links of `html`, UTF-8, to `builder` in their order, until there are too many.
+  /// Passes the links of `html`, UTF-8, to `builder` in order, until there are too many.
   static func collect(
     from html: [UInt8], into builder: inout ListingBuilder
   ) throws(ListingError) {
@@ -28,25 +28,25 @@ enum HTMLLinks {
   }
 }
 
-/// A start tag, as far as links need it; the bytes are those of the document.
+/// A start tag with the parts that links need; the bytes are those of the document.
 struct HTMLTag {
   var name: ArraySlice<UInt8>
   /// The value of the first `href`, its references not resolved.
   var href: ArraySlice<UInt8>?
-  /// Whether it ends in `/>`.
+  /// Whether the tag ends in `/>`.
   var isSelfClosing = false
 }
 
-/// Makes links, and what is said beside them, of tags and text.
+/// Makes links and their descriptions from tags and text.
 private struct LinkCollector {
   private(set) var builder: ListingBuilder
-  /// The entry whose link was the last one, and the text behind that, up to the next one.
+  /// The entry of the last link, and the text after that link.
   private var described: Int?
   private var text: [UInt8] = []
   private var isInLink = false
 
-  /// So much text is kept: what may be looked at, each byte of it as a reference, and a little more,
-  /// which shows that there is more.
+  /// How much text to keep: the text to examine, with each byte as a character reference, and a
+  /// little more to show that there is more.
   private static let maximumTextByteCount = 12 * (ListedFacts.maximumTextByteCount + 1)
 
   init(_ builder: ListingBuilder) { self.builder = builder }
@@ -59,7 +59,7 @@ private struct LinkCollector {
     } else if isHTMLName(tag.name, "base") {
       if let reference = reference(in: tag) { builder.setBase(reference) }
     } else {
-      // Cells of a table are words of their own.
+      // The cells of a table are separate words.
       append([UInt8(ascii: " ")])
     }
   }
@@ -75,7 +75,7 @@ private struct LinkCollector {
 
   mutating func endDescription() {
     if let described {
-      // What is cut is longer than anything that is believed.
+      // Text that was cut is longer than any description that we accept.
       let isCut = text.count > Self.maximumTextByteCount
       builder.describe(described, isCut ? text : CharacterReferences.resolved(in: text[...]))
     }
@@ -88,7 +88,7 @@ private struct LinkCollector {
   }
 }
 
-/// Whether a name of the document is `other`, which is in lower case.
+/// Whether a name of the document is `other`, which must be in lower case.
 func isHTMLName(_ name: ArraySlice<UInt8>, _ other: StaticString) -> Bool {
   name.count == other.utf8CodeUnitCount
     && other.withUTF8Buffer { other in

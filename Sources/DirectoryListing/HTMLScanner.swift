@@ -1,4 +1,6 @@
-/// Splits an HTML document into tags and text; each byte is looked at once, or a small number of times.
+/// Splits an HTML document into tags and text.
+///
+/// It reads each byte only a small number of times.
 struct HTMLScanner {
   enum Token {
     case text(ArraySlice<UInt8>)
@@ -9,12 +11,12 @@ struct HTMLScanner {
 
   private let html: [UInt8]
   private var position = 0
-  /// The element whose text is no markup, where that has begun.
+  /// The current element whose text is not markup.
   private var rawText: ArraySlice<UInt8>?
 
   init(_ html: [UInt8]) { self.html = html }
 
-  /// The elements that hold no markup.
+  /// The elements that contain no markup.
   private static let rawNames: [StaticString] = ["script", "style", "textarea", "title", "xmp"]
 
   private static let less = UInt8(ascii: "<")
@@ -23,7 +25,7 @@ struct HTMLScanner {
 
   /// The next tag, or piece of text; nil at the end.
   ///
-  /// - Throws: ``ListingError/tagTooLong`` at a tag that no listing has.
+  /// - Throws: ``ListingError/tagTooLong`` at a tag that is longer than any in a listing.
   mutating func next() throws(ListingError) -> Token? {
     if let name = rawText.take() { skipRawText(of: name) }
     while position < html.count {
@@ -57,7 +59,7 @@ struct HTMLScanner {
     byte == 0x20 || (0x09...0x0D).contains(byte)
   }
 
-  /// The bytes up to the next `<`; one at least.
+  /// The bytes up to the next `<`; at least one.
   private mutating func takeText() -> ArraySlice<UInt8> {
     let end = html[(position + 1)...].firstIndex(of: Self.less) ?? html.count
     defer { position = end }
@@ -68,10 +70,10 @@ struct HTMLScanner {
     position = html[position...].firstIndex(of: byte).map { $0 + 1 } ?? html.count
   }
 
-  /// Skips a comment, or what begins with `<!` and is none.
+  /// Skips a comment, or another declaration that begins with `<!`.
   private mutating func skipDeclaration() {
     guard html[position...].starts(with: "<!--".utf8) else { return skip(past: Self.greater) }
-    // The hyphens of the beginning may be those of the end: `<!-->`.
+    // The first hyphens may also be the last ones: `<!-->`.
     position += 2
     repeat {
       skip(past: Self.greater)
@@ -80,7 +82,7 @@ struct HTMLScanner {
     } while position < html.count
   }
 
-  /// Skips to the end tag of an element that holds no markup.
+  /// Skips to the end tag of an element that contains no markup.
   private mutating func skipRawText(of name: ArraySlice<UInt8>) {
     while position < html.count {
       guard let start = html[position...].firstIndex(of: Self.less) else { break }
@@ -97,7 +99,7 @@ struct HTMLScanner {
     position = html.count
   }
 
-  /// A tag with its attributes; nil where the document ends in it.
+  /// A tag with its attributes; nil if the document ends inside the tag.
   private mutating func takeTag(nameAt start: Int) throws(ListingError) -> HTMLTag? {
     let tagStart = position
     position = start
@@ -127,7 +129,7 @@ struct HTMLScanner {
 
   private mutating func takeAttributeName() -> ArraySlice<UInt8> {
     let start = position
-    // An equals sign at the beginning belongs to the name.
+    // A leading equals sign belongs to the name.
     position += 1
     _ = takeWord {
       Self.isBlank($0) || $0 == Self.slash || $0 == Self.greater || $0 == UInt8(ascii: "=")

@@ -1,14 +1,15 @@
-/// Names that desktops look for in every directory, without a user who wants them: a listing does not show
-/// them, and no server is asked because of them.
+/// Names that desktops look for in every directory although no user wants them.
+///
+/// Listings do not show them, and no server is asked for them.
 public struct HiddenNames: Sendable {
-  /// Those that are hidden in any case; of letters in any case.
+  /// The names that are always hidden, compared without case.
   public static let common = [
     ".Trash", ".hidden", ".directory", ".DS_Store", ".xdg-volume-info", "autorun.inf",
     "desktop.ini",
     "Thumbs.db",
   ]
 
-  /// Each user's own waste bin: `.Trash-1000`.
+  /// The waste bin of each user: `.Trash-1000`.
   private static let prefix = ".trash-"
 
   private let names: Set<String>

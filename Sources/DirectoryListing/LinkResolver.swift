@@ -1,16 +1,16 @@
 internal import HTTPTransferCore
 
-/// Tells which links of a listing lead to children of its directory.
+/// Finds the links of a listing that lead to children of its directory.
 ///
-/// References are resolved as RFC 3986 §5 says, but for `..`, which no listing needs for its children:
-/// what holds it leads elsewhere. Paths are compared segment by segment and decoded, because a server
-/// may encode its own path otherwise than the user who typed it.
+/// References are resolved as RFC 3986 §5 says, except that a reference with `..` counts as leading
+/// elsewhere, because no listing needs it for its children. Paths are compared segment by segment
+/// and decoded, because a server may encode its own path differently than the user.
 struct LinkResolver {
   /// A link to a child.
   struct Target: Equatable {
-    /// The child's name, decoded; nil where that is not UTF-8.
+    /// The child's name, decoded; nil if it is not UTF-8.
     let name: String?
-    /// The same as a URL's path has it.
+    /// The name as in a URL's path.
     let segment: String
     let isDirectory: Bool
   }
@@ -18,12 +18,12 @@ struct LinkResolver {
   private let url: RemoteURL
   /// The decoded segments of the directory's path.
   private let directory: [[UInt8]]
-  /// The segments that a relative reference has before the child's name.
+  /// The segments before the child's name in a relative reference.
   ///
-  /// None but where a `base` element names a directory above; nil where it leads elsewhere.
+  /// Empty unless a `base` element names a directory above; nil if it leads elsewhere.
   private var relativeDirectory: ArraySlice<[UInt8]>?
 
-  /// The links of the document at `url`, whose path ends in `/`.
+  /// Resolves the links of the document at `url`, whose path ends in `/`.
   init(url: RemoteURL) {
     self.url = url
     let path = Array(url.path.utf8)[...]
@@ -31,7 +31,7 @@ struct LinkResolver {
     relativeDirectory = []
   }
 
-  /// Takes the `href` of a `base` element.
+  /// Handles the `href` of a `base` element.
   mutating func setBase(_ reference: String) {
     switch path(of: reference) {
     case nil: relativeDirectory = nil
@@ -56,7 +56,7 @@ struct LinkResolver {
       segments = path.split(separator: Self.slash, omittingEmptySubsequences: false)
       parents = relativeDirectory
     }
-    // What ends in a slash has an empty segment behind it.
+    // A path that ends in a slash has an empty last segment.
     let isDirectory = segments.count > 1 && segments.last?.isEmpty == true
     if isDirectory { segments.removeLast() }
     guard segments.count == parents.count + 1, let last = segments.last, !last.isEmpty,
@@ -73,15 +73,15 @@ struct LinkResolver {
 
   private static let slash = UInt8(ascii: "/")
 
-  /// What a reference says of the path that it leads to.
+  /// The path in a reference.
   private enum Path {
     case absolute(ArraySlice<UInt8>)
     /// Without `./` at its start.
     case relative(ArraySlice<UInt8>)
   }
 
-  /// The path of a reference on the directory's own server; nil where it leads to another one, has a
-  /// query or a fragment, or is none.
+  /// The path of a reference on the directory's own server; nil if it is invalid, leads to another
+  /// server, or has a query or a fragment.
   private func path(of reference: String) -> Path? {
     let text = Self.trimmed(Array(reference.utf8))
     guard !text.isEmpty, !text.contains(UInt8(ascii: "?")), !text.contains(UInt8(ascii: "#")) else {
@@ -104,7 +104,7 @@ struct LinkResolver {
     return .absolute(target.path.isEmpty ? [Self.slash] : Array(target.path.utf8)[...])
   }
 
-  /// Without the blanks and line breaks around it, which HTML allows.
+  /// Removes surrounding blanks and line breaks, which HTML allows.
   private static func trimmed(_ text: [UInt8]) -> ArraySlice<UInt8> {
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     guard let first = text.firstIndex(where: { !isBlank($0) }),
@@ -131,7 +131,7 @@ struct LinkResolver {
     path.dropFirst().split(separator: slash, omittingEmptySubsequences: false)
   }
 
-  /// A segment with its percent-encoding undone; a `%` that begins none stays.
+  /// Decodes the percent-encodings of a segment; a `%` without two digits stays.
   private static func decoded(_ segment: ArraySlice<UInt8>) -> [UInt8] {
     guard segment.contains(UInt8(ascii: "%")) else { return Array(segment) }
     var bytes: [UInt8] = []
@@ -148,7 +148,7 @@ struct LinkResolver {
     return bytes
   }
 
-  /// A segment in which everything that a URL's path cannot hold is percent-encoded.
+  /// Percent-encodes all bytes of a segment that a URL's path cannot contain.
   private static func encoded(_ segment: ArraySlice<UInt8>) -> String {
     var bytes: [UInt8] = []
     for index in segment.indices {
@@ -164,7 +164,7 @@ struct LinkResolver {
 
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  /// `pchar` of RFC 3986 §3.3, but for percent-encodings.
+  /// `pchar` of RFC 3986 §3.3, except percent-encodings.
   private static func isPathByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

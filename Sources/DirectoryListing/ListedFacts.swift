@@ -1,12 +1,13 @@
 internal import HTTPTransferCore
 
-/// What a listing says of a file beside its name.
+/// The attributes of a file in a listing.
 public struct ListedFacts: Sendable, Hashable {
-  /// The file's length in bytes, to the byte.
+  /// The file's exact length in bytes.
   public let byteCount: Int64
 
-  /// When it was modified, in seconds since 1970; to the minute, and in the server's time zone, which
-  /// the listing does not tell: it is taken for UTC.
+  /// The modification time in seconds since 1970, to the minute.
+  ///
+  /// The listing does not tell the server's time zone; we assume UTC.
   public let modificationTime: Int64
 
   public init(byteCount: Int64, modificationTime: Int64) {
@@ -14,13 +15,13 @@ public struct ListedFacts: Sendable, Hashable {
     self.modificationTime = modificationTime
   }
 
-  /// The longest text that is looked at.
+  /// The longest text that is examined.
   static let maximumTextByteCount = 96
 
-  /// Reads what stands beside a link: a date, a time and a length, and nothing else.
+  /// Reads the text beside a link: a date, a time and a length, and nothing else.
   ///
-  /// Nil for everything else: for a length that is rounded (`1.2K`), for 0, which tools act on without
-  /// opening the file, and for a description behind the length.
+  /// Nil for all other texts: for a rounded length (`1.2K`), for 0, which tools act on without
+  /// opening the file, and for a description after the length.
   init?(_ text: [UInt8]) {
     guard text.count <= Self.maximumTextByteCount else { return nil }
     let words = String(decoding: text, as: UTF8.self).split { $0 == "\u{A0}" || $0.isWhitespace }

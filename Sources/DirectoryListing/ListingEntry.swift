@@ -1,16 +1,16 @@
 /// A name in a directory listing.
 public struct ListingEntry: Sendable, Hashable {
-  /// The name that the mount shows: decoded, and fit to be one (``EntryName`` of the lists).
+  /// The name that the mount shows, decoded and valid as a file name (``EntryName`` of the lists).
   public let name: String
 
-  /// The name as it stands in a URL's path, percent-encoded, without a slash; nil where it is `name`.
+  /// The percent-encoded name as in a URL's path, without a slash; nil if it equals `name`.
   ///
-  /// Most names need no encoding, and a listing may hold a hundred thousand.
+  /// Most names need no encoding, and a listing may have a hundred thousand.
   package let encodedName: String?
 
   public let isDirectory: Bool
 
-  /// What the listing says of a file; nil where it does not, or not to the byte.
+  /// The attributes of a file in the listing; nil if it has none, or only rounded ones.
   public internal(set) var facts: ListedFacts?
 
   init(name: String, segment: String, isDirectory: Bool) {
@@ -19,6 +19,6 @@ public struct ListingEntry: Sendable, Hashable {
     self.isDirectory = isDirectory
   }
 
-  /// What follows the directory's path in the entry's URL.
+  /// The last part of the entry's URL, after the directory's path.
   public var segment: String { encodedName ?? name }
 }

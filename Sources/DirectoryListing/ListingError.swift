@@ -1,28 +1,29 @@
-/// Why the answer to the request for a directory is no listing that can be shown.
+/// Why the response for a directory cannot be shown as a listing.
 ///
-/// A part of a listing is never shown: a tool would take the names that are absent for deleted.
+/// A partial listing is never shown, because a tool would take the missing names for deleted files.
 public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The media type is not HTML; nil where the response names none.
+  /// The media type is not HTML; nil if the response has no media type.
   case notHTML(String?)
   case tooLarge
   case tooManyEntries
   case tooManyLinks
-  /// A tag, with its attributes, as no listing has one.
+  /// A tag that, with its attributes, is longer than any in a listing.
   case tagTooLong
 
-  /// The most bytes of a listing: nginx needs some 150 for a file, Apache's table 200, Caddy 600.
+  /// The maximum length of a listing: nginx needs some 150 bytes per file, Apache's table 200,
+  /// Caddy 600.
   public static let maximumByteCount = 16 << 20
 
   /// The most names of one directory.
   public static let maximumEntryCount = 100_000
 
-  /// The most links, wherever they lead: a name may have a picture and a menu that link it, too.
+  /// The maximum number of links of any kind: a picture and a menu may link each name too.
   public static let maximumLinkCount = 4 * maximumEntryCount
 
   public var description: String {
     switch self {
     case .notHTML(let type):
-      // It came from the network: no more of it than a type has.
+      // It comes from the network, so show no more than the length of a real type.
       "no HTML listing, but " + (type.map { "'\($0.prefix(80))'" } ?? "something without a type")
     case .tooLarge: "a listing of more than \(Self.maximumByteCount >> 20) MiB"
     case .tooManyEntries: "a listing of more than \(Self.maximumEntryCount) names"

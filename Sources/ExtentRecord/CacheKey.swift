@@ -2,7 +2,8 @@ import CCrypto
 
 /// The identity of a cache entry: the SHA-256 of a text that names a remote file.
 ///
-/// Hashing makes every text a safe file name and keeps secrets of a URL out of the file system.
+/// Hashing turns every text into a safe file name and keeps the secrets of a URL out of the file
+/// system.
 public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes of the digest.
   package static let byteCount = 32
@@ -21,12 +22,12 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     bytes = digest
   }
 
-  /// The key of a digest as recorded: 32 bytes.
+  /// The key of a recorded digest of 32 bytes.
   package init(digest: [UInt8]) {
     bytes = digest
   }
 
-  /// The key whose names in the cache are `prefix` and `rest`; nil unless they are such names.
+  /// The key whose names in the cache are `prefix` and `rest`; nil if these are not such names.
   package init?(prefix: String, rest: String) {
     let digits = Array(prefix.utf8) + Array(rest.utf8)
     guard prefix.utf8.count == 2, digits.count == 2 * Self.byteCount else { return nil }

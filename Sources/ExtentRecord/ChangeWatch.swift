@@ -1,17 +1,17 @@
-/// Whether a file has been changed by nobody but its only writer since that opened it.
+/// Tells whether a file was changed by anything but its only writer since that writer opened it.
 ///
 /// The writer looks at the file before and after each of its own changes.
 package struct ChangeWatch: Sendable {
-  /// How the opening, or the writer's last change, has left the file; nil once somebody else has
-  /// changed it, or where nothing tells.
+  /// The stamp of the file after the opening or the writer's last change; nil once something else
+  /// has changed the file, or if the file system cannot show changes.
   package private(set) var last: FileStamp?
 
-  /// Begins with the file as the opening found it.
+  /// Starts with the file as it was opened.
   package init(_ stamp: FileStamp?) { last = stamp }
 
-  /// Takes a look at the file when the writer is about to change it, or wants to know.
+  /// Checks the file when the writer is about to change it, or wants to know.
   package mutating func look(_ stamp: FileStamp?) { if stamp != last { last = nil } }
 
-  /// Takes a look at the file right after a change by the writer.
+  /// Records the stamp of the file right after a change by the writer.
   package mutating func changed(_ stamp: FileStamp?) { if last != nil { last = stamp } }
 }

@@ -1,10 +1,12 @@
 import CXXHash
 
-/// XXH3-64, the checksum of records and of stored bytes: it finds damage, not malice.
+/// XXH3-64, the checksum of records and of stored bytes.
+///
+/// It detects damage, not malice.
 package enum ContentHash {
   /// The hash of `bytes`.
   ///
-  /// Allocation-free: it runs on every byte that is stored.
+  /// It allocates nothing, because it runs on every byte that is stored.
   @inline(__always)
   package static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     httpfs_xxh3(bytes.baseAddress, bytes.count)
@@ -35,7 +37,7 @@ package struct StreamingHash: ~Copyable {
     _ = httpfs_xxh3_update(state, bytes.baseAddress, bytes.count)
   }
 
-  /// The hash of all bytes so far; nil where no memory could be had.
+  /// The hash of all bytes so far; nil if memory was short.
   package var value: UInt64? {
     state.map { XXH3_64bits_digest($0) }
   }

@@ -1,7 +1,7 @@
-/// An open file descriptor that is closed when its last owner lets go of it.
+/// An open file descriptor that is closed when its last owner releases it.
 ///
-/// A class, not a non-copyable value: a thread that syncs a file holds it open while the writer
-/// already drops it.
+/// It is a class and not a non-copyable value, because a thread that syncs a file keeps it open
+/// after the writer has dropped it.
 package final class Descriptor: Sendable {
   package let rawValue: CInt
 

@@ -1,7 +1,7 @@
 /// Compares stored bytes with the hash that their record claims.
 package struct ExtentVerifier {
   package let data: Descriptor
-  /// Empty until it is needed: most entries open without any extent to verify.
+  /// Allocated when needed: most entries open without any extent to verify.
   private var buffer: [UInt8] = []
   private static let bufferByteCount = 256 << 10
 
@@ -18,7 +18,7 @@ package struct ExtentVerifier {
       let wanted = Int(min(Int64(buffer.count), byteCount - done))
       let isRead = buffer.withUnsafeMutableBytes { bytes in
         let piece = UnsafeMutableRawBufferPointer(rebasing: bytes[..<wanted])
-        // What the disk cannot read is absent: the caller fetches it again.
+        // Bytes that the disk cannot read count as absent: the caller fetches them again.
         guard
           (try? SystemCalls.read(data.rawValue, into: piece, at: offset + done)) == wanted
         else { return false }

@@ -1,11 +1,13 @@
-/// How a file's inode was at one moment, in what every change of the file changes.
+/// The fields of a file's inode that every change of the file changes, at one moment.
 ///
-/// Two equal stamps say that the file was not written, cut or exchanged between them, and that its
-/// file system has been mounted all the time: a change sets the time of change to the kernel's clock,
-/// which nobody can set back for one file. What happens below the file system shows in neither, and
-/// a change within one tick of that clock (up to 10 ms; before Linux 6.13) may not.
+/// If two stamps are equal, the file was not written, truncated or exchanged between them, and its
+/// file system stayed mounted: each change sets the change time to the kernel's clock, and no
+/// program can set the change time of one file back. Two kinds of changes do not show: those below
+/// the file system and, before Linux 6.13, those within one tick of that clock (up to 10 ms).
 package struct FileStamp: Hashable, Sendable {
-  /// The mount that the file was opened through, as no other is called before the next start.
+  /// The mount through which the file was opened.
+  ///
+  /// Linux does not reuse the number before the next start.
   package var mount: UInt64
   package var device: UInt64
   package var inode: UInt64
@@ -26,7 +28,8 @@ package struct FileStamp: Hashable, Sendable {
     self.changed = changed
   }
 
-  /// The stamp as a record keeps it: XXH3-64 of it and of the boot, under the record's salt; never 0.
+  /// The stamp as a record stores it: its XXH3-64, and that of the boot, under the record's salt;
+  /// never 0.
   package func digest(bootID: String, salt: UInt64) -> UInt64 {
     var bytes: [UInt8] = []
     for number in [mount, device, inode] { bytes.append(littleEndian: number) }
@@ -41,27 +44,27 @@ package struct FileStamp: Hashable, Sendable {
 
   // MARK: When it counts
 
-  /// Whether a change from now on is sure to give the file another stamp.
+  /// Whether every later change is certain to give the file a different stamp.
   package enum Settling: Equatable, Sendable {
     case settled
-    /// Not yet: the last change may be of the same tick of the clock. After this time it is.
+    /// Not yet: the last change may be in the current tick of the clock. After this time it is
+    /// certain.
     case after(Duration)
-    /// The last change lies in the future: the clock has been set back, and may come to that moment
-    /// again.
+    /// The last change lies in the future: the clock was set back and may reach that moment again.
     case never
   }
 
   /// See ``Settling``; `now` is the time of day since 1970.
   package func settling(at now: Duration) -> Settling {
     let age = now - changed
-    // A file system that has no fractions of a second may round to even ones.
+    // A file system without fractions of a second may round times to even seconds.
     let needed: Duration =
       changed.components.attoseconds == 0 ? Self.coarseSettlement : Self.settlement
     if age >= needed { return .settled }
     return age + Self.settlement < .zero ? .never : .after(needed - age)
   }
 
-  /// Some ticks of the clock that files are stamped with: 1 to 10 ms each.
+  /// Several ticks of the clock that stamps files; a tick takes 1 to 10 ms.
   private static let settlement = Duration.milliseconds(50)
   private static let coarseSettlement = Duration.seconds(3)
 }

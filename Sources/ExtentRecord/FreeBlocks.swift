@@ -1,15 +1,16 @@
 internal import Glibc
 package import HTTPTransferCore
 
-/// The blocks of a data file that hold nothing of value.
+/// Frees the blocks of a data file that hold nothing of value.
 package enum FreeBlocks {
-  /// Gives back the blocks of `data` that hold nothing of `present`, so that what is written there later
-  /// gets new ones.
+  /// Frees the blocks of `data` that hold nothing of `present`, so that later writes there get new
+  /// blocks.
   ///
   /// A failed sync may leave a block that ext4 shows as written though it is not: see
-  /// docs/CACHE-FORMAT.md. Where the file system cannot give blocks back, their pages are forgotten.
+  /// docs/CACHE-FORMAT.md. If the file system cannot free blocks, their pages are dropped from
+  /// memory.
   ///
-  /// - Throws: what the file system says.
+  /// - Throws: the error of the file system.
   package static func giveBack(
     of data: Descriptor, except present: ExtentSet
   ) throws(ErrorNumber) {
@@ -20,9 +21,10 @@ package enum FreeBlocks {
     }
   }
 
-  /// As ``giveBack(of:except:)``, of the whole blocks of `range`, which holds nothing of value.
+  /// Frees the whole blocks of `range`, which must hold nothing of value; see
+  /// ``giveBack(of:except:)``.
   ///
-  /// - Returns: whether the file system can give blocks back.
+  /// - Returns: whether the file system can free blocks.
   package static func giveBack(
     of data: Descriptor, _ range: ByteRange
   ) throws(ErrorNumber) -> Bool {
@@ -36,7 +38,7 @@ package enum FreeBlocks {
     let end = range.upperBound / block * block
     guard start < end else { return true }
     do throws(ErrorNumber) {
-      // Most have no blocks, and to ask costs a tenth.
+      // Most ranges have no blocks, and asking costs a tenth of freeing.
       guard let first = try SystemCalls.firstData(data.rawValue, from: start), first < end else {
         return true
       }
@@ -49,15 +51,16 @@ package enum FreeBlocks {
     }
   }
 
-  /// The size of a block of the file system, but at most a page, the unit in which the kernel drops what
-  /// it could not write.
+  /// The block size of the file system, but at most a page.
   ///
-  /// With smaller blocks, as ext4 may have them, what a sync has lost may begin within a page.
+  /// The kernel drops whole pages that it could not write.
+  ///
+  /// With smaller blocks, which ext4 may have, lost bytes may begin within a page.
   private static func blockByteCount(of data: Descriptor) throws(ErrorNumber) -> Int64 {
     min(max(try SystemCalls.blockByteCount(data.rawValue), 512), 4096)
   }
 
-  /// Not beyond what a file may be long.
+  /// Rounds up, but not beyond the maximum length of a file.
   private static func roundedUp(_ offset: Int64, to block: Int64) -> Int64 {
     let last = Int64.max / block * block
     return offset > last ? last : (offset + block - 1) / block * block

@@ -1,6 +1,8 @@
-/// Reading and writing of integers at fixed places, least significant byte first.
+/// Reads and writes integers at fixed offsets, least significant byte first.
 extension UnsafeRawBufferPointer {
-  /// The integer at `offset`, whose bounds the caller has checked.
+  /// The integer at `offset`.
+  ///
+  /// The caller has checked the bounds.
   package func integer<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type) -> Value {
     Value(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
   }

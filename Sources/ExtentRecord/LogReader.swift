@@ -1,12 +1,12 @@
-/// Reads the log of a record file from its first record to the first that is not valid.
+/// Reads the log of a record file from its first record to the first invalid one.
 ///
-/// Reads by large blocks and keeps one of them: the memory needed does not grow with the log.
+/// It reads large blocks and keeps one of them, so its memory does not grow with the log.
 package struct LogReader {
-  /// A whole number of records, near the size at which reading is fastest.
+  /// A whole number of records, near the block size at which reading is fastest.
   private static let blockRecordCount = 4096
 
   package let descriptor: Descriptor
-  /// Where the log starts: the size of the header.
+  /// The offset of the log: the size of the header.
   package let start: Int64
   package let salt: UInt64
 
@@ -18,13 +18,13 @@ package struct LogReader {
 
   /// Reads the log; calls `body` with each valid record and its sequence number, in order.
   ///
-  /// - Parameter body: what to do with a record.
+  /// - Parameter body: handles a record.
   /// - Returns: the number of valid records, and whether the file ends right after the last.
-  /// - Throws: what reading or `body` throws.
+  /// - Throws: the error of reading or of `body`.
   package func read(
     _ body: (UInt64, LogRecord) throws(ErrorNumber) -> Void
   ) throws(ErrorNumber) -> (recordCount: UInt64, endsClean: Bool) {
-    // One byte more than a short log holds, so that its end shows in the first read.
+    // One byte more than a short log holds, so that the first read shows its end.
     let logByteCount = max(0, try SystemCalls.status(descriptor.rawValue).byteCount - start)
     let blockByteCount = Int64(Self.blockRecordCount * LogRecord.byteCount)
     var block = [UInt8](repeating: 0, count: Int(min(logByteCount + 1, blockByteCount)))

@@ -1,21 +1,21 @@
 /// One claim in a record file's log.
 ///
-/// Claims only add: any prefix of a log is true by itself.
+/// Claims only add, so every prefix of a log is true by itself.
 package enum LogRecord: Equatable {
-  /// Bytes `offset ..< offset + byteCount` of the data file hold what hashes to `contentHash`.
+  /// The bytes `offset ..< offset + byteCount` of the data file hash to `contentHash`.
   case extent(offset: Int64, byteCount: Int64, contentHash: UInt64)
 
-  /// Every extent up to the record `coveredSequence` is on the disk, not in its caches only.
-  /// `fetchedByteCount`: body bytes that travelled for this entry so far. `stamp`: the data file's
-  /// ``FileStamp/digest(bootID:salt:)`` while every extent of the log held what it claims; 0: nothing
-  /// is said of that.
+  /// Every extent up to the record `coveredSequence` is on the disk, and not only in its caches.
+  /// `fetchedByteCount` is the number of body bytes received for this entry so far. `stamp` is the
+  /// data file's ``FileStamp/digest(bootID:salt:)`` at a moment when every extent of the log held
+  /// what it claims; 0 for no such statement.
   case commit(fetchedByteCount: Int64, coveredSequence: UInt64, stamp: UInt64 = 0)
 
-  /// The complete length has become known, or is another than recorded before. `mark`: what names the
-  /// checksum that all bytes of the log so far were found to have; 0: nothing is said of that.
+  /// The complete length is now known, or differs from the one recorded before. `mark` identifies
+  /// the checksum that all bytes of the log so far matched; 0 for no such statement.
   case completeLength(Int64, mark: UInt64 = 0)
 
-  /// Every record has the same size, so that its place follows from its sequence number.
+  /// All records have the same size, so the sequence number gives the offset.
   package static let byteCount = 48
 
   private enum Kind: UInt64 {
@@ -51,7 +51,7 @@ package enum LogRecord: Equatable {
   }
 
   /// Reads the record at `bytes` (``byteCount`` of them), which must have the number `sequence`;
-  /// nil where it is damaged, out of order or contradicts itself.
+  /// nil if it is damaged, out of order or inconsistent.
   package init?(_ bytes: UnsafeRawBufferPointer, sequence: UInt64, salt: UInt64) {
     guard bytes.count == Self.byteCount,
       bytes.integer(at: 0, as: UInt64.self) == Self.checksum(bytes, salt: salt),

@@ -1,29 +1,28 @@
-/// What the records of a log say together: the first of the two passes of recovery.
+/// The combined claims of a log: the result of the first of recovery's two passes.
 package struct LogSummary {
-  /// The highest sequence number that a COMMIT covers; 0 where there is none.
+  /// The highest sequence number that a COMMIT covers; 0 if none.
   package private(set) var coveredSequence: UInt64 = 0
 
-  /// The complete length as recorded last; nil where the log records none.
+  /// The complete length as recorded last; nil if the log records none.
   package private(set) var completeLength: Int64?
 
-  /// The number of bytes fetched: the last COMMIT's figure and the extents stored since.
+  /// The number of bytes fetched: the last COMMIT's figure plus the extents stored since.
   package private(set) var fetchedByteCount: Int64 = 0
 
-  /// The stamp of the last record, if that is a COMMIT that has one; else 0.
+  /// The stamp of the last record if that is a COMMIT with a stamp; otherwise 0.
   ///
-  /// What comes after a stamp is not in it, so it ends with the next record.
+  /// A stamp does not cover later records, so the next record invalidates it.
   package private(set) var stamp: UInt64 = 0
 
-  /// What names the checksum that the whole was found to have, where nothing has been stored since; else
-  /// 0.
+  /// Identifies the checksum that the whole file matched, if nothing was stored since; otherwise 0.
   package private(set) var checksumMark: UInt64 = 0
 
-  /// More than any line brings in the life of an entry.
+  /// More than any network delivers in the life of an entry.
   private static let greatestFetchedByteCount: Int64 = 1 << 60
 
   package init() {}
 
-  /// Takes the next record of the log.
+  /// Adds the next record of the log.
   package mutating func add(_ record: LogRecord) {
     stamp = 0
     switch record {
@@ -34,8 +33,8 @@ package struct LogSummary {
         overflow ? Self.greatestFetchedByteCount : min(sum, Self.greatestFetchedByteCount)
     case .commit(let fetched, let covered, let stamp):
       self.stamp = stamp
-      // An extent between the covered ones and the COMMIT is in the figure of the latter already.
-      // A forged figure leaves room for what this mount adds to it.
+      // The COMMIT's figure already includes extents between the covered ones and the COMMIT. The
+      // limit leaves room for this mount's bytes if the figure is forged.
       fetchedByteCount = min(fetched, Self.greatestFetchedByteCount)
       coveredSequence = max(coveredSequence, covered)
     case .completeLength(let length, let mark):

@@ -1,5 +1,7 @@
-/// Creates record files: written under a temporary name, then renamed into place, so that at any
-/// moment the name `record` stands for a whole file.
+/// Creates record files.
+///
+/// Each is written under a temporary name and then renamed, so that the name `record` always refers
+/// to a complete file.
 package struct RecordFile {
   /// The name of an entry's record file.
   package static let name = "record"
@@ -11,9 +13,9 @@ package struct RecordFile {
   package static let dataPrefix = "data-"
 
   package let descriptor: Descriptor
-  /// Where the next record goes.
+  /// The offset of the next record.
   package private(set) var position: Int64
-  /// The number of the record written last.
+  /// The number of the last record written.
   package private(set) var sequence: UInt64 = 0
 
   private let salt: UInt64
@@ -27,20 +29,22 @@ package struct RecordFile {
     pending = header
   }
 
-  /// Makes a new record file the entry's record, in one step, and returns it.
+  /// Replaces the entry's record by a new record file in one step and returns it.
   ///
   /// - Parameters:
   ///   - header: the encoded header.
   ///   - salt: the salt in that header.
-  ///   - name: what the record file is called, an entry's name for it unless said otherwise.
-  ///   - temporaryName: what it is called until it is whole; nil for a name that no other has. Who
-  ///     gives one lets no other process use it meanwhile; what was left under it is removed.
+  ///   - name: the name of the record file; by default that of an entry's record.
+  ///   - temporaryName: its name until it is complete; nil for a unique name. A caller that gives a
+  ///     name must keep other processes from using it meanwhile; an old file of that name is
+  ///     removed.
   ///   - directory: the directory that holds it.
-  ///   - isDurable: whether to wait until it is on the disk. Without, a loss of power may leave
-  ///     the old record, the new one or one that is not whole, which recovery takes for none.
+  ///   - isDurable: whether to wait until it is on the disk. If not, a loss of power may leave the
+  ///     old record, the new one, or an incomplete one, which recovery ignores.
   ///   - fill: appends the first records.
-  /// - Returns: the file, open for more.
-  /// - Throws: the failed call's error; the old record then is in place, or the new one as a whole.
+  /// - Returns: the file, open for more records.
+  /// - Throws: the error of the failed call. The record is then the old one, or the complete new
+  ///   one.
   package static func replace(
     header: [UInt8], salt: UInt64, name: String = name, temporaryName: String? = nil,
     in directory: Descriptor, isDurable: Bool,
@@ -57,7 +61,7 @@ package struct RecordFile {
       if isDurable { try SystemCalls.sync(directory.rawValue) }
       return file
     } catch {
-      // Without effect where the rename was done: the record then is whole, if not yet durable.
+      // Has no effect if the rename succeeded: the record then is complete, if not yet durable.
       try? SystemCalls.unlink(temporaryName, in: directory.rawValue)
       throw error
     }

@@ -1,32 +1,32 @@
 package import HTTPTransferCore
 
-/// The head of a record file: whose bytes the data file holds, and of which version.
+/// The header of a record file: the remote file and the version whose bytes the data file holds.
 ///
-/// The layout is given in `docs/CACHE-FORMAT.md`.
+/// `docs/CACHE-FORMAT.md` gives the layout.
 package struct RecordHeader: Equatable {
   package static let magic = Array("httpfsRC".utf8)
 
   /// The only version of the format that this code writes and reads.
   ///
-  /// Entries of another version live under another directory (`v2`, …).
+  /// Entries of other versions are in other directories (`v2`, …).
   package static let formatVersion: UInt32 = 1
 
   /// The bytes before the first field.
   package static let prefixByteCount = 64
 
-  /// The least a header can hold: the prefix and the checksum.
+  /// The minimum size of a header: the prefix and the checksum.
   package static let minimumByteCount = prefixByteCount + 8
 
-  /// More than servers may send in all fields together (256 KiB): a longer header is damage.
+  /// Servers may send at most 256 KiB in all fields together, so a longer header is damaged.
   package static let maximumByteCount = 512 << 10
 
-  /// The source is for people only: a long one is cut.
+  /// The source is only for people to read, so a long one is cut.
   package static let maximumSourceByteCount = 2048
 
-  /// Seeds every checksum of this file, so that no block of an older file passes for one of it.
+  /// Seeds every checksum of this file, so that a block of an older file is not valid in it.
   package var salt: UInt64
 
-  /// Names the data file.
+  /// Identifies the data file.
   package var dataID: UInt64
 
   /// The SHA-256 that the entry is filed under.
@@ -34,11 +34,11 @@ package struct RecordHeader: Equatable {
 
   package var version: ContentVersion
 
-  /// Where the bytes came from, without credentials; informational.
+  /// The source of the bytes, without credentials; informational.
   package var source: String
 
-  /// Which of several servers has described the version, as its URL without credentials; nil where the file
-  /// has one server, or nobody has said.
+  /// The URL, without credentials, of the server that described the version; nil if the file has
+  /// one server, or if this is unknown.
   package var definer: String?
 
   /// The name of the data file in the entry's directory.
@@ -57,7 +57,7 @@ package struct RecordHeader: Equatable {
 
   // MARK: Encoding
 
-  /// The header as stored; nil where its fields are longer than a header may be.
+  /// The header as stored; nil if its fields are longer than a header may be.
   package func encoded() -> [UInt8]? {
     var fields: [UInt8] = []
     func append(_ field: Field, _ value: some Collection<UInt8>) {
@@ -77,7 +77,7 @@ package struct RecordHeader: Equatable {
     }
     if let coding = version.contentCoding { append(.contentCoding, coding.utf8) }
     append(.source, cutSource.utf8)
-    // One that is too long is nobody's.
+    // A URL that is too long is left out.
     if let definer, definer.utf8.count <= Self.maximumSourceByteCount {
       append(.definer, definer.utf8)
     }
@@ -105,8 +105,8 @@ package struct RecordHeader: Equatable {
 
   // MARK: Decoding
 
-  /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
-  /// more); nil where that is no header of this format version.
+  /// The number of bytes of the header that starts with `prefix` (at least ``prefixByteCount``
+  /// bytes); nil if that is not a header of this format version.
   package static func byteCount(ofHeaderStartingWith prefix: UnsafeRawBufferPointer) -> Int? {
     guard prefix.count >= prefixByteCount, formatVersion(of: prefix) == formatVersion else {
       return nil
@@ -114,20 +114,20 @@ package struct RecordHeader: Equatable {
     return byteCount(ofAnyFormat: prefix)
   }
 
-  /// The format version that a header of ``prefixByteCount`` bytes or more says it has.
+  /// The format version that a header of at least ``prefixByteCount`` bytes declares.
   static func formatVersion(of bytes: UnsafeRawBufferPointer) -> UInt32 {
     bytes.integer(at: 8, as: UInt32.self)
   }
 
-  /// The number of bytes of the header that starts with `prefix` (``prefixByteCount`` bytes or
-  /// more), of this format version or another; nil where that is no header.
+  /// The number of bytes of the header that starts with `prefix` (at least ``prefixByteCount``
+  /// bytes), of any format version; nil if that is not a header.
   static func byteCount(ofAnyFormat prefix: UnsafeRawBufferPointer) -> Int? {
     guard prefix.count >= prefixByteCount, prefix.starts(with: magic) else { return nil }
     let byteCount = Int(prefix.integer(at: 12, as: UInt32.self))
     return (minimumByteCount...maximumByteCount).contains(byteCount) ? byteCount : nil
   }
 
-  /// Whether the checksum at the end of a header is that of the rest.
+  /// Whether the checksum at the end of a header matches the rest.
   static func isWhole(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= minimumByteCount else { return false }
     let end = bytes.count - 8
@@ -137,7 +137,7 @@ package struct RecordHeader: Equatable {
         seed: bytes.integer(at: 16, as: UInt64.self))
   }
 
-  /// Reads a whole header; nil unless every byte of it is as it was written.
+  /// Reads a whole header; nil unless its checksum is right and its fields are valid.
   package init?(_ bytes: UnsafeRawBufferPointer) {
     guard Self.byteCount(ofHeaderStartingWith: bytes) == bytes.count, Self.isWhole(bytes) else {
       return nil
@@ -159,7 +159,7 @@ package struct RecordHeader: Equatable {
       guard valueByteCount <= end - offset, seen.insert(type).inserted else { return nil }
       let value = UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + valueByteCount)])
       offset += valueByteCount
-      // A field of a type that is not known says nothing that matters here.
+      // Ignore fields of unknown types.
       guard let field = Field(rawValue: type) else { continue }
       guard read(field, value) else { return nil }
     }

@@ -1,33 +1,32 @@
 internal import Glibc
 package import HTTPTransferCore
 
-/// What an entry's files prove, found by reading them.
+/// Reads an entry's files and finds out what they prove.
 ///
-/// The rules, each of them needed for "never a wrong byte":
-/// - The log counts up to its first record that is not valid.
-/// - An extent that a COMMIT covers is believed: its bytes were on the disk before the COMMIT was
+/// Each of these rules is needed for "never a wrong byte":
+/// - The log ends before its first invalid record.
+/// - An extent that a COMMIT covers is trusted: its bytes were on the disk before the COMMIT was
 ///   written.
-/// - Any other extent is read and hashed; it counts if the hash is the recorded one. Where another process
-///   has written it, it is read from the disk: pages in memory may be right though the disk has refused
-///   them. A boot
-///   identifier that has not changed would not prove that the page cache survived (the file
-///   system may have been shut down, or its disk pulled), and at most one checkpoint interval of
-///   bytes has to be read.
+/// - Any other extent is read and hashed; it counts if the hash matches the recorded one. If
+///   another process wrote it, it is read from the disk, because pages in memory may be right
+///   although the disk refused them. An unchanged boot identifier would not prove that the page
+///   cache survived: the file system may have been shut down, or its disk pulled. At most one
+///   checkpoint interval of bytes must be read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
-///   count. Holes of the data file say nothing.
-/// - If anything did not count, the record is rewritten without it before anything is appended:
-///   a later COMMIT must not cover a claim that was refuted.
+///   count. Holes of the data file prove nothing.
+/// - If anything did not count, the record is rewritten without it before anything is appended,
+///   because a later COMMIT must not cover a refuted claim.
 package struct Recovery {
   package private(set) var extents = ExtentSet()
 
-  /// Those extents that are believed because a COMMIT covers them: their bytes were not looked at.
+  /// The extents that are trusted because a COMMIT covers them: their bytes were not read.
   package private(set) var believed = ExtentSet()
   package private(set) var summary = LogSummary()
 
-  /// The bytes of extents that count but that no COMMIT covers.
+  /// The number of bytes in extents that count but that no COMMIT covers.
   package private(set) var uncommittedByteCount: Int64 = 0
 
-  /// All extents of the log, those that do not count too.
+  /// All extents of the log, also those that do not count.
   package private(set) var claimed = ExtentSet()
 
   /// The number of valid records.
@@ -36,23 +35,23 @@ package struct Recovery {
   /// Whether the record file ends right after its last valid record.
   package private(set) var endsClean = true
 
-  /// Whether the record file holds something that does not count.
+  /// Whether the record file contains something that does not count.
   package var needsRewrite: Bool { !endsClean || !refuted.isEmpty }
 
-  /// The stamp of the data file under which all of ``extents`` held what the record claims; 0 where it
-  /// does not say so of all that is there now.
+  /// The stamp of the data file at which all of ``extents`` held what the record claims; 0 if the
+  /// record has no stamp for all that is present now.
   package var stamp: UInt64 {
     needsRewrite || uncommittedByteCount > 0 ? 0 : summary.stamp
   }
 
-  /// What names the checksum that the whole was found to have; 0 where that is not said of all that is there
-  /// now.
+  /// Identifies the checksum that the whole file matched; 0 if this is not recorded for all that is
+  /// present now.
   package var checksumMark: UInt64 { needsRewrite ? 0 : summary.checksumMark }
 
   /// The sequence numbers of the extents that do not count.
   private var refuted: Set<UInt64> = []
 
-  /// Reads the header of a record file; nil where it is not one of this format, or damaged.
+  /// Reads the header of a record file; nil if it has another format or is damaged.
   package static func header(of descriptor: Descriptor) throws(ErrorNumber)
     -> (header: RecordHeader, byteCount: Int)?
   {
@@ -67,10 +66,10 @@ package struct Recovery {
     return (header, byteCount)
   }
 
-  /// Whether a record file is whole, but of a format that a later version of this code writes.
+  /// Whether a record file is complete, but in a format of a later version of this code.
   ///
-  /// What every format keeps: magic, format version, byte count, salt, and a checksum at the end. A
-  /// header whose checksum is wrong is damaged, whatever its format version says.
+  /// All formats share the magic, format version, byte count, salt, and a checksum at the end. A
+  /// header with a wrong checksum is damaged, whatever its format version.
   package static func isOfLaterFormat(_ descriptor: Descriptor) throws(ErrorNumber) -> Bool {
     var bytes = [UInt8](repeating: 0, count: RecordHeader.prefixByteCount)
     guard try SystemCalls.read(descriptor.rawValue, into: &bytes, at: 0) == bytes.count,
@@ -90,16 +89,17 @@ package struct Recovery {
   /// - Parameters:
   ///   - log: the log, after its header.
   ///   - header: the record file's header.
-  ///   - data: the bytes; nil where there are none.
-  ///   - uncommitted: what to do with extents that no COMMIT covers.
-  ///   - trustsCommits: whether those that one covers are believed; else they are verified too.
-  /// - Throws: where a file cannot be read.
+  ///   - data: the data file; nil if there is none.
+  ///   - uncommitted: how to treat extents that no COMMIT covers.
+  ///   - trustsCommits: whether to trust extents that a COMMIT covers; otherwise they are verified
+  ///     too.
+  /// - Throws: if a file cannot be read.
   package init(
     log: LogReader, header: RecordHeader, data: Descriptor?, uncommitted: UncommittedExtents,
     trustsCommits: Bool = true
   ) throws(ErrorNumber) {
-    // The records are gone through twice, since what comes late (a COMMIT, a complete length)
-    // decides about what came early, and a list of them all would need memory without bound.
+    // Read the records twice: late records (a COMMIT, a complete length) decide about earlier ones,
+    // and a list of all records would take unlimited memory.
     var summary = LogSummary()
     var lastExtent: UInt64 = 0
     let end = try log.read { (sequence, record) throws(ErrorNumber) in
@@ -108,7 +108,7 @@ package struct Recovery {
     }
     self.summary = summary
     if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
-      // What cannot be written has the wrong hash, and must not fail the next sync.
+      // Bytes that cannot be written have the wrong hash and must not fail the next sync.
       try? SystemCalls.syncData(data.rawValue)
       SystemCalls.forgetPages(data.rawValue)
     }
@@ -166,7 +166,7 @@ package struct Recovery {
         }
       }
       try appendExtents { $0 <= summary.coveredSequence }
-      // What is uncommitted is added to the figure when this log is read.
+      // Reading this log adds the uncommitted bytes to the figure.
       try file.append(
         .commit(
           fetchedByteCount: max(0, summary.fetchedByteCount - uncommittedByteCount),
@@ -175,15 +175,15 @@ package struct Recovery {
     }
   }
 
-  /// Takes the claims that no COMMIT covers off the log itself, where no new record can be written.
+  /// Removes the uncommitted claims from the log itself, if no new record can be written.
   ///
-  /// A disk that failed to sync the data fails to sync a new record, too. If the claims stayed, the
-  /// next opener would find the bytes right in the page cache, and they would vanish when the
-  /// kernel drops the pages. So this syncs nothing. A loss of power may bring the claims back; they
-  /// are then compared with what is on the disk.
+  /// A disk that failed to sync the data also fails to sync a new record. If the claims stayed, the
+  /// next process would find the right bytes in the page cache, and they would vanish when the
+  /// kernel drops the pages. So this function syncs nothing. A loss of power may restore the
+  /// claims; recovery then compares them with the disk.
   ///
-  /// - Returns: where the next record goes, and the number of the last one.
-  /// - Throws: where a committed claim does not count either, or what the file system says.
+  /// - Returns: the offset of the next record, and the number of the last one.
+  /// - Throws: if a committed claim does not count either, or the error of the file system.
   package func cut(_ log: LogReader) throws(ErrorNumber) -> (position: Int64, sequence: UInt64) {
     let covered = summary.coveredSequence
     guard !refuted.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
@@ -197,8 +197,8 @@ package struct Recovery {
       coveredSequence: covered)
     let words = commit.encoded(sequence: covered + 1, salt: log.salt)
     let bytes = withUnsafeBytes(of: words) { [UInt8]($0) }
-    // First, over the record that is there: a COMMIT that covers what is kept comes behind it, so this
-    // needs no room, and what is committed stays so at any moment.
+    // Write this first, over the existing record: a COMMIT that covers what is kept follows, so
+    // this needs no space, and committed claims stay committed at every moment.
     try SystemCalls.write(log.descriptor.rawValue, bytes, at: position)
     let end = position + Int64(bytes.count)
     try SystemCalls.truncate(log.descriptor.rawValue, to: end)

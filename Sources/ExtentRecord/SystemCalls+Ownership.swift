@@ -2,28 +2,32 @@ package import CLinux
 internal import Glibc
 
 extension SystemCalls.Status {
-  /// Whether nobody but this user (and root) can have written the file or can write it: a regular file
-  /// of this user's, without permission to write for others, and with one name.
+  /// Whether only this user and root can have written the file or can write it: a regular file that
+  /// belongs to this user, gives others no write permission, and has one name.
   package var isOwnAlone: Bool {
     isRegularFile && owner == SystemCalls.effectiveUserID && permissions & 0o022 == 0
       && linkCount == 1
   }
 
-  /// Whether every user may create names in a directory, and remove his own only.
+  /// Whether every user may create names in a directory, and remove only his own.
   package var isSharedAndSticky: Bool { isDirectory && permissions & 0o1002 == 0o1002 }
 }
 
-/// Calls that decide whose a file is, and that never replace what somebody else has put there.
+/// Calls that find out who owns a file, and that never replace another program's file.
 extension SystemCalls {
-  /// Opens a file for reading; never waits, even where a FIFO lies in its place, and follows no link.
+  /// Opens a file for reading.
+  ///
+  /// Never waits, even for a FIFO, and follows no link.
   package static func openForReading(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDONLY | O_NONBLOCK)
   }
 
-  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that nobody but the
-  /// caller uses now: what a killed process has left there is removed.
+  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that only the caller
+  /// uses.
+  ///
+  /// Removes what a killed process has left under that name.
   package static func createAnew(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {
@@ -36,33 +40,33 @@ extension SystemCalls {
     return try createFile(name, in: directory, permissions: permissions)
   }
 
-  /// Renames within one directory; `EEXIST` where the new name is taken (`renameat2(2)`).
+  /// Renames a file within one directory; `EEXIST` if the new name is taken (`renameat2(2)`).
   package static func renameToFreeName(
     _ name: String, to newName: String, in directory: CInt
   ) throws(ErrorNumber) {
     _ = try checked { httpfs_rename_to_free_name(directory, name, newName) }
   }
 
-  /// Gives two files of one directory each other's name (`renameat2(2)`).
+  /// Exchanges the names of two files of one directory (`renameat2(2)`).
   package static func exchange(
     _ name: String, with other: String, in directory: CInt
   ) throws(ErrorNumber) {
     _ = try checked { httpfs_exchange_names(directory, name, other) }
   }
 
-  /// `linkat(2)` within one directory; `EEXIST` where the new name is taken.
+  /// `linkat(2)` within one directory; `EEXIST` if the new name is taken.
   package static func link(
     _ name: String, as newName: String, in directory: CInt
   ) throws(ErrorNumber) {
     _ = try checked { Glibc.linkat(directory, name, directory, newName, 0) }
   }
 
-  /// Gives a file to a group of this user's (`fchown(2)`).
+  /// Changes a file's group to one of this user's groups (`fchown(2)`).
   package static func setGroup(_ descriptor: CInt, to group: gid_t) throws(ErrorNumber) {
     _ = try checked { Glibc.fchown(descriptor, uid_t.max, group) }
   }
 
-  /// What a symbolic link says and whose it is; nil where `name` is none, or is not there.
+  /// The text and the owner of a symbolic link; nil if `name` is not a link or does not exist.
   package static func symbolicLink(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> (target: String, owner: uid_t)? {
@@ -81,7 +85,7 @@ extension SystemCalls {
     }
   }
 
-  /// Whether the kernel finds nothing where a link leads (`fstatat(2)`).
+  /// Whether the target of a link does not exist for the kernel (`fstatat(2)`).
   package static func isDangling(_ name: String, in directory: CInt) -> Bool {
     var status = stat()
     guard fstatat(directory, name, &status, 0) != 0 else { return false }
@@ -90,15 +94,15 @@ extension SystemCalls {
 
   // MARK: Extended attributes
 
-  /// The value of an extended attribute; nil where there is none (`fgetxattr(2)`).
+  /// The value of an extended attribute; nil if there is none (`fgetxattr(2)`).
   package static func attribute(_ name: String, of descriptor: CInt) -> [UInt8]? {
-    // The most that Linux lets a value have.
+    // The maximum size of a value on Linux.
     var value = [UInt8](repeating: 0, count: 64 << 10)
     let count = fgetxattr(descriptor, name, &value, value.count)
     return count >= 0 ? Array(value[..<count]) : nil
   }
 
-  /// Sets an extended attribute (`fsetxattr(2)`), or removes it where `value` is nil.
+  /// Sets an extended attribute (`fsetxattr(2)`), or removes it if `value` is nil.
   package static func setAttribute(
     _ name: String, of descriptor: CInt, to bytes: [UInt8]?
   ) throws(ErrorNumber) {

@@ -2,7 +2,7 @@ package import CLinux
 internal import Glibc
 internal import HTTPTransferCore
 
-/// An `errno` value as a thrown error; where it happened is added by whoever catches it.
+/// An `errno` value as a thrown error; the code that catches it adds the context.
 package struct ErrorNumber: Error, Equatable {
   package let rawValue: CInt
 
@@ -11,11 +11,11 @@ package struct ErrorNumber: Error, Equatable {
 
 /// The only door to the operating system: one thin function per call.
 ///
-/// Calls that a signal may interrupt are repeated. Transfers are repeated until they are complete.
-/// A relative `name` must be a single component wherever a directory is given: `O_NOFOLLOW`
-/// guards the last component only.
+/// Calls are repeated if a signal interrupts them. Transfers are repeated until they are complete.
+/// With a directory, a relative `name` must be a single component, because `O_NOFOLLOW` guards only
+/// the last component.
 package enum SystemCalls {
-  /// What `fstat(2)` tells of a file, as far as a cache asks.
+  /// The fields of `fstat(2)` that a cache needs.
   package struct Status {
     package let byteCount: Int64
     /// The bytes that the file occupies on disk (`st_blocks` × 512).
@@ -29,7 +29,7 @@ package enum SystemCalls {
     package let isSymbolicLink: Bool
     /// How many names the file has.
     package let linkCount: Int
-    /// What no other file of the system has while this one is open.
+    /// Unique among the system's files while this one is open.
     package let identity: Identity
     /// Seconds and nanoseconds of the last modification.
     package let modified: (seconds: Int, nanoseconds: Int)
@@ -70,8 +70,8 @@ package enum SystemCalls {
 
   // MARK: Descriptors
 
-  /// `openat(2)` with `O_CLOEXEC | O_NOFOLLOW`; `EINVAL` where the name in a directory is a path, because
-  /// links that lead to its last component would be followed.
+  /// `openat(2)` with `O_CLOEXEC | O_NOFOLLOW`; `EINVAL` if a directory is given and the name is a
+  /// path, because links before its last component would be followed.
   package static func open(
     _ name: String, in directory: CInt, flags: CInt, permissions: mode_t = 0
   ) throws(ErrorNumber) -> Descriptor {
@@ -82,15 +82,16 @@ package enum SystemCalls {
     return Descriptor(try checked { Glibc.openat(directory, name, all, permissions) })
   }
 
-  /// Creates a file that must not exist yet, for reading and writing, with mode 0600 unless said
-  /// otherwise.
+  /// Creates a file for reading and writing, with mode 0600 by default.
+  ///
+  /// The file must not exist yet.
   package static func createFile(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {
     try open(name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL, permissions: permissions)
   }
 
-  /// Opens a file for reading and writing; creates it with mode 0600 where it is missing.
+  /// Opens a file for reading and writing; creates it with mode 0600 if it is missing.
   package static func openOrCreateFile(
     _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Descriptor {
@@ -99,7 +100,7 @@ package enum SystemCalls {
 
   /// Opens a file for reading and, unless the file system is read-only, writing.
   ///
-  /// Never waits, even where a FIFO lies in the file's place.
+  /// Never waits, even for a FIFO.
   package static func openFile(_ name: String, in directory: CInt) throws(ErrorNumber) -> Descriptor
   {
     do throws(ErrorNumber) {
@@ -117,13 +118,14 @@ package enum SystemCalls {
     try open(name, in: directory, flags: O_RDONLY | O_DIRECTORY)
   }
 
-  /// Opens the directory at `path` (`open(2)`), symbolic links followed: a place that a user names.
+  /// Opens the directory at `path` (`open(2)`) and follows symbolic links: for places that a user
+  /// names.
   ///
   /// - Parameters:
   ///   - path: absolute, or relative to the working directory.
-  ///   - creatingMissing: whether directories that are missing are created (`mkdir(2)`).
+  ///   - creatingMissing: whether to create missing directories (`mkdir(2)`).
   /// - Returns: its descriptor.
-  /// - Throws: the failed call's error.
+  /// - Throws: the error of the failed call.
   package static func openDirectory(
     atPath path: String, creatingMissing: Bool
   ) throws(ErrorNumber) -> Descriptor {
@@ -151,12 +153,12 @@ package enum SystemCalls {
     Descriptor(try checked { Glibc.open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) })
   }
 
-  /// Whether files can be created in a directory (`faccessat(2)` with the effective user).
+  /// Throws unless files can be created in a directory (`faccessat(2)` with the effective user).
   package static func checkWritable(_ directory: CInt) throws(ErrorNumber) {
     _ = try checked { faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) }
   }
 
-  /// The bytes of the file system of a descriptor, and those of them that are free for this user
+  /// The size of a descriptor's file system in bytes, and how many of them this user can use
   /// (`fstatvfs(3)`).
   package static func space(_ descriptor: CInt) -> (total: Int64, available: Int64)? {
     var status = statvfs()
@@ -170,7 +172,7 @@ package enum SystemCalls {
 
   /// `close(2)`.
   ///
-  /// Not repeated after a signal: Linux has released the descriptor by then.
+  /// Not repeated after a signal, because Linux has already released the descriptor.
   package static func close(_ descriptor: CInt) {
     _ = Glibc.close(descriptor)
   }
@@ -182,8 +184,9 @@ package enum SystemCalls {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// The lowest number that a new descriptor would get, as far as one can be had (`fcntl(2)`,
-  /// `F_DUPFD_CLOEXEC`): descriptors are given out from the lowest on, so about so many are in use.
+  /// The lowest number that a new descriptor would get (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
+  ///
+  /// Linux assigns the lowest free number, so about this many descriptors are in use.
   package static func lowestFreeDescriptor(_ descriptor: CInt) -> Int? {
     let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard copy >= 0 else { return nil }
@@ -191,7 +194,7 @@ package enum SystemCalls {
     return Int(copy)
   }
 
-  /// `flock(2)` with `LOCK_EX | LOCK_NB`; false where another descriptor holds the lock.
+  /// `flock(2)` with `LOCK_EX | LOCK_NB`; false if another descriptor holds the lock.
   package static func lockExclusively(_ descriptor: CInt) throws(ErrorNumber) -> Bool {
     do throws(ErrorNumber) {
       _ = try checked { flock(descriptor, LOCK_EX | LOCK_NB) }
@@ -254,7 +257,8 @@ package enum SystemCalls {
           descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done,
           off_t(offset) + off_t(done))
       }
-      // A regular file takes at least one byte or fails; never spin on one that does neither.
+      // A regular file takes at least one byte or fails. This keeps a broken one from causing a
+      // busy loop.
       if count == 0 { throw ErrorNumber(rawValue: EIO) }
       done += count
     }
@@ -267,16 +271,17 @@ package enum SystemCalls {
 
   /// `fdatasync(2)`.
   ///
-  /// An interrupted call is repeated; a failed one must never be: the kernel may have dropped the
-  /// pages that it could not write.
+  /// Repeat an interrupted call, but never a failed one: the kernel may have dropped the pages that
+  /// it could not write.
   package static func syncData(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fdatasync(descriptor) }
   }
 
-  /// Whether the kernel has failed to write pages of the file by itself, which it then may drop: thrown
-  /// once, as by the next ``syncData(_:)`` otherwise.
+  /// Throws if the kernel failed to write pages of the file by itself, which it may then drop.
   ///
-  /// Never waits for the disk. Says nothing where the kernel cannot tell.
+  /// Each failure is thrown once, here or by the next ``syncData(_:)``.
+  ///
+  /// Never waits for the disk. Throws nothing if the kernel cannot tell.
   package static func checkWriteback(_ descriptor: CInt) throws(ErrorNumber) {
     do throws(ErrorNumber) {
       _ = try checked { httpfs_check_writeback(descriptor) }
@@ -296,24 +301,25 @@ package enum SystemCalls {
     Descriptor(try checked { httpfs_memory_file(label) })
   }
 
-  /// Gives the blocks of a range back (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
+  /// Frees the blocks of a range (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
   package static func punchHole(
     _ descriptor: CInt, _ offset: Int64, byteCount: Int64
   ) throws(ErrorNumber) {
     _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
   }
 
-  /// Has the kernel forget the pages of a file that are not to be written
-  /// (`posix_fadvise(2)` with `POSIX_FADV_DONTNEED`); a wish.
+  /// Asks the kernel to drop the clean pages of a file (`posix_fadvise(2)` with
+  /// `POSIX_FADV_DONTNEED`).
   ///
-  /// All of the file's: the kernel keeps a large folio of which a part only is named.
+  /// It names the whole file, because the kernel keeps a large folio if only a part of it is named.
   package static func forgetPages(_ descriptor: CInt) {
     _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
   }
 
-  /// Where the first data at or behind `offset` is (`lseek(2)` with `SEEK_DATA`); nil where there is none.
+  /// The offset of the first data at or after `offset` (`lseek(2)` with `SEEK_DATA`); nil if there
+  /// is none.
   ///
-  /// Pages in memory count as data, also those of a block that was never written.
+  /// Pages in memory count as data, even those of a block that was never written.
   package static func firstData(
     _ descriptor: CInt, from offset: Int64
   ) throws(ErrorNumber) -> Int64? {
@@ -334,7 +340,7 @@ package enum SystemCalls {
     return Status(status)
   }
 
-  /// Whether an open file is the one that `name` stands for (`fstat(2)`, `fstatat(2)`).
+  /// Whether `name` refers to an open file (`fstat(2)`, `fstatat(2)`).
   package static func isSameFile(
     _ descriptor: CInt, _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Bool {
@@ -345,7 +351,8 @@ package enum SystemCalls {
     return open.st_dev == named.st_dev && open.st_ino == named.st_ino
   }
 
-  /// What shows later whether an open file has been changed (`statx(2)`); nil where nothing does.
+  /// A stamp that later shows whether an open file was changed (`statx(2)`); nil if nothing shows
+  /// it.
   package static func stamp(_ descriptor: CInt) -> FileStamp? {
     var raw = httpfs_file_stamp()
     guard httpfs_get_file_stamp(descriptor, &raw) == 0 else { return nil }
@@ -355,7 +362,7 @@ package enum SystemCalls {
       changed: .seconds(raw.changed_seconds) + .nanoseconds(raw.changed_nanoseconds))
   }
 
-  /// Whether the file system of a descriptor keeps the times that a ``FileStamp`` relies on
+  /// Whether the file system of a descriptor maintains the times that a ``FileStamp`` needs
   /// (`fstatfs(2)`).
   package static func keepsChangeTimes(_ descriptor: CInt) -> Bool {
     httpfs_keeps_change_times(descriptor) != 0
@@ -368,8 +375,9 @@ package enum SystemCalls {
     return Int64(clamping: status.f_bsize)
   }
 
-  /// A number that an open file shares with no other, also not with one that comes to have its inode
-  /// number later: of inode number and time of creation.
+  /// A number unique to an open file, made of its inode number and its time of creation.
+  ///
+  /// A later file with the same inode number gets another number.
   package static func identity(_ descriptor: CInt) throws(ErrorNumber) -> UInt64 {
     var status = stat()
     _ = try checked { Glibc.fstat(descriptor, &status) }
@@ -406,7 +414,7 @@ package enum SystemCalls {
 
   // MARK: Directories
 
-  /// `mkdirat(2)`, with mode 0700 unless said otherwise; false where the name exists already.
+  /// `mkdirat(2)`, with mode 0700 by default; false if the name already exists.
   package static func makeDirectory(
     _ name: String, in directory: CInt, permissions: mode_t = 0o700
   ) throws(ErrorNumber) -> Bool {
@@ -436,10 +444,10 @@ package enum SystemCalls {
     _ = try checked { Glibc.unlinkat(directory, name, AT_REMOVEDIR) }
   }
 
-  /// The names in a directory, without `.` and `..` and without those that are not UTF-8
+  /// The names in a directory, without `.` and `..` and without names that are not UTF-8
   /// (`fdopendir(3)`, `readdir(3)`).
   package static func names(in directory: CInt) throws(ErrorNumber) -> [String] {
-    // A descriptor of its own: the stream takes it over and moves its file offset.
+    // Uses a descriptor of its own, because the stream owns it and moves its file offset.
     let own = try checked {
       Glibc.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
     }
@@ -465,8 +473,8 @@ package enum SystemCalls {
 
   // MARK: The system
 
-  /// The identifier of the running kernel, another one after each start; nil where `/proc` does not
-  /// tell it (`proc_sys_kernel(5)`, `random/boot_id`).
+  /// The identifier of the current boot; nil if `/proc` does not have it (`proc_sys_kernel(5)`,
+  /// `random/boot_id`).
   package static func bootID() -> String? {
     var text = [UInt8](repeating: 0, count: 64)
     guard

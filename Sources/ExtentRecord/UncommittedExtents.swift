@@ -1,11 +1,12 @@
-/// What to do with extents that no COMMIT covers when an entry is opened.
+/// How to treat extents that no COMMIT covers when an entry is opened.
 public enum UncommittedExtents: Sendable {
-  /// Read their bytes and keep those whose hash is the recorded one: where this process has written them.
+  /// Read their bytes and keep those with the recorded hash. For entries that this process has
+  /// written.
   case verify
-  /// As ``verify``, from the disk, for which it waits: the process that has written them may have ended after
-  /// a sync that failed.
+  /// Like ``verify``, but read from the disk and wait for it: another process wrote them and may
+  /// have ended after a failed sync.
   case verifyOnDisk
-  /// Drop them all. For the opening after a failed ``CacheEntry/syncData()``: the kernel may hold
-  /// right bytes in memory, marked as written, that never reached the disk.
+  /// Drop them all. For opening after a failed ``CacheEntry/syncData()``: the kernel may hold right
+  /// bytes in memory, marked as written, that never reached the disk.
   case discard
 }

@@ -1,11 +1,11 @@
-/// The files of the mount's root that httpfs itself provides.
+/// The files that httpfs itself provides in the mount's root.
 ///
-/// `readdir` does not show them, so that
-/// copying or hashing a whole mount is the same as on a local directory.
+/// `readdir` does not list them, so that copying or hashing a whole mount works as for a local
+/// directory.
 enum ControlFile: UInt64, CaseIterable, Sendable {
   case status
   case statusJSON
-  /// The one that can be written to.
+  /// The only writable one.
   case control
   case metrics
 

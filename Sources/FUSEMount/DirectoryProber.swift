@@ -2,25 +2,28 @@ internal import Dispatch
 internal import RemoteFiles
 internal import Synchronization
 
-/// Asks for the lengths of a directory's files together when somebody looks at them one by one, as
-/// `ls -l` does: a thousand round trips in a row become a few dozen.
+/// Probes the lengths of a directory's files in parallel when a program looks them up one by one,
+/// as `ls -l` does.
+///
+/// A thousand sequential round trips become a few dozen.
 final class DirectoryProber: Sendable {
-  /// How many questions are under way at once.
+  /// The maximum number of probes in progress.
   static let concurrency = 48
 
-  /// The look-ups after a listing that make a walk of it; one alone may be a single file's open.
+  /// From this many look-ups after a listing, we assume a walk; a single one may be the open of one
+  /// file.
   private static let lookupsOfAWalk = 2
 
-  /// The most directories whose look-ups are counted, and the most walks that wait.
+  /// The maximum number of directories whose look-ups are counted, and of waiting walks.
   ///
-  /// A tree may have no end. The files of those beyond are asked about one by one.
+  /// A tree may have no end. Beyond the maximum, files are probed one by one.
   private static let maximumWalkCount = 1024
   private static let maximumPendingCount = 64
 
   private struct State {
-    /// Look-ups of unknown files since the directory was last listed.
+    /// Look-ups of unknown files since each directory was last listed.
     var walks: [String: Int] = [:]
-    /// What is left of the walks to ask about; the last one comes first.
+    /// The rest of the walks; the last walk comes first.
     var pending: [FileWalk] = []
     var active = 0
     var isEnded = false
@@ -40,8 +43,10 @@ final class DirectoryProber: Sendable {
     }
   }
 
-  /// Counts a look-up of an unknown file in `path`; when a listing went before it and it is not the
-  /// first, asks about all of the directory's `unknownFiles`.
+  /// Counts a look-up of an unknown file in `path`.
+  ///
+  /// If the directory was listed before, the second such look-up starts probing all of its
+  /// `unknownFiles`.
   func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }
@@ -49,19 +54,19 @@ final class DirectoryProber: Sendable {
       return count + 1 == Self.lookupsOfAWalk
     }
     guard isWalk else { return }
-    // Looking into the cache for each file takes a while: not on the thread of the look-up.
+    // Looking into the cache for each file takes time, so the thread of the look-up must not do it.
     queue.async { [self] in
       let files = unknownFiles()
       state.withLock { state in
         if !state.isEnded { state.pending.append(files) }
-        // Each holds the names of its directory.
+        // Each walk holds the names of its directory.
         if state.pending.count > Self.maximumPendingCount { state.pending.removeFirst() }
       }
       for _ in 0..<Self.concurrency { startNext() }
     }
   }
 
-  /// Asks about no further files: the mount ends.
+  /// Starts no further probes, because the mount ends.
   func end() {
     state.withLock {
       $0.isEnded = true
@@ -71,7 +76,7 @@ final class DirectoryProber: Sendable {
 
   private func startNext() {
     guard let file = takeNext() else { return }
-    // Always by way of the queue: answers that come at once must not pile up on the stack.
+    // Always use the queue: immediate results must not pile up on the stack.
     file.probe { [self] in
       queue.async { [self] in
         state.withLock { $0.active -= 1 }
@@ -80,10 +85,10 @@ final class DirectoryProber: Sendable {
     }
   }
 
-  /// The next file to ask about, where there is a place for it; on the queue.
+  /// The next file to probe, if another probe may start; on the queue.
   private func takeNext() -> RemoteFile? {
     while let walk = state.withLock({ $0.active < Self.concurrency ? $0.pending.last : nil }) {
-      // Without the lock: the file comes into being here.
+      // Without the lock, because this creates the file.
       if let file = walk.next() {
         state.withLock { $0.active += 1 }
         return file

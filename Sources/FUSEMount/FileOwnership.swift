@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// Whom the files of a mount belong to, and what the others may do: what `stat` shows, and what the
-/// kernel goes by.
+/// The owner of a mount's files and the permissions of others: what `stat` shows and what the
+/// kernel checks.
 public struct FileOwnership: Sendable, Equatable {
   public var userID: UInt32
   public var groupID: UInt32
-  /// The permissions that nobody has, as in umask(2).
+  /// The permissions that are denied to everybody, as in umask(2).
   public var mask: UInt32
 
   public init(userID: UInt32, groupID: UInt32, mask: UInt32 = 0) {
@@ -14,7 +14,7 @@ public struct FileOwnership: Sendable, Equatable {
     self.mask = mask
   }
 
-  /// The user and the group of this process, who mounts.
+  /// The user and the group of this process.
   public static var ofThisProcess: FileOwnership {
     FileOwnership(userID: getuid(), groupID: getgid())
   }

@@ -6,16 +6,16 @@ internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
-/// `.control`: takes commands, and has them carried out.
+/// Handles `.control`, which takes commands.
 ///
-/// A write is answered when its commands are accepted: all of them are understood and the files
-/// found first, then all are accepted, from memory. What takes longer comes after the answer, in the
-/// order of the commands; what goes wrong then is in the log, and the file's `last_error`.
+/// A write is answered when its commands are accepted. First all commands are parsed and their
+/// files found, then all are accepted, from memory. Longer work follows after the answer, in the
+/// order of the commands; its errors appear in the log and in the file's `last_error`.
 extension FileSystem {
   static let controlHelp = Array(ControlHelp.text.utf8)
 
-  /// Whom `.control` belongs to: the user whom root has mounted for; else who mounts, because only
-  /// root may give something away.
+  /// The owner of `.control`: the user for whom root mounts, or otherwise the mounting user,
+  /// because only root can change owners.
   var controllingUser: uid_t { mountingUser == 0 ? ownership.userID : mountingUser }
 
   private func mayControl(_ user: uid_t) -> Bool {
@@ -23,14 +23,14 @@ extension FileSystem {
   }
 
   func openControl(_ info: fuse_file_info, _ reply: consuming sending Reply) {
-    // The kernel checks the mode, but lets root and who has its privileges pass.
+    // The kernel checks the mode, but exempts root and processes with root's privileges.
     guard mayControl(reply.userID) else { return reply.error(EACCES) }
     var info = info
     info.direct_io = 1
     open(OpenHandle(.control(OpenHandle.ControlHandle())), info, reply)
   }
 
-  /// Accepts that a shell cuts `.control` to nothing before it writes; all else is read-only.
+  /// Allows a shell to truncate `.control` before writing; everything else is read-only.
   func setAttributes(_ number: UInt64, _ valid: CInt, _ reply: consuming Reply) {
     let isControl = number == ControlFile.control.inode.rawValue
     guard isControl, valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) == 0
@@ -58,7 +58,7 @@ extension FileSystem {
 
   // MARK: Batches
 
-  /// A command and what it is about.
+  /// A command and the files that it affects.
   private enum Step {
     case files(FileVerb, [RemoteFile])
     case reload
@@ -89,10 +89,10 @@ extension FileSystem {
     }
   }
 
-  /// The files that patterns stand for, each once; all where there is none.
+  /// The files that the patterns match, each once; all files if there are no patterns.
   ///
-  /// Those of the list, in its order, then those of listings that have been looked at: for the names
-  /// of others the server would have to be asked.
+  /// First come the files of the list, in its order, then the files of listings that were looked
+  /// up. Other names of listings are unknown without asking the server.
   private func files(
     of patterns: [NamePattern], in tree: FileTree
   ) throws(ControlRefusal) -> [RemoteFile] {
@@ -118,7 +118,7 @@ extension FileSystem {
     return indices.sorted().map { tree.file($0) } + listedIndices.sorted().map { listed[$0] }
   }
 
-  /// Refuses what cannot be evicted, as the steps before will have left it.
+  /// Refuses files that cannot be evicted after the preceding steps.
   private func checkEvictions(_ steps: [Step]) throws(ControlRefusal) {
     var pinned: [ObjectIdentifier: Bool] = [:]
     var prefetched: [ObjectIdentifier: Bool] = [:]
@@ -165,6 +165,6 @@ extension FileSystem {
 }
 
 extension Reply {
-  /// The user who asks (`fuse_req_ctx`).
+  /// The user who sends the request (`fuse_req_ctx`).
   fileprivate var userID: uid_t { fuse_req_ctx(request)?.pointee.uid ?? uid_t.max }
 }

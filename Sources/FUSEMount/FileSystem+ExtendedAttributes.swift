@@ -4,17 +4,17 @@ internal import HTTPTransferCore
 internal import MountStatus
 internal import RemoteFiles
 
-/// Extended attributes: where a file comes from and how much of it is here (`getfattr -d`).
+/// Extended attributes: the source of a file and how much of it is cached (`getfattr -d`).
 ///
-/// Memory only, like `.status`.
+/// From memory only, like `.status`.
 extension FileSystem {
   private static let attributePrefix = "user.httpfs."
 
   func extendedAttribute(
     _ name: String, of number: UInt64, room: Int, _ reply: consuming Reply
   ) {
-    // Others, such as those of access lists, are asked for by each ls -l: an answer that the mount has
-    // none at all keeps it from asking for every file.
+    // `ls -l` asks for other attributes, such as those of access lists, for each file. The reply
+    // that the mount has none at all stops it from asking for every file.
     guard name.hasPrefix(Self.attributePrefix) else { return reply.error(EOPNOTSUPP) }
     let key = name.dropFirst(Self.attributePrefix.count)
     guard let value = extendedAttributes(of: number).first(where: { $0.key == key })?.value else {

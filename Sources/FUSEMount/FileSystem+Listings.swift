@@ -3,15 +3,15 @@ internal import DirectoryListing
 internal import Glibc
 internal import RemoteFiles
 
-/// Directories whose names come from a listing: requests wait for it.
+/// Directories whose names come from a listing; requests wait for it.
 extension FileSystem {
-  /// Looks `name` up among the names of `directory`.
+  /// Looks up `name` among the names of `directory`.
   func lookup(
     _ name: String, in directory: ListedDirectory, _ reply: consuming sending Reply
   ) {
     if directory.hides(name) { return reply.error(ENOENT) }
     let parked = park(reply)
-    // One deadline for both: the file's own answer gets the time that the names have left.
+    // One deadline for both: the file's own probe gets the time that the listing leaves.
     let deadline = ContinuousClock.now + environment.settings.readTimeout
     directory.names { [self] result in
       let names: ListedNames
@@ -40,19 +40,19 @@ extension FileSystem {
     }
   }
 
-  /// Answers a lookup with what a listing says of `file`.
+  /// Answers a lookup with the attributes of `file` in its listing.
   private func answer(
     _ parked: ParkedReply, with file: RemoteFile, as listed: ListedAppearance
   ) {
     guard let reply = parked.take() else { return }
     let number = inodes.remember(file, as: listed)
     var entry = entry(number, attributes(of: listed))
-    // The time may be another one as soon as the file is opened.
+    // The time may change as soon as the file is opened.
     entry.attr_timeout = 0
     reply.entry(entry)
   }
 
-  /// Opens a file that was shown as its listing describes it: its server is asked now.
+  /// Opens a file whose attributes came from its listing: probes its server now.
   func open(
     _ file: RemoteFile, _ number: UInt64, _ info: fuse_file_info, _ reply: consuming sending Reply
   ) {
@@ -64,7 +64,7 @@ extension FileSystem {
         guard let reply = parked.take() else { return }
         inodes.settle(version)
         open(number, info, by: deadline, reply)
-      // The kernel looks the name up again, once, and opens what that gives.
+      // The kernel looks up the name again, once, and opens the result.
       case .success(let version):
         version.awaitLength(by: deadline) { parked.take()?.error(ESTALE) }
       case .failure(let error):
@@ -79,7 +79,7 @@ extension FileSystem {
       modified: time_t(listed.facts.modificationTime))
   }
 
-  /// Opens `directory` for reading its names.
+  /// Opens `directory` to read its names.
   func openDirectory(
     _ number: UInt64, _ directory: ListedDirectory, _ info: fuse_file_info,
     _ reply: consuming sending Reply
@@ -89,7 +89,8 @@ extension FileSystem {
       guard let reply = parked.take() else { return }
       switch result {
       case .success(let names):
-        // No number before a look-up: the table forgets them as the kernel does.
+        // Entries get no inode number before a look-up, because the table forgets numbers when the
+        // kernel does.
         let items = names.entries.map { entry in
           OpenHandle.Item(
             name: entry.name, inode: Self.unknownInode, isDirectory: entry.isDirectory)

@@ -3,12 +3,12 @@ internal import HTTPTransfer
 internal import RemoteFiles
 
 extension FileSystem {
-  /// Answers a `statfs`, which is also how the watchdog asks whether the mount still answers.
+  /// Answers a `statfs`, which the watchdog also uses to check whether the mount still answers.
   ///
-  /// Of all requests it is the one for which the kernel keeps no answer and takes no lock of a
-  /// directory. That it is answered shows that it has reached a libfuse thread; while exchanges are
-  /// under way it goes through the network thread as well, on which every deadline of a read
-  /// depends. An idle network thread has ended and is not started for this.
+  /// `statfs` is the only request whose reply the kernel does not cache and for which it takes no
+  /// directory lock. A reply shows that the request has reached a libfuse thread. While exchanges
+  /// are in progress, the reply also passes through the network thread, on which every deadline of
+  /// a read depends. An idle network thread has ended and is not started for this.
   func replyInTurn(_ values: statvfs, _ reply: consuming sending Reply) {
     guard environment.client.activeExchangeCount > 0 else { return reply.statfs(values) }
     let parked = ParkedReply(reply)

@@ -6,7 +6,7 @@ internal import RangeCache
 internal import RemoteFiles
 internal import Synchronization
 
-/// `.status`, `.status.json` and `.metrics`: from memory only.
+/// `.status`, `.status.json` and `.metrics`, from memory only.
 extension FileSystem {
   func content(of control: ControlFile) -> OpenHandle.Content {
     switch control {
@@ -17,7 +17,7 @@ extension FileSystem {
     }
   }
 
-  /// The state of the whole mount, told while it is read.
+  /// The state of the whole mount, written while it is read.
   private func stream(_ form: StatusDocument.Form) -> StatusStream {
     let rows = StatusRows(
       tree: tree.withLock { $0 }, environment: environment, passthrough: inodes.passthroughVersions,
@@ -33,19 +33,21 @@ extension FileSystem {
 }
 
 /// The files of a mount, one at a time: first those of the list in its order, then the files of
-/// each listing that have been looked at; a listing may name a hundred thousand.
+/// each listing that were looked up.
+///
+/// A listing may name a hundred thousand files.
 private struct StatusRows: Sendable {
   private let tree: FileTree
   private let environment: FileEnvironment
-  /// The versions that the kernel reads by itself.
+  /// The versions that the kernel reads directly.
   private let passthrough: Set<VersionID>
   private let pinned: Set<CacheKey>
-  /// The files of the list that have been looked at, in its order.
+  /// The files of the list that were looked up, in its order.
   private let known: [RemoteFile]
   private let listed: [RemoteFile]
   private let knownOnly: Bool
 
-  /// Tells of the files of `tree`; with `knownOnly` only of those that were looked at.
+  /// Takes the files of `tree`; with `knownOnly` only those that were looked up.
   init(
     tree: FileTree, environment: FileEnvironment, passthrough: Set<VersionID>, knownOnly: Bool
   ) {
@@ -67,7 +69,7 @@ private struct StatusRows: Sendable {
     if knownOnly { return known[index].status(passthrough: passthrough) }
     if let file = tree.existingFile(index) { return file.status(passthrough: passthrough) }
     let source = tree.sources[index]
-    // A key is a hash: not made where nothing is pinned.
+    // A key is a hash, so it is not calculated if nothing is pinned.
     let isPinned = !pinned.isEmpty && pinned.contains(tree.cacheKey(index))
     var status = FileStatus(
       name: source.path, url: source.url.redacted, state: .unknown, pinned: isPinned)
@@ -75,7 +77,7 @@ private struct StatusRows: Sendable {
     return status
   }
 
-  /// What all files come to now.
+  /// The current sums over all files.
   func sums(withNames: Bool) -> StatusSums {
     var sums = StatusSums()
     sums.addUnknown(count: tree.sources.count - known.count)

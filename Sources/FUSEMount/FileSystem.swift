@@ -10,8 +10,8 @@ internal import Synchronization
 
 /// The mounted file system: answers the kernel's requests from the tree of files.
 ///
-/// It translates only: names to files, versions to inodes, errors to errno. Requests that need the
-/// network are parked; no thread waits.
+/// It only translates: names to files, versions to inodes, errors to errno. Requests that need the
+/// network are parked; no thread waits for it.
 public final class FileSystem: Sendable {
   public let mountpoint: String
   public let environment: FileEnvironment
@@ -21,37 +21,41 @@ public final class FileSystem: Sendable {
   private let readPlaces = ReadPlaces(limit: FileSystem.threadCount - 1)
   private let trace: TraceRecorder?
   let tree: Mutex<FileTree>
-  /// Over the acceptance of a batch of commands, so that each is done as a whole before another;
-  /// first in the order of locks.
+  /// Held while a batch of commands is accepted, so that batches do not mix; first in the lock
+  /// order.
   let controlling = Mutex(())
   /// Reads the list again.
   private let reload = Mutex<(@Sendable () -> Void)?>(nil)
   let started = ContinuousClock.now
   let ownership: FileOwnership
-  /// Who mounts.
+  /// The mounting user.
   let mountingUser: uid_t = getuid()
   private let mountTime: time_t = time(nil)
-  /// The FUSE session, once it is there; for registering backing files.
+  /// The FUSE session, once it exists; for registering backing files.
   let session = Mutex<SessionPointer?>(nil)
 
   let hasRaisedReadAhead = Atomic<Bool>(false)
 
-  /// Called when the kernel has taken up the connection.
+  /// Called when the kernel has established the connection.
   let onReady = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// How many threads of libfuse answer: more than cores, since one may wait for the disk under the cache, never
-  /// for the network.
+  /// The number of libfuse threads.
+  ///
+  /// It exceeds the number of cores, because a thread may wait for the cache's disk, but never for
+  /// the network.
   static let threadCount = 8
 
-  /// How long the kernel may use names and attributes without asking: an `open` is always asked.
+  /// How long the kernel may cache names and attributes.
+  ///
+  /// Every `open` is passed to us.
   static let attributeTimeout = 1.0
 
   /// - Parameters:
   ///   - mountpoint: the directory, as an absolute path.
-  ///   - tree: what it shows.
-  ///   - environment: what the files share.
-  ///   - ownership: whom the files belong to.
-  ///   - trace: records the operations on files; the kernel then reads none by itself.
+  ///   - tree: the files and directories to show.
+  ///   - environment: the state that the files share.
+  ///   - ownership: the owner of the files.
+  ///   - trace: records the operations on files; the kernel then reads no file directly.
   public init(
     mountpoint: String, tree: FileTree, environment: FileEnvironment,
     ownership: FileOwnership = .ofThisProcess, trace: TraceRecorder? = nil
@@ -65,13 +69,13 @@ public final class FileSystem: Sendable {
     environment.onContentDropped { [weak self] version in self?.dropPages(of: version) }
   }
 
-  /// Has the kernel forget what it keeps of a version whose bytes were wrong.
+  /// Tells the kernel to drop its pages of a version whose bytes were wrong.
   private func dropPages(of version: VersionID) {
     guard let session = session.withLock({ $0 }) else { return }
     fuse_lowlevel_notify_inval_inode(session.pointer, InodeNumber(version).rawValue, 0, 0)
   }
 
-  /// Puts a new tree in the place of the present one; open handles go on.
+  /// Replaces the tree; open handles stay valid.
   public func replaceTree(sources: MountSources) {
     let old = tree.withLock { $0 }
     let new = FileTree(sources: sources, environment: environment, reusing: old)
@@ -81,18 +85,18 @@ public final class FileSystem: Sendable {
       of: old.existingFiles.filter { !kept.contains(ObjectIdentifier($0)) })
   }
 
-  /// Sets what ``reloadList()`` does.
+  /// Sets the action of ``reloadList()``.
   public func onReload(_ reload: @escaping @Sendable () -> Void) {
     self.reload.withLock { $0 = reload }
   }
 
-  /// Reads the list again, soon, and never twice at a time.
+  /// Reads the list again soon; two reloads never overlap.
   public func reloadList() {
     guard let reload = reload.withLock({ $0 }) else { return }
     environment.background(reload)
   }
 
-  /// Fails whatever waits: the mount ends.
+  /// Fails all waiting requests, because the mount ends.
   public func abandon() {
     prober.end()
     tree.withLock { $0 }.abandon()
@@ -191,7 +195,7 @@ public final class FileSystem: Sendable {
     open(OpenHandle(.directory(items)), info, reply)
   }
 
-  /// The entries that every directory has.
+  /// The `.` and `..` of every directory.
   static func dots(of number: UInt64) -> [OpenHandle.Item] {
     [
       OpenHandle.Item(name: ".", inode: number, isDirectory: true),
@@ -199,7 +203,7 @@ public final class FileSystem: Sendable {
     ]
   }
 
-  /// What `readdir` gives as the number of a file that has not been looked up (FUSE_UNKNOWN_INO).
+  /// The inode number that `readdir` gives for a file that was not looked up (FUSE_UNKNOWN_INO).
   static let unknownInode: UInt64 = 0xFFFF_FFFF
 
   func readDirectory(
@@ -255,7 +259,7 @@ public final class FileSystem: Sendable {
         parked.take()?.error(error.openErrno)
         return
       }
-      // Nothing here and in what follows waits for the disk: it may be the network thread.
+      // Nothing from here on waits for the disk, because this may run on the network thread.
       version.retainHandle(needsBacking: !inodes.isOpen(number)) { [self] result in
         switch result {
         case .success(let backing):
@@ -287,10 +291,10 @@ public final class FileSystem: Sendable {
     if case .passthrough(let id) = opened.mode {
       backingID = id
     } else if isDirect {
-      // The kernel must not take the bytes so far for all of them.
+      // The kernel must not take the bytes received so far for the whole file.
       info.direct_io = 1
     } else if opened.keepsPages {
-      // The bytes behind an inode never change.
+      // The bytes of an inode never change.
       info.keep_cache = 1
     }
     let handle = OpenHandle(
@@ -303,7 +307,7 @@ public final class FileSystem: Sendable {
     }
   }
 
-  /// How the handles of an inode that has none yet will read, where `file` is the version's
+  /// How the first handle of an inode will read; `file` is the version's
   /// ``RemoteVersion/backingFile``.
   private func readMode(
     of version: RemoteVersion, _ file: BackingFile?
@@ -314,7 +318,7 @@ public final class FileSystem: Sendable {
     let id = withExtendedLifetime(file) {
       httpfs_passthrough_open_backing(session.pointer, file.descriptor)
     }
-    // Without the privilege, or on a stacked file system: the daemon splices instead.
+    // Without the privilege, or on a stacked file system, the daemon splices instead.
     return id > 0 ? .passthrough(backingID: id) : .cached
   }
 
@@ -363,13 +367,13 @@ public final class FileSystem: Sendable {
     case .failed(let error):
       reply.error(error.readErrno)
     case .absent:
-      // Only direct reads are interrupted; a buffered reader is killed without our help.
+      // Only direct reads are interrupted; the kernel kills a buffered reader without our help.
       let parked = isDirect ? park(reply) : ParkedReply(reply)
       version.wait(for: range, reply: PendingRead(parked, note: note))
     }
   }
 
-  /// Enters a read, once it is known of how many bytes, in the trace; nil where none is recorded.
+  /// Records a read in the trace once its byte count is known; nil if no trace is recorded.
   private func readNote(_ handle: OpenHandle, offset: Int64) -> (@Sendable (Int) -> Void)? {
     guard let trace, let name = handle.traceHandle else { return nil }
     let start = trace.now
@@ -421,7 +425,7 @@ public final class FileSystem: Sendable {
     attributes.st_uid = ownership.userID
     attributes.st_gid = ownership.groupID
     attributes.st_size = off_t(byteCount)
-    // Tools take fewer blocks for holes and then look for zeros that are not there.
+    // With fewer blocks, tools assume holes and look for zeros that do not exist.
     attributes.st_blocks = blkcnt_t(byteCount / 512 + (byteCount % 512 == 0 ? 0 : 1))
     attributes.st_blksize = 128 << 10
     attributes.st_mtim.tv_sec = modified
@@ -430,12 +434,12 @@ public final class FileSystem: Sendable {
     return attributes
   }
 
-  /// The attributes of `version`, and for how long the kernel may keep them: not at all while the size is
-  /// what has come so far.
+  /// The attributes of `version`, and for how long the kernel may cache them: not at all while the
+  /// size is only what has arrived so far.
   private func attributes(of version: RemoteVersion) -> (stat, timeout: Double) {
     let size = version.visibleSize
     let number = InodeNumber(version.id)
-    // Others have one size for ever.
+    // The size of other versions never changes.
     if version.content.completeLength == nil { inodes.noteSize(number, isFinal: size.isFinal) }
     let attributes = attributes(
       number, mode: S_IFREG | 0o444, byteCount: size.byteCount,
@@ -469,7 +473,7 @@ public final class FileSystem: Sendable {
 }
 
 extension FileTree {
-  /// The files of a directory of which nothing is known yet, in the order of its names.
+  /// The files of a directory that are not known yet, in the order of its names.
   func unknownFiles(in directory: Directory) -> FileWalk {
     FileWalk(count: directory.children.count) { place in
       guard case .file(let index) = directory.children[place] else { return nil }
@@ -479,10 +483,10 @@ extension FileTree {
   }
 }
 
-/// A parked read of a file, as the layer below sees it.
+/// A parked read of a file, as RemoteFiles sees it.
 private final class PendingRead: ReadReply {
   private let parked: ParkedReply
-  /// Enters the read, of so many bytes, in the trace.
+  /// Records the read and its byte count in the trace.
   private let note: (@Sendable (Int) -> Void)?
 
   init(_ parked: ParkedReply, note: (@Sendable (Int) -> Void)?) {

@@ -4,8 +4,10 @@ internal import RangeCache
 public import RemoteFiles
 internal import Synchronization
 
-/// The directories and files that a list of sources makes; fixed but for the files' states, which
-/// come into being with the first look at each, and for what lies in directories with a listing.
+/// The directories and files of a list of sources.
+///
+/// The tree is fixed except for the files' states, which are created at the first look-up of each
+/// file, and for the contents of directories with a listing.
 public final class FileTree: Sendable {
   enum Child: Sendable {
     /// The path of the directory.
@@ -14,35 +16,35 @@ public final class FileTree: Sendable {
     case file(Int)
   }
 
-  /// What a directory's names come from.
+  /// The source of a directory's names.
   enum Node: Sendable {
     case fixed(Directory)
     case listed(ListedDirectory)
   }
 
   struct Directory: Sendable {
-    /// In the order of the list; each has its name in its own path.
+    /// In the order of the list; the path of each child contains its name.
     fileprivate(set) var children: [Child] = []
   }
 
   let sources: [FileSource]
-  /// The indices of the sources, ascending by path: eight bytes for each, where a dictionary of the
-  /// names takes a hundred.
+  /// The indices of the sources, ascending by path.
+  ///
+  /// This takes eight bytes per source; a dictionary of the names would take a hundred.
   private let order: [Int]
   private let cacheKeys: [Int: CacheKey]
   private let directories: [PathKey: Directory]
-  /// The directories with a listing that the list names, by their paths; nothing else lies below one.
+  /// The directories with a listing that the list names, by path; the list has nothing below them.
   private let listings: [PathKey: ListedDirectory]
   private let environment: FileEnvironment
   private let files: Mutex<[Int: RemoteFile]>
 
   private static let root = PathKey("")
 
-  /// Makes the tree of `sources`, files and listings of distinct paths, none of which is a directory of
-  /// another.
+  /// Makes the tree of `sources`, whose paths are distinct; no file or listing is above another.
   ///
-  /// Where the list was read again, `old` is the tree before: its files and listings go on if their
-  /// sources did not change.
+  /// After a reload, `old` is the previous tree: files and listings with unchanged sources are
+  /// kept.
   public init(
     sources all: MountSources, environment: FileEnvironment, reusing old: FileTree? = nil
   ) {
@@ -100,15 +102,15 @@ public final class FileTree: Sendable {
     self.files = Mutex(files)
   }
 
-  /// The cache keys of sources that would share one with an earlier source: each file writes an
-  /// entry of its own.
+  /// Separate cache keys for sources that would share a key with an earlier source, because each
+  /// file writes its own entry.
   private static func repeatedKeys(of sources: [FileSource]) -> [Int: CacheKey] {
     var counts: [Int: Int] = [:]
     counts.reserveCapacity(sources.count)
     var keys: [Int: CacheKey] = [:]
     for (index, source) in sources.enumerated() {
       let text = source.cacheKeyText
-      // A collision of hashes costs a key of its own, which is harmless.
+      // A hash collision only gives a source a separate key, which is harmless.
       let count = counts[text.hashValue, default: 0]
       counts[text.hashValue] = count + 1
       if count > 0 { keys[index] = CacheKey(text + "\n#\(count + 1)") }
@@ -116,7 +118,7 @@ public final class FileTree: Sendable {
     return keys
   }
 
-  /// The directory at a path: of the list, or one that has been looked at below a listing.
+  /// The directory at a path: from the list, or looked up below a listing.
   func node(_ path: String) -> Node? {
     let key = PathKey(path)
     if listings.isEmpty { return directories[key].map { .fixed($0) } }
@@ -130,7 +132,7 @@ public final class FileTree: Sendable {
     return nil
   }
 
-  /// What the list has at a path.
+  /// The file or directory of the list at a path.
   func child(_ path: String) -> Child? {
     let key = PathKey(path)
     if directories[key] != nil || listings[key] != nil { return .directory(path) }
@@ -148,7 +150,7 @@ public final class FileTree: Sendable {
     return String(path[path.utf8.index(after: cut)...])
   }
 
-  /// The index of the file at `path`; nil where there is none, or a directory.
+  /// The index of the file at `path`; nil if there is no file.
   func index(of path: String) -> Int? {
     let key = PathKey(path)
     var low = 0
@@ -161,7 +163,7 @@ public final class FileTree: Sendable {
     return order[low]
   }
 
-  /// The file of a source, made at the first look.
+  /// The file of a source, created at the first look-up.
   func file(_ index: Int) -> RemoteFile {
     files.withLock { files in
       if let file = files[index] { return file }
@@ -187,29 +189,29 @@ public final class FileTree: Sendable {
     }
   }
 
-  /// What the file of a source is filed under in the cache.
+  /// The cache key of a source's file.
   func cacheKey(_ index: Int) -> CacheKey {
     cacheKeys[index] ?? CacheKey(sources[index].cacheKeyText)
   }
 
-  /// The file of a source, if it has been looked at.
+  /// The file of a source, if it was looked up.
   func existingFile(_ index: Int) -> RemoteFile? { files.withLock { $0[index] } }
 
-  /// The list's own files that have been looked at, in its order.
+  /// The list's own files that were looked up, in its order.
   var existingListFiles: [RemoteFile] {
     let files = files.withLock { $0 }
     return files.keys.sorted().compactMap { files[$0] }
   }
 
-  /// The files below listings that have been looked at, ordered by their paths within each.
+  /// The files below listings that were looked up, ordered by their paths within each listing.
   var existingListedFiles: [RemoteFile] {
     listings.sorted { $0.key < $1.key }.flatMap { $0.value.existingFiles }
   }
 
-  /// All files that have been looked at.
+  /// All files that were looked up.
   var existingFiles: [RemoteFile] { existingListFiles + existingListedFiles }
 
-  /// Fails whatever waits: the mount ends.
+  /// Fails all waiting requests, because the mount ends.
   func abandon() {
     for file in existingListFiles { file.abandon() }
     for directory in listings.values { directory.abandon() }

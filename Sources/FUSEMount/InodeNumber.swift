@@ -3,17 +3,17 @@ internal import RemoteFiles
 
 /// The number of an inode: the root, a control file, a directory, or one version of a file.
 ///
-/// A number is never used for two things in the life of a mount: pages that the kernel holds under
-/// it stay true for ever, so that nothing ever has to be invalidated.
+/// A mount never reuses a number. So the kernel's pages of an inode stay valid, and nothing must be
+/// invalidated.
 struct InodeNumber: Hashable, Sendable {
   let rawValue: UInt64
 
   static let root = InodeNumber(rawValue: UInt64(FUSE_ROOT_ID))
 
-  /// Control files have the numbers from 2 on, directories those from 64 on.
+  /// Control files have numbers from 2, directories from 64.
   static let firstControl: UInt64 = 2
   static let firstDirectory: UInt64 = 64
-  /// Versions are numbered above all directories.
+  /// The numbers of versions are above those of directories.
   private static let firstVersion: UInt64 = 1 << 40
 
   init(rawValue: UInt64) { self.rawValue = rawValue }

@@ -7,20 +7,20 @@ internal import Synchronization
 
 /// The inodes that the kernel knows: directories by path, versions of files by number.
 ///
-/// What it holds is bounded by what the kernel has looked up and not forgotten, and the kernel gives
-/// that up where memory is short. What it refers to (a version and its file, a directory below a
-/// listing) ends with it where the directory above keeps it no longer (`ListingRegistry`).
+/// The table is bounded by what the kernel has looked up and not forgotten; the kernel forgets
+/// inodes when memory is short. Removing an inode also releases its version and file, or its
+/// directory below a listing, if the directory above no longer keeps them (`ListingRegistry`).
 ///
 /// Lock order: `state` is a leaf.
 final class InodeTable: Sendable {
   /// How the open handles of an inode read.
   ///
-  /// The kernel refuses an inode both ways at once, so the
-  /// first open decides until the last one is closed.
+  /// The kernel does not mix both modes for one inode, so the first open decides until the last
+  /// handle is closed.
   enum ReadMode {
-    /// Through the daemon, pages kept.
+    /// Through the daemon; the kernel caches pages.
     case cached
-    /// The kernel reads the backing file of this id itself.
+    /// The kernel reads the backing file of this id directly.
     case passthrough(backingID: CInt)
   }
 
@@ -29,20 +29,20 @@ final class InodeTable: Sendable {
     var lookupCount: UInt64 = 0
     var openCount = 0
     var mode: ReadMode?
-    /// Whether the size that the kernel knows is what had come by then.
+    /// Whether the size that the kernel knows was only what had arrived by then.
     var hasGrowingSize = false
-    /// Whether pages may be left of the time when its length was unknown.
+    /// Whether the kernel may have pages from the time when the length was unknown.
     var hasGrowingPages = false
   }
 
-  /// How a handle that is being opened reads.
+  /// How a handle that is being opened will read.
   struct OpenMode {
     let mode: ReadMode
-    /// Whether the kernel may keep the pages that it has of the inode.
+    /// Whether the kernel may keep its cached pages of the inode.
     let keepsPages: Bool
   }
 
-  /// A file that is known from its listing only.
+  /// A file that is known only from its listing.
   private struct ListedNode {
     let file: RemoteFile
     let appearance: ListedAppearance
@@ -51,9 +51,9 @@ final class InodeTable: Sendable {
 
   private struct DirectoryNode {
     let path: String
-    /// How often the kernel has looked it up; nil for one that the list makes, which stays.
+    /// The kernel's lookup count; nil for a directory of the list, which stays.
     var lookupCount: UInt64?
-    /// What it shows, below a listing: who holds the directory above need not hold it, too.
+    /// Its content, below a listing: so the directory above need not keep it.
     var listed: ListedDirectory?
   }
 
@@ -74,7 +74,7 @@ final class InodeTable: Sendable {
       return InodeNumber(rawValue: number)
     }
 
-    /// Makes the number that stood for what a listing says that of the version.
+    /// Moves the number of a listed file to its version.
     mutating func settle(_ version: RemoteVersion, _ number: UInt64) {
       guard let node = listed.removeValue(forKey: number) else { return }
       versions[number] = VersionNode(version: version, lookupCount: node.lookupCount)
@@ -105,7 +105,7 @@ final class InodeTable: Sendable {
 
   // MARK: Directories
 
-  /// The number of a directory that the list makes, the same as long as the mount lives.
+  /// The number of a directory of the list; it stays the same for the life of the mount.
   func number(ofDirectory path: String) -> InodeNumber {
     state.withLock { state in
       guard let number = state.directoryNumbers[PathKey(path)] else {
@@ -116,11 +116,11 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// Counts a look-up of a directory below a listing by the kernel; ``forget(_:count:)`` takes it
-  /// back: there may be any number of them in the life of a mount.
+  /// Counts a look-up by the kernel of a directory below a listing, of which a mount may see any
+  /// number; ``forget(_:count:)`` undoes it.
   func remember(_ directory: ListedDirectory) -> InodeNumber {
     let path = directory.source.path
-    // The one before is released after the lock: it may be the last reference.
+    // Release the previous one after the lock: this may be the last reference.
     let (number, before) = state.withLock { state -> (InodeNumber, ListedDirectory?) in
       let number: InodeNumber
       if let known = state.directoryNumbers[PathKey(path)] {
@@ -145,7 +145,7 @@ final class InodeTable: Sendable {
 
   // MARK: Versions
 
-  /// Counts a look-up of `version` by the kernel; ``forget(_:count:)`` takes it back.
+  /// Counts a look-up of `version` by the kernel; ``forget(_:count:)`` undoes it.
   func remember(_ version: RemoteVersion) -> InodeNumber {
     let number = InodeNumber(version.id)
     state.withLock {
@@ -155,11 +155,11 @@ final class InodeTable: Sendable {
     return number
   }
 
-  /// Counts a look-up of a file that looks as its listing says; ``forget(_:count:)`` takes it back.
+  /// Counts a look-up of a file with the attributes of its listing; ``forget(_:count:)`` undoes it.
   func remember(_ file: RemoteFile, as appearance: ListedAppearance) -> InodeNumber {
     let number = InodeNumber(appearance.id)
     state.withLock { state in
-      // It may have been opened this very moment.
+      // Another request may have opened it a moment ago.
       if state.versions[number.rawValue] != nil {
         state.versions[number.rawValue]?.lookupCount += 1
       } else {
@@ -170,18 +170,18 @@ final class InodeTable: Sendable {
     return number
   }
 
-  /// The server has described what a listing did: its number is that of `version` from now on.
+  /// The server has described a listed file: its number now belongs to `version`.
   func settle(_ version: RemoteVersion) {
     state.withLock { $0.settle(version, InodeNumber(version.id).rawValue) }
   }
 
-  /// The file that stands under a number as its listing says.
+  /// The listed file with this number.
   func listed(_ number: UInt64) -> (file: RemoteFile, appearance: ListedAppearance)? {
     state.withLock { $0.listed[number].map { ($0.file, $0.appearance) } }
   }
 
   func forget(_ number: UInt64, count: UInt64) {
-    // Released after the lock: it may be the last reference.
+    // Release it after the lock: this may be the last reference.
     let released = state.withLock { state -> (any Sendable)? in
       guard let node = state.versions[number] else {
         if state.listed[number] != nil { return state.forgetListed(number, count: count) }
@@ -200,27 +200,28 @@ final class InodeTable: Sendable {
     state.withLock { $0.versions[number]?.version }
   }
 
-  /// The kernel is being told a size of an inode, which is that of the file or, where its length is unknown,
-  /// what has come so far.
+  /// Records that the kernel learns a size of an inode: the size of the file or, if its length is
+  /// unknown, what has arrived so far.
   func noteSize(_ number: InodeNumber, isFinal: Bool) {
     state.withLock { $0.versions[number.rawValue]?.hasGrowingSize = !isFinal }
   }
 
   // MARK: Open handles
 
-  /// Whether it has been decided how the handles of an inode read.
+  /// Whether the read mode of the inode's handles is already decided.
   func isOpen(_ number: UInt64) -> Bool {
     state.withLock { $0.versions[number]?.mode != nil }
   }
 
-  /// Counts an open of a version whose length is known or not; `decide` is asked for the mode when it is the
-  /// first.
+  /// Counts an open of a version with a known or unknown length.
   ///
-  /// `decide` registers a backing file, which is a system call without waiting, and reads nothing; two opens
-  /// that race must agree on one mode, hence under the lock.
+  /// For the first open, `decide` selects the mode.
   ///
-  /// - Returns: nil where the kernel is to look the name up first: it does not know the inode, or not that its
-  ///   length has become known, and would end sendfile(2) at the size that it knows.
+  /// `decide` registers a backing file, which is a system call that does not wait, and reads
+  /// nothing. It runs under the lock, because two concurrent opens must agree on one mode.
+  ///
+  /// - Returns: nil if the kernel must look up the name again. It does not know the inode, or it
+  ///   does not know that the length is known now and would end sendfile(2) at the old size.
   func beginOpen(
     _ number: UInt64, isLengthKnown: Bool, decide: () -> ReadMode
   ) -> OpenMode? {
@@ -228,7 +229,7 @@ final class InodeTable: Sendable {
       guard var node = state.versions[number] else { return nil }
       defer { state.versions[number] = node }
       if isLengthKnown, node.hasGrowingSize {
-        // Once: who opens it by another way than its name gets it all the same.
+        // Only once: a program that opens the file other than by its name must succeed too.
         node.hasGrowingSize = false
         return nil
       }
@@ -239,21 +240,21 @@ final class InodeTable: Sendable {
         node.hasGrowingPages = true
         return OpenMode(mode: mode, keepsPages: false)
       }
-      // Without leave to keep them the kernel drops its pages as it opens.
+      // Without permission to keep pages, the kernel drops them at the open.
       let keepsPages = !node.hasGrowingPages
       if case .cached = mode { node.hasGrowingPages = false }
       return OpenMode(mode: mode, keepsPages: keepsPages)
     }
   }
 
-  /// The kernel has not taken an open that was to drop the pages of an inode.
+  /// The kernel rejected an open that would have dropped the pages of an inode.
   func distrustPages(_ number: UInt64) {
     state.withLock { $0.versions[number]?.hasGrowingPages = true }
   }
 
-  /// Takes an open back.
+  /// Ends an open.
   ///
-  /// - Returns: the backing id to close, when it was the last open of a passthrough inode.
+  /// - Returns: the backing id to close after the last open of a passthrough inode.
   func endOpen(_ number: UInt64) -> CInt? {
     state.withLock { state in
       guard var node = state.versions[number] else { return nil }
@@ -266,7 +267,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// How much of the table the kernel makes use of now.
+  /// How much of the table the kernel uses now.
   var status: KernelStatus {
     state.withLock { state in
       KernelStatus(
@@ -275,7 +276,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// The versions whose handles the kernel reads by itself now.
+  /// The versions whose handles the kernel reads directly now.
   var passthroughVersions: Set<VersionID> {
     state.withLock { state in
       Set(

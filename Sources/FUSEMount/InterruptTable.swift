@@ -2,11 +2,11 @@ internal import CFuse
 internal import Glibc
 internal import Synchronization
 
-/// The parked requests that the kernel may interrupt: a killed process waits for the answer to its
+/// The parked requests that the kernel may interrupt: a killed process waits for the reply to its
 /// request, which is then `EINTR`.
 ///
-/// libfuse calls back with a number, not a pointer, because the callback may race with the answer
-/// and its parked reply may be gone by then.
+/// libfuse calls back with a number instead of a pointer, because the callback may race with the
+/// reply, and the parked reply may no longer exist.
 final class InterruptTable: Sendable {
   private struct State {
     var last: UInt = 0
@@ -32,8 +32,8 @@ final class InterruptTable: Sendable {
       }
       return state.last
     }
-    // Where the interrupt has come already, libfuse calls back at once and goes on to use the
-    // request: it must not be answered before this returns.
+    // If the interrupt has already arrived, libfuse calls back at once and continues to use the
+    // request. So the request must not be answered before this call returns.
     fuse_req_interrupt_func(request, interrupted, UnsafeMutableRawPointer(bitPattern: token))
     let isInterrupted = state.withLock { state in
       state.parked[token]?.isRegistering = false

@@ -9,28 +9,28 @@ internal import Synchronization
 
 /// A session of libfuse.
 ///
-/// `@unchecked Sendable`: libfuse's session functions that are used on other threads than the
-/// loop's (exit, fd) are safe there; the pointer lives as long as the process.
+/// `@unchecked Sendable`: other threads than the loop's use only session functions that are safe
+/// there (exit, fd), and the pointer is valid for the life of the process.
 struct SessionPointer: @unchecked Sendable {
   let pointer: OpaquePointer
   var offersPassthrough: Bool
 }
 
-/// Why a mount could not be made or did not end well; one line that says what to do.
+/// Why a mount failed to start or to end; one line that says what to do.
 public struct MountError: Error, Sendable, CustomStringConvertible {
   public let description: String
 
   public init(_ description: String) { self.description = description }
 }
 
-/// Mounts a file system, serves it until it is unmounted, and takes it down.
+/// Mounts a file system, serves it until it is unmounted, and unmounts it.
 public final class MountSession: Sendable {
   public struct Options: Sendable {
-    /// Whether other users may look into the mount.
+    /// Whether other users may access the mount.
     public var allowOther: Bool
-    /// Whether programs of the mount are not to be run.
+    /// Whether programs in the mount must not be executed.
     public var forbidsExecution: Bool
-    /// The source in the kernel's table of mounts, which everybody can read; without `,` and `\`.
+    /// The source in the kernel's table of mounts, which every user can read; without `,` and `\`.
     public var sourceName: String
 
     public init(
@@ -42,21 +42,24 @@ public final class MountSession: Sendable {
     }
   }
 
-  /// What one read of the kernel's read-ahead brings, in KiB: four times the default of 128, which
-  /// measured 1.4 times the throughput of spliced reads (DESIGN facts).
+  /// The size of one read of the kernel's read-ahead in KiB: four times the default of 128.
+  ///
+  /// We measured 1.4 times the throughput of spliced reads.
   fileprivate static let readAheadKiB = 512
 
   private let fileSystem: FileSystem
   private let session: SessionPointer
-  /// The mount's device, MAJOR:MINOR; nil where the kernel does not list it.
+  /// The mount's device, MAJOR:MINOR; nil if the kernel does not list it.
   private let device: String?
   private let loopThread = Mutex<pthread_t?>(nil)
   private let hasEnded = Atomic<Bool>(false)
   private let isTakenDown = Atomic<Bool>(false)
 
-  /// Mounts `fileSystem`; the kernel's requests wait until ``serve(whenReady:)`` is called.
+  /// Mounts `fileSystem`.
   ///
-  /// - Throws: ``MountError`` where the kernel or fusermount3 refuses.
+  /// The kernel's requests wait until ``serve(whenReady:)`` is called.
+  ///
+  /// - Throws: ``MountError`` if the kernel or fusermount3 refuses.
   public init(_ fileSystem: FileSystem, options: Options) throws(MountError) {
     self.fileSystem = fileSystem
     let mountOptions =
@@ -103,13 +106,14 @@ public final class MountSession: Sendable {
       &list, &operations, MemoryLayout<fuse_lowlevel_ops>.size, context)
   }
 
-  /// Serves the mount on this and other threads until it is unmounted or ``stop(finish:)`` is called,
-  /// then takes it down.
+  /// Serves the mount on this and other threads until it is unmounted or ``stop(finish:)`` is
+  /// called, then unmounts it.
   ///
   /// - Parameters:
-  ///   - whenReady: called when the kernel has taken up the connection: from then on reads are answered.
-  ///   - finish: ends the process, for which it must not wait for any thread: some may still be at work,
-  ///     at a hash or for a slow disk.
+  ///   - whenReady: called when the kernel has established the connection; from then on reads are
+  ///     answered.
+  ///   - finish: ends the process. It must not wait for any thread, because some may still
+  ///     calculate a hash or wait for a slow disk.
   public func serve(whenReady: @escaping @Sendable () -> Void, finish: () -> Never) -> Never {
     fileSystem.onReady.withLock { $0 = whenReady }
     loopThread.withLock { $0 = pthread_self() }
@@ -124,44 +128,47 @@ public final class MountSession: Sendable {
 
   /// Ends ``serve(whenReady:finish:)``, from any thread.
   ///
-  /// Where that does not end, takes the mount down and calls `finish`.
+  /// If that does not end in time, unmounts and calls `finish`.
   public func stop(finish: () -> Never) {
     fuse_session_exit(session.pointer)
-    // The loop looks at the exit flag when its semaphore is interrupted; the signal may come just
-    // before it waits, hence again and again.
+    // The loop checks the exit flag when a signal interrupts its semaphore. A signal may arrive
+    // just before the loop waits, so we repeat it.
     for _ in 0..<100 where !hasEnded.load(ordering: .acquiring) {
       if let thread = loopThread.withLock({ $0 }) { pthread_kill(thread, SIGUSR1) }
       usleep(20_000)
     }
     guard !hasEnded.load(ordering: .acquiring) else { return }
-    // A thread of libfuse waits for the disk under the cache, and the loop for the thread.
+    // A libfuse thread waits for the cache's disk, and the loop waits for that thread.
     fileSystem.environment.logger.error(
       "the mount ends although the disk of its cache does not answer")
     takeDown(finish)
   }
 
-  /// Takes the mount down and ends the process; whoever comes second waits for that.
+  /// Unmounts and ends the process.
+  ///
+  /// A second caller waits for that.
   private func takeDown(_ finish: () -> Never) -> Never {
     while isTakenDown.exchange(true, ordering: .acquiringAndReleasing) { pause() }
     fileSystem.abandon()
-    // Replies of other threads go to /dev/null from now on, never to a file that reuses the number.
+    // From now on, replies of other threads go to /dev/null, never to a file that reuses the
+    // descriptor's number.
     let hasEnded = httpfs_session_close(session.pointer)
-    // If it had ended before, somebody has unmounted or aborted it: ENOTCONN must stay then.
+    // If the connection had already ended, the mount was unmounted or aborted: ENOTCONN must stay.
     if !hasEnded { detach() }
     fileSystem.environment.end()
     finish()
   }
 
-  /// Takes the mount out of the file tree, open files or not.
+  /// Removes the mount from the file tree, even with open files.
   private func detach() {
-    // Where it has been detached before, somebody else's mount may be in its place.
+    // If it was already detached, another mount may be in its place.
     guard let device, MountTable.current()?.mount(at: fileSystem.mountpoint)?.device == device,
       umount2(fileSystem.mountpoint, Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW)) != 0
     else { return }
     detachThroughHelper()
   }
 
-  /// As an ordinary user: by fusermount3, which is setuid root.
+  /// For an ordinary user: through fusermount3, which is setuid root.
   private func detachThroughHelper() {
     var child: pid_t = 0
     let arguments: [String] = ["fusermount3", "-u", "-q", "-z", "--", fileSystem.mountpoint]
@@ -171,19 +178,20 @@ public final class MountSession: Sendable {
     for _ in 0..<Self.helperPatience where waitpid(child, nil, WNOHANG) == 0 { usleep(10_000) }
   }
 
-  /// How long the helper is waited for, in hundredths of a second.
+  /// How long to wait for the helper, in hundredths of a second.
   private static let helperPatience = 200
 }
 
 extension FileSystem {
-  /// The kernel has taken up the connection; called on a libfuse thread.
+  /// The kernel has established the connection; called on a libfuse thread.
   func kernelIsReady() {
     onReady.withLock { $0 }?()
   }
 
-  /// Lets the kernel read ahead in larger requests, where this process may (root).
+  /// Enlarges the kernel's read-ahead requests, if this process may do so (root).
   ///
-  /// Not before the first open: when it takes the reply to INIT, the kernel sets what it had offered.
+  /// Not before the first open, because the kernel resets the value when it processes the reply to
+  /// INIT.
   func raiseReadAheadOnce() {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
       let mount = MountTable.current()?.mount(at: mountpoint)

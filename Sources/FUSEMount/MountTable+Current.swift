@@ -2,7 +2,7 @@ internal import Glibc
 public import MountStatus
 
 extension MountTable {
-  /// The mounts that this process sees now; nil where `/proc` is not there.
+  /// The mounts that this process sees now; nil without `/proc`.
   public static func current() -> MountTable? {
     let descriptor = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

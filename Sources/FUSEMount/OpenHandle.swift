@@ -4,13 +4,13 @@ internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
-/// What a file handle of the kernel stands for.
+/// The object behind a file handle of the kernel.
 final class OpenHandle: Sendable {
   enum Content: Sendable {
     case file(RemoteVersion, isDirect: Bool)
-    /// A control file that says how the mount is.
+    /// A control file with the state of the mount.
     case status(StatusStream)
-    /// `.control`, which is written to, and gives its help where it is read.
+    /// `.control`, which takes commands and returns its help when it is read.
     case control(ControlHandle)
     case directory([Item])
   }
@@ -22,13 +22,14 @@ final class OpenHandle: Sendable {
     let isDirectory: Bool
   }
 
-  /// Where the writes over a handle of `.control` stand: one at a time, as they came.
+  /// The state of the writes over a handle of `.control`, which are processed one at a time in
+  /// order.
   final class ControlHandle: Sendable {
     let writer = Mutex(ControlWriter())
   }
 
   let content: Content
-  /// What a trace calls it, where one is recorded.
+  /// The handle's number in a trace, if one is recorded.
   let traceHandle: UInt64?
 
   init(_ content: Content, traceHandle: UInt64? = nil) {
@@ -36,7 +37,7 @@ final class OpenHandle: Sendable {
     self.traceHandle = traceHandle
   }
 
-  /// The handle as the kernel keeps it; one `release` balances it.
+  /// The handle as the kernel stores it; one `release` balances it.
   func retainedForKernel() -> UInt64 {
     UInt64(UInt(bitPattern: Unmanaged.passRetained(self).toOpaque()))
   }

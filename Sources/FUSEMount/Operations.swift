@@ -1,8 +1,8 @@
 internal import CFuse
 internal import Glibc
 
-// What libfuse calls, on its own threads. File-scope functions, because a closure made in main
-// would inherit the main actor's isolation and trap elsewhere.
+// The callbacks of libfuse, which calls them on its own threads. They are file-scope functions,
+// because a closure made in main would inherit the main actor's isolation and trap elsewhere.
 
 extension FileSystem {
   /// The file system that a request belongs to.
@@ -10,7 +10,7 @@ extension FileSystem {
     fuse_req_userdata(request).map { Unmanaged<FileSystem>.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// The operations that httpfs answers; for the others libfuse says ENOSYS.
+  /// The operations that httpfs implements; libfuse answers ENOSYS to the others.
   static func operations() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
     operations.`init` = answerInit
@@ -29,7 +29,7 @@ extension FileSystem {
     operations.statfs = answerStatistics
     operations.getxattr = answerExtendedAttribute
     operations.listxattr = answerExtendedAttributeNames
-    // Everything that would change something.
+    // Operations that would change something.
     operations.mknod = { request, _, _, _, _ in refuse(request) }
     operations.mkdir = { request, _, _, _ in refuse(request) }
     operations.unlink = { request, _, _ in refuse(request) }
@@ -53,14 +53,14 @@ private func answerInit(
   guard let context, let connection else { return }
   let fileSystem = Unmanaged<FileSystem>.fromOpaque(context).takeUnretainedValue()
   let offered = connection.pointee.capable
-  // Not FUSE_CAP_SPLICE_MOVE: the kernel would try, page by page, to take pages away from the cache file,
-  // and read-ahead of a cached file was a fifth slower.
+  // Do not use FUSE_CAP_SPLICE_MOVE: the kernel would try, page by page, to take pages from the
+  // cache file, which made read-ahead of a cached file a fifth slower.
   connection.pointee.want |= offered & UInt32(FUSE_CAP_SPLICE_WRITE)
   connection.pointee.want |= offered & UInt32(FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS)
-  // The bytes behind an inode never change, so there is nothing to invalidate.
+  // The bytes of an inode never change, so nothing must be invalidated.
   connection.pointee.want &= ~UInt32(FUSE_CAP_AUTO_INVAL_DATA)
-  // Read-ahead requests beyond this wait in the kernel, where one stalled file would hold up the
-  // others; the default is 12.
+  // Read-ahead requests beyond this number wait in the kernel, where one stalled file would delay
+  // the others. The default is 12.
   connection.pointee.max_background = 16_384
   connection.pointee.congestion_threshold = 12_288
   fileSystem.kernelIsReady()

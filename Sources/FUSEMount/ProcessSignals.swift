@@ -1,29 +1,30 @@
 internal import Dispatch
 internal import Glibc
 
-/// The signals that a mount lives by: SIGINT and SIGTERM end it, SIGHUP reloads its list.
+/// The signals of a mount: SIGINT and SIGTERM end it, SIGHUP reloads its list.
 public final class ProcessSignals: Sendable {
   private static let handled = [SIGINT, SIGTERM, SIGHUP]
 
   private let queue = DispatchQueue(label: "httpfs.signals")
 
-  /// Blocks the signals, so that no thread dies of them; call it on the main thread before any
-  /// other thread is there, because threads inherit the mask.
+  /// Blocks the signals, so that they do not kill the process.
+  ///
+  /// Call it on the main thread before other threads start, because threads inherit the mask.
   public init() {
     var blocked = sigset_t()
     sigemptyset(&blocked)
     for number in Self.handled { sigaddset(&blocked, number) }
     pthread_sigmask(SIG_BLOCK, &blocked, nil)
-    // Interrupts the session's loop, nothing more.
+    // Only interrupts the session's loop.
     var interrupting = sigaction()
     interrupting.__sigaction_handler.sa_handler = { _ in }
     sigaction(SIGUSR1, &interrupting, nil)
     signal(SIGPIPE, SIG_IGN)
   }
 
-  /// Calls `onEnd` or `onReload` on a thread of its own for each signal that comes.
+  /// Calls `onEnd` or `onReload` on a thread of its own for each signal.
   ///
-  /// - Returns: what keeps the signals coming while it lives.
+  /// - Returns: an object that delivers signals while it exists.
   public func deliver(
     onEnd: @escaping @Sendable () -> Void, onReload: @escaping @Sendable () -> Void
   ) -> any Sendable {
@@ -36,7 +37,7 @@ public final class ProcessSignals: Sendable {
     return sources
   }
 
-  /// `@unchecked Sendable`: a dispatch source may be used from any thread; it is only kept.
+  /// `@unchecked Sendable`: a dispatch source may be used from any thread; we only retain it.
   private final class Source: @unchecked Sendable {
     private let source: any DispatchSourceSignal
     init(_ source: any DispatchSourceSignal) { self.source = source }

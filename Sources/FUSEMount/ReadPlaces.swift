@@ -1,24 +1,25 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Keeps a libfuse thread free of reads of cached bytes, which wait for the disk: a read that would take the last
-/// one is answered on another.
+/// Keeps one libfuse thread free of reads of cached bytes, which wait for the disk: a read that
+/// would occupy the last one runs on another thread.
 ///
-/// A disk that hangs then holds up no other request, nor has the watchdog take the mount down.
+/// So a hanging disk delays no other request, and the watchdog does not unmount.
 final class ReadPlaces: Sendable {
   private let limit: Int
   private let count = Atomic<Int>(0)
-  /// As many as places: where many reads come at once, and the disk is slow, one would answer them in turn.
+  /// One queue for each place: with many reads and a slow disk, a single queue would serialize
+  /// them.
   private let queues: [DispatchQueue]
   private let lastQueue = Atomic<Int>(0)
 
-  /// - Parameter limit: how many threads may be at reads at a time, at least 1.
+  /// - Parameter limit: the maximum number of threads that read at the same time, at least 1.
   init(limit: Int) {
     self.limit = limit
     queues = (0..<limit).map { DispatchQueue(label: "httpfs.reads.\($0)") }
   }
 
-  /// - Returns: whether a thread may be at a read; ``end()`` follows then.
+  /// - Returns: whether this thread may read; if so, call ``end()`` afterwards.
   func begin() -> Bool {
     if count.wrappingAdd(1, ordering: .relaxed).newValue <= limit { return true }
     end()
@@ -27,7 +28,7 @@ final class ReadPlaces: Sendable {
 
   func end() { count.wrappingSubtract(1, ordering: .relaxed) }
 
-  /// Runs `work`, a read, on a thread that is none of libfuse's.
+  /// Runs `work`, a read, on a thread that does not belong to libfuse.
   func later(_ work: @escaping @Sendable () -> Void) {
     let index = lastQueue.wrappingAdd(1, ordering: .relaxed).oldValue
     queues[Int(UInt(bitPattern: index) % UInt(queues.count))].async(execute: work)

@@ -4,8 +4,10 @@ internal import Glibc
 internal import RemoteFiles
 internal import Synchronization
 
-/// The answer that the kernel waits for: given exactly once, because each way to give it consumes
-/// the value, and with `EIO` when it is dropped, so that no request can be forgotten.
+/// The reply to a request of the kernel.
+///
+/// It is sent exactly once, because every way to send it consumes the value. A dropped reply sends
+/// `EIO`, so that no request can be forgotten.
 ///
 /// `@unchecked Sendable`: libfuse lets any thread answer a request, and a value has one owner.
 struct Reply: ~Copyable, @unchecked Sendable {
@@ -20,7 +22,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
-  /// No error and no data, as for `release`.
+  /// Neither an error nor data, as for `release`.
   consuming func done() { error(0) }
 
   consuming func entry(_ entry: fuse_entry_param) {
@@ -35,7 +37,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
-  /// - Returns: whether the kernel took the open; if not, no `release` will come.
+  /// - Returns: whether the kernel accepted the open; if not, no `release` will follow.
   consuming func open(_ info: fuse_file_info, backingID: CInt?) -> Bool {
     var info = info
     let result =
@@ -45,8 +47,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     return result == 0
   }
 
-  /// Bytes of a remote file, spliced where the kernel can; where several files hold them, copied
-  /// together.
+  /// Bytes of a remote file, spliced if the kernel can; copied together if several files hold them.
   consuming func present(_ bytes: PresentBytes) {
     defer { withExtendedLifetime(bytes) {} }
     guard let first = bytes.pieces.first, bytes.byteCount > 0 else {
@@ -75,7 +76,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
           off_t(bytes.offset) + off_t(done))
       }
       guard count == piece.byteCount else {
-        // First: the kernel asks for each page again at once.
+        // First, because the kernel repeats the request for each page at once.
         bytes.reportUnreadable()
         return error(EIO)
       }
@@ -93,8 +94,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
-  /// The value of an extended attribute, or the names of all; where there is `room` for nothing, only how
-  /// much there is.
+  /// The value of an extended attribute, or the names of all; if `room` is 0, only its size.
   consuming func extendedAttribute(_ bytes: [UInt8], room: Int) {
     if room == 0 {
       fuse_reply_xattr(request, bytes.count)
@@ -106,7 +106,7 @@ struct Reply: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// How many bytes of a write were taken.
+  /// The number of bytes that a write accepted.
   consuming func written(_ byteCount: Int) {
     fuse_reply_write(request, byteCount)
     discard self
@@ -119,18 +119,18 @@ struct Reply: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// Tells of `PresentBytes`, behind `context`, that cannot be read.
+/// Reports the `PresentBytes` behind `context` as unreadable.
 private func reportUnreadable(context: UnsafeMutableRawPointer?) {
   context?.assumingMemoryBound(to: PresentBytes.self).pointee.reportUnreadable()
 }
 
-/// A reply that waits in a closure or a list, which cannot hold a noncopyable value.
+/// A reply stored in a closure or a list, which cannot hold a noncopyable value.
 final class ParkedReply: Sendable {
   private let reply: Mutex<Reply?>
 
   init(_ reply: consuming sending Reply) { self.reply = Mutex(reply) }
 
-  /// The reply, the first time; nil after that.
+  /// Returns the reply the first time, and nil after that.
   func take() -> Reply? {
     reply.withLock { $0.take() }
   }

@@ -5,9 +5,9 @@ internal import Glibc
 public import Logging
 internal import Synchronization
 
-/// Writes what the kernel asks of a mount's files to a trace.
+/// Writes the kernel's requests for a mount's files to a trace.
 ///
-/// Requests are only noted; the disk is written to by a queue of its own.
+/// Requests are only recorded in memory; a queue of its own writes to the disk.
 public final class TraceRecorder: Sendable {
   private struct State {
     var bytes: [UInt8] = []
@@ -22,22 +22,22 @@ public final class TraceRecorder: Sendable {
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "httpfs.trace")
 
-  /// How much is gathered before it is written.
+  /// How many bytes are collected before they are written.
   private static let batchByteCount = 64 << 10
 
-  /// Records to an open file, which begins here.
+  /// Records to an open file from its start.
   public init(descriptor: CInt, logger: Logger) {
     self.descriptor = Descriptor(descriptor)
     self.logger = logger
     state.withLock { $0.bytes = Array(AccessTrace.heading.utf8) }
   }
 
-  /// Seconds since the beginning.
+  /// Seconds since the start of the trace.
   var now: Double { (ContinuousClock.now - start) / .seconds(1) }
 
-  /// A file has been opened.
+  /// Records the opening of a file.
   ///
-  /// - Returns: the handle's name in the trace.
+  /// - Returns: the handle's number in the trace.
   func opened(_ name: String, length: Int64?, since start: Double) -> UInt64 {
     let handle = state.withLock { state in
       state.lastHandle += 1
@@ -49,7 +49,7 @@ public final class TraceRecorder: Sendable {
     return handle
   }
 
-  /// A read of so many bytes has been answered.
+  /// Records a completed read.
   func read(_ handle: UInt64, offset: Int64, byteCount: Int64, since start: Double) {
     note(
       TraceRecord(
@@ -73,9 +73,9 @@ public final class TraceRecorder: Sendable {
     if mustWrite { queue.async { self.write() } }
   }
 
-  /// Writes what there is; for the end of the mount.
+  /// Writes all collected records, at the end of the mount.
   ///
-  /// - Returns: whether the disk has taken it within `limit`.
+  /// - Returns: whether the disk has taken them within `limit`.
   public func flush(within limit: Duration) -> Bool {
     let done = DispatchSemaphore(value: 0)
     queue.async { [self] in

@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Synchronization
 
-/// A progress that ends the task that keeps it true when nobody holds it any more.
+/// A progress that ends the task that updates it when the last reference to the progress is gone.
 ///
-/// `@unchecked Sendable`, as its superclass is: what it adds is guarded.
+/// `@unchecked Sendable`, as its superclass is; its own state is guarded by locks.
 final class MirroredProgress: Foundation.Progress, @unchecked Sendable {
   private let task = Mutex<Task<Void, Never>?>(nil)
-  /// Held over a verb of what is mirrored: before all locks of transfers and queues.
+  /// Held during an action on the mirrored object: comes before all locks of transfers and queues.
   private let verbs = Mutex(())
 
   init(kind: ProgressKind?) {
@@ -17,18 +17,20 @@ final class MirroredProgress: Foundation.Progress, @unchecked Sendable {
 
   deinit { task.withLock { $0 }?.cancel() }
 
-  /// Lets `task` live no longer than this progress; it must not hold the progress itself.
+  /// Ties the life of `task` to this progress.
+  ///
+  /// The task must not hold the progress itself.
   func own(_ task: Task<Void, Never>) { self.task.withLock { $0 = task } }
 
-  /// Makes the verbs of the progress those of what it mirrors.
+  /// Connects the actions of the progress to those of the mirrored object.
   ///
-  /// Foundation calls the handlers on threads of its own, where a resumption may overtake the pause
-  /// before it: so each of them does what the progress says now.
+  /// Foundation calls the handlers on its own threads, where a resume may overtake an earlier
+  /// pause. So each handler applies the current state of the progress.
   ///
   /// - Parameters:
-  ///   - pause: stops what is mirrored, at once and from any thread.
-  ///   - resume: lets it go on.
-  ///   - cancel: ends it.
+  ///   - pause: pauses the mirrored object at once, from any thread.
+  ///   - resume: resumes it.
+  ///   - cancel: cancels it.
   func forward(
     pause: @escaping @Sendable () -> Void, resume: @escaping @Sendable () -> Void,
     cancel: @escaping @Sendable () -> Void
@@ -46,7 +48,7 @@ final class MirroredProgress: Foundation.Progress, @unchecked Sendable {
 
   /// Shows `reading`.
   func show(_ reading: ProgressReading) {
-    // In the order in which the fraction never passes 1 in between.
+    // In the order in which the fraction never exceeds 1 in between.
     if reading.totalUnitCount < 0 || reading.totalUnitCount >= totalUnitCount {
       totalUnitCount = reading.totalUnitCount
       completedUnitCount = reading.completedUnitCount

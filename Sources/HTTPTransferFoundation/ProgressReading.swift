@@ -1,19 +1,19 @@
 internal import HTTPTransfer
 
-/// What a `Foundation.Progress` shows of a transfer or a queue at one moment.
+/// The values of a `Foundation.Progress` for a transfer or a queue at one moment.
 ///
-/// The fraction of it is 1 only when everything has ended: all bytes may be there long before the
-/// file is checked, durable and renamed.
+/// The fraction is 1 only when everything has ended: all bytes may arrive long before the file is
+/// verified, durable and renamed.
 struct ProgressReading: Sendable, Equatable {
   /// -1 while unknown.
   var totalUnitCount: Int64
   var completedUnitCount: Int64
   var bytesPerSecond: Int
-  /// In seconds; nil while that cannot be said.
+  /// In seconds; nil if unknown.
   var timeLeft: Double?
-  /// The files in all and those that have ended, of a queue.
+  /// For a queue: the number of all files and of those that have ended.
   var fileCounts: FileCounts?
-  /// Whether nothing will change any more, unless something is added to a queue.
+  /// Whether nothing will change any more, unless a transfer is added to a queue.
   var isEnded: Bool
 
   struct FileCounts: Sendable, Equatable {
@@ -53,7 +53,7 @@ struct ProgressReading: Sendable, Equatable {
 
   private init(completed: Int64, expected: Int64?, isComplete: Bool) {
     if isComplete {
-      // 0 of 0 would be indeterminate for ever: what is complete without a byte is 1 of 1.
+      // 0 of 0 would stay indeterminate, so what is complete without a byte is 1 of 1.
       let count = max(1, completed)
       self.init(
         totalUnitCount: count, completedUnitCount: count, bytesPerSecond: 0, isEnded: true)

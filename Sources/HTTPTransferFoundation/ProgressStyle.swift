@@ -1,8 +1,8 @@
-/// What the units of a queue's progress are.
+/// The units of a queue's progress.
 public enum ProgressStyle: Sendable, Hashable {
-  /// One unit for each transfer: it moves when one has ended, also without success.
+  /// One unit for each transfer. The progress changes when one has ended, even without success.
   case simple
-  /// Bytes: it is indeterminate while the length of a transfer is unknown.
+  /// Bytes. The progress is indeterminate while the length of a transfer is unknown.
   ///
   /// `TransferQueue.Configuration.learnsLengths` makes lengths known early.
   case accurate

@@ -4,17 +4,17 @@ public import HTTPTransfer
 extension Transfer {
   /// A `Foundation.Progress` that follows this transfer.
   ///
-  /// Its units are bytes, of the request's body for an upload and of the response's otherwise, those
-  /// of an earlier run included. It is indeterminate while the total is unknown, and its fraction
-  /// is 1 only when the transfer has finished; a file without a byte ends as 1 of 1. One that has
-  /// failed or was cancelled stays where it was. Speed (bytes per second) and time left (seconds)
-  /// are in `userInfo` under `throughputKey` and `estimatedTimeRemainingKey`.
+  /// Its units are bytes: of the request's body for an upload, otherwise of the response's body,
+  /// including those of an earlier run. It is indeterminate while the total is unknown, and its
+  /// fraction is 1 only when the transfer has finished. A file without a byte ends as 1 of 1. A
+  /// failed or cancelled transfer keeps its last values. Speed (bytes per second) and time left
+  /// (seconds) are in `userInfo` under `throughputKey` and `estimatedTimeRemainingKey`.
   ///
-  /// Its verbs `pause()`, `resume()` and `cancel()` are those of the transfer. It is brought up to
-  /// date about ten times a second, by a task that ends with the transfer or when nobody holds the
-  /// progress any more; the transfer never waits for it, and goes on without it.
+  /// Its `pause()`, `resume()` and `cancel()` act on the transfer. A task updates it about ten
+  /// times a second. The task ends with the transfer, or when the last reference to the progress is
+  /// gone. The transfer never waits for the progress and continues without it.
   ///
-  /// - Returns: a new progress, at the present state, without a parent.
+  /// - Returns: a new progress in the current state, without a parent.
   public func makeProgress() -> Foundation.Progress {
     let mirrored = MirroredProgress(kind: .file)
     mirrored.setUserInfoObject(
@@ -35,14 +35,15 @@ extension Transfer {
     mirrored.own(
       Task {
         var iterator = events.makeAsyncIterator()
-        // Before the start there is nothing to look at.
+        // Before the start there is nothing to show.
         guard await iterator.next() != nil else {
           await mirror.update()
           return
         }
         async let following: Void = mirror.follow()
         while await iterator.next() != nil {
-          // The end is seen soon, and many small events do not wake this task one by one.
+          // Short enough to show the end soon, and long enough that many small events do not wake
+          // this task one by one.
           try? await Task.sleep(for: .milliseconds(20))
         }
         await mirror.update()
@@ -51,7 +52,7 @@ extension Transfer {
     return mirrored
   }
 
-  /// What Foundation calls an upload on Apple's systems; elsewhere it has no name for it.
+  /// Foundation's name for an upload on Apple's systems; elsewhere it has none.
   private static var uploading: Foundation.Progress.FileOperationKind {
     Foundation.Progress.FileOperationKind(rawValue: "NSProgressFileOperationKindUploading")
   }

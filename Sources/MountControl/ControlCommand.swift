@@ -1,27 +1,27 @@
 internal import HTTPTransferCore
 
-/// What can be asked of files of a mount.
+/// The operations on files of a mount.
 public enum FileVerb: String, Sendable, Hashable, CaseIterable {
   /// Fetch whole files in the background.
   case prefetch
-  /// Fetch nothing but what a read waits for.
+  /// Fetch only what a read waits for.
   case pause
-  /// Take ``pause`` back.
+  /// Undo ``pause``.
   case resume
-  /// Take ``prefetch`` back.
+  /// Undo ``prefetch``.
   case cancel
   /// Remove the cached bytes.
   case evict
   /// Keep the cached bytes, however full the cache is.
   case pin
-  /// Take ``pin`` back.
+  /// Undo ``pin``.
   case unpin
   /// Compare the cached bytes with their recorded hashes.
   case verify
-  /// Ask the server anew at the next look; without names, read the list again.
+  /// Ask the server again at the next lookup; without names, read the list again.
   case refresh
 
-  /// Whether it means all files, or the mount, where no name follows.
+  /// Whether the verb, without names, applies to all files or to the mount.
   public var mayLackNames: Bool {
     switch self {
     case .pause, .resume, .refresh: true
@@ -30,22 +30,22 @@ public enum FileVerb: String, Sendable, Hashable, CaseIterable {
   }
 }
 
-/// One line of what is written to `.control`.
+/// One line written to `.control`.
 public enum ControlCommand: Sendable, Hashable {
-  /// What to do with the files that the patterns stand for; none only where the verb may lack them.
+  /// A verb for the files that match the patterns; no patterns only if the verb may lack them.
   case files(FileVerb, [NamePattern])
-  /// How many connections each file may have from now on; nil lets each find its best number.
+  /// The number of connections of each file from now on; nil lets each file find its best number.
   case connections(Int?)
-  /// How many bytes a second may be fetched of each file that the patterns stand for, without any of all
-  /// files together; nil for as many as will come.
+  /// The maximum number of bytes per second for each file that matches the patterns, or without
+  /// patterns for all files together; nil for no limit.
   case rateLimit(Int64?, [NamePattern])
 
-  /// The connections of a file that may be asked for.
+  /// The allowed numbers of connections per file.
   public static let connectionCounts = 1...64
 
-  /// The command of one line, without its newline.
+  /// Parses one line without its newline.
   ///
-  /// - Throws: why it is none.
+  /// - Throws: why the line is not a command.
   init(words: [String]) throws(ControlRefusal) {
     guard let name = words.first else { throw .invalid("an empty command") }
     let arguments = words.dropFirst()
@@ -75,7 +75,7 @@ public enum ControlCommand: Sendable, Hashable {
     }
   }
 
-  /// The count that an argument of `connections` says: `.some(nil)` for `auto`.
+  /// The number in an argument of `connections`: `.some(nil)` for `auto`.
   public static func connections(_ argument: String) -> Int?? {
     if argument == "auto" { return .some(nil) }
     guard let number = number(ofDigits: argument.utf8), let count = Int(exactly: number),

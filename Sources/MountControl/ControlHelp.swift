@@ -1,4 +1,4 @@
-/// What reading `.control` gives.
+/// The text that a program reads from `.control`.
 public enum ControlHelp {
   public static let text = """
     Write commands to this file, one a line; every write is done as a whole or not at all.

@@ -1,14 +1,14 @@
-/// The commands of a batch: lines of words.
+/// Parses a batch of commands: lines of words.
 ///
-/// Words are separated by spaces and tabs. Within double quotes a word may hold them, and a
-/// backslash takes the meaning from a quote or a backslash; elsewhere a backslash stays in the word,
-/// with what follows it, for ``NamePattern`` to understand. Lines without a word are skipped.
+/// Spaces and tabs separate words. Within double quotes a word may contain them, and a backslash
+/// escapes a quote or a backslash. Elsewhere a backslash and the character after it stay in the
+/// word, for ``NamePattern`` to interpret. Lines without a word are skipped.
 public enum ControlParser {
-  /// Parses what one write has brought.
+  /// Parses the bytes of one write.
   ///
   /// - Parameter bytes: lines of UTF-8; the last one may lack its newline.
   /// - Returns: the commands, in order.
-  /// - Throws: why one of the lines is no command.
+  /// - Throws: why one of the lines is not a command.
   public static func commands(_ bytes: some Sequence<UInt8>) throws(ControlRefusal)
     -> [ControlCommand]
   {
@@ -18,7 +18,7 @@ public enum ControlParser {
     }
     guard isClean else { throw .invalid("a control character") }
     var commands: [ControlCommand] = []
-    // By scalars: a character may join a line's end with what follows.
+    // Split by scalars: a combining character may join a newline with what follows.
     for line in text.unicodeScalars.split(separator: "\n") {
       let words = try words(of: line)
       if !words.isEmpty { commands.append(try ControlCommand(words: words)) }
@@ -26,7 +26,9 @@ public enum ControlParser {
     return commands
   }
 
-  /// `name` as a word that stands for it, or for what its wildcards stand for.
+  /// Quotes `name` as a word.
+  ///
+  /// Wildcards in it keep their meaning.
   public static func word(_ name: String) -> String {
     let escaped = name.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
     return "\"\(escaped.joined())\""

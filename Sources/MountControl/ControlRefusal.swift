@@ -1,21 +1,23 @@
 internal import Glibc
 
-/// Why what was written to `.control` is refused; then none of it is done.
+/// Why a write to `.control` is refused.
+///
+/// None of its commands is executed.
 public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
-  /// It is no command; why, in a few words.
+  /// Not a command; why, in a few words.
   case invalid(String)
   /// More bytes than one write may bring.
   case tooLong
-  /// What is written continues a line that was taken for a command, or refused, already.
+  /// The write continues a line that was already executed as a command, or refused.
   case continuation
-  /// A name or pattern that stands for no file.
+  /// A name or pattern that matches no file.
   case noSuchFile(String)
-  /// A file that cannot be evicted, because it is open or being prefetched.
+  /// A file that cannot be evicted because it is open or being prefetched.
   case inUse(String)
-  /// A file that cannot be evicted, because it is pinned.
+  /// A file that cannot be evicted because it is pinned.
   case pinned(String)
 
-  /// What write(2) fails with.
+  /// The error of write(2).
   public var errno: CInt {
     switch self {
     case .invalid, .continuation: EINVAL
@@ -26,7 +28,7 @@ public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// In one line, for the log; may hold any text that was written.
+  /// One line for the log; may contain any text that was written.
   public var description: String {
     switch self {
     case .invalid(let reason): reason

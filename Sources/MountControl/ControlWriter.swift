@@ -1,17 +1,19 @@
-/// What becomes of the writes that come over one open handle of `.control`.
+/// Interprets the writes over one open handle of `.control`.
 ///
-/// Each write is a batch of its own. A writer that is cut into pieces on its way, by a buffer or by
-/// the kernel, must not have its pieces taken for commands:
-/// - A write of more than ``byteLimit`` bytes is refused, and with it all later ones of the handle.
-/// - So is one of just so many bytes whose last line has no newline: a buffer was full.
-/// - A shorter write may lack the newline where it is one line. It is the handle's last one then, done
-///   or refused: what comes after it would continue that line.
-/// - Several lines of which the last one has no newline are refused, as cut.
+/// Each write is a batch of its own. A buffer or the kernel may cut a program's output into pieces,
+/// and a piece must not be taken for a command:
+/// - A write of more than ``byteLimit`` bytes is refused, and so are all later writes of the
+///   handle.
+/// - A write of exactly ``byteLimit`` bytes whose last line has no newline is refused too: a buffer
+///   was full.
+/// - A shorter write may lack the newline if it is one line. It must then be the last write of the
+///   handle, because later bytes would continue that line.
+/// - Several lines without a final newline are refused as cut.
 public struct ControlWriter: Sendable {
-  /// The most bytes of one write: the size of a page, and of what a pipe takes at once.
+  /// The maximum number of bytes of one write: a page, which is what a pipe takes at once.
   public static let byteLimit = 4096
 
-  /// What every further write is refused with.
+  /// The error of every further write.
   private var refusal: ControlRefusal?
 
   public init() {}
@@ -19,7 +21,7 @@ public struct ControlWriter: Sendable {
   /// Takes the bytes of one write.
   ///
   /// - Returns: the commands of the batch.
-  /// - Throws: why none of them is to be done.
+  /// - Throws: why none of them is executed.
   public mutating func take(_ bytes: some BidirectionalCollection<UInt8>) throws(ControlRefusal)
     -> [ControlCommand]
   {

@@ -1,11 +1,11 @@
-/// How the cache under a mount is.
+/// The state of the cache of a mount.
 public struct CacheStatus: Sendable, Hashable, Decodable {
-  /// Why the cache does not take what is fetched, in one line; nil while it does.
+  /// Why the cache does not store what is fetched, in one line; nil while it does.
   ///
-  /// Files are read all the same then, from memory.
+  /// Programs can still read files, from memory.
   public var error: String?
 
-  /// How often it has failed in this mount.
+  /// How often the cache has failed in this mount.
   public var failures: Int
 
   public init(error: String? = nil, failures: Int = 0) {

@@ -1,11 +1,11 @@
 /// The state of one file of a mount.
 ///
-/// Counts and speeds are of this mount only; `cachedBytes` is whatever the cache holds.
+/// Counts and speeds are of this mount only; `cachedBytes` counts all that the cache holds.
 public struct FileStatus: Sendable, Hashable, Decodable {
   /// The path relative to the mount point.
   public var name: String
 
-  /// Where the bytes come from, without userinfo and query secrets.
+  /// The source of the bytes, without userinfo and query secrets.
   public var url: String
 
   public var state: FileState
@@ -16,16 +16,16 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// How many bytes of the current version are in the cache.
   public var cachedBytes: Int64
 
-  /// How many body bytes came off the wire.
+  /// How many body bytes were received.
   public var fetchedBytes: Int64
 
-  /// How many bytes of the cache were found damaged, and are or were fetched again.
+  /// How many bytes of the cache were found damaged; they are fetched again.
   public var damagedBytes: Int64
 
-  /// The present speed of what is fetched, in bytes per second.
+  /// The current download speed, in bytes per second.
   public var speedBytesPerSecond: Int64
 
-  /// How long the rest will take at this speed, in seconds; nil while that cannot be said.
+  /// How long the rest will take at this speed, in seconds; nil if unknown.
   public var etaSeconds: Double?
 
   /// How many connections carry bytes of this file now.
@@ -34,33 +34,33 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// How many requests were sent.
   public var requests: Int
 
-  /// How many of them were sent in the last minute; nil where an older mount does not say.
+  /// How many requests were sent in the last minute; nil if an older mount does not report it.
   public var requestsLastMinute: Int64?
 
-  /// How many of them repeated one that had failed.
+  /// How many requests repeated a failed one.
   public var retries: Int
 
-  /// The last error in a few words, without secrets; nil where there was none.
+  /// The last error in a few words, without secrets; nil if there was no error.
   public var lastError: String?
 
-  /// What tells this version from another: `ETag "abc"`, `Last-Modified …`, `unverifiable`; nil
-  /// before the first answer.
+  /// Identifies this version: `ETag "abc"`, `Last-Modified …`, `unverifiable`; nil before the first
+  /// response.
   public var validator: String?
 
-  /// The reads that wait now.
+  /// The reads that are waiting now.
   public var waitingReads: [WaitingRead]
 
   /// Whether reads bypass the daemon: the kernel reads the cache file itself.
   public var passthrough: Bool
 
-  /// Whether what is cached of it is never evicted.
+  /// Whether its cached bytes are never evicted.
   public var pinned: Bool
 
-  /// The most bytes per second that may be fetched of it; nil where nothing but the limit of the whole
-  /// mount holds.
+  /// The maximum number of bytes per second for this file; nil if only the limit of the whole mount
+  /// applies.
   public var rateLimitBytesPerSecond: Int64?
 
-  /// The servers of the file, in the order of the list; nil where the list says no more than one URL.
+  /// The servers of the file, in the order of the list; nil if the list gives only one URL.
   public var mirrors: [MirrorStatus]?
 
   public init(
@@ -92,7 +92,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
 
   /// How much of the file is cached, 0 to 100; nil while the length is unknown.
   ///
-  /// 100 only where nothing is missing.
+  /// 100 only if nothing is missing.
   public var percent: Int? {
     length.map { percentage(of: cachedBytes, in: $0) }
   }

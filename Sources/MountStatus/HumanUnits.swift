@@ -1,5 +1,7 @@
-/// `value` in decimal with exactly `fractionDigitCount` digits after the point (1 to 3), rounded;
-/// what is not finite or beyond 10¹⁵ is clamped.
+/// Formats `value` in decimal with exactly `fractionDigitCount` digits after the point (1 to 3),
+/// rounded.
+///
+/// Values beyond 10¹⁵ and values that are not finite are clamped.
 package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
   let scale: Int64 = [1, 10, 100, 1000][min(3, max(0, fractionDigitCount))]
   let limit = 1e15
@@ -10,7 +12,7 @@ package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
   return "\(scaled < 0 ? "-" : "")\(abs(scaled / scale)).\(zeros)\(fraction)"
 }
 
-/// A number of bytes for people, in binary units: `512 B`, `128 KiB`, `5.2 MiB`.
+/// Formats a number of bytes for people, in binary units: `512 B`, `128 KiB`, `5.2 MiB`.
 public func humanBytes(_ byteCount: Int64) -> String {
   guard byteCount >= 1024 else { return "\(byteCount) B" }
   var value = Double(byteCount)
@@ -26,7 +28,7 @@ public func humanBytes(_ byteCount: Int64) -> String {
   return (text.hasSuffix(".0") ? String(text.dropLast(2)) : text) + " " + unit
 }
 
-/// A time to come for people: `42s`, `3m05s`, `2h07m`, `4d03h`.
+/// Formats a remaining time for people: `42s`, `3m05s`, `2h07m`, `4d03h`.
 package func humanDuration(seconds: Double) -> String {
   guard seconds.isFinite else { return "-" }
   let total = Int64(min(1e12, max(0, seconds)).rounded(.up))
@@ -41,7 +43,7 @@ package func humanDuration(seconds: Double) -> String {
   }
 }
 
-/// How much `part` is of `whole`, 0 to 100, rounded down; 100 only where nothing is missing.
+/// The percentage that `part` is of `whole`, rounded down; 100 only if nothing is missing.
 package func percentage(of part: Int64, in whole: Int64) -> Int {
   guard part < whole else { return 100 }
   return Int(min(99, max(0, Double(part) / Double(whole) * 100)))
@@ -52,8 +54,8 @@ package func counted(_ count: Int, _ noun: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : "s")"
 }
 
-/// The text with control characters (C0, DEL, C1) and line separators as `\u{1B}`, so that it can
-/// neither move the cursor of a terminal nor start a line of its own.
+/// Escapes control characters (C0, DEL, C1) and line separators as `\u{1B}`, so that the text can
+/// neither move the cursor of a terminal nor start a new line.
 public func escapingControls(_ text: String) -> String {
   guard text.unicodeScalars.contains(where: isControl) else { return text }
   var escaped = ""

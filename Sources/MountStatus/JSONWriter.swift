@@ -1,8 +1,8 @@
-/// Writes JSON (RFC 8259) in the order in which it is told, without spaces.
+/// Writes JSON (RFC 8259) in the order of its calls, without spaces.
 package struct JSONWriter {
   package private(set) var bytes: [UInt8] = []
 
-  /// Whether the next member or element follows another one.
+  /// Whether the next member or element needs a comma before it.
   private var needsComma = false
 
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
@@ -50,7 +50,7 @@ package struct JSONWriter {
     }
   }
 
-  /// A number of seconds, to the millisecond; `null` for nil and for what is not finite.
+  /// A number of seconds, to the millisecond; `null` for nil and for values that are not finite.
   package mutating func member(_ key: some CodingKey, _ value: Double?) {
     member(key) { writer in
       if let value, value.isFinite {
@@ -74,8 +74,9 @@ package struct JSONWriter {
 
   private mutating func null() { bytes += "null".utf8 }
 
-  /// A string with what RFC 8259 §7 wants escaped; DEL and the controls of C1 too, for those who
-  /// print the file on a terminal.
+  /// A string with the escapes of RFC 8259 §7.
+  ///
+  /// DEL and the C1 controls are escaped too, for people who print the file on a terminal.
   private mutating func string(_ text: String) {
     bytes.append(UInt8(ascii: "\""))
     var previous: UInt8 = 0

@@ -1,10 +1,10 @@
 /// What the kernel holds of a mount.
 public struct KernelStatus: Sendable, Hashable, Decodable {
-  /// How many versions of files it knows by inode number: those that are open, and those that it
-  /// keeps in memory.
+  /// How many file versions the kernel knows by inode number: open ones, and those that it keeps in
+  /// memory.
   public var inodes: Int
 
-  /// How many file handles are open, those of control files and directories not counted.
+  /// How many file handles are open, without those of control files and directories.
   public var openHandles: Int
 
   public init(inodes: Int = 0, openHandles: Int = 0) {

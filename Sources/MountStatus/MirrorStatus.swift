@@ -1,15 +1,15 @@
-/// What is known of one of the servers of a file.
+/// The state of one of a file's servers.
 public struct MirrorStatus: Sendable, Hashable, Decodable {
   public enum State: String, Sendable, Hashable, CaseIterable, Decodable {
-    /// Nothing was asked of it yet, or nothing since the file has changed.
+    /// No request was sent to it yet, or none since the file changed.
     case untried
     /// It has the same bytes as the others.
     case agreed
-    /// Its file is as long as the others': it is used where no other can be.
+    /// Its file has the same length as the others. It is used only if no other server can be.
     case similar
-    /// It has failed lately: others are asked first.
+    /// It failed recently: the other servers are asked first.
     case resting
-    /// It has other bytes: it is not asked again.
+    /// It has different bytes and is not asked again.
     case refused
   }
 
@@ -18,10 +18,10 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
 
   public var state: State
 
-  /// Why it rests or was refused; nil else.
+  /// Why the server is backing off or was refused; nil otherwise.
   public var reason: String?
 
-  /// What one connection brings, in bytes per second; nil while unknown.
+  /// The speed of one connection, in bytes per second; nil while unknown.
   public var bytesPerSecond: Int64?
 
   public init(url: String, state: State, reason: String? = nil, bytesPerSecond: Int64? = nil) {
@@ -45,7 +45,7 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
     }
   }
 
-  /// The line of `.status`; nil where there is nothing to tell.
+  /// The line of `.status`; nil if there is nothing to report.
   var textLine: String? {
     let reason = escapingControls(reason ?? "")
     return switch state {

@@ -1,8 +1,8 @@
-/// The mounts that a process sees, from `/proc/self/mountinfo` (proc(5)).
+/// The mounts that this process sees, from `/proc/self/mountinfo` (proc(5)).
 public struct MountTable: Sendable {
   /// One mount.
   public struct Entry: Sendable, Hashable {
-    /// The absolute path where it is mounted, unescaped.
+    /// The absolute path of the mount point, unescaped.
     ///
     /// Bytes that are not UTF-8 are replaced.
     public let mountpoint: String
@@ -10,22 +10,22 @@ public struct MountTable: Sendable {
     /// The type with its subtype: `ext4`, `fuse.httpfs`.
     public let fileSystemType: String
 
-    /// What is mounted, as the file system says.
+    /// The mounted source, as the file system reports it.
     public let source: String
 
     /// Major and minor device number, as in `st_dev`: `0:52`.
     public let device: String
   }
 
-  /// The mounts in the order of the kernel: later ones lie on top of earlier ones.
+  /// The mounts in the kernel's order: later ones hide earlier ones.
   public let entries: [Entry]
 
-  /// Parses the content of `mountinfo`; lines of another form are skipped.
+  /// Parses the content of `mountinfo`; malformed lines are skipped.
   public init(mountinfo: [UInt8]) {
     entries = mountinfo.split(separator: UInt8(ascii: "\n")).compactMap(Self.entry(line:))
   }
 
-  /// The topmost mount on `path`, an absolute path without symbolic links; nil where there is none.
+  /// The topmost mount on `path`, an absolute path without symbolic links; nil if none.
   public func mount(at path: String) -> Entry? {
     entries.last { $0.mountpoint == path }
   }
@@ -43,7 +43,7 @@ public struct MountTable: Sendable {
       source: unescaped(fields[dash + 2]), device: unescaped(fields[2]))
   }
 
-  /// The text with `\040` and the like replaced by the byte that the three octal digits name.
+  /// Replaces `\040` and the like by the byte that the three octal digits name.
   private static func unescaped(_ field: ArraySlice<UInt8>) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(field.count)

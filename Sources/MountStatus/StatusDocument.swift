@@ -1,6 +1,6 @@
-/// A report as it is written, a file at a time: what comes before, between and behind them.
+/// A report that is written one file at a time: its head, a row for each file, and its ending.
 ///
-/// A mount may have a million files: nobody needs to hold the rows of all of them.
+/// A mount may have a million files, so the rows are never all in memory.
 public struct StatusDocument: Sendable {
   public enum Form: Sendable, Hashable, CaseIterable {
     /// `.status`
@@ -11,22 +11,22 @@ public struct StatusDocument: Sendable {
     case metrics
   }
 
-  /// One way over all files.
+  /// One pass over all files.
   struct Pass: Sendable {
-    /// What comes before the first file.
+    /// Written before the first file.
     let heading: [UInt8]
-    /// Appends what is said of a file, perhaps nothing.
+    /// Appends the row of a file, which may be empty.
     let row: @Sendable (_ file: FileStatus, _ isFirst: Bool, _ bytes: inout [UInt8]) -> Void
   }
 
   let passes: [Pass]
-  /// What comes behind all.
+  /// Written after the last file.
   let ending: [UInt8]
 
   /// - Parameters:
-  ///   - form: how it is written.
-  ///   - head: what is said of the mount; its files and totals do not matter.
-  ///   - sums: of the files that will follow.
+  ///   - form: the format.
+  ///   - head: the state of the mount; its files and totals are ignored.
+  ///   - sums: the sums over the files that will follow.
   public init(_ form: Form, head: StatusReport, sums: StatusSums) {
     var head = head
     head.files = []
@@ -36,11 +36,11 @@ public struct StatusDocument: Sendable {
       passes = [head.textPass(sums)]
       ending = []
     case .json:
-      // The document of no files, cut where they are.
+      // The document without files, cut where the files belong.
       let whole = head.jsonOfHead
       let end = Array("]}\n".utf8)
       let row: @Sendable (FileStatus, Bool, inout [UInt8]) -> Void = { file, isFirst, bytes in
-        // About what a file needs with a name and a URL of common length.
+        // About the size of a file's row with a name and a URL of common length.
         var writer = JSONWriter(capacity: 512)
         file.write(to: &writer)
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
@@ -54,7 +54,7 @@ public struct StatusDocument: Sendable {
     }
   }
 
-  /// The whole of it, for files that are at hand.
+  /// The whole document, for files that are in memory.
   func bytes(of files: [FileStatus]) -> [UInt8] {
     var bytes: [UInt8] = []
     for pass in passes {

@@ -16,10 +16,10 @@ extension StatusReport {
     }
   }
 
-  /// Reads the content of a `.status.json`; keys that are not known are ignored.
+  /// Reads the content of a `.status.json`; unknown keys are ignored.
   public init(json: [UInt8]) throws(DecodingFailure) {
     let data = Data(json)
-    // The whole at once: for 10,000 files a look at the version alone would take as long again.
+    // Decode everything at once: for 10,000 files, reading the version first would double the time.
     if let report = try? JSONDecoder().decode(Self.self, from: data),
       report.version == Self.currentVersion
     {

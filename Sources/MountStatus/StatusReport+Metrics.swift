@@ -1,11 +1,11 @@
 extension StatusReport {
-  /// The report in Prometheus' text format 0.0.4: sums over the mount, then the files of which
-  /// something is known.
+  /// The report in Prometheus' text format 0.0.4: sums over the mount, then the known files.
   ///
-  /// A list may name a million files, of which few were looked at: those have no series of their own.
+  /// A list may name a million files of which only few were used. Files that are not known yet get
+  /// no series.
   public func metrics() -> [UInt8] { written(as: .metrics) }
 
-  /// The families of the mount, then a way over all files for each of theirs.
+  /// The families of the mount, then one pass over all files for each family of files.
   func metricsPasses(_ sums: StatusSums) -> [StatusDocument.Pass] {
     var writer = MetricsWriter()
     writer.family("httpfs_uptime_seconds", .gauge, "How long the mount has been there.")
@@ -128,7 +128,7 @@ struct MetricsWriter {
   private(set) var bytes: [UInt8] = []
   private var name: String
 
-  /// - Parameter name: the family that samples belong to until another one begins.
+  /// - Parameter name: the family that samples belong to until another family begins.
   init(name: String = "") { self.name = name }
 
   /// Begins a family; its samples follow.
@@ -155,7 +155,7 @@ struct MetricsWriter {
     bytes += " \(value)\n".utf8
   }
 
-  /// The three bytes that the format escapes in the value of a label.
+  /// Escapes the three bytes that the format requires in the value of a label.
   private mutating func append(escaping value: String) {
     for byte in value.utf8 {
       switch byte {

@@ -1,6 +1,8 @@
 extension StatusReport {
-  /// The report for people, as `.status` shows it: three lines of totals, then a line for each file
-  /// with indented lines for its last error and for the reads that wait.
+  /// The report for people, as `.status` shows it: three lines of totals, then a line for each
+  /// file.
+  ///
+  /// Indented lines show a file's last error and the reads that wait.
   public func text() -> String { String(decoding: written(as: .text), as: UTF8.self) }
 
   func textPass(_ sums: StatusSums) -> StatusDocument.Pass {
@@ -87,14 +89,14 @@ extension FileStatus {
     return lines
   }
 
-  /// As many requests a minute are worth a word: one a second.
+  /// From this many requests per minute, one a second, the line mentions them.
   private static let manyRequests = 60
 
   fileprivate static func row(
     name: String, state: String, percent: String, cached: String, length: String, speed: String,
     eta: String, connections: String, retries: String, nameWidth: Int
   ) -> String {
-    // A name longer than its column moves the rest to the right.
+    // A name that is longer than its column moves the rest to the right.
     let cells = [
       padded(name, to: nameWidth), padded(state, to: 11), padded(percent, to: 4, right: true),
       padded(cached, to: 10, right: true) + " / " + padded(length, to: 10),

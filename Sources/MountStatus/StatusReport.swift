@@ -1,7 +1,7 @@
-/// The state of a mount at one moment: what `.status` and `.status.json` show.
+/// The state of a mount at one moment: the content of `.status` and `.status.json`.
 ///
-/// The schema is documented in `docs/STATUS.md`. A key is never renamed or removed within one
-/// version; new keys may come.
+/// `docs/STATUS.md` documents the schema. Within one version, keys are never renamed or removed;
+/// new keys may be added.
 public struct StatusReport: Sendable, Hashable, Decodable {
   /// The version of the schema that this code writes.
   public static let currentVersion = 1
@@ -11,13 +11,13 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   /// The absolute path of the mount point.
   public var mountpoint: String
 
-  /// How long the mount has been there, in seconds.
+  /// The time since the mount began, in seconds.
   public var uptimeSeconds: Double
 
-  /// Whether https servers must prove who they are; not with `--insecure`.
+  /// Whether https servers must prove their identity; false with `--insecure`.
   public var verifiesServers: Bool
 
-  /// The most bytes per second that may be fetched of all files together; nil for as many as will come.
+  /// The maximum number of bytes per second for all files together; nil for no limit.
   public var rateLimitBytesPerSecond: Int64?
 
   public var totals: StatusTotals
@@ -29,7 +29,7 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   /// The files, in the order of the list.
   public var files: [FileStatus]
 
-  /// The report of `files`, with their totals.
+  /// Creates the report of `files` and calculates their totals.
   public init(
     mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
     cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus(),
@@ -56,15 +56,15 @@ public struct StatusReport: Sendable, Hashable, Decodable {
 
   /// The report as one line of JSON, UTF-8, with a newline at its end.
   ///
-  /// Every key is always there; what is unknown is `null`. Written without `JSONEncoder`, so that
-  /// a monitor that polls a mount of 10,000 files costs milliseconds.
+  /// Every key is always present; an unknown value is `null`. Written without `JSONEncoder`, so
+  /// that polling a mount of 10,000 files takes only milliseconds.
   public func json() -> [UInt8] { written(as: .json) }
 
   func written(as form: StatusDocument.Form) -> [UInt8] {
     StatusDocument(form, head: self, sums: StatusSums(of: files)).bytes(of: files)
   }
 
-  /// The same as if there were no files, but for the totals.
+  /// The same without files, except that the totals stay.
   var jsonOfHead: [UInt8] {
     var writer = JSONWriter(capacity: 1024)
     writer.object { writer in

@@ -1,21 +1,24 @@
 import Synchronization
 
-/// A report that is written while it is read, so that the memory it takes does not grow with its files.
+/// A report that is written while a program reads it, so that its memory does not grow with the
+/// number of files.
 ///
-/// The first ``window`` bytes are written at once: a report that is no longer is a picture of one moment,
-/// and may be read in any order. Of a longer one, sums are those of the beginning, each file is told of as
-/// it is when its row is written, and what lies ``window`` bytes behind the reader is gone.
+/// The first ``window`` bytes are written at once: a report that fits into them shows one moment
+/// and can be read in any order. In a longer report, the sums are those of the beginning, and each
+/// file's row shows the file when the row is written. Bytes that lie more than ``window`` behind
+/// the reader are dropped.
 ///
 /// Lock order: `state` comes before the locks of files, which the rows take one at a time.
 public final class StatusStream: Sendable {
   /// How many bytes are kept.
   public static let window = 4 << 20
 
-  /// How many of them lie before the last read, for readers of several threads or with a step back.
+  /// How many kept bytes lie before the last read, for readers with several threads or that step
+  /// back.
   private static let memory = 1 << 20
 
   private struct State {
-    /// Where the document is continued.
+    /// Where writing continues.
     var pass = 0
     var index = 0
     var isEnded = false
@@ -32,9 +35,9 @@ public final class StatusStream: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - document: how files are written.
-  ///   - fileCount: how many there are.
-  ///   - file: tells of one, counted from 0; from memory only.
+  ///   - document: formats the rows.
+  ///   - fileCount: the number of files.
+  ///   - file: the state of one file, counted from 0; must only use memory.
   public init(
     _ document: StatusDocument, fileCount: Int, file: @escaping @Sendable (Int) -> FileStatus
   ) {
@@ -47,9 +50,9 @@ public final class StatusStream: Sendable {
   /// How many bytes are held now.
   public var heldByteCount: Int { state.withLock { $0.bytes.count } }
 
-  /// The bytes at an offset: fewer than asked for at the end.
+  /// The bytes at an offset: fewer than requested at the end.
   ///
-  /// - Returns: nil where they are gone.
+  /// - Returns: nil if the bytes were dropped.
   public func read(at offset: Int, byteCount: Int) -> [UInt8]? {
     state.withLock { state in
       guard offset >= state.start, byteCount >= 0 else { return nil }
@@ -63,7 +66,7 @@ public final class StatusStream: Sendable {
     }
   }
 
-  /// Writes rows until the document has come to `end`.
+  /// Writes rows until the document has reached `end`.
   private func write(to end: Int, _ state: inout State) {
     while !state.isEnded, state.end < end {
       guard state.pass < document.passes.count else {
@@ -84,7 +87,7 @@ public final class StatusStream: Sendable {
     }
   }
 
-  /// Gives up what lies before an offset, where that is much and more than the window is kept.
+  /// Drops bytes before an offset, if these are many and more than the window is kept.
   private func forget(before offset: Int, _ state: inout State) {
     let count = min(offset - state.start, state.bytes.count)
     guard state.bytes.count > Self.window, count >= Self.memory else { return }

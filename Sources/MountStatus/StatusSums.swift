@@ -1,13 +1,15 @@
-/// What stands before the files in a report and is known only when all of them have been looked at.
+/// The part of a report that precedes the files but needs a look at all of them.
 public struct StatusSums: Sendable {
   public private(set) var totals = StatusTotals()
   private var counts: [FileState: Int] = [:]
-  /// When the last file is complete, in seconds: they are fetched side by side.
+  /// When the last file will be complete, in seconds.
+  ///
+  /// Files are fetched in parallel.
   private(set) var etaSeconds: Double?
   /// The width of the column of names in `.status`.
   private(set) var nameWidth = 4
 
-  /// One very long name does not push all figures off the screen.
+  /// Keeps one very long name from pushing all figures off the screen.
   public static let maximumNameWidth = 60
 
   public init() {}
@@ -25,7 +27,7 @@ public struct StatusSums: Sendable {
     if let eta = file.etaSeconds { etaSeconds = max(etaSeconds ?? eta, eta) }
   }
 
-  /// Adds files of which nothing is known.
+  /// Adds files that are not known yet.
   public mutating func addUnknown(count: Int) {
     totals.files += count
     counts[.unknown, default: 0] += count
@@ -33,10 +35,10 @@ public struct StatusSums: Sendable {
 
   /// Makes the column of names as wide as `name` needs.
   ///
-  /// - Returns: whether it can be wider still.
+  /// - Returns: whether the column can grow further.
   @discardableResult
   public mutating func widen(for name: String) -> Bool {
-    // No name has more characters than bytes, but for the few with control characters.
+    // A name has at most as many characters as bytes, except for escaped control characters.
     if name.utf8.count > nameWidth {
       nameWidth = min(Self.maximumNameWidth, max(nameWidth, escapingControls(name).count))
     }

@@ -24,7 +24,7 @@ public struct StatusTotals: Sendable, Hashable, Decodable {
 
   /// Adds the figures of a file.
   ///
-  /// Sums saturate, because lengths are what servers say.
+  /// Sums saturate because servers may report any length.
   public mutating func add(_ file: FileStatus) {
     files += 1
     if file.state == .complete { completeFiles += 1 }

@@ -1,6 +1,6 @@
 /// A read that waits for bytes.
 public struct WaitingRead: Sendable, Hashable, Decodable {
-  /// The first byte that is wanted, from the start of the file.
+  /// The offset of the first byte of the read.
   public var offset: Int64
 
   /// How many bytes are wanted.

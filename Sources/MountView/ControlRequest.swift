@@ -1,6 +1,6 @@
 package import MountControl
 
-/// What the view asks of the mount.
+/// A request of the view to the mount.
 package enum ControlRequest: Hashable, Sendable {
   /// A verb for one file; for all files where the name is nil.
   case file(FileVerb, name: String?)
@@ -9,10 +9,10 @@ package enum ControlRequest: Hashable, Sendable {
   /// Bytes per second, as `10M`; 0 for no limit.
   case rateLimit(String)
 
-  /// The words of the `httpfs` command that does it.
+  /// The arguments of the `httpfs` command for this request.
   ///
   /// - Parameter mountpoint: an absolute path.
-  /// - Returns: what follows `httpfs`.
+  /// - Returns: the words after `httpfs`.
   package func arguments(mountpoint: String) -> [String] {
     switch self {
     case .file(let verb, nil): [verb.rawValue, mountpoint]
@@ -22,7 +22,7 @@ package enum ControlRequest: Hashable, Sendable {
     }
   }
 
-  /// What is done, in a few words.
+  /// The request in a few words.
   var description: String {
     switch self {
     case .file(.refresh, nil): "refresh the list"
@@ -33,7 +33,7 @@ package enum ControlRequest: Hashable, Sendable {
     }
   }
 
-  /// The pattern (``NamePattern``) that stands for this name alone.
+  /// The pattern (``NamePattern``) that matches only this name.
   private static func literal(_ name: String) -> String {
     guard NamePattern(name).hasWildcards else { return name }
     return String(

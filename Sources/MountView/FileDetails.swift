@@ -1,6 +1,6 @@
 import MountStatus
 
-/// What there is to say of one file, below the table.
+/// The details of one file, below the table.
 enum FileDetails {
   /// The lines, the most urgent first.
   static func lines(of file: FileStatus, _ type: Typesetting) -> [StyledLine] {

@@ -2,7 +2,7 @@ import MountStatus
 
 /// The order of the files on the screen.
 package enum SortOrder: String, CaseIterable, Sendable {
-  /// Where somebody waits comes first, then what moves, then what is broken.
+  /// Files with waiting reads come first, then files in transfer, then failed ones.
   case activity
   case name
   /// The largest first.
@@ -18,14 +18,14 @@ package enum SortOrder: String, CaseIterable, Sendable {
   }
 }
 
-/// Which files are shown, in which order.
+/// Selects and orders the files on the screen.
 struct FileSelection: Sendable, Equatable {
   var order = SortOrder.activity
-  /// Part of the names that are shown, in either case.
+  /// Shows only names that contain this text, without case.
   var filter = ""
   var onlyActive = false
 
-  /// The positions in `files` of those that are shown, as they are ordered.
+  /// The indices in `files` of the files to show, in order.
   ///
   /// Equal files stay in the order of the list.
   func indices(of files: [FileStatus]) -> [Int] {
@@ -40,7 +40,7 @@ struct FileSelection: Sendable, Equatable {
     case .name:
       return shown.sorted { files[$0].name < files[$1].name }
     case .size:
-      // The complement turns the order around, for every number.
+      // The complement reverses the order for every number.
       return sorted(shown) { ~(files[$0].length ?? -1) }
     case .percent:
       return sorted(shown) { -files[$0].fraction }
@@ -62,7 +62,7 @@ struct FileSelection: Sendable, Equatable {
 }
 
 extension FileStatus {
-  /// How soon somebody who looks wants to see it: 0 first.
+  /// How urgently a user wants to see it: 0 first.
   var activityRank: Int {
     if !waitingReads.isEmpty || state == .waiting { return 0 }
     switch state {
@@ -76,7 +76,7 @@ extension FileStatus {
     }
   }
 
-  /// Whether anything happens to it, or is about to.
+  /// Whether the file is in transfer, or about to be.
   var isActive: Bool { activityRank <= 2 || connections > 0 }
 
   /// How much of it is cached, 0 to 1; −1 while the length is unknown.

@@ -3,14 +3,14 @@ import TransferDisplay
 
 /// The table of files: which columns fit, and the line of a file.
 ///
-/// The name comes last, because it alone may hold characters of which terminals disagree how wide
-/// they are, or which way they go.
+/// The name comes last. Only a name may contain characters whose width or direction differs between
+/// terminals.
 struct FileTable: Sendable {
-  /// The columns before the name, in the order in which they are left out where there is no room.
+  /// The columns before the name, in the order in which they are dropped if there is no room.
   private enum Column: CaseIterable {
     case retries, cached, bar, connections, timeLeft, length, speed, percent, state
 
-    /// In the order of the screen.
+    /// The columns in the order of the screen.
     static let shown: [Column] = [
       .state, .bar, .percent, .cached, .length, .speed, .timeLeft, .connections, .retries,
     ]
@@ -29,7 +29,7 @@ struct FileTable: Sendable {
       }
     }
 
-    /// As wide as its widest value; the bar grows.
+    /// The width of its widest value; the bar can grow.
     var width: Int {
       switch self {
       case .state: 11
@@ -43,7 +43,7 @@ struct FileTable: Sendable {
       }
     }
 
-    /// The width that names have before there is room for the column.
+    /// The width that names need before there is room for the column.
     var usefulName: Int { self == .retries || self == .cached ? 32 : 16 }
 
     var isRight: Bool { self != .state && self != .bar }
@@ -53,10 +53,10 @@ struct FileTable: Sendable {
   private let columns: [Column]
   private let barWidth: Int
 
-  /// The width that names have before the bar grows.
+  /// The width that names get before the bar grows.
   private static let ampleName = 40
   private static let widestBar = 30
-  /// In seconds: from 100 days on, times are wider than their column.
+  /// In seconds: times of 100 days and more are wider than their column.
   private static let longestTime = 100.0 * 86_400 - 1
 
   init(_ type: Typesetting) {
@@ -84,9 +84,9 @@ struct FileTable: Sendable {
   ///
   /// - Parameters:
   ///   - file: the file.
-  ///   - isSelected: whether the keys are about it.
+  ///   - isSelected: whether the keys act on it.
   ///   - seconds: the time, for bars of files of unknown length.
-  /// - Returns: a line as wide as the terminal where it is selected, else no wider.
+  /// - Returns: a line as wide as the terminal if it is selected, otherwise not wider.
   func line(of file: FileStatus, isSelected: Bool, at seconds: Double) -> StyledLine {
     var line = StyledLine(isSelected ? ">" : " ")
     for column in columns {
@@ -121,7 +121,7 @@ struct FileTable: Sendable {
     case .cached: return humanBytes(file.cachedBytes)
     case .length: return file.length.map(humanBytes) ?? "?"
     case .speed:
-      // A mean dies away slowly: without a connection nothing comes.
+      // The mean falls slowly: without a connection no bytes arrive.
       let isFlowing = file.speedBytesPerSecond > 0 && file.connections > 0
       return isFlowing ? humanBytes(file.speedBytesPerSecond) + "/s" : "-"
     case .timeLeft:

@@ -1,4 +1,4 @@
-/// What the keys do.
+/// The help page for the keys.
 enum HelpPage {
   private static let keys: [(keys: String, meaning: String)] = [
     ("Up Down j k", "select a file"),
@@ -23,7 +23,7 @@ enum HelpPage {
     ("q Ctrl-C", "quit"),
   ]
 
-  /// The last line of the screen while nothing else is to be said: as much as fits.
+  /// The last line of the screen while it shows nothing else: as much as fits.
   static func hints(columns: Int) -> StyledLine {
     var line = StyledLine()
     for (key, meaning) in [
@@ -39,7 +39,7 @@ enum HelpPage {
     return line
   }
 
-  /// The page, cut where there are not enough rows.
+  /// The page, cut if there are not enough rows.
   static func lines(rows: Int) -> [StyledLine] {
     var lines = [StyledLine("Keys of httpfs status --watch", .strong), StyledLine()]
     for (keys, meaning) in keys {

@@ -1,6 +1,6 @@
 /// A key that was pressed on a terminal.
 package enum Key: Hashable, Sendable {
-  /// A key that writes something.
+  /// A key that types a character.
   case character(Character)
   /// Ctrl and a letter, in lower case.
   case control(Character)

@@ -1,19 +1,19 @@
-/// Makes keys of the bytes that a terminal in raw mode sends (ECMA-48, as xterm does it).
+/// Parses keys from the bytes that a terminal in raw mode sends (ECMA-48, like xterm).
 ///
-/// Keys that mean nothing here, such as those with Alt, are read over.
+/// It skips keys without a meaning here, such as those with Alt.
 package struct KeyParser: Sendable {
-  /// The first bytes of a key whose others have not come yet.
+  /// The first bytes of an incomplete key.
   private var pending: [UInt8] = []
 
-  /// No key has as many bytes: what is longer is noise.
+  /// Longer than any key: more bytes are noise.
   private static let byteLimit = 32
 
   package init() {}
 
-  /// Whether a key has begun that may go on: the Escape key looks like the beginning of others.
+  /// Whether a key may be incomplete: the Escape key looks like the start of others.
   package var isWaiting: Bool { !pending.isEmpty }
 
-  /// Takes bytes as they come; a key may be split between two calls.
+  /// Takes bytes as they arrive; a key may be split between two calls.
   package mutating func keys(from bytes: some Sequence<UInt8>) -> [Key] {
     var rest = (pending + bytes)[...]
     pending = []
@@ -32,7 +32,7 @@ package struct KeyParser: Sendable {
     return keys
   }
 
-  /// Takes what is pending for whole, because nothing has followed for a moment.
+  /// Takes the pending bytes as a complete key, because nothing has followed for a moment.
   package mutating func flush() -> [Key] {
     defer { pending = [] }
     return pending == [0x1B] ? [.escape] : []
@@ -40,7 +40,7 @@ package struct KeyParser: Sendable {
 
   private enum Parsed {
     case incomplete
-    /// A key, nil where it means nothing, and how many bytes it takes.
+    /// A key, nil if it has no meaning, and its number of bytes.
     case key(Key?, byteCount: Int)
   }
 
@@ -59,7 +59,7 @@ package struct KeyParser: Sendable {
       guard let final = bytes.dropFirst(2).first else { return .incomplete }
       return .key(key(final: final, parameters: []), byteCount: 3)
     default:
-      // Alt and another key.
+      // Alt with another key.
       guard case .key(_, let byteCount) = plain(bytes.dropFirst()) else { return .incomplete }
       return .key(nil, byteCount: 1 + byteCount)
     }
@@ -73,7 +73,7 @@ package struct KeyParser: Sendable {
     case UInt8(ascii: "F"): return .end
     case UInt8(ascii: "M"): return .enter
     case UInt8(ascii: "~"):
-      // A second parameter tells of Shift and the like.
+      // A second parameter describes Shift and other modifiers.
       let first = parameters.prefix { $0 != UInt8(ascii: ";") }
       switch String(decoding: first, as: UTF8.self) {
       case "1", "7": return .home

@@ -1,29 +1,29 @@
-/// Turns screens into the bytes that draw them, of which only changed lines are written.
+/// Converts screens into the bytes that draw them; only changed lines are written.
 ///
-/// The terminal is to show its alternate screen, and nobody else may write to it.
+/// The terminal must show its alternate screen, and nothing else may write to it.
 package struct ScreenPainter: Sendable {
-  /// What a terminal needs before the first screen: the alternate screen, no wrapping of lines.
+  /// Prepares a terminal for the first screen: alternate screen, no wrapping of lines.
   package static let enter = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l\u{1B}[0m\u{1B}[2J"
 
-  /// What gives the terminal back as it was.
+  /// Restores the terminal.
   ///
-  /// The cursor goes down first, for terminals that have no alternate screen.
+  /// The cursor goes to the bottom first, for terminals without an alternate screen.
   package static let leave = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[999;1H\u{1B}[?1049l"
 
-  /// Whether styles are shown by colours, not by weight alone.
+  /// Whether to show styles by colours, not only by weight.
   private let color: Bool
 
-  /// What the terminal shows; nil where that is not known.
+  /// What the terminal shows; nil if unknown.
   private var drawn: Screen?
 
   package init(color: Bool) { self.color = color }
 
-  /// Has the next screen drawn as a whole.
+  /// Forces the next screen to be drawn completely.
   package mutating func forget() { drawn = nil }
 
   /// Draws a screen over the last one.
   ///
-  /// - Returns: the bytes for the terminal, to be written at once and whole; none where nothing has
+  /// - Returns: the bytes for the terminal, to write at once and completely; none if nothing
   ///   changed.
   package mutating func draw(_ screen: Screen) -> [UInt8] {
     guard screen != drawn else { return [] }
@@ -32,7 +32,7 @@ package struct ScreenPainter: Sendable {
     if old == nil { output += "\u{1B}[0m\u{1B}[2J" }
     for (row, line) in screen.lines.enumerated() where old?.lines[row] != line {
       output += "\u{1B}[\(row + 1);1H"
-      // Before the text: after the last column it would clear what was just written.
+      // Before the text: after the last column, clearing would erase the last character.
       if old != nil { output += "\u{1B}[2K" }
       for piece in line.pieces { output += styled(piece) }
     }

@@ -2,20 +2,20 @@ import HTTPTransferCore
 import MountControl
 import MountStatus
 
-/// What the program has to do after a key.
+/// The action of the program after a key.
 package enum ViewAction: Hashable, Sendable {
   case quit
-  /// Stop, as after Ctrl-Z.
+  /// Stop the process, as after Ctrl-Z.
   case suspend
-  /// Draw the whole screen anew.
+  /// Redraw the whole screen.
   case redraw
   case control(ControlRequest)
 }
 
 extension StatusView {
-  /// Takes a key.
+  /// Handles a key.
   ///
-  /// - Returns: what is to be done beside showing the new screen.
+  /// - Returns: what to do in addition to showing the new screen.
   package mutating func press(_ key: Key) -> ViewAction? {
     switch key {
     case .control("c"): return .quit
@@ -82,7 +82,7 @@ extension StatusView {
     return nil
   }
 
-  /// A key that is about the selected file.
+  /// Handles a key that acts on the selected file.
   private mutating func press(fileCommand: Character) -> ViewAction? {
     guard let file = selectedFile else {
       notice = Notice(text: "no file is selected", isFailure: true)
@@ -151,7 +151,7 @@ extension StatusView {
     return .control(request)
   }
 
-  /// The longest text that can be typed: more than any name that is looked for.
+  /// The maximum length of typed text, longer than any name.
   private static let longestText = 255
 
   /// `text` after a key of the line editor.

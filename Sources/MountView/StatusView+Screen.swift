@@ -17,7 +17,7 @@ extension StatusView {
 
     let plan = RowPlan(rows: rows, showsDetails: showsDetails)
     var lines = header(type)
-    // The sums say most: they are what is left on a screen of one row.
+    // The sums matter most: they remain on a screen of one row.
     if plan.headerCount < 3 { lines.swapAt(0, min(1, lines.count - 1)) }
     lines = Array(lines.prefix(plan.headerCount))
     lines += warnings(type).prefix(plan.warningCount)
@@ -37,7 +37,7 @@ extension StatusView {
     }
     var cursor: Screen.Position?
     let foot = footer(type)
-    // A question must be seen to be answered.
+    // The user must see a question to answer it.
     if plan.footerCount > 0 || mode != .files {
       lines = padded(Array(lines.prefix(rows - 1)), to: rows - 1) + [foot]
       if mode != .files {
@@ -49,7 +49,7 @@ extension StatusView {
     return screen
   }
 
-  /// Which rows of the screen are for what.
+  /// Divides the rows of the screen.
   private struct RowPlan {
     let headerCount: Int
     let warningCount: Int
@@ -58,7 +58,7 @@ extension StatusView {
     let detailCount: Int
     let footerCount: Int
 
-    /// On 24 rows, half of the screen is for files.
+    /// Of 24 rows, half are for files.
     init(rows: Int, showsDetails: Bool) {
       footerCount = rows >= 3 ? 1 : 0
       headerCount = rows >= 12 ? 3 : rows >= 7 ? 2 : 1
@@ -106,7 +106,7 @@ extension StatusView {
     let totals = report.totals
     let percent = totals.length > 0 ? percentage(of: totals.cachedBytes, in: totals.length) : 0
     var figures = "\(humanBytes(totals.cachedBytes)) of \(humanBytes(totals.length))"
-    // A mean dies away slowly: without a connection nothing comes.
+    // The mean falls slowly: without a connection no bytes arrive.
     if totals.speedBytesPerSecond > 0, totals.connections > 0 {
       figures += "  \(humanBytes(totals.speedBytesPerSecond))/s"
       if let limit = report.rateLimitBytesPerSecond { figures += " of \(humanBytes(limit))/s" }
@@ -115,7 +115,7 @@ extension StatusView {
       figures += "  at most \(humanBytes(limit))/s"
     }
     var line = StyledLine()
-    // As wide as the figures usually leave, so that it does not change with every digit.
+    // The width that the figures usually leave, so that it does not change with every digit.
     let limitWidth = report.rateLimitBytesPerSecond == nil ? 0 : " of 999.9 MiB/s".count
     let barWidth = min(60, type.columns - 52 - limitWidth)
     if barWidth >= 8 {
@@ -155,7 +155,7 @@ extension StatusView {
     return line
   }
 
-  /// What must not be missed, the most urgent first.
+  /// Important warnings, the most urgent first.
   private func warnings(_ type: Typesetting) -> [StyledLine] {
     var lines: [StyledLine] = []
     if let unansweredSeconds {
@@ -211,7 +211,7 @@ extension StatusView {
 
   private func footer(_ type: Typesetting) -> StyledLine {
     func typed(_ label: String, _ text: String) -> StyledLine {
-      // The end is where the cursor is.
+      // Shows the end of the text, where the cursor is.
       let text = type.shown(text)
       let room = type.columns - displayWidth(label) - 1
       guard displayWidth(text) > room else { return StyledLine(label + text, .strong) }
@@ -238,7 +238,7 @@ extension StatusView {
   }
 }
 
-/// The lines with empty ones after them, so that there are `count`.
+/// Appends empty lines, so that there are `count`.
 private func padded(_ lines: [StyledLine], to count: Int) -> [StyledLine] {
   lines + Array(repeating: StyledLine(), count: max(0, count - lines.count))
 }

@@ -1,36 +1,36 @@
 import MountControl
 package import MountStatus
 
-/// The live view of a mount: what it shows of the last report, which file is selected, and what the
-/// keys mean at the moment.
+/// The live view of a mount: the last report, the selected file, and the current meaning of the
+/// keys.
 ///
-/// A value without any terminal: it takes reports and keys, and gives screens and actions.
+/// It is a value without a terminal: it takes reports and keys, and returns screens and actions.
 package struct StatusView: Sendable {
-  /// What the keys are about.
+  /// What the keys act on.
   enum Mode: Sendable, Equatable {
     case files
     case help
-    /// A part of names is typed; the filter that was there before comes back with Escape.
+    /// The user types a part of names; Escape restores the previous filter.
     case filter(before: String)
-    /// Whether to evict the file of this name.
+    /// The user must confirm the eviction of the file with this name.
     case eviction(name: String)
-    /// A value is typed.
+    /// The user types a value.
     case question(Question, answer: String)
   }
 
-  /// What can be asked for with a value.
+  /// A request that needs a value.
   enum Question: Sendable, Equatable {
     case connections
     case rateLimit
   }
 
-  /// What came of a key, or of a command.
+  /// The result of a key or a command.
   struct Notice: Sendable, Equatable {
     var text: String
     var isFailure = false
   }
 
-  /// The mount point, as the user has named it.
+  /// The mount point, as the user named it.
   let mountpoint: String
 
   private(set) var report: StatusReport?
@@ -38,23 +38,24 @@ package struct StatusView: Sendable {
   /// How many files are in each state.
   private(set) var stateCounts: [FileState: Int] = [:]
 
-  /// The time until the last file that moves is complete, in seconds.
+  /// The time until the last file in transfer is complete, in seconds.
   private(set) var secondsLeft: Double?
 
-  /// The positions in the report of the files that are shown, in their order.
+  /// The indices in the report of the files that are shown, in order.
   private(set) var shown: [Int] = []
 
   var selection = FileSelection() {
     didSet { if selection != oldValue { arrange() } }
   }
 
-  /// The selected file's position in ``shown``; 0 where nothing is shown.
+  /// The selected file's position in ``shown``; 0 if nothing is shown.
   private(set) var selectedRow = 0
 
-  /// The name of the selected file; nil while nobody has moved: then it is whatever comes first.
+  /// The name of the selected file; nil until the user moves the selection: the first file is then
+  /// selected.
   private var selectedName: String?
 
-  /// The first row of ``shown`` that is visible, and how many are: as the last screen had it.
+  /// The first visible row of ``shown`` and the number of visible rows on the last screen.
   var firstVisibleRow = 0
   var visibleRowCount = 1
 
@@ -62,14 +63,13 @@ package struct StatusView: Sendable {
   var showsDetails = true
   var notice: Notice?
 
-  /// The files that were paused from here: a file that is read all the same shows another state.
+  /// The files that this view paused: a paused file that is being read shows another state.
   var pausedNames: Set<String> = []
 
-  /// How long the mount has left the last question without an answer, in seconds; nil while it
-  /// answers.
+  /// How long the mount has not answered the last request, in seconds; nil while it answers.
   package var unansweredSeconds: Int?
 
-  /// Why the last answer cannot be used, in one line; nil where it can.
+  /// Why the last answer cannot be used, in one line; nil if it can.
   package var failure: String?
 
   package init(mountpoint: String) { self.mountpoint = mountpoint }
@@ -78,18 +78,18 @@ package struct StatusView: Sendable {
   package mutating func take(_ report: StatusReport) {
     self.report = report
     stateCounts = report.files.reduce(into: [:]) { $0[$1.state, default: 0] += 1 }
-    // Files are fetched side by side: the last one to end decides.
+    // Files are fetched in parallel, so the last one to end decides.
     secondsLeft = report.files.lazy.compactMap(\.etaSeconds).max()
     arrange()
   }
 
-  /// The selected file; nil where none is shown.
+  /// The selected file; nil if none is shown.
   var selectedFile: FileStatus? {
     guard let report, shown.indices.contains(selectedRow) else { return nil }
     return report.files[shown[selectedRow]]
   }
 
-  /// Says what comes of a command: `failure` is why it was not done, nil where it was.
+  /// Shows the result of a command: `failure` is why it failed, nil on success.
   package mutating func finish(_ request: ControlRequest, failure: String?) {
     if let failure {
       notice = Notice(text: failure, isFailure: true)
@@ -104,7 +104,7 @@ package struct StatusView: Sendable {
     notice = Notice(text: "\(request.description): accepted")
   }
 
-  /// Takes away what was said of a command, some time after it was said.
+  /// Removes the notice some time after it was shown.
   package mutating func clearNotice() { notice = nil }
 
   // MARK: - Selection
@@ -119,13 +119,13 @@ package struct StatusView: Sendable {
     selectedName = selectedFile?.name
   }
 
-  /// Selects what comes first, whichever that is from now on.
+  /// Selects the first row, and keeps selecting whatever is first.
   mutating func selectFirst() {
     selectedRow = 0
     selectedName = nil
   }
 
-  /// Orders the files anew; the selected one stays selected where it is still shown, else its row.
+  /// Orders the files again; keeps the selected file if it is still shown, otherwise its row.
   private mutating func arrange() {
     guard let report else { return }
     shown = selection.indices(of: report.files)

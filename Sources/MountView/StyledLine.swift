@@ -1,16 +1,16 @@
 import TransferDisplay
 
-/// What a piece of a line means; a terminal shows it by colour or weight.
+/// The meaning of a piece of a line; a terminal shows it by colour or weight.
 package enum LineStyle: Sendable, Equatable {
   case plain
   /// A title, or a figure that matters.
   case strong
-  /// What is there to be looked up.
+  /// Reference information.
   case faint
   case good
   case warning
   case bad
-  /// The file that the keys are about.
+  /// The file that the keys act on.
   case selected
 }
 
@@ -28,7 +28,7 @@ package struct StyledLine: Sendable, Equatable {
   /// A line of one piece; see ``append(_:_:)``.
   init(_ text: String, _ style: LineStyle = .plain) { append(text, style) }
 
-  /// Adds a piece of text that has been made ``displayable(_:isUTF8:)``.
+  /// Appends a piece of text that is already ``displayable(_:isUTF8:)``.
   mutating func append(_ text: String, _ style: LineStyle = .plain) {
     if !text.isEmpty { pieces.append(Piece(text: text, style: style)) }
   }
@@ -39,7 +39,7 @@ package struct StyledLine: Sendable, Equatable {
   /// How many columns it takes at most.
   var width: Int { pieces.reduce(0) { $0 + displayWidth($1.text) } }
 
-  /// The line, cut where it is wider than `columns`.
+  /// The line, cut if it is wider than `columns`.
   func fitted(to columns: Int, ellipsis: String) -> StyledLine {
     guard width > columns else { return self }
     var line = StyledLine()
@@ -47,19 +47,19 @@ package struct StyledLine: Sendable, Equatable {
     for piece in pieces where room > 0 {
       let text = cutAtEnd(piece.text, to: room, ellipsis: ellipsis)
       line.append(text, piece.style)
-      // What was cut has used up the room, but for half of a wide character.
+      // The cut piece has filled the room, except perhaps for half of a wide character.
       room = text == piece.text ? room - displayWidth(text) : 0
     }
     return line
   }
 }
 
-/// What is to be seen on a terminal.
+/// The content of a terminal.
 package struct Screen: Sendable, Equatable {
   /// The lines from the top, no more than the terminal has rows, none wider than it.
   package var lines: [StyledLine]
 
-  /// Where the cursor stands, both from 0; nil where it is hidden.
+  /// The position of the cursor, both from 0; nil if it is hidden.
   package var cursor: Position?
 
   package struct Position: Sendable, Equatable {

@@ -1,7 +1,7 @@
 import MountStatus
 import TransferDisplay
 
-/// What a terminal can show.
+/// The capabilities of a terminal.
 struct Typesetting: Sendable {
   /// The width of the terminal.
   let columns: Int
@@ -9,12 +9,12 @@ struct Typesetting: Sendable {
   /// Whether it shows more than ASCII.
   let isUTF8: Bool
 
-  /// What stands for what was cut.
+  /// The sign for text that was cut.
   var ellipsis: String { isUTF8 ? "…" : "..." }
 
-  /// Text of a server or a user with all that disturbs a terminal made visible.
+  /// Makes everything in a text of a server or a user visible that would disturb a terminal.
   func shown(_ text: String) -> String {
-    // Nothing of so many characters is read on a screen.
+    // No screen shows this many characters.
     displayable(String(text.prefix(2048)), isUTF8: isUTF8)
   }
 }

@@ -3,7 +3,7 @@ import OriginContent
 
 /// One client connection: reads requests and answers them in turn, on a thread of its own.
 final class Connection {
-  /// What a control message may take.
+  /// The maximum size of a control message.
   private static let controlBodyLimit = 1 << 20
 
   private let socket: Socket
@@ -14,7 +14,7 @@ final class Connection {
   /// The number of this connection, once it has carried a request for a resource.
   private var number: Int64?
 
-  /// Whether what the client goes on to send at the end is taken for a moment.
+  /// Whether to read for a moment what the client still sends at the end.
   private var drainsAtEnd = true
 
   init(socket: Socket, server: OriginServer) {
@@ -39,7 +39,7 @@ final class Connection {
     if number != nil { server.statistics.connectionEnded() }
   }
 
-  /// Answers the next request; false if the connection is to end.
+  /// Answers the next request; false if the connection must end.
   private func serveNext() throws(Socket.Disconnected) -> Bool {
     switch try reader.nextHead() {
     case .end: return false
@@ -59,7 +59,7 @@ final class Connection {
     }
   }
 
-  /// Answers what is no request; the connection is to be closed.
+  /// Answers an invalid request; the connection must be closed.
   private func refuse(_ status: Int, _ text: String) throws(Socket.Disconnected) {
     try writer.write(
       .message(status, text, request: nil, now: SystemCall.wallClockSeconds()), source: .none)
@@ -107,7 +107,7 @@ final class Connection {
     server.statistics.requestEnded()
     // After a reset the close must come at once and without the courtesies of an orderly end.
     if isDisconnected || plan.steps.last == .reset { throw Socket.Disconnected() }
-    // What follows a body that was not read to its end is not a request.
+    // Bytes after a body that was not read to its end are not a request.
     return !plan.closesConnection && plan.isWhole && body.isWhole
   }
 }

@@ -1,14 +1,14 @@
 import Glibc
 import OriginContent
 
-/// Where the bytes of a resource come from.
+/// The source of a resource's bytes.
 enum ContentSource {
   /// A response without bytes of a resource.
   case none
   case generated(seed: UInt64)
   case file(OpenFile)
 
-  /// Fills the buffer with bytes of a version, from `offset` on; false where there are none.
+  /// Fills the buffer with bytes of a version from `offset` on; false if there are none.
   func read(into buffer: UnsafeMutableRawBufferPointer, version: UInt64, offset: Int64) -> Bool {
     switch self {
     case .none: return false
@@ -35,9 +35,9 @@ struct FileRoot: Sendable {
     self.path = path
   }
 
-  /// Opens a regular file below the root; nil if there is none of this name.
+  /// Opens a regular file below the root; nil if it does not exist.
   ///
-  /// A name with a `..` or a NUL is none. Symbolic links are followed.
+  /// A name with a `..` or a NUL is refused. Symbolic links are followed.
   func open(_ name: some StringProtocol) -> OpenFile? {
     let components = name.split(separator: "/")
     guard !components.contains(".."), !name.utf8.contains(0) else { return nil }
@@ -51,7 +51,7 @@ final class OpenFile {
   private let descriptor: Int32
 
   init?(path: String) {
-    // Without waiting for a writer, should it be a FIFO.
+    // Does not wait for a writer if it is a FIFO.
     let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     var status = stat()

@@ -7,7 +7,7 @@ enum ControlResource: String {
 
   init?(path: String) { self.init(rawValue: path) }
 
-  /// The only method that it answers.
+  /// The only method that it accepts.
   var method: String {
     switch self {
     case .control, .clearLog: "POST"

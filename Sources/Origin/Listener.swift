@@ -7,7 +7,7 @@ final class Listener: Sendable {
 
   private let descriptor: Int32
 
-  /// Where it listens: `ADDRESS:PORT`, an IPv6 address in brackets.
+  /// The listening address: `ADDRESS:PORT`, with an IPv6 address in brackets.
   let localAddress: String
 
   /// Binds and listens; errors name the address.
@@ -40,7 +40,7 @@ final class Listener: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Starts to accept, on a thread of its own, until the process ends.
+  /// Starts to accept connections on a thread of its own, until the process ends.
   func start(_ server: OriginServer) throws(SystemCallError) {
     SystemCall.raiseDescriptorLimit()
     guard SystemCall.startThread({ self.acceptConnections(server) }) else {
@@ -52,7 +52,7 @@ final class Listener: Sendable {
     while true {
       let connection = accept(descriptor, nil, nil)
       guard connection >= 0 else {
-        // Out of descriptors or memory: the connections in the backlog wait for others to end.
+        // Descriptors or memory are short: the connections in the backlog wait until others end.
         if errno != EINTR, errno != ECONNABORTED { usleep(10_000) }
         continue
       }

@@ -3,9 +3,10 @@ import Glibc
 /// The client's end of a connection within this machine, as the kernel's table of TCP sockets shows
 /// it.
 ///
-/// A client that closes before it has sent all of its body cannot say so while nothing is received:
-/// its FIN waits behind the bytes. For clients on this machine, which the origin is made for, the
-/// table tells (proc(5), /proc/net/tcp); others are noticed when their kernel gives up.
+/// A client that closes before it has sent all of its body is not noticed while nothing is
+/// received: its FIN waits behind the bytes. For clients on this machine, for which the origin is
+/// made, the table shows it (proc(5), /proc/net/tcp). Others are noticed when their kernel gives
+/// up.
 struct LocalPeer {
   private static let tablePaths = ["/proc/net/tcp", "/proc/net/tcp6"]
 
@@ -22,8 +23,8 @@ struct LocalPeer {
     self.ownPort = Self.suffix(ownPort)
   }
 
-  /// Looks whether the client has closed its socket, which stays in the table until its bytes have
-  /// been taken; false if that cannot be known.
+  /// Whether the client has closed its socket, which stays in the table until its bytes are
+  /// received; false if unknown.
   func hasClosed() -> Bool {
     for path in Self.tablePaths {
       guard let bytes = try? SystemCall.readFile(path: path) else { continue }

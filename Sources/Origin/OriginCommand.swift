@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import OriginContent
 
-/// The command line: starts the server, says where it listens, and waits for a signal.
+/// The command line: starts the server, prints its address, and waits for a signal.
 @main
 struct OriginCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -26,7 +26,7 @@ struct OriginCommand: ParsableCommand {
   var root: String?
 
   func run() throws {
-    // Before any thread starts, so that the signals reach nobody but sigwait below.
+    // Before other threads start, so that only sigwait below receives the signals.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTERM)

@@ -3,7 +3,7 @@ import Glibc
 import OriginContent
 import Synchronization
 
-/// What all connections share: rules, counters, the log and the total rate.
+/// The state that all connections share: rules, counters, the log and the total rate.
 final class OriginServer: Sendable {
   let log: RequestLog
   let statistics = Statistics()
@@ -33,9 +33,9 @@ final class OriginServer: Sendable {
   /// The milliseconds from the start to a time of the monotonic clock in nanoseconds.
   func milliseconds(at time: Int64) -> Double { Double((time - began) / 1000) / 1000 }
 
-  /// Carries out commands.
+  /// Executes commands.
   ///
-  /// A new fault starts with new counts: those of the paths that a rule concerns are forgotten.
+  /// A new fault starts with new counts: the counts of all paths that a rule concerns are reset.
   func apply(_ commands: [RuleSet.Command]) {
     state.withLock { state in
       for command in commands {
@@ -63,12 +63,13 @@ final class OriginServer: Sendable {
     }
   }
 
-  /// The plan of a request for a resource, and where its bytes come from.
+  /// The plan of a request for a resource, and the source of its bytes.
   func plan(
     _ request: RequestHead, isFirstOnConnection: Bool
   ) -> (plan: ResponsePlan, source: ContentSource) {
     let now = SystemCall.wallClockSeconds()
-    // Without a copy of the rules, which would make the script copy its counts at the next choice.
+    // Without a copy of the rules, because the script would then copy its counts at the next
+    // choice.
     var (values, isScripted) = state.withLock { state in
       (
         state.rules.values(path: request.path, query: request.query),
@@ -100,7 +101,7 @@ final class OriginServer: Sendable {
     )
   }
 
-  /// The plan that the parameters alone make; no source where nothing is at the path.
+  /// The plan of the parameters alone; no source if the path has no resource.
   private func plan(
     _ request: RequestHead, values: [String: String], isFirstOnConnection: Bool, now: Int64
   ) -> (plan: ResponsePlan, source: ContentSource?) {
@@ -129,8 +130,8 @@ final class OriginServer: Sendable {
           closesConnection: request.hasBody), nil
       )
     }
-    // Counting and planning are one step, so that exactly `fault-count` of parallel requests have
-    // the fault.
+    // Count and plan in one step, so that exactly `fault-count` of parallel requests have the
+    // fault.
     let plan = state.withLock { state in
       var history = state.histories[request.target] ?? History(path: request.path)
       history.requests += 1
@@ -147,7 +148,8 @@ final class OriginServer: Sendable {
     return (plan, source)
   }
 
-  /// The complete length of what is at a path, in bytes; where nothing is, that of the parameters.
+  /// The complete length of the resource at a path in bytes; without a resource, that of the
+  /// parameters.
   private func completeLength(_ path: String, _ parameters: ResponseParameters) -> Int64 {
     find(path, parameters)?.resource.completeLength ?? parameters.length
   }
@@ -161,7 +163,7 @@ final class OriginServer: Sendable {
   private func find(
     _ path: String, _ parameters: ResponseParameters
   ) -> (resource: Resource, source: ContentSource)? {
-    // Of a link there are parameters only.
+    // A link has only parameters.
     if path.hasPrefix("/data/") || path.hasPrefix("/signed/") {
       let seed = seed(path, parameters)
       return (.generated(length: parameters.length, seed: seed), .generated(seed: seed))
@@ -172,7 +174,7 @@ final class OriginServer: Sendable {
     return nil
   }
 
-  /// Answers a request to a control resource; does not count.
+  /// Answers a request to a control resource, without counting it.
   func controlPlan(_ request: RequestHead, body: [UInt8]) -> ResponsePlan {
     var plan = countedControlPlan(request, body: body)
     plan.isCounted = false
@@ -215,10 +217,10 @@ final class OriginServer: Sendable {
     return .message(status, text, contentType: contentType, request: request, now: now)
   }
 
-  /// Gives requests a moment to end: a client that has a whole response may ask for the log before
-  /// the thread that sent it has logged it.
+  /// Gives requests a moment to end: a client with a complete response may ask for the log before
+  /// the thread that sent the response has logged it.
   ///
-  /// Responses that take longer are not waited for.
+  /// It does not wait for slower responses.
   private func awaitActiveRequests() {
     for _ in 0..<100 where statistics.activeRequests > 0 { usleep(2000) }
   }
@@ -227,7 +229,7 @@ final class OriginServer: Sendable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
-    // Numbers and strings only: it cannot fail.
+    // Only numbers and strings, so it cannot fail.
     let data = (try? encoder.encode(value)) ?? Data("{}".utf8)
     return String(decoding: data, as: UTF8.self) + "\n"
   }

@@ -1,11 +1,11 @@
 import OriginContent
 
-/// The body of one request: read as far as a plan says, counted and hashed, not kept.
+/// The body of one request: read as far as a plan says, counted and hashed, but not stored.
 final class RequestBody {
   /// What is received at a time: a few of the largest packets of loopback.
   private static let pieceByteCount = 256 << 10
 
-  /// How often a client is looked for while it is read slowly, in nanoseconds.
+  /// The interval for looking for a client while reading slowly, in nanoseconds.
   private static let lookInterval: Int64 = 100_000_000
 
   private let framing: RequestHead.BodyFraming
@@ -15,15 +15,15 @@ final class RequestBody {
   private var decoder = ChunkedDecoder()
   private var bucket: TokenBucket?
 
-  /// When a client that may have gone was last looked for, in nanoseconds of the monotonic clock.
+  /// The time of the last look for a client, in nanoseconds of the monotonic clock.
   private var lastLook: Int64 = 0
 
   private(set) var received = ReceivedBody()
 
-  /// Whether the chunks made no sense; nothing more can be read then.
+  /// Whether the chunks were malformed; nothing more can be read then.
   private(set) var isMalformed = false
 
-  /// `counted` hears of each run of body bytes.
+  /// `counted` is called with each run of body bytes.
   init(
     of request: RequestHead, reader: RequestReader, socket: Socket,
     counted: @escaping (Int64) -> Void = { _ in }
@@ -64,7 +64,8 @@ final class RequestBody {
     defer { buffer.deallocate() }
     while !isWhole, !isMalformed, framing != .unknown {
       var byteCount = Int64(buffer.count)
-      // No more than is to be read: of chunks that many bytes hold at most as much of the body.
+      // Read no more than needed: a number of bytes of chunks holds at most as many bytes of the
+      // body.
       if let limit { byteCount = min(byteCount, limit - received.byteCount) }
       if case .length(let length) = framing {
         byteCount = min(byteCount, length - received.byteCount)
@@ -78,14 +79,14 @@ final class RequestBody {
     }
   }
 
-  /// Waits until bytes that were read have been earned.
+  /// Waits until the rate allows the bytes that were read.
   private func waitForRate(_ byteCount: Int) throws(Socket.Disconnected) {
     guard var current = bucket else { return }
     let now = SystemCall.monotonicNanoseconds()
     let time = current.reserve(byteCount, now: now)
     bucket = current
     guard time > now else { return }
-    // Now and then only: a look at the kernel's table costs more than a wait for a small piece.
+    // Not every time: reading the kernel's table costs more than waiting for a small piece.
     let looksForPeer = now - lastLook >= Self.lookInterval
     if looksForPeer { lastLook = now }
     try socket.wait(until: time, hasUnread: looksForPeer && !isWhole)

@@ -4,15 +4,15 @@ import Synchronization
 
 /// The finished requests, in memory and in a file.
 final class RequestLog: Sendable {
-  /// The lines kept in memory: a long benchmark must not eat it.
+  /// The maximum number of lines in memory, for long benchmarks.
   ///
-  /// The file keeps all.
+  /// The file contains all.
   private static let lineLimit = 200_000
 
   private let lines = Mutex<[String]>([])
   private let descriptor: Int32?
 
-  /// Opens the file, which is replaced; a nil path is none.
+  /// Opens the file and replaces its content; a nil path means no file.
   init(path: String?) throws(SystemCallError) {
     guard let path else {
       descriptor = nil
@@ -28,14 +28,14 @@ final class RequestLog: Sendable {
   func append(_ record: RequestRecord) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Numbers and strings only: it cannot fail.
+    // Only numbers and strings, so it cannot fail.
     guard let data = try? encoder.encode(record) else { return }
     let line = String(decoding: data, as: UTF8.self)
     lines.withLock { lines in
       if lines.count >= Self.lineLimit { lines.removeFirst(Self.lineLimit / 2) }
       lines.append(line)
-      // Under the lock, so that the file has the lines in the same order. A full disk loses lines
-      // of the file and nothing else.
+      // Under the lock, so that the lines of the file have the same order. A full disk only loses
+      // lines of the file.
       if let descriptor { try? SystemCall.writeAll(Array((line + "\n").utf8), to: descriptor) }
     }
   }

@@ -1,9 +1,9 @@
 import Glibc
 import OriginContent
 
-/// Reads what a client sends: request heads, and the raw bytes of bodies.
+/// Reads a client's request heads and the raw bytes of its bodies.
 final class RequestReader {
-  /// What a request head may take: more than any client sends in earnest.
+  /// The maximum size of a request head, more than any real client sends.
   private static let headLimit = 64 << 10
 
   /// What comes next on a connection.
@@ -41,8 +41,8 @@ final class RequestReader {
     }
   }
 
-  /// Reads at least one byte into the buffer, first of those that came with a head; 0 at the end of
-  /// the stream.
+  /// Reads at least one byte into the buffer, starting with those that arrived with a head; 0 at
+  /// the end of the stream.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(Socket.Disconnected) -> Int {
     guard !pending.isEmpty else { return try socket.receive(into: buffer) }
     let byteCount = min(buffer.count, pending.count)
@@ -51,7 +51,7 @@ final class RequestReader {
     return byteCount
   }
 
-  /// Takes bytes back that were read and belong to the next request.
+  /// Returns bytes that were read and belong to the next request.
   func unread(_ bytes: UnsafeRawBufferPointer) { pending.insert(contentsOf: bytes, at: 0) }
 
   /// Where `\r\n\r\n` begins, at or after `start`.

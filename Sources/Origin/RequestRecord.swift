@@ -1,6 +1,6 @@
 import OriginContent
 
-/// A line of the request log; the members are described in docs/ORIGIN.md.
+/// A line of the request log; docs/ORIGIN.md describes the members.
 struct RequestRecord: Encodable {
   let id: Int64
   let timeMilliseconds: Double
@@ -33,7 +33,7 @@ struct RequestRecord: Encodable {
     case isComplete = "complete"
   }
 
-  /// Members without a value are there, as null.
+  /// Members without a value are null.
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(id, forKey: .id)

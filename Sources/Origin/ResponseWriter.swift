@@ -1,10 +1,11 @@
 import Glibc
 import OriginContent
 
-/// Carries out plans on a socket; one per connection, which its buffer and its rate belong to.
+/// Executes plans on a socket; one per connection, because the buffer and the rate belong to it.
 final class ResponseWriter {
-  /// What is generated and sent at a time: fits the second-level cache, so that the kernel's copy
-  /// reads it from there.
+  /// The number of bytes to generate and send at a time.
+  ///
+  /// They fit into the second-level cache, from which the kernel then copies them.
   private static let pieceByteCount = 256 << 10
 
   private let socket: Socket
@@ -21,8 +22,8 @@ final class ResponseWriter {
   /// The status that the last plan sent; nil if it sent no head.
   private(set) var sentStatus: Int?
 
-  /// The body bytes of the last plan that went out, without framing: after a disconnection without
-  /// those that the client's kernel never took.
+  /// The body bytes of the last plan that were sent, without framing; after a disconnection without
+  /// those that the client's kernel never received.
   private(set) var bodyByteCount: Int64 = 0
 
   init(socket: Socket, server: OriginServer) {
@@ -34,8 +35,8 @@ final class ResponseWriter {
 
   /// Sends a response, and reads the request's body where the plan says so.
   ///
-  /// A body whose chunks make no sense ends the plan with a 400.
-  /// The socket is to be closed afterwards if the plan says so, or if it is not whole.
+  /// A malformed chunked body ends the plan with a 400. Afterwards close the socket if the plan
+  /// says so, or if it is not complete.
   func write(
     _ plan: ResponsePlan, source: ContentSource, body: RequestBody? = nil
   ) throws(Socket.Disconnected) {
@@ -47,14 +48,14 @@ final class ResponseWriter {
     do {
       try run(plan.steps, plan: plan, source: source, body: body)
     } catch {
-      // What lies in the kernel's send buffer has not travelled.
+      // Bytes in the kernel's send buffer were not transmitted.
       let lost = min(bodyByteCount, Int64(socket.unacknowledgedByteCount))
       count(-lost, plan)
       throw error
     }
   }
 
-  /// Lets a client that waits for it send its body (RFC 9110 §10.1.1).
+  /// Permits a waiting client to send its body (RFC 9110 §10.1.1).
   func writeContinue() throws(Socket.Disconnected) {
     try send(ResponseHead(status: 100).bytes)
   }
@@ -95,7 +96,7 @@ final class ResponseWriter {
     case .interim(let head): try send(head.bytes)
     case .head(let head):
       sentStatus = head.status
-      // One packet for head and body where nothing comes between them.
+      // One packet for head and body if nothing comes between them.
       let isBodyNext = next.map { $0.bodyByteCount > 0 } ?? false
       try send(
         head.bytes, isMoreComing: isBodyNext && plan.rate == nil && plan.totalRate == nil)
@@ -136,7 +137,7 @@ final class ResponseWriter {
     }
   }
 
-  /// Sends a range of bytes as body; `fill` makes each piece of it, and answers false if it cannot.
+  /// Sends a range of bytes as body; `fill` makes each piece, and returns false if it cannot.
   private func sendPieces(
     _ range: Range<Int64>, plan: ResponsePlan,
     fill: (_ piece: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Bool
@@ -173,7 +174,8 @@ final class ResponseWriter {
     let now = SystemCall.monotonicNanoseconds()
     var start = now
     if let rate = plan.rate {
-      // The bucket stays over the requests of a connection: a cap of the line, not of a response.
+      // The bucket is kept over the requests of a connection, because the limit is for the
+      // connection.
       var current =
         bucket.flatMap { $0.bytesPerSecond == rate ? $0 : nil }
         ?? TokenBucket(bytesPerSecond: rate)

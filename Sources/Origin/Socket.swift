@@ -7,10 +7,10 @@ final class Socket {
 
   /// Of poll(2): the peer closed its sending side.
   ///
-  /// Not visible to Swift, since the header defines it only for _GNU_SOURCE.
+  /// Swift does not import it, because the header defines it only for _GNU_SOURCE.
   private static let pollReadHangUp: Int16 = 0x2000
 
-  /// How often a local client is looked for, in milliseconds.
+  /// The interval for looking for a local client, in milliseconds.
   private static let peerInterval: Int32 = 100
 
   private let descriptor: Int32
@@ -35,7 +35,7 @@ final class Socket {
     }
   }
 
-  /// Sends all bytes; `sent` hears of each part that the kernel took (send(2), MSG_NOSIGNAL).
+  /// Sends all bytes; `sent` is called with each part that the kernel took (send(2), MSG_NOSIGNAL).
   ///
   /// `isMoreComing` lets a packet wait for the next bytes (MSG_MORE).
   func send(
@@ -55,13 +55,13 @@ final class Socket {
     }
   }
 
-  /// Waits, and notices when the client goes meanwhile (poll(2), POLLRDHUP).
+  /// Waits, and notices when the client disconnects meanwhile (poll(2), POLLRDHUP).
   ///
   /// - Parameters:
-  ///   - deadline: in nanoseconds of the monotonic clock; nil waits for the client to go.
-  ///   - hasUnread: whether the client has more to send than is taken, so that a local one must be
-  ///     looked for to notice that it goes.
-  /// - Throws: when the client has gone.
+  ///   - deadline: in nanoseconds of the monotonic clock; nil waits until the client disconnects.
+  ///   - hasUnread: whether the client has more to send than is read. A local client must then be
+  ///     looked for to notice that it disconnects.
+  /// - Throws: when the client has disconnected.
   func wait(until deadline: Int64?, hasUnread: Bool = false) throws(Disconnected) {
     var entry = pollfd(fd: descriptor, events: Self.pollReadHangUp, revents: 0)
     var peer: LocalPeer?
@@ -75,7 +75,7 @@ final class Socket {
       if let deadline {
         let remaining = deadline - SystemCall.monotonicNanoseconds()
         guard remaining > 0 else { return }
-        // poll counts in milliseconds; a smooth rate needs less.
+        // poll counts in milliseconds, but a smooth rate needs shorter waits.
         if remaining < 1_000_000 {
           SystemCall.sleep(until: deadline)
           return
@@ -93,20 +93,20 @@ final class Socket {
     return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
   }
 
-  /// Makes the kernel take little ahead of what is received (SO_RCVBUF, socket(7)).
+  /// Limits how much the kernel receives ahead of our reads (SO_RCVBUF, socket(7)).
   ///
-  /// 256 KiB: with less than a few of loopback's packets of 64 KiB the client's kernel would send
-  /// only when its timer of 200 ms says so.
+  /// 256 KiB: with less than a few of loopback's packets of 64 KiB, the client's kernel would send
+  /// only when its timer of 200 ms expires.
   func limitReceiveBuffer() {
     var byteCount: Int32 = 256 << 10
     setsockopt(
       descriptor, SOL_SOCKET, SO_RCVBUF, &byteCount, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Says that no more will be sent, and reads on for a moment until the client closes: closing
-  /// with unread bytes would send RST, which can cost the client the end of the response.
+  /// Closes the sending side, and reads for a moment until the client closes: closing with unread
+  /// bytes would send RST, which may destroy the end of the response at the client.
   ///
-  /// Without draining it leaves the client a second for the response, and then sends that RST.
+  /// Without draining it gives the client a second for the response, and then sends that RST.
   func finish(isDraining: Bool = true) {
     shutdown(descriptor, Int32(SHUT_WR))
     let deadline = SystemCall.monotonicNanoseconds() + 1_000_000_000
@@ -125,8 +125,10 @@ final class Socket {
     }
   }
 
-  /// Makes the close that follows send RST; first waits until the client's kernel has what was
-  /// sent, since RST discards the rest.
+  /// Makes the following close send RST.
+  ///
+  /// First waits until the client's kernel has received what was sent, because RST discards the
+  /// rest.
   ///
   /// SO_LINGER with 0 seconds, socket(7).
   func prepareReset() {

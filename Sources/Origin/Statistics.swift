@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the origin counts; requests to its control resources are not among it.
+/// The counts of the origin, without requests to its control resources.
 final class Statistics: Sendable {
   private let requests = Atomic<Int64>(0)
   private let active = Atomic<Int64>(0)
@@ -49,7 +49,7 @@ final class Statistics: Sendable {
     return lastRequest.add(1, ordering: .relaxed).newValue
   }
 
-  /// To be called after the request is in the log.
+  /// Call it after the request was logged.
   func requestEnded() { active.subtract(1, ordering: .releasing) }
 
   func bodySent(_ byteCount: Int64) { bodyBytes.add(byteCount, ordering: .relaxed) }
@@ -58,7 +58,7 @@ final class Statistics: Sendable {
     requestBodyBytes.add(byteCount, ordering: .relaxed)
   }
 
-  /// Sets the sums to 0; numbers go on, and what is open stays counted as open.
+  /// Sets the sums to 0; numbering continues, and open requests stay counted as open.
   func clear() {
     requests.store(0, ordering: .relaxed)
     connections.store(0, ordering: .relaxed)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A system call that failed, in the words of the user.
+/// A failed system call, described for the user.
 struct SystemCallError: Error, CustomStringConvertible {
   /// What was attempted, such as `open /tmp/x`.
   let operation: String
@@ -15,7 +15,7 @@ struct SystemCallError: Error, CustomStringConvertible {
   var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Thin functions over libc that are not about sockets.
+/// Thin functions over libc, except those about sockets.
 enum SystemCall {
   /// The monotonic clock in nanoseconds; clock_gettime(2).
   static func monotonicNanoseconds() -> Int64 {
@@ -34,7 +34,7 @@ enum SystemCall {
   /// Seconds since 1970; time(2).
   static func wallClockSeconds() -> Int64 { Int64(time(nil)) }
 
-  /// Writes all bytes, also over short writes and interrupts; write(2).
+  /// Writes all bytes, even after short writes and interrupts; write(2).
   static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
     var position = 0
     while position < bytes.count {
@@ -85,8 +85,9 @@ enum SystemCall {
     }
   }
 
-  /// Raises the limit of open descriptors to what is allowed: each connection needs one; a failure
-  /// leaves the limit as it is (setrlimit(2)).
+  /// Raises the limit of open descriptors to the maximum, because each connection needs one.
+  ///
+  /// A failure leaves the limit unchanged (setrlimit(2)).
   static func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -96,7 +97,7 @@ enum SystemCall {
 
   /// Runs `body` on a new detached thread; pthread_create(3).
   ///
-  /// Of the reserved stack only what is touched takes memory. False if no thread could be started;
+  /// Only the used part of the reserved stack takes memory. False if no thread could be started;
   /// `body` is then dropped.
   static func startThread(
     stackByteCount: Int = 256 << 10, _ body: sending @escaping () -> Void

@@ -1,8 +1,8 @@
 import FoundationEssentials
 
-/// Who may have a resource: the credentials and the cookie that a request must carry.
+/// The access conditions of a resource: the credentials and the cookie that a request must have.
 struct AccessPolicy {
-  /// What a request without them is answered.
+  /// The response to a request without them.
   enum Refusal {
     /// 401.
     case unauthorized
@@ -10,13 +10,13 @@ struct AccessPolicy {
     case forbidden
   }
 
-  /// `USER:PASSWORD`, nil where none are needed.
+  /// `USER:PASSWORD`; nil for none.
   let credentials: String?
 
-  /// `NAME=VALUE`, nil where none is needed.
+  /// `NAME=VALUE`; nil for none.
   let requiredCookie: String?
 
-  /// Why a request with these fields is refused; nil if it is not.
+  /// Why a request with these fields is refused; nil if it is permitted.
   func refusal(of fields: [String: String]) -> Refusal? {
     if let credentials, !isAuthorized(fields["authorization"], credentials) { return .unauthorized }
     if let requiredCookie, !hasCookie(fields["cookie"], requiredCookie) { return .forbidden }

@@ -1,5 +1,4 @@
-/// The part of planning that concerns a response with the resource's bytes: 200 or 206, framing,
-/// and the faults of both.
+/// Plans a response with the resource's bytes: 200 or 206, framing, and the faults of both.
 struct BodyPlanner {
   /// Separates the parts of a multipart body; deterministic like everything here.
   private static let boundary = "origin-7f4a7c15"
@@ -88,7 +87,7 @@ struct BodyPlanner {
     return maker.parameters.isCloseDelimited ? .untilClose : .length
   }
 
-  /// The fault, unless this response is of a kind that cannot have it.
+  /// The fault, unless this kind of response cannot have it.
   private var applicableFault: Fault? {
     guard let fault, !fault.needsUpload else { return nil }
     if fault.needsRange {
@@ -103,8 +102,8 @@ struct BodyPlanner {
     switch fault {
     case .missingContentRange, .multipart: return nil
     case .wrongContentRange:
-      // Well formed and of the right length, but one byte off; the whole can only lie about its
-      // complete length.
+      // Valid and of the right length, but one byte off. A range that reaches the end can only
+      // report a wrong complete length.
       if range.upperBound < completeLength { return field(range, shift: 1) }
       if range.lowerBound > 0 { return field(range, shift: -1) }
       return "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(completeLength + 1)"
@@ -116,7 +115,7 @@ struct BodyPlanner {
     "bytes \(range.lowerBound + shift)-\(range.upperBound - 1 + shift)/\(completeLength)"
   }
 
-  /// The ranges that are sent as the parts of a multipart body; nil if it is none.
+  /// The ranges of the parts of a multipart body; nil if it is not multipart.
   private func parts(_ range: Range<Int64>, _ fault: Fault?) -> [Range<Int64>]? {
     if case .parts(let ranges) = selection { return ranges }
     return fault == .multipart ? [range] : nil
@@ -144,7 +143,7 @@ struct BodyPlanner {
     case .shortBody: return body.split(atBodyByte: byteCount - 1).before.withoutEnd + [.close]
     case .stall:
       let (before, after) = body.split(atBodyByte: place)
-      // At the very end of a chunked body the stall comes before its last chunk.
+      // At the very end of a chunked body, the stall comes before its last chunk.
       let end = before.filter { $0 == .lastChunk }
       return before.withoutEnd + [maker.stallStep] + end + after
     case .extraBytes: return body + [.raw(Self.extraBytes)]
@@ -154,6 +153,6 @@ struct BodyPlanner {
 }
 
 extension [ResponsePlan.Step] {
-  /// The steps without the end of a chunked body: a response that is cut never has it.
+  /// The steps without the end of a chunked body, which a truncated response never has.
   fileprivate var withoutEnd: Self { filter { $0 != .lastChunk } }
 }

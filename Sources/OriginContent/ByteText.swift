@@ -1,4 +1,4 @@
-/// Small parsers of text that a client or a script sent; none of them traps.
+/// Parsers of short texts from a client or a script; none of them traps.
 enum ByteText {
   /// A count of bytes: digits with an optional suffix `k`, `m` or `g` (1024-based, either case).
   static func byteCount(_ text: some StringProtocol) -> Int64? {
@@ -46,9 +46,9 @@ enum ByteText {
     return bytes
   }
 
-  /// Decodes `%XX`; nil where a percent sign is not followed by two hexadecimal digits.
+  /// Decodes `%XX`; nil if a percent sign is not followed by two hexadecimal digits.
   ///
-  /// A plus sign stays one.
+  /// A plus sign stays a plus sign.
   static func percentDecoded(_ text: some StringProtocol) -> String? {
     guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
     var bytes: [UInt8] = []

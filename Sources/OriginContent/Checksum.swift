@@ -21,7 +21,7 @@ struct Checksum {
   /// The largest prime below 2¹⁶.
   private static let adlerModulus: UInt32 = 65_521
 
-  /// As many bytes as the sums can take before they must be reduced.
+  /// The maximum number of bytes before the sums must be reduced.
   private static let adlerRun = 5552
 
   private let kind: Kind

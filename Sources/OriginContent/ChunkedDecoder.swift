@@ -1,8 +1,8 @@
-/// Takes the framing of a chunked body off (RFC 9112 §7.1); trailer fields are dropped.
+/// Removes the framing of a chunked body (RFC 9112 §7.1); trailer fields are dropped.
 ///
-/// It keeps no bytes: they may come in pieces that are cut anywhere.
+/// It stores no bytes, and pieces may be cut anywhere.
 public struct ChunkedDecoder: Equatable, Sendable {
-  /// The bytes are not those of a chunked body.
+  /// The bytes are not a chunked body.
   public struct Malformed: Error, Equatable, Sendable {}
 
   private enum State: Equatable {
@@ -13,7 +13,7 @@ public struct ChunkedDecoder: Equatable, Sendable {
     case data(remaining: Int64)
     case dataCarriageReturn
     case dataLineFeed
-    /// Within the trailer section, so many characters into a line.
+    /// Within the trailer section, after this many characters of a line.
     case trailer(lineByteCount: Int)
     case end
   }
@@ -22,16 +22,16 @@ public struct ChunkedDecoder: Equatable, Sendable {
 
   public init() {}
 
-  /// Whether the end of the body, its last line included, has been seen.
+  /// Whether the end of the body, including its last line, was reached.
   public var isAtEnd: Bool { state == .end }
 
   /// Decodes a piece.
   ///
   /// - Parameters:
   ///   - bytes: the bytes that follow those of the last call.
-  ///   - data: hears of each run of body bytes.
+  ///   - data: called with each run of body bytes.
   /// - Returns: how many bytes belong to the body and its framing; less than all only at its end.
-  /// - Throws: ``Malformed``; the decoder is of no use then.
+  /// - Throws: ``Malformed``; the decoder cannot be used afterwards.
   public mutating func decode(
     _ bytes: UnsafeRawBufferPointer, data: (UnsafeRawBufferPointer) -> Void
   ) throws(Malformed) -> Int {

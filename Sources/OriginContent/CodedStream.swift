@@ -1,6 +1,6 @@
-/// Content in a coded form, made from its start to its end without keeping any of it.
+/// Content in a coded form, made from start to end without storing it.
 public struct CodedStream {
-  /// Gives the bytes of the content from an offset on; false where there are none.
+  /// Returns the bytes of the content from an offset on; false if there are none.
   public typealias Read = (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Bool
 
   private let coding: ContentCoding
@@ -24,9 +24,9 @@ public struct CodedStream {
   /// Makes the next bytes of the coded form.
   ///
   /// - Parameters:
-  ///   - buffer: is filled; must not be longer than what is left.
-  ///   - read: gives the content, each byte once and in order.
-  /// - Returns: false if `read` did.
+  ///   - buffer: filled completely; must not be longer than the rest of the coded form.
+  ///   - read: returns the content, each byte once and in order.
+  /// - Returns: false if `read` returned false.
   public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer, read: Read) -> Bool {
     var index = 0
     while index < buffer.count {
@@ -38,7 +38,8 @@ public struct CodedStream {
     return true
   }
 
-  /// Makes a byte of framing or a run of content; returns how many bytes, nil where `read` failed.
+  /// Makes a byte of framing or a run of content; returns the number of bytes, nil if `read`
+  /// failed.
   private mutating func step(_ buffer: UnsafeMutableRawBufferPointer, read: Read) -> Int? {
     if position < header.count {
       buffer[0] = header[Int(position)]

@@ -1,22 +1,23 @@
-/// A content coding that a response can have (RFC 9110 §8.4.1), always with stored blocks: valid for
-/// every decoder, and of a length that is known beforehand.
+/// A content coding of a response (RFC 9110 §8.4.1).
+///
+/// It always uses stored blocks, so that every decoder accepts it and its length is known
+/// beforehand.
 public enum ContentCoding: String, Sendable {
   /// A gzip stream (RFC 1952).
   case gzip
   /// A zlib stream (RFC 1950), which HTTP calls "deflate".
   case deflate
 
-  /// The content of a stored block of deflate: as much as its 16-bit length allows (RFC 1951
-  /// §3.2.4).
+  /// The content of a stored block of deflate: the maximum of its 16-bit length (RFC 1951 §3.2.4).
   static let blockByteCount: Int64 = 65_535
 
-  /// What stands before the content of a stored block: one byte of flags, two lengths.
+  /// The header of a stored block: one byte of flags and two lengths.
   static let blockHeaderByteCount: Int64 = 5
 
-  /// The most content that can be coded; far from an overflow.
+  /// The maximum content to code; far from an overflow.
   static let contentByteLimit: Int64 = 1 << 60
 
-  /// What stands before the first block.
+  /// The bytes before the first block.
   var header: [UInt8] {
     switch self {
     // Method deflate, no flags, no time, no extra flags, an unknown file system.
@@ -39,7 +40,7 @@ public enum ContentCoding: String, Sendable {
     max(1, (contentByteCount + blockByteCount - 1) / blockByteCount)
   }
 
-  /// The bytes of the coded form of so much content.
+  /// The length of the coded form of this much content.
   public func codedByteCount(contentByteCount: Int64) -> Int64 {
     let blocks = Self.blockCount(contentByteCount: contentByteCount)
     return Int64(header.count) + blocks * Self.blockHeaderByteCount + contentByteCount
@@ -48,7 +49,7 @@ public enum ContentCoding: String, Sendable {
 
   /// Whether an `Accept-Encoding` field allows the coding (RFC 9110 §12.5.3).
   ///
-  /// Without the field it would be allowed, but no server takes that for a wish.
+  /// Without the field it would be allowed, but servers do not code then.
   public func isAccepted(by field: String?) -> Bool {
     var isWildcardAccepted = false
     for item in (field ?? "").lowercased().split(separator: ",") {

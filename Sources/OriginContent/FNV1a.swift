@@ -1,13 +1,13 @@
-/// The hash FNV-1a of 64 bits, of bytes that come in pieces.
+/// The 64-bit FNV-1a hash of bytes that arrive in pieces.
 public struct FNV1a: Equatable, Sendable {
   private static let prime: UInt64 = 0x100_0000_01B3
 
-  /// The hash of the bytes so far; the offset basis where there are none.
+  /// The hash of the bytes so far; the offset basis before the first byte.
   public private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
   public init() {}
 
-  /// Adds bytes; as many as the multiplications of a dependent chain allow, just under 1 GB/s.
+  /// Adds bytes, at just under 1 GB/s because each multiplication depends on the previous one.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     var value = value
     for byte in bytes { value = (value ^ UInt64(byte)) &* Self.prime }

@@ -1,6 +1,6 @@
-/// The faults that a response can have; the raw value is the name in queries and scripts.
+/// The faults of responses; the raw value is the name in queries and scripts.
 public enum Fault: String, CaseIterable, Sendable {
-  // Faults of a response to a range request; without one they do not happen.
+  // Faults of a response to a range request; they do not occur without one.
   case ignoreRange = "ignore-range"
   case wrongContentRange = "wrong-content-range"
   case missingContentRange = "missing-content-range"
@@ -8,7 +8,7 @@ public enum Fault: String, CaseIterable, Sendable {
   case empty206 = "empty-206"
   case multipart
 
-  // Faults of a body; they do not happen where no body is sent.
+  // Faults of a body; they do not occur if no body is sent.
   case shortBody = "short-body"
   case truncate
   case stall
@@ -16,7 +16,7 @@ public enum Fault: String, CaseIterable, Sendable {
   case extraBytes = "extra-bytes"
   case lengthAndChunked = "length-and-chunked"
 
-  // Faults of the reading of a request's body; they do not happen to a request without one.
+  // Faults while reading a request's body; they do not occur for a request without one.
   case uploadReset = "upload-reset"
   case uploadStall = "upload-stall"
   case uploadEarlyResponse = "upload-early-response"
@@ -32,7 +32,7 @@ public enum Fault: String, CaseIterable, Sendable {
   case headerBomb = "header-bomb"
   case silentClose = "silent-close"
 
-  /// Whether it concerns only the answer to a range request.
+  /// Whether it concerns only the response to a range request.
   var needsRange: Bool {
     switch self {
     case .ignoreRange, .wrongContentRange, .missingContentRange, .earlierRange, .empty206,

@@ -1,5 +1,5 @@
-/// A pattern of paths: `*` stands for any run of characters (also of slashes, also none), `?` for
-/// one character, everything else for itself.
+/// A pattern of paths: `*` matches any run of characters (also slashes, also none), `?` matches one
+/// character, and everything else matches itself.
 public struct GlobPattern: Hashable, Sendable {
   public let text: String
   private let pattern: [UInt8]
@@ -9,12 +9,12 @@ public struct GlobPattern: Hashable, Sendable {
     pattern = Array(text.utf8)
   }
 
-  /// Whether the whole of `path` fits the pattern; bytes are compared as they are.
+  /// Whether the whole of `path` matches the pattern; bytes are compared exactly.
   public func matches(_ path: String) -> Bool {
     let path = Array(path.utf8)
     var patternIndex = 0
     var pathIndex = 0
-    /// Where to go on when the last star must take one byte more.
+    /// Where to continue if the last star must match one byte more.
     var retry: (patternIndex: Int, pathIndex: Int)?
     while pathIndex < path.count {
       if patternIndex < pattern.count, pattern[patternIndex] == UInt8(ascii: "*") {

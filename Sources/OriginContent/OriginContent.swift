@@ -2,13 +2,13 @@ import Glibc
 
 /// The test bytes of the origin: a pure function of (seed, version, offset).
 ///
-/// Any size needs no disk, any program can check what it read without having the file, and a
-/// misplaced byte names itself: ``offset(ofWord:seed:version:)`` tells where eight bytes that were
-/// read at a wrong place belong.
+/// Content of any size needs no disk, and any program can check what it read without the file. A
+/// misplaced byte identifies itself: ``offset(ofWord:seed:version:)`` finds the right offset of
+/// eight bytes that were read at a wrong one.
 ///
-/// Byte `i` is byte `i mod 8` (little endian) of word `i / 8`, and word `n` is
-/// `mix(key(seed, version) + n × golden)` with the finaliser of SplitMix64: counter-based, so that
-/// any offset costs the same.
+/// Byte `i` is byte `i mod 8` (little endian) of word `i / 8`, and word `n` is `mix(key(seed,
+/// version) + n × golden)` with the finaliser of SplitMix64: counter-based, so that any offset
+/// costs the same.
 public enum OriginContent {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
   private static let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -59,8 +59,8 @@ public enum OriginContent {
     }
   }
 
-  /// The index in `buffer` of the first byte that is not the content's at `offset + index`; nil if
-  /// all are right.
+  /// The index in `buffer` of the first byte that differs from the content at `offset + index`; nil
+  /// if all are right.
   public static func firstMismatch(
     in buffer: UnsafeRawBufferPointer, seed: UInt64, version: UInt64 = 1, offset: Int64
   ) -> Int? {

@@ -1,7 +1,7 @@
 /// Makes the plan of a response: a pure function of the request, its parameters, the resource and
-/// what happened before.
+/// earlier requests.
 public struct PlanMaker: Sendable {
-  /// What a plan depends on beside the request.
+  /// What a plan depends on besides the request.
   public struct Context: Equatable, Sendable {
     /// The number of this request among those of the resource, from 1.
     public var requestNumber: Int64
@@ -22,10 +22,11 @@ public struct PlanMaker: Sendable {
     }
   }
 
-  /// How much earlier than asked a response of ``Fault/earlierRange`` begins, in bytes: a page.
+  /// How far before the requested range a response of ``Fault/earlierRange`` begins, in bytes: a
+  /// page.
   static let earlierByteCount: Int64 = 4096
 
-  /// The bytes of fields of ``Fault/headerBomb``: far more than a client should take.
+  /// The number of field bytes of ``Fault/headerBomb``: far more than a client should accept.
   static let bombByteCount = 3 << 20
 
   let request: RequestHead
@@ -61,8 +62,7 @@ public struct PlanMaker: Sendable {
     return plan
   }
 
-  /// Whether the request brings a body that is read: generated content can be written to, files
-  /// cannot.
+  /// Whether the request has a body to read: generated content can be written to, files cannot.
   private var isUpload: Bool {
     guard case .generated = resource else { return false }
     return request.method == "PUT" || request.method == "POST"
@@ -78,7 +78,7 @@ public struct PlanMaker: Sendable {
     guard isUpload || request.method == "GET" || request.method == "HEAD" else {
       var methods = "GET, HEAD"
       if case .generated = resource { methods += ", PUT, POST" }
-      // The body of such a request is not read, so that the connection cannot go on.
+      // The body of such a request is not read, so the connection cannot be reused.
       return .message(
         405, "only \(methods)\n", request: request, fields: [("Allow", methods)],
         now: context.now, closesConnection: request.hasBody)
@@ -96,7 +96,7 @@ public struct PlanMaker: Sendable {
     return isUpload ? UploadPlanner(maker: self).plan(fault) : resourcePlan(fault)
   }
 
-  /// The response to a request that may not have the resource; nil if it may.
+  /// The response to a request without access to the resource; nil if it has access.
   private var refusal: ResponsePlan? {
     if parameters.requiresSignature,
       !SignedLink.permits(path: request.path, query: request.query, now: context.now)
@@ -118,7 +118,7 @@ public struct PlanMaker: Sendable {
     return isUpload ? UploadPlanner(maker: self).refusing(with: plan, isLate: isLate) : plan
   }
 
-  /// The response to a GET or HEAD with the resource, or with what the preconditions make of it.
+  /// The response to a GET or HEAD: the resource, or the result of the preconditions.
   private func resourcePlan(_ fault: Fault?) -> ResponsePlan {
     let version = parameters.version &+ (fault == .etagChange ? 1 : 0)
     let identity = validators(version: version, coding: nil)
@@ -127,7 +127,7 @@ public struct PlanMaker: Sendable {
     let selection = RangeSelection(
       field: mayHaveRange ? field : nil, completeLength: resource.completeLength,
       allowsSeveral: parameters.sendsMultipart)
-    // Ranges are ranges of the identity.
+    // Ranges refer to the identity coding.
     let coding = selection == .whole && fault != .gzip ? acceptedCoding : nil
     let validators = coding == nil ? identity : validators(version: version, coding: coding)
     switch validators.evaluate(request.fields) {
@@ -151,16 +151,17 @@ public struct PlanMaker: Sendable {
       coding: coding)
   }
 
-  /// The coding that is asked for by the parameters and accepted by the client.
+  /// The coding that the parameters request and the client accepts.
   private var acceptedCoding: ContentCoding? {
     parameters.coding.flatMap {
       $0.isAccepted(by: request.fields["accept-encoding"]) ? $0 : nil
     }
   }
 
-  /// Whether a range is served where one is asked for.
+  /// Whether to serve ranges.
   ///
-  /// Without a declared length it is not, unless asked for expressly: such servers do not.
+  /// Without a declared length ranges are not served unless the parameters request it, as on real
+  /// servers.
   var honoursRanges: Bool {
     parameters.ranges ?? !(parameters.isChunked || parameters.isCloseDelimited)
   }
@@ -171,7 +172,7 @@ public struct PlanMaker: Sendable {
     parameters.stallDuration.map { .wait(milliseconds: $0) } ?? .stall
   }
 
-  /// The fault that this response has unless it is of a kind that cannot have it.
+  /// The fault of this response, unless this kind of response cannot have it.
   private var candidateFault: Fault? {
     guard let fault = parameters.fault, context.requestNumber >= parameters.faultFrom,
       context.earlierFaults < parameters.faultCount ?? .max
@@ -189,7 +190,7 @@ public struct PlanMaker: Sendable {
     }
   }
 
-  /// The response of a fault that puts another response in the place of the resource's.
+  /// The response of a fault that replaces the resource's response.
   private func replacementPlan(_ fault: Fault?) -> ResponsePlan? {
     var plan: ResponsePlan
     switch fault {
@@ -212,7 +213,7 @@ public struct PlanMaker: Sendable {
     return plan
   }
 
-  /// A response of a status with a line of text, where the status can have one.
+  /// A response with a status and, if the status allows a body, a line of text.
   func shortResponse(
     _ status: Int, _ text: String, fields: [(name: String, value: String)] = []
   ) -> ResponsePlan {
@@ -225,8 +226,8 @@ public struct PlanMaker: Sendable {
     guard status == 204 || status == 205 || status == 304 else {
       return .message(status, text, request: request, fields: fields, now: context.now)
     }
-    // These have no body; 204 must not even say so, 304 would speak of the resource's (RFC 9110
-    // §8.6, §15.3.6).
+    // These have no body. 204 must not declare a length, and 304 would declare that of the resource
+    // (RFC 9110 §8.6, §15.3.6).
     var head = baseHead(status)
     for field in fields { head.add(field.name, field.value) }
     if status == 205 { head.add("Content-Length", "0") }

@@ -1,22 +1,22 @@
 /// What a `Range` field selects of a representation (RFC 9110 §14.1.2, §14.2).
 public enum RangeSelection: Equatable, Sendable {
-  /// No range, one of an unknown unit, malformed, or several that are not allowed: the whole is
-  /// sent.
+  /// No range, one of an unknown unit, a malformed one, or several that are not allowed: the whole
+  /// is sent.
   case whole
   /// One satisfiable range, cut at the complete length: half-open, in bytes.
   case part(Range<Int64>)
-  /// Two or more satisfiable ranges in the order of the field, likewise.
+  /// Two or more satisfiable ranges in the order of the field, cut likewise.
   case parts([Range<Int64>])
-  /// The answer is 416.
+  /// The response is 416.
   case unsatisfiable
 
   /// The most bytes of several ranges together: with their framing far from an overflow.
   private static let byteLimit: Int64 = 1 << 62
 
-  /// Reads a field value against a complete length in bytes.
+  /// Reads a field value for a complete length in bytes.
   ///
-  /// Several ranges at once need a multipart answer; where they are not allowed the whole is sent,
-  /// which a server may do.
+  /// Several ranges need a multipart response. If that is not allowed the whole is sent, which a
+  /// server may do.
   public init(field: String?, completeLength: Int64, allowsSeveral: Bool = false) {
     self = .whole
     guard let field, field.lowercased().hasPrefix("bytes=") else { return }
@@ -44,7 +44,7 @@ public enum RangeSelection: Equatable, Sendable {
     }
   }
 
-  /// What one range of a field selects; the whole where it is malformed.
+  /// The selection of one range of a field; the whole if it is malformed.
   private static func one(_ spec: Substring, _ completeLength: Int64) -> RangeSelection {
     let ends = spec.split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2 else { return .whole }

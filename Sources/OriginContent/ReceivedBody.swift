@@ -1,4 +1,4 @@
-/// What has been received of a request's body; the bytes themselves are not kept, unless asked for.
+/// The received part of a request's body; its bytes are only kept on request.
 public struct ReceivedBody: Equatable, Sendable {
   /// The bytes so far, without the framing of chunks.
   public private(set) var byteCount: Int64 = 0
@@ -6,7 +6,7 @@ public struct ReceivedBody: Equatable, Sendable {
   /// The hash of the bytes so far.
   public private(set) var hash = FNV1a()
 
-  /// The first bytes, as many as were to be kept.
+  /// The first bytes, as many as requested.
   public private(set) var kept: [UInt8] = []
 
   public init() {}

@@ -1,4 +1,4 @@
-/// The head of an HTTP/1 request, split into what a plan needs (RFC 9112 §2–3).
+/// The head of an HTTP/1 request, split into the parts that a plan needs (RFC 9112 §2–3).
 public struct RequestHead: Equatable, Sendable {
   public var method: String
 
@@ -8,7 +8,8 @@ public struct RequestHead: Equatable, Sendable {
   /// The percent-decoded path of the target.
   public var path: String
 
-  /// The percent-decoded parameters of the target's query; of two with one name the later.
+  /// The percent-decoded parameters of the target's query; a later parameter replaces an earlier
+  /// one of the same name.
   public var query: [String: String]
 
   /// The fields by lower-case name; several of one name are joined by `, `.
@@ -17,7 +18,7 @@ public struct RequestHead: Equatable, Sendable {
   /// Whether the request came as HTTP/1.1; else it was HTTP/1.0.
   public var isHTTP11: Bool
 
-  /// What makes a request head unusable; the answer is 400.
+  /// Why a request head cannot be used; the response is 400.
   public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
   }
@@ -84,26 +85,25 @@ public struct RequestHead: Equatable, Sendable {
       isHTTP11: words[2] == "HTTP/1.1")
   }
 
-  /// Whether the client lets the connection stay open after the response (RFC 9112 §9.3).
+  /// Whether the client allows the connection to stay open after the response (RFC 9112 §9.3).
   public var keepsConnection: Bool {
     let options = (fields["connection"] ?? "").lowercased()
     return isHTTP11 ? !options.contains("close") : options.contains("keep-alive")
   }
 
-  /// The declared length of the request's body in bytes; nil where none is declared or the
-  /// declaration is malformed.
+  /// The declared length of the request's body in bytes; nil if it is not declared or malformed.
   public var contentLength: Int64? { fields["content-length"].flatMap { ByteText.decimal($0) } }
 
   /// How the end of a request's body is found (RFC 9112 §6.3).
   public enum BodyFraming: Equatable, Sendable {
-    /// So many bytes; 0 where nothing is declared.
+    /// This many bytes; 0 if no length is declared.
     case length(Int64)
     case chunked
-    /// Where the body ends cannot be known.
+    /// The end of the body is unknown.
     case unknown
   }
 
-  /// How the body is framed; chunks win over a length.
+  /// How the body is framed; chunks override a length.
   public var bodyFraming: BodyFraming {
     if let coding = fields["transfer-encoding"] {
       return coding.lowercased() == "chunked" && isHTTP11 ? .chunked : .unknown

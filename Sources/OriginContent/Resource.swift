@@ -1,12 +1,13 @@
-/// What a path names: deterministic bytes or a file below the root directory.
+/// The resource at a path: deterministic bytes or a file below the root directory.
 public enum Resource: Equatable, Sendable {
   /// `length` bytes of ``OriginContent`` of this seed.
   case generated(length: Int64, seed: UInt64)
 
-  /// A file: its length in bytes, its modification time in nanoseconds since 1970, its inode number.
+  /// A file: its length in bytes, its modification time in nanoseconds since 1970, its inode
+  /// number.
   case file(length: Int64, modified: Int64, inodeNumber: UInt64)
 
-  /// 2020-01-01 00:00 UTC: generated content of version 0 is that old.
+  /// 2020-01-01 00:00 UTC, the modification time of version 0 of generated content.
   private static let epoch: Int64 = 1_577_836_800
 
   /// The complete length in bytes.
@@ -30,7 +31,7 @@ public enum Resource: Equatable, Sendable {
 
   /// The modification time of a version, in seconds since 1970: an hour later with each version.
   public func lastModified(version: UInt64) -> Int64 {
-    // Beyond some versions the date stands still; the entity tag goes on.
+    // After some versions the date stays the same, but the entity tag still changes.
     let age = Int64(min(version, 30_000)) * 3600
     switch self {
     case .generated: return Self.epoch + age

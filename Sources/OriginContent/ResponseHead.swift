@@ -1,4 +1,4 @@
-/// The head of a response: status and fields in the order in which they are sent.
+/// The head of a response: status and fields in the order of sending.
 public struct ResponseHead: Equatable, Sendable {
   public struct Field: Equatable, Sendable {
     public let name: String
@@ -26,14 +26,14 @@ public struct ResponseHead: Equatable, Sendable {
     if let value { fields.append(Field(name: name, value: value)) }
   }
 
-  /// Adds a field in the place of those of the same name.
+  /// Replaces the fields of this name.
   mutating func set(_ name: String, _ value: String) {
     fields.removeAll { $0.name == name }
     add(name, value)
   }
 
-  /// Gives the first field of this name, in any case, another value and removes the others of it;
-  /// nil removes all.
+  /// Changes the first field of this name, in any case, and removes the others of this name; nil
+  /// removes all.
   mutating func replace(_ name: String, _ value: String?) {
     let lowercased = name.lowercased()
     let index = fields.firstIndex { $0.name.lowercased() == lowercased } ?? fields.endIndex
@@ -41,7 +41,7 @@ public struct ResponseHead: Equatable, Sendable {
     if let value { fields.insert(Field(name: name, value: value), at: index) }
   }
 
-  /// The head as it goes over the wire, with the empty line that ends it.
+  /// The head as it is sent, with the empty line at its end.
   public var bytes: [UInt8] {
     var text = "HTTP/1.1 \(status) \(reason ?? Self.reason(status))\r\n"
     for field in fields { text += "\(field.name): \(field.value)\r\n" }
@@ -50,7 +50,7 @@ public struct ResponseHead: Equatable, Sendable {
     return Array(text.utf8)
   }
 
-  /// The status of a final response that begins with these bytes; nil where none does.
+  /// The status of a final response that begins with these bytes; nil if they are not one.
   public static func status(ofBytes bytes: [UInt8]) -> Int? {
     // `HTTP/1.1 200`
     guard bytes.count >= 12, bytes.starts(with: Array("HTTP/".utf8)), bytes[8] == 0x20 else {

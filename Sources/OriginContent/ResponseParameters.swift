@@ -1,4 +1,4 @@
-/// How a resource is to be served: every parameter of a query or a rule, with its type.
+/// How to serve a resource: every parameter of a query or a rule, with its type.
 public struct ResponseParameters: Equatable, Sendable {
   /// Which validators a response carries.
   public enum ValidatorPolicy: String, Sendable {
@@ -15,13 +15,13 @@ public struct ResponseParameters: Equatable, Sendable {
 
   /// When a request without the right credentials is refused.
   public enum AuthenticationMode: String, Sendable {
-    /// Before an upload's body is sent, where the client waits for that.
+    /// Before an upload's body is sent, if the client waits for that.
     case early
     /// After the whole of an upload's body.
     case late
   }
 
-  /// A value that cannot be used; the answer is 400.
+  /// An invalid value; the response is 400.
   public struct ValueError: Error, Equatable, Sendable, CustomStringConvertible {
     public let name: String
     public let value: String
@@ -67,10 +67,10 @@ public struct ResponseParameters: Equatable, Sendable {
   public var contentDisposition: String?
   /// The status of an interim response, 100...199 but 101; nil for none.
   public var interimStatus: Int?
-  /// Whether an upload is answered with its own body.
+  /// Whether the response to an upload is its own body.
   public var echoesUpload = false
 
-  // To whom.
+  // For which clients.
   /// The credentials that a request must have, `USER:PASSWORD`; nil for none.
   public var credentials: String?
   public var authenticationMode = AuthenticationMode.early
@@ -80,20 +80,20 @@ public struct ResponseParameters: Equatable, Sendable {
   public var requiredCookie: String?
   /// Whether a request must have a signature that has not expired.
   public var requiresSignature = false
-  /// How long a link that `/signed/` gives is good, in seconds.
+  /// How long a link of `/signed/` is valid, in seconds.
   public var lifetime: Int64 = 3
 
   // With which fault.
   public var fault: Fault?
-  /// Where in the body the fault happens, in bytes sent; nil for half way.
+  /// The position of the fault in the body, in bytes sent; nil for half-way.
   public var faultAt: Int64?
   /// How many responses have the fault; nil for no limit.
   public var faultCount: Int64?
   /// The number (from 1) of the first request of the resource that can have the fault.
   public var faultFrom: Int64 = 1
-  /// The bytes of the representation of which a request must touch one to have the fault.
+  /// Only requests for at least one of these bytes of the representation have the fault.
   public var faultRange: Range<Int64>?
-  /// How long a stall lasts, in milliseconds; nil for "until the client goes".
+  /// The duration of a stall in milliseconds; nil for "until the client disconnects".
   public var stallDuration: Int64?
   /// The status of ``Fault/status`` and ``Fault/uploadEarlyResponse``; nil for their defaults.
   public var status: Int?
@@ -113,8 +113,10 @@ public struct ResponseParameters: Equatable, Sendable {
 
   public init() {}
 
-  /// Reads parameters by name; names that are not in ``names`` are ignored, because a URL may carry
-  /// parameters of its own (a signature, say).
+  /// Reads parameters by name.
+  ///
+  /// Names that are not in ``names`` are ignored, because a URL may have other parameters, such as
+  /// a signature.
   public init(values: [String: String]) throws(ValueError) {
     let source = Values(values)
     length = try source.byteCount("length") ?? length
@@ -144,14 +146,14 @@ public struct ResponseParameters: Equatable, Sendable {
     status = try source.statusCode("status", 200...599)
     redirectStatus = try source.statusCode("redirect-status", 300...399) ?? redirectStatus
     fault = try source.value("fault", expected: "the name of a fault") { Fault(rawValue: $0) }
-    // `status=404` and `redirect=/x` say what is meant without `fault=`.
+    // `status=404` and `redirect=/x` imply their faults without `fault=`.
     if fault == nil, values["fault"] == nil {
       if status != nil { fault = .status } else if redirect != nil { fault = .redirect }
     }
     if fault == .redirect, redirect == nil {
       throw ValueError(name: "redirect", value: "", expected: "a URL or a path")
     }
-    // A change has a before and an after.
+    // A change needs a request before it.
     faultFrom = try source.byteCount("fault-from") ?? (fault == .etagChange ? 2 : 1)
   }
 
@@ -166,7 +168,7 @@ public struct ResponseParameters: Equatable, Sendable {
     sendsMultipart = try source.flag("multipart") ?? false
     contentDisposition = try source.fieldValue("content-disposition")
     interimStatus = try source.value("interim", expected: "100 to 199, but not 101") { text in
-      // 101 would hand the connection over to another protocol.
+      // 101 would switch the connection to another protocol.
       Int(text).flatMap { (100...199).contains($0) && $0 != 101 ? $0 : nil }
     }
     uploadRate = try source.positiveByteCount("upload-rate")
@@ -267,7 +269,7 @@ public struct ResponseParameters: Equatable, Sendable {
       }
     }
 
-    /// A text that goes into a response's field: no control characters, so that it stays one.
+    /// A text for a response's field: it has no control characters, so that it stays one field.
     func fieldValue(_ name: String) throws(ValueError) -> String? {
       try value(name, expected: "text without control characters") { text in
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } ? text : nil

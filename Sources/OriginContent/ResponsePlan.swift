@@ -1,21 +1,22 @@
-/// A response as a short program of steps, faults included; the executor carries them out on a
-/// socket and decides nothing itself.
+/// A response as a short program of steps, including faults.
+///
+/// The executor performs them on a socket and decides nothing itself.
 public struct ResponsePlan: Equatable, Sendable {
   public enum Step: Equatable, Sendable {
-    /// Do nothing for so long.
+    /// Wait this long.
     case wait(milliseconds: Int64)
-    /// Do nothing until the client goes.
+    /// Wait until the client disconnects.
     case stall
-    /// A response of a status 1xx, before the one that counts.
+    /// A response with a status 1xx, before the final one.
     case interim(ResponseHead)
     case head(ResponseHead)
-    /// Read the request's body to its end, or until so many bytes of it have been read in all.
+    /// Read the request's body to its end, or up to this many bytes in total.
     case receiveBody(limit: Int64?)
-    /// Head and body that depend on the request's body, which has been read.
+    /// A head and body that depend on the request's body, which was read before.
     case uploadAnswer(UploadAnswer)
     /// Body: these bytes of a version of the resource.
     case content(Range<Int64>, version: UInt64)
-    /// Body: a part of the coded form of a version of the resource, in bytes of that form; parts
+    /// Body: a part of the coded form of a version of the resource, in bytes of that form. Parts
     /// follow each other without gaps.
     case coded(ContentCoding, contentByteCount: Int64, version: UInt64, part: Range<Int64>)
     /// Body: these bytes.
@@ -26,11 +27,12 @@ public struct ResponsePlan: Equatable, Sendable {
     case raw([UInt8])
     /// These bytes of a version of the resource, outside any framing.
     case rawContent(Range<Int64>, version: UInt64)
-    /// Send all that follows at so many bytes per second, heads and framing too; nil for no limit.
+    /// Send everything after this at this many bytes per second, including heads and framing; nil
+    /// for no limit.
     case pace(bytesPerSecond: Int64?)
     /// Close the connection, in the middle of a response.
     case close
-    /// Abort the connection with a TCP RST, once the client has what was sent so far.
+    /// Abort the connection with a TCP RST, once the client has received what was sent so far.
     case reset
 
     /// The number of body bytes that the step sends.
@@ -43,7 +45,7 @@ public struct ResponsePlan: Equatable, Sendable {
       }
     }
 
-    /// Whether the response ends here unfinished.
+    /// Whether the response ends here incomplete.
     var isAbort: Bool { self == .close || self == .reset }
 
     /// Whether bytes of the request's body are read.
@@ -83,36 +85,36 @@ public struct ResponsePlan: Equatable, Sendable {
   /// The cap of bytes per second that are read of the request's body.
   public var uploadRate: Int64?
 
-  /// Whether the kernel takes little of the request's body ahead, so that the client soon feels how
-  /// it is read.
+  /// Whether the kernel receives little of the request's body ahead, so that the client soon
+  /// notices the speed of our reads.
   public var limitsReceiveBuffer = false
 
   /// How many bytes of the request's body are kept for an ``UploadAnswer``.
   public var keptBodyByteCount = 0
 
-  /// Whether what a client goes on to send is taken for a moment before the connection is closed.
+  /// Whether to read for a moment what the client still sends before closing the connection.
   public var drainsUnreadBody = true
 
-  /// Whether its body counts in the statistics: that of a control resource does not.
+  /// Whether the statistics count its body: false for control resources.
   public var isCounted = true
 
   public init(steps: [Step]) {
     self.steps = steps
   }
 
-  /// The head that is sent, if one is.
+  /// The head that is sent, if any.
   public var head: ResponseHead? {
     for case .head(let head) in steps { return head }
     return nil
   }
 
-  /// The body bytes that are sent when the client stays to the end.
+  /// The number of body bytes that are sent if the client stays connected.
   public var bodyByteCount: Int64 { steps.reduce(0) { $0 + $1.bodyByteCount } }
 
-  /// Whether the steps send the whole response, so that a client finds nothing missing.
+  /// Whether the steps send the complete response.
   public var isWhole: Bool { !steps.contains { $0.isAbort } }
 
-  /// Ends the connection after the response, and says so in its head.
+  /// Closes the connection after the response, and announces that in its head.
   mutating func announceClose() {
     closesConnection = true
     changeFinalHead { $0.set("Connection", "close") }
@@ -133,7 +135,7 @@ public struct ResponsePlan: Equatable, Sendable {
     }
   }
 
-  /// A whole response of text, for messages of the origin itself.
+  /// A complete text response, for messages of the origin itself.
   public static func message(
     _ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8",
     request: RequestHead?, fields: [(name: String, value: String)] = [], now: Int64,

@@ -1,9 +1,8 @@
 /// The rules that set parameters for paths while the origin runs; they override the query.
 public struct RuleSet: Equatable, Sendable {
-  /// Parameters for the paths that fit a pattern.
+  /// Parameters for the paths that match a pattern.
   ///
-  /// A parameter whose value is nil is taken back: the query and older rules then do not set it
-  /// either.
+  /// A parameter whose value is nil is unset: the query and older rules then do not set it either.
   public struct Rule: Equatable, Sendable {
     public let match: GlobPattern
     public fileprivate(set) var parameters: [String: String?]
@@ -14,20 +13,20 @@ public struct RuleSet: Equatable, Sendable {
     }
   }
 
-  /// One thing that a script or the control resource asks for.
+  /// One request of a script or a control message.
   public enum Command: Equatable, Sendable {
     case set(Rule)
-    /// A rule that says what is done, in the place of an older one of its name.
+    /// Adds a script rule, and replaces an older one of the same name.
     case script(ScriptRule)
-    /// What the random choices of script rules depend on.
+    /// Sets the seed of the random choices of script rules.
     case seed(UInt64)
-    /// The script rule of this name goes.
+    /// Removes the script rule of this name.
     case remove(String)
-    /// All rules go, and what they counted.
+    /// Removes all rules and their counts.
     case clear
   }
 
-  /// Why a script or a control message is refused as a whole.
+  /// Why a whole script or control message is refused.
   public struct CommandError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
   }
@@ -35,12 +34,12 @@ public struct RuleSet: Equatable, Sendable {
   /// The rules, oldest first; no two have the same pattern.
   public private(set) var rules: [Rule] = []
 
-  /// The rules that say what is done, and what they have counted.
+  /// The script rules and their counts.
   public var script = Script()
 
   public init() {}
 
-  /// Carries out a command.
+  /// Executes a command.
   ///
   /// A rule with the pattern of an older one is merged with it and becomes the newest.
   public mutating func apply(_ command: Command) {
@@ -60,8 +59,8 @@ public struct RuleSet: Equatable, Sendable {
     }
   }
 
-  /// The parameters by name that hold for a request: for each, the newest matching rule that names
-  /// it decides, else the query.
+  /// The parameters of a request by name: the newest matching rule with a parameter decides,
+  /// otherwise the query.
   public func values(path: String, query: [String: String]) -> [String: String] {
     var values = query
     for rule in rules where rule.match.matches(path) {
@@ -73,8 +72,8 @@ public struct RuleSet: Equatable, Sendable {
 
   /// Reads commands from JSON: one object, or an array of them; docs/ORIGIN.md describes them.
   ///
-  /// Unknown names and bad values are errors, which say where: a misspelt fault must not pass as a
-  /// test without faults.
+  /// Unknown names and invalid values are errors with their place, because a misspelt fault must
+  /// not pass as a test without faults.
   public static func commands(json: [UInt8]) throws(CommandError) -> [Command] {
     try CommandParser.commands(json: json)
   }

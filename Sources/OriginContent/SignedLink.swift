@@ -1,15 +1,15 @@
-/// A link to a resource that is good for a while, as object stores give them: a path, when it expires, and
-/// a signature over both.
+/// A link to a resource that is valid for some time, as in object stores: a path, its expiry, and a
+/// signature over both.
 ///
-/// The signature is a keyed hash that nobody is meant to forge, and no protection: the key is in this file.
+/// The signature is a keyed hash. It protects nothing, because the key is in this file.
 public struct SignedLink: Equatable, Sendable {
   private static let key = "a link of the origin"
 
-  /// What `/signed/NAME` leads to lies here.
+  /// The target of `/signed/NAME` is below this path.
   private static let resources = "/data/"
   private static let prefix = "/signed/"
 
-  /// The parameters that make up the signature, and the one that asks for a link.
+  /// The parameters of the signature, and the one that requests a link.
   private static let ownNames: Set<String> = ["expires", "signature", "lifetime"]
 
   public let path: String
@@ -27,8 +27,8 @@ public struct SignedLink: Equatable, Sendable {
     return hash.text
   }
 
-  /// Whether a request with these parameters may have the resource at `path`: its signature is right,
-  /// and its time has not come.
+  /// Whether a request with these parameters may read the resource at `path`: its signature is
+  /// right, and it has not expired.
   public static func permits(path: String, query: [String: String], now: Int64) -> Bool {
     guard let expires = query["expires"].flatMap({ ByteText.decimal($0) }), now < expires else {
       return false
@@ -36,12 +36,12 @@ public struct SignedLink: Equatable, Sendable {
     return query["signature"] == SignedLink(path: path, expires: expires).signature
   }
 
-  /// Where `/signed/NAME` leads: to `/data/NAME` with the same parameters and a signature; nil for other
-  /// paths.
+  /// The target of `/signed/NAME`: `/data/NAME` with the same parameters and a signature; nil for
+  /// other paths.
   ///
   /// - Parameters:
-  ///   - request: what asks for the link.
-  ///   - lifetime: how long the link is to be good, in seconds.
+  ///   - request: the request for the link.
+  ///   - lifetime: how long the link stays valid, in seconds.
   ///   - now: seconds since 1970.
   /// - Returns: a path with a query.
   public static func location(

@@ -1,8 +1,8 @@
-/// A byte rate with a small burst, without a first second that is free.
+/// A byte rate with a small burst, but without a free first second.
 ///
-/// Bytes are reserved before they are sent; the answer is when to send them. Reservations queue up
-/// in order, so that many connections can share one bucket (virtual scheduling, as in the generic
-/// cell rate algorithm).
+/// Bytes are reserved before they are sent; the result is the time to send them. Reservations are
+/// queued in order, so that many connections can share one bucket (virtual scheduling, as in the
+/// generic cell rate algorithm).
 public struct TokenBucket: Equatable, Sendable {
   /// The rate in bytes per second; above 0.
   public let bytesPerSecond: Int64
@@ -15,8 +15,8 @@ public struct TokenBucket: Equatable, Sendable {
     self.bytesPerSecond = bytesPerSecond
   }
 
-  /// The bytes that may be sent at once after a pause: a quarter of a second, at most 64 KiB; at
-  /// high rates 5 ms, because a sleep that comes back late must not cost throughput.
+  /// The number of bytes that may be sent at once after a pause: a quarter of a second, at most 64
+  /// KiB; at high rates 5 ms, because a late wake-up must not reduce the throughput.
   public var burst: Int64 { max(1, min(64 << 10, bytesPerSecond / 4), bytesPerSecond / 200) }
 
   /// The bytes to send at a time, so that the rate is smooth: 20 ms of it, from 1 byte to 64 KiB.

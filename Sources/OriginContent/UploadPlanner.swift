@@ -1,11 +1,11 @@
-/// The part of planning that concerns PUT and POST: when the body is read, how much of it, and the
-/// faults of reading it.
+/// Plans responses to PUT and POST: when and how much of the body is read, and the faults of
+/// reading it.
 struct UploadPlanner {
-  /// What is read of a body before a response that does not depend on it: more than a client should
-  /// send in vain, and small enough to be read at once.
+  /// How much of a body is read before a response that does not depend on it: more than a client
+  /// should send in vain, and small enough to read at once.
   static let refusedByteLimit: Int64 = 64 << 20
 
-  /// Where a fault happens in a body of unknown length, unless said.
+  /// The default position of a fault in a body of unknown length.
   private static let defaultPlace: Int64 = 64 << 10
 
   let maker: PlanMaker
@@ -32,10 +32,10 @@ struct UploadPlanner {
     return lettingClientSend(plan)
   }
 
-  /// Makes a response that does not depend on the body the answer to an upload.
+  /// Makes a response that does not depend on the body the response to an upload.
   ///
-  /// A client that asks first gets the response instead of the permission to send; the body of
-  /// another is read before. `isLate` lets both send all.
+  /// A client that waits for permission gets the response instead of the permission; the body of
+  /// another client is read first. With `isLate`, both send the whole body.
   func refusing(with response: ResponsePlan, isLate: Bool = false) -> ResponsePlan {
     let request = maker.request
     guard request.hasBody else { return response }
@@ -49,7 +49,7 @@ struct UploadPlanner {
     return lettingClientSend(plan)
   }
 
-  /// The fault, unless it is one that the response to an upload cannot have.
+  /// The fault, unless the response to an upload cannot have it.
   private func applicable(_ fault: Fault?) -> Fault? {
     switch fault {
     case .uploadReset, .uploadStall, .uploadEarlyResponse: maker.request.hasBody ? fault : nil
@@ -68,7 +68,7 @@ struct UploadPlanner {
     return lettingClientSend(plan)
   }
 
-  /// The step that reads to the place of a fault.
+  /// The step that reads up to the position of a fault.
   private var receiveToPlace: [ResponsePlan.Step] {
     let place =
       maker.parameters.faultAt ?? maker.request.contentLength.map { $0 / 2 } ?? Self.defaultPlace

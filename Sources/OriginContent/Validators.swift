@@ -1,9 +1,9 @@
-/// The validators of one response, and what conditional fields make of them (RFC 9110 §13).
+/// The validators of one response, and their effect on conditional fields (RFC 9110 §13).
 struct Validators: Equatable {
-  /// The `ETag` field as sent, nil where none is.
+  /// The `ETag` field as sent; nil for none.
   let entityTag: String?
 
-  /// The modification time in seconds since 1970, nil where none is sent.
+  /// The modification time in seconds since 1970; nil if it is not sent.
   let lastModified: Int64?
 
   /// The validators of a version; `isFlipped` says that the entity tag is the other one of two.
@@ -27,12 +27,12 @@ struct Validators: Equatable {
     }
   }
 
-  /// What the preconditions of a request come to.
+  /// The result of a request's preconditions.
   enum Precondition {
     case proceed
-    /// The answer is 304.
+    /// The response is 304.
     case notModified
-    /// The answer is 412.
+    /// The response is 412.
     case failed
   }
 
@@ -56,7 +56,7 @@ struct Validators: Equatable {
   }
 
   /// Whether a range may be served under an `If-Range` field: only if its validator is strong and
-  /// the current one (RFC 9110 §13.1.5).
+  /// current (RFC 9110 §13.1.5).
   func permitsRange(ifRange field: String?) -> Bool {
     guard let field else { return true }
     if field.hasPrefix("\"") { return field == entityTag }

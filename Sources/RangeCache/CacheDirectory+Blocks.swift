@@ -3,9 +3,9 @@ import Glibc
 import HTTPTransferCore
 import Synchronization
 
-/// The blocks of data files that hold nothing present; see ``DataBlocks``.
+/// Manages the blocks of data files that hold nothing present; see ``DataBlocks``.
 extension CacheDirectory {
-  /// Counts an entry object that is open on the data file `dataID`.
+  /// Counts an entry object that has opened the data file `dataID`.
   func beginUse(ofData dataID: UInt64, isNew: Bool) {
     state.withLock { state in
       let isSettled = isNew || state.settledData.contains(dataID)
@@ -13,13 +13,13 @@ extension CacheDirectory {
     }
   }
 
-  /// Counts it no more; `isSynced` says whether all that it has written is known to be on the disk.
+  /// Ends that count; `isSynced` says whether all its writes are known to be on the disk.
   func endUse(ofData dataID: UInt64, isSynced: Bool) {
     state.withLock { state in
       state.blocks[dataID]?.endUse(isSynced: isSynced)
       guard let blocks = state.blocks[dataID], blocks.isUnused else { return }
       state.blocks[dataID] = nil
-      // Forgotten ones are settled once more.
+      // Data files that are dropped from the set are settled again.
       if state.settledData.count >= Self.greatestSettledCount { state.settledData = [] }
       if blocks.isSettled {
         state.settledData.insert(dataID)
@@ -31,7 +31,7 @@ extension CacheDirectory {
 
   private static let greatestSettledCount = 65_536
 
-  /// Whether this process knows what became of all that it has written to the data file `dataID`.
+  /// Whether this process knows that none of its writes to the data file `dataID` was lost.
   func isSettled(_ dataID: UInt64) -> Bool {
     state.withLock { $0.blocks[dataID]?.isSettled ?? $0.settledData.contains(dataID) }
   }
@@ -42,8 +42,10 @@ extension CacheDirectory {
     state.withLock { $0.blocks[dataID]?.isWritable ?? true }
   }
 
-  /// Gives back the blocks of `data`, the data file `dataID`, that hold nothing of `present`, unless it is
-  /// known that nothing was lost there; by the writer of the file.
+  /// Frees the blocks of `data`, the data file `dataID`, that hold nothing of `present`, unless
+  /// nothing can have been lost there.
+  ///
+  /// Only the writer of the file may call it.
   func settle(
     _ data: Descriptor, _ dataID: UInt64, present: ExtentSet
   ) throws(ErrorNumber) {

@@ -4,15 +4,15 @@ import Synchronization
 extension CacheDirectory {
   /// The bytes that all entries occupy on the disk.
   ///
-  /// The first call counts them, which takes a while with many entries; later ones return the
-  /// count, moved along by what is stored and removed. ``evict(downTo:decide:)`` counts anew.
+  /// The first call counts them, which takes time with many entries. Later calls return that count,
+  /// updated by what is stored and removed. ``evict(downTo:decide:)`` counts again.
   public var allocatedByteCount: Int64 {
     if let known = state.withLock({ $0.allocatedByteCount }) { return known }
     return count().reduce(0) { $0 + $1.allocatedByteCount }
   }
 
-  /// How many bytes are missing from what must stay free on the disk, for whatever else uses it: 1 GiB,
-  /// or a twentieth of a small disk; nil where that cannot be told (`fstatvfs(3)`).
+  /// How many bytes are missing from the space that must stay free for other programs: 1 GiB, or a
+  /// twentieth of a small disk; nil if unknown (`fstatvfs(3)`).
   public var shortageByteCount: Int64? {
     SystemCalls.space(files.rawValue).map { space in
       min(Self.reservedByteCount, space.total / 20) - space.available
@@ -21,15 +21,15 @@ extension CacheDirectory {
 
   private static let reservedByteCount: Int64 = 1 << 30
 
-  /// Removes whole entries, those first that were used least recently, until all entries together
-  /// occupy at most `limit` bytes.
+  /// Removes whole entries, the least recently used ones first, until all entries together occupy
+  /// at most `limit` bytes.
   ///
   /// - Parameters:
-  ///   - limit: the bytes that may stay.
-  ///   - decide: asked about each entry that is not pinned when its turn comes, because all are counted
-  ///     first, which takes a while: it removes the entry with the function that it is given, under
-  ///     whatever lock keeps others from opening it meanwhile, or leaves it. The blocks of an open entry
-  ///     would be freed at its closing only.
+  ///   - limit: the number of bytes that may stay.
+  ///   - decide: called for each entry that is not pinned when its turn comes, because counting all
+  ///     entries first takes time. It either leaves the entry, or removes it with the given
+  ///     function under a lock that keeps others from opening it. It should leave open entries:
+  ///     their blocks would be freed only when they are closed.
   /// - Returns: the number of bytes freed.
   @discardableResult
   public func evict(
@@ -51,14 +51,14 @@ extension CacheDirectory {
     return freed
   }
 
-  /// Adds to the count of allocated bytes, if there is one yet.
+  /// Adds to the count of allocated bytes, if they were counted.
   func noteStored(_ byteCount: Int64) {
     state.withLock { state in
       if let known = state.allocatedByteCount { state.allocatedByteCount = known + byteCount }
     }
   }
 
-  /// Subtracts from the count of allocated bytes, if there is one yet.
+  /// Subtracts from the count of allocated bytes, if they were counted.
   func noteFreed(_ byteCount: Int64) {
     state.withLock { state in
       if let known = state.allocatedByteCount {
@@ -69,7 +69,7 @@ extension CacheDirectory {
 
   // MARK: Files
 
-  /// Looks at every entry, and keeps the sum.
+  /// Looks at every entry and stores the sum.
   private func count() -> [StoredEntry] {
     let entries = (try? StoredEntry.all(in: files)) ?? []
     let sum = entries.reduce(0) { $0 + $1.allocatedByteCount }
@@ -79,7 +79,7 @@ extension CacheDirectory {
 
   /// Deletes an entry; returns the number of bytes that its files occupied.
   ///
-  /// The record goes first: whatever a crash leaves then is no entry.
+  /// It deletes the record first, so that the files that a crash leaves are not an entry.
   func deleteFiles(of key: CacheKey) -> Int64 {
     endRecording(of: key)
     guard let prefix = try? SystemCalls.openDirectory(key.prefixName, in: files.rawValue),
@@ -89,14 +89,15 @@ extension CacheDirectory {
     try? SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
     removeFiles(in: directory, keeping: nil)
     let after = StoredEntry.allocatedByteCount(in: directory)
-    // Fails, rightly, where the directory holds files that the cache did not write.
+    // Fails, as it should, if the directory holds files that the cache did not write.
     try? SystemCalls.removeDirectory(key.restName, in: prefix.rawValue)
     return max(0, before - after)
   }
 
-  /// Removes what an entry's record does not name; returns the number of bytes that it occupied.
+  /// Removes the files that an entry's record does not name; returns the number of bytes that they
+  /// occupied.
   ///
-  /// That is data files other than `dataName`, and records that were never finished.
+  /// These are data files other than `dataName`, and unfinished records.
   @discardableResult
   func removeFiles(in directory: Descriptor, keeping dataName: String?) -> Int64 {
     var freed: Int64 = 0
@@ -109,7 +110,7 @@ extension CacheDirectory {
         try SystemCalls.unlink(name, in: directory.rawValue)
         freed += status?.allocatedByteCount ?? 0
       } catch {
-        // It stays an orphan until the entry is opened or evicted.
+        // The file stays an orphan until the entry is opened or evicted.
       }
     }
     return freed

@@ -2,17 +2,18 @@ public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
 
-/// What `httpfs cache` does with a directory that it alone holds, and what a mount does for it.
+/// The operations of `httpfs cache` on a directory that it has locked, and of a mount.
 extension CacheDirectory {
-  /// Compares all bytes of an entry with their recorded hashes; changes nothing, and goes on beside
-  /// an entry object that records.
+  /// Compares all bytes of an entry with their recorded hashes.
   ///
-  /// Reads all that is cached of the file, whatever its stamp says, and waits for the disk. Where
-  /// anything is damaged the stamp does not hold any more.
+  /// Changes nothing, and works beside an entry object that records.
   ///
-  /// - Returns: of which version the entry is, and which of the bytes that it claims are damaged; nil
-  ///   where there is no entry that can be believed.
-  /// - Throws: where a file cannot be opened or read.
+  /// It reads all cached bytes of the file, whatever its stamp says, and waits for the disk. If it
+  /// finds damage, it invalidates the stamp.
+  ///
+  /// - Returns: the version of the entry, and which of its claimed bytes are damaged; nil if there
+  ///   is no usable entry.
+  /// - Throws: if a file cannot be opened or read.
   public func audit(
     _ key: CacheKey
   ) throws(CacheError) -> (version: ContentVersion, damaged: ExtentSet)? {
@@ -21,7 +22,7 @@ extension CacheDirectory {
       let data = try stored.openData()
       var damaged = try damagedExtents(of: stored, in: data)
       if !damaged.isEmpty {
-        // What is stored meanwhile may lie past the end that the data file had at first.
+        // Bytes that were stored meanwhile may lie past the first end of the data file.
         let again = try damagedExtents(of: stored, in: data)
         damaged = ExtentSet(damaged.extents.flatMap { again.runs(in: $0) })
       }
@@ -32,7 +33,7 @@ extension CacheDirectory {
     }
   }
 
-  /// The bytes that the record of an entry claims, and that no claim is right about.
+  /// The bytes that the record of an entry claims and for which no claim is true.
   private func damagedExtents(
     of stored: StoredFiles, in data: Descriptor?
   ) throws(ErrorNumber) -> ExtentSet {
@@ -42,19 +43,19 @@ extension CacheDirectory {
     return ExtentSet(recovery.claimed.extents.flatMap { recovery.extents.holes(in: $0) })
   }
 
-  /// Compares all bytes of an entry with their recorded hashes, those that a COMMIT covers too, whatever
-  /// its stamp says.
+  /// Compares all bytes of an entry with their recorded hashes, even those that a COMMIT or a stamp
+  /// covers.
   ///
-  /// Reads all that is cached of the file. Without `repairing` nothing changes, not even when the
-  /// entry was used last, but that the stamp of a damaged one does not hold any more.
+  /// It reads all cached bytes of the file. Without `repairing` it changes nothing, not even the
+  /// time of last use, except that it invalidates the stamp of a damaged entry.
   ///
   /// - Parameters:
-  ///   - entry: what to look at.
-  ///   - repairing: whether the record is replaced by one without the claims that are false, so
-  ///     that the next mount fetches those bytes and no others. An entry whose header or data file
-  ///     is lost is removed. A repaired entry counts as used now.
-  /// - Returns: what was found; nil where there is no record, or one of a later version of httpfs.
-  /// - Throws: where a file cannot be opened, read or replaced.
+  ///   - entry: the entry to check.
+  ///   - repairing: whether to replace the record by one without the false claims, so that the next
+  ///     mount fetches only those bytes. An entry without a valid header or data file is removed. A
+  ///     repaired entry counts as used now.
+  /// - Returns: the result; nil if there is no record, or one of a later version of httpfs.
+  /// - Throws: if a file cannot be opened, read or replaced.
   public func check(_ entry: StoredEntry, repairing: Bool) throws(CacheError) -> EntryCheck? {
     if repairing { endRecording(of: entry.key) }
     let isUseless: Bool
@@ -90,14 +91,15 @@ extension CacheDirectory {
     return result
   }
 
-  /// Removes an entry, and says so where that fails.
+  /// Removes an entry, and throws if that fails.
   ///
-  /// What was pinned is not any more. Files that the cache did not write stay. Not while entries are being created: the directory
-  /// that groups them goes with the last of them.
+  /// It also removes the entry's pin. Files that the cache did not write stay. Do not call it while
+  /// entries are being created, because it removes the directory that groups entries with the last
+  /// of them.
   ///
-  /// - Parameter entry: what to remove.
+  /// - Parameter entry: the entry to remove.
   /// - Returns: the number of bytes that its files occupied.
-  /// - Throws: where its record cannot be removed; then the entry is as it was.
+  /// - Throws: if its record cannot be removed; the entry is then unchanged.
   @discardableResult
   public func remove(_ entry: StoredEntry) throws(CacheError) -> Int64 {
     endRecording(of: entry.key)
@@ -108,7 +110,7 @@ extension CacheDirectory {
       try SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
       freed = record.allocatedByteCount
     } catch {
-      // Without a record there may still be what a crash has left.
+      // Without a record there may still be files that a crash has left.
       guard error.rawValue == ENOENT else { throw CacheError(error, path: path(of: entry.key)) }
     }
     noteFreed(freed)
@@ -118,7 +120,7 @@ extension CacheDirectory {
       setPinned(false, entry.key)
       try storePin(false, of: entry.key)
     }
-    // Fails, rightly, while it holds other entries.
+    // Fails, as it should, while the directory holds other entries.
     try? SystemCalls.removeDirectory(entry.key.prefixName, in: files.rawValue)
     return freed + leftFreed
   }

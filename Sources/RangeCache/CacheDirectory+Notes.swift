@@ -1,15 +1,16 @@
 import ExtentRecord
 import Glibc
 
-/// A small file beside the entries, for what makes the next mount faster and is no loss: nothing is synced.
+/// Small files beside the entries that make the next mount faster. Nothing is synced, because their
+/// loss does no harm.
 extension CacheDirectory {
-  /// The origins and what was learned of them.
+  /// The origins and what this mount learned about them.
   public static let hostsName = "hosts"
 
-  /// More is not read.
+  /// Longer notes are not read.
   private static let noteByteLimit = 1 << 20
 
-  /// The text of the note `name`; nil where there is none that can be read.
+  /// The text of the note `name`; nil if there is none, or if it cannot be read.
   public func note(_ name: String) -> String? {
     guard let file = try? SystemCalls.open(name, in: version.rawValue, flags: O_RDONLY | O_NONBLOCK)
     else { return nil }
@@ -20,7 +21,7 @@ extension CacheDirectory {
 
   /// Replaces the note `name`.
   ///
-  /// - Throws: what the file system says; the note is as it was then.
+  /// - Throws: the error of the file system; the note is then unchanged.
   public func storeNote(_ text: String, _ name: String) throws(CacheError) {
     let temporary = name + ".new"
     do throws(ErrorNumber) {
@@ -33,6 +34,6 @@ extension CacheDirectory {
     }
   }
 
-  /// Forgets the note `name`.
+  /// Deletes the note `name`.
   public func removeNote(_ name: String) { try? SystemCalls.unlink(name, in: version.rawValue) }
 }

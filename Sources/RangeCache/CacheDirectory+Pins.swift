@@ -2,28 +2,28 @@ public import ExtentRecord
 import Glibc
 import Synchronization
 
-/// What is never evicted, whatever the size limit is and however full the disk.
+/// Pins protect keys from eviction, whatever the size limit and however full the disk.
 ///
-/// A pin is an empty file of the key's name in `v1/pins`. It belongs to the key, not to the bytes:
-/// it may be there before the entry is, and it outlives versions.
+/// A pin is an empty file in `v1/pins`, named by its key. It belongs to the key, not to the bytes:
+/// it may exist before the entry, and it stays when the version changes.
 extension CacheDirectory {
-  /// The keys that are pinned; from memory.
+  /// The pinned keys; from memory.
   public var pinnedKeys: Set<CacheKey> { state.withLock { $0.pinnedKeys } }
 
   public func isPinned(_ key: CacheKey) -> Bool { state.withLock { $0.pinnedKeys.contains(key) } }
 
-  /// Pins a key, or takes that back, in this process; ``storePin(_:of:)`` makes it last.
+  /// Pins or unpins a key in this process; ``storePin(_:of:)`` makes that durable.
   public func setPinned(_ isPinned: Bool, _ key: CacheKey) {
     state.withLock { state in
       if isPinned { state.pinnedKeys.insert(key) } else { state.pinnedKeys.remove(key) }
     }
   }
 
-  /// Writes to the disk whether `key` is pinned, for later mounts; waits for the disk.
+  /// Stores on the disk whether `key` is pinned, for later mounts; waits for the disk.
   ///
   /// Calls about one key must not overlap.
   ///
-  /// - Throws: what the file system says: then only this process knows of the change.
+  /// - Throws: the error of the file system; only this process then knows of the change.
   public func storePin(_ isPinned: Bool, of key: CacheKey) throws(CacheError) {
     let path = [path, Self.versionName, Self.pinsName].joined(separator: "/")
     do throws(ErrorNumber) {
@@ -39,13 +39,13 @@ extension CacheDirectory {
         try SystemCalls.sync(pins.rawValue)
       }
     } catch {
-      // What is not there need not be removed.
+      // A missing pin need not be removed.
       if error.rawValue == ENOENT, !isPinned { return }
       throw CacheError(error, path: path + "/" + key.hex)
     }
   }
 
-  /// The keys that have pins below the directory `v1`; other names are ignored.
+  /// The keys with pins below the directory `v1`; other names are ignored.
   static func storedPins(in version: Descriptor) -> Set<CacheKey> {
     guard let pins = try? SystemCalls.openDirectory(pinsName, in: version.rawValue),
       let names = try? SystemCalls.names(in: pins.rawValue)

@@ -3,17 +3,19 @@ import Glibc
 public import HTTPTransferCore
 import Synchronization
 
-/// A directory of cache entries, held by one process at a time.
+/// A directory of cache entries.
 ///
-/// Layout: `lock`, and `v1/files/AB/REST/` for each entry, where `ABREST` is its key in
-/// hexadecimal; `v1/pins/ABREST` for each key that is pinned. All that depends on the format lies under `v1`: the entries of a later version lie
-/// beside it and are never touched.
+/// One process at a time holds it.
 ///
-/// Every method may be called from any thread. Calls about one key must not overlap, apart from
-/// ``evict(downTo:keeping:)``, and at most one entry object of a key records: opening, creating,
-/// removing or evicting an entry ends the recording of the object that was there before.
+/// Layout: `lock`; `v1/files/AB/REST/` for each entry, where `ABREST` is its key in hexadecimal;
+/// and `v1/pins/ABREST` for each pinned key. Everything that depends on the format is under `v1`.
+/// The entries of a later version are beside it and are never touched.
 ///
-/// Lock order: `state` is a leaf; nothing that locks or waits is called while it is held.
+/// Every method may be called from any thread. Calls about one key must not overlap, except for
+/// ``evict(downTo:keeping:)``. At most one entry object of a key records: opening, creating,
+/// removing or evicting an entry ends the recording of the earlier object.
+///
+/// Lock order: `state` is a leaf. Code that holds it must not lock or wait.
 public final class CacheDirectory: Sendable {
   /// The path as given, without trailing slashes.
   public let path: String
@@ -23,21 +25,23 @@ public final class CacheDirectory: Sendable {
   let version: Descriptor
   private let lock: DirectoryLock
   let state: Mutex<State>
-  /// The running kernel, whose word a stamp of a data file is; nil where the file system does not keep
-  /// the times that stamps rely on: then nothing is stamped, and no stamp believed.
+  /// The identifier of the current boot, which stamps of data files include; nil if the file system
+  /// does not maintain the times that stamps need.
+  ///
+  /// Without it, no stamp is written or trusted.
   let bootID: String?
 
   /// What is known of the entries.
   struct State {
     /// The recording of each key that has a live entry object.
     var recordings: [CacheKey: Recording] = [:]
-    /// The blocks of each data file that an entry object is open on, by the file's identity.
+    /// The blocks of each data file that an entry object has open, by the file's identity.
     var blocks: [UInt64: DataBlocks] = [:]
-    /// Data files that no entry object is open on, and whose blocks are settled.
+    /// Data files with settled blocks that no entry object has open.
     var settledData: Set<UInt64> = []
-    /// The bytes that all entries occupy; nil until they have been counted.
+    /// The number of bytes that all entries occupy; nil until they were counted.
     var allocatedByteCount: Int64?
-    /// What is never evicted.
+    /// The keys that are never evicted.
     var pinnedKeys: Set<CacheKey> = []
   }
 
@@ -46,18 +50,19 @@ public final class CacheDirectory: Sendable {
   static let filesName = "files"
   static let pinsName = "pins"
 
-  /// Opens the directory for this process alone; creates it (mode 0700) with its parents.
+  /// Opens the directory for this process alone; creates it (mode 0700) and its parents if needed.
   ///
-  /// A process that forks to become a daemon must do so before, since the lock names the process.
+  /// A process that becomes a daemon must fork before this call, because the lock names the
+  /// process.
   ///
-  /// - Throws: ``CacheError/Code/inUse(pid:)`` where another process, or another object of this
-  ///   one, holds it; ``CacheError/Code/unsafeDirectory(_:)`` where it is a symbolic link, belongs
-  ///   to another user, or is open to others and holds their files.
+  /// - Throws: ``CacheError/Code/inUse(pid:)`` if another process, or another object of this one,
+  ///   holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link, belongs to
+  ///   another user, or is accessible to others and holds files that are not a cache's.
   public convenience init(path: String) throws(CacheError) {
     try self.init(path: path, bootID: SystemCalls.bootID())
   }
 
-  /// As ``init(path:)``, under a kernel that is called `bootID`.
+  /// Like ``init(path:)``, with the given boot identifier.
   init(path: String, bootID: String?) throws(CacheError) {
     var path = path
     while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
@@ -77,20 +82,21 @@ public final class CacheDirectory: Sendable {
 
   /// Opens the entry of `key` and checks what it holds.
   ///
-  /// Writes nothing where the record is sound: a disk that takes no writes can be read. ``touch(_:)`` marks
-  /// the entry as used.
+  /// It writes nothing if the record is sound, so it can read a disk that refuses writes.
+  /// ``touch(_:)`` marks the entry as used.
   ///
-  /// Extents that a COMMIT covers are believed; the others are read and hashed first, so this may
-  /// take a while after a crash. What was proven false is removed from the record. Where a stamp shows
-  /// that all bytes were as recorded and the data file has not been changed since, none are left to
-  /// be verified.
+  /// Extents that a COMMIT covers are trusted. The others are read and hashed first, which may take
+  /// time after a crash. Claims that proved false are removed from the record. If a stamp shows
+  /// that all bytes were as recorded and that the data file was not changed since, nothing needs
+  /// verification.
   ///
   /// - Parameters:
-  ///   - key: what the entry is filed under.
-  ///   - uncommitted: what to do with extents that no COMMIT covers.
-  /// - Returns: nil where there is no entry, or none that can be believed: garbage, another key's
-  ///   record, a record without its data file. ``createEntry(_:version:source:)`` replaces it.
-  /// - Throws: where the file system fails, or no descriptor is left: then nothing is known.
+  ///   - key: the key of the entry.
+  ///   - uncommitted: how to treat extents that no COMMIT covers.
+  /// - Returns: nil if there is no entry, or no usable one: garbage, another key's record, a record
+  ///   without its data file. ``createEntry(_:version:source:)`` replaces it.
+  /// - Throws: if the file system fails, or if no descriptor is free. The state of the entry is
+  ///   then unknown.
   public func openEntry(
     _ key: CacheKey, uncommitted: UncommittedExtents = .verify
   ) throws(CacheError) -> CacheEntry? {
@@ -98,7 +104,7 @@ public final class CacheDirectory: Sendable {
     do throws(ErrorNumber) {
       return try recover(key, uncommitted: uncommitted)
     } catch {
-      // Nothing there, or something that is not the regular file or directory that it should be.
+      // There is no entry, or a name is not the regular file or directory that it should be.
       if [ENOENT, ELOOP, ENOTDIR, EISDIR, ENXIO].contains(error.rawValue) { return nil }
       throw CacheError(error, path: self.path(of: key))
     }
@@ -111,7 +117,7 @@ public final class CacheDirectory: Sendable {
     let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
     guard try isOwn(record) else { return nil }
     guard let found = try Recovery.header(of: record), found.header.key == key else {
-      // What a later version has written is left to it.
+      // Leave an entry of a later version untouched.
       if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
       return nil
     }
@@ -120,7 +126,7 @@ public final class CacheDirectory: Sendable {
     guard try isOwn(data) else { return nil }
     removeFiles(in: directory, keeping: header.dataName)
 
-    // Before the first look at its bytes: they may be changed at any time.
+    // Take the stamp before reading any bytes, because they may be changed at any time.
     let stamp = stamp(of: data)
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
     let recovery = try Recovery(
@@ -142,11 +148,11 @@ public final class CacheDirectory: Sendable {
         sequence = file.sequence
       } catch {
         if error.rawValue == EROFS {
-          // Reading is safe on a read-only file system, but nothing must ever be appended: a COMMIT
-          // could cover what was refuted.
+          // Reading is safe on a read-only file system. But nothing must be appended: a COMMIT
+          // could cover a refuted claim.
           isReadOnly = true
         } else {
-          // A shortage of the process passes.
+          // A shortage in the process is temporary.
           guard ![EMFILE, ENFILE, ENOMEM].contains(error.rawValue),
             let end = try? recovery.cut(log)
           else { throw error }
@@ -169,20 +175,21 @@ public final class CacheDirectory: Sendable {
     return entry
   }
 
-  /// Creates the entry of `key`, empty; what was there is replaced in one step.
+  /// Creates an empty entry of `key` and replaces an existing one in one step.
   ///
   /// Descriptors of the old data file stay readable; its blocks are freed when they are closed.
-  /// Does not wait for the disk: the names become durable with the first ``CacheEntry/syncRecord()``,
-  /// and until then a loss of power may take the entry as a whole.
+  /// This call does not wait for the disk: the names become durable with the first
+  /// ``CacheEntry/syncRecord()``. Until then, a loss of power may remove the whole entry.
   ///
   /// - Parameters:
-  ///   - key: what to file the entry under.
+  ///   - key: the key of the entry.
   ///   - version: the version whose bytes it will hold.
   ///   - source: the URL without credentials, for people; cut at 2,048 bytes.
-  ///   - definer: the server of several that has described the version; see ``CacheEntry/definer``.
+  ///   - definer: the server that described the version, if there are several; see
+  ///     ``CacheEntry/definer``.
   /// - Returns: the entry, without any extent.
   /// - Throws: ``CacheError/Code/invalidArgument`` for a version whose fields are longer than a
-  ///   header may be (512 KiB); otherwise what the file system says.
+  ///   header may be (512 KiB); otherwise the error of the file system.
   public func createEntry(
     _ key: CacheKey, version: ContentVersion, source: String, definer: String? = nil
   ) throws(CacheError) -> CacheEntry {
@@ -218,7 +225,7 @@ public final class CacheDirectory: Sendable {
     return entry
   }
 
-  /// Removes the entry of `key`, if there is one.
+  /// Removes the entry of `key`, if it exists.
   ///
   /// Its open descriptors stay readable.
   public func removeEntry(_ key: CacheKey) {
@@ -231,16 +238,16 @@ public final class CacheDirectory: Sendable {
     try? SystemCalls.touch(directory.rawValue)
   }
 
-  /// Whether there are descriptors for files that nobody reads: not, once somewhat less than half of
-  /// them are in use.
+  /// Whether there are enough free descriptors to keep files open that no program reads: false once
+  /// somewhat less than half of them are in use.
   ///
-  /// Not exact, and cheap: about so many are in use as the lowest free one says.
+  /// It is cheap and approximate: the lowest free descriptor tells about how many are in use.
   public var hasSpareDescriptors: Bool {
     guard let used = SystemCalls.lowestFreeDescriptor(files.rawValue) else { return false }
     return used < SystemCalls.descriptorLimit / 2 - 8
   }
 
-  /// Whether there are descriptors for an entry that is opened, written to and closed again at once.
+  /// Whether there are enough free descriptors to open an entry, write to it and close it at once.
   public var hasBorrowableDescriptors: Bool {
     guard let used = SystemCalls.lowestFreeDescriptor(files.rawValue) else { return false }
     return used < SystemCalls.descriptorLimit - 16
@@ -248,7 +255,7 @@ public final class CacheDirectory: Sendable {
 
   // MARK: Recordings
 
-  /// Gives the right to record under `key` to a new entry object.
+  /// Gives a new entry object the right to record under `key`.
   func beginRecording(of key: CacheKey) -> Recording {
     let recording = Recording()
     state.withLock { state in
@@ -258,19 +265,20 @@ public final class CacheDirectory: Sendable {
     return recording
   }
 
-  /// Lets the object that records under `key`, if there is one, record no more.
+  /// Ends the recording of the object that records under `key`, if any.
   func endRecording(of key: CacheKey) {
     state.withLock { $0.recordings.removeValue(forKey: key)?.end() }
   }
 
-  /// Forgets the recording of an entry object that ends.
+  /// Removes the recording of an entry object that ends.
   func endRecording(_ recording: Recording, of key: CacheKey) {
     state.withLock { state in
       if state.recordings[key] === recording { state.recordings[key] = nil }
     }
   }
 
-  /// Opens the record file of `key` for appending; nil where it is gone or another's.
+  /// Opens the record file of `key` for appending; nil if it is missing or belongs to another entry
+  /// object.
   func openRecord(of key: CacheKey, salt: UInt64) throws(CacheError) -> Descriptor? {
     do throws(ErrorNumber) {
       let directory = try openDirectory(of: key)
@@ -283,14 +291,14 @@ public final class CacheDirectory: Sendable {
     }
   }
 
-  /// Puts a copy of a record file, which is on the disk when this returns, in its place.
+  /// Replaces a record file by a copy of it, which is on the disk when this returns.
   ///
   /// - Parameters:
   ///   - record: the record file, open.
-  ///   - key: what its entry is filed under.
-  ///   - recordCount: how many records its log has; what is behind them is left out.
-  /// - Returns: the copy, open for more; nil where the file no longer holds that many.
-  /// - Throws: what the file system says; the old record then is in place, or the copy.
+  ///   - key: the key of its entry.
+  ///   - recordCount: the number of records to copy from its log.
+  /// - Returns: the copy, open for more records; nil if the file no longer holds that many.
+  /// - Throws: the error of the file system. The record is then the old one, or the copy.
   func copyRecord(
     _ record: Descriptor, of key: CacheKey, recordCount: UInt64
   ) throws(ErrorNumber) -> Descriptor? {
@@ -311,21 +319,22 @@ public final class CacheDirectory: Sendable {
 
   // MARK: Stamps
 
-  /// How a data file is now; nil where nothing would show that it is changed.
+  /// The current stamp of a data file; nil if the file system cannot show changes.
   func stamp(of data: Descriptor) -> FileStamp? {
     bootID == nil ? nil : SystemCalls.stamp(data.rawValue)
   }
 
-  /// Whether `recorded`, the stamp of a record whose salt is `salt`, is that of a data file as it is now.
+  /// Whether `recorded`, the stamp in a record with the salt `salt`, matches the data file's
+  /// current stamp.
   private func isCurrent(_ recorded: UInt64, _ stamp: FileStamp?, salt: UInt64) -> Bool {
     guard recorded != 0, let bootID, let stamp else { return false }
     return stamp.digest(bootID: bootID, salt: salt) == recorded
   }
 
-  /// Lets no stamp of a data file hold any more, since its bytes are not what they should be though
-  /// nobody has written them.
+  /// Invalidates every stamp of a data file whose bytes are wrong though no program has written
+  /// them.
   static func distrust(_ data: Descriptor) {
-    // Every change of the inode will do; this one changes nothing else.
+    // Every change of the inode has this effect; this one changes nothing else.
     try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
   }
 
@@ -348,13 +357,14 @@ public final class CacheDirectory: Sendable {
   ) throws(ErrorNumber) -> Descriptor {
     let directory = try SystemCalls.openDirectory(name, in: parent.rawValue)
     if try SystemCalls.status(directory.rawValue).permissions & 0o077 != 0 {
-      // On a read-only file system they stay as they are, behind the root of the cache.
+      // On a read-only file system the mode stays as it is; the root of the cache protects the
+      // directory.
       try? SystemCalls.setPermissions(directory.rawValue, to: 0o700)
     }
     return directory
   }
 
-  /// Waits until the names that lead to the entry of `key` are on the disk.
+  /// Waits until the directory entries that lead to the entry of `key` are on the disk.
   func syncNames(of key: CacheKey) throws(ErrorNumber) {
     let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
     let entry = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
@@ -369,7 +379,7 @@ public final class CacheDirectory: Sendable {
     return try PrivateDirectory.open(key.restName, creatingIn: prefix, path: path)
   }
 
-  /// Whether an open file is one that the cache may have written; tightens its mode to 0600.
+  /// Whether the cache may have written an open file; tightens its mode to 0600.
   private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
     let status = try SystemCalls.status(file.rawValue)
     guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID else { return false }

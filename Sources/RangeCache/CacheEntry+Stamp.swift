@@ -1,21 +1,21 @@
 package import ExtentRecord
 import Synchronization
 
-/// A stamp in the record says that all bytes were as recorded when the data file was as it then was:
-/// who finds it so again, under the same kernel, need not read them to know.
+/// A stamp in the record says that all bytes were as recorded when the data file had that stamp. If
+/// the file still has it under the same boot, the bytes need not be read again.
 extension CacheEntry {
-  /// What has become of a stamp.
+  /// The result of an attempt to append a stamp.
   public enum StampOutcome: Sendable, Equatable {
     case stamped
-    /// The data file was changed just now: it can be stamped after this time.
+    /// The data file was changed a moment ago: it can be stamped after this time.
     case tooEarly(Duration)
-    /// Somebody else has changed the data file, bytes are not committed, or nothing is recorded or
-    /// shown by the file system.
+    /// Something else has changed the data file, bytes are not committed, nothing is recorded any
+    /// more, or the file system cannot show changes.
     case impossible
   }
 
-  /// How this object has left the data file; nil where somebody else has changed it, or nothing would
-  /// show that.
+  /// The stamp of the data file after this object's last change; nil once something else has
+  /// changed it, or if the file system cannot show changes.
   package var dataStamp: FileStamp? { state.withLock { $0.changes.last } }
 
   /// Whether the record lacks a stamp that it could have.
@@ -24,23 +24,25 @@ extension CacheEntry {
     return state.withLock { $0.canStamp }
   }
 
-  /// Records that all bytes that the record claims are as it claims, if nobody else has changed the data
-  /// file since the entry was opened; belongs to the writer.
+  /// Appends a stamp, which says that all bytes are as the record claims.
   ///
-  /// The caller has stored or verified all of them through this object, or through an earlier one
-  /// that left the data file as this one found it (``dataStamp``). Nothing is synced: what a loss of power
-  /// or a new mount of the file system leaves is not believed.
+  /// Does so only if nothing else has changed the data file since the entry was opened. Only the
+  /// writer may call it.
   ///
-  /// - Parameter fetchedByteCount: the body bytes that have travelled for this entry in total, 0 or
+  /// The caller has stored or verified all bytes through this object, or through an earlier one
+  /// whose last stamp (``dataStamp``) this object found when it opened the file. Nothing is synced:
+  /// after a loss of power or a new mount of the file system, the stamp no longer matches.
+  ///
+  /// - Parameter fetchedByteCount: the number of body bytes received for this entry in total, 0 or
   ///   more.
-  /// - Returns: whether it is done, may be tried later, or will not do.
-  /// - Throws: as ``store(_:at:)``; then it is not tried again.
+  /// - Returns: whether the stamp was appended, may be tried later, or is impossible.
+  /// - Throws: as ``store(_:at:)``; it is then not tried again.
   @discardableResult
   public func appendStamp(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {
     try appendStamp(fetchedByteCount: fetchedByteCount, now: SystemCalls.timeOfDay)
   }
 
-  /// As ``appendStamp(fetchedByteCount:)``; `now` is the time of day since 1970.
+  /// Like ``appendStamp(fetchedByteCount:)``; `now` is the time of day since 1970.
   func appendStamp(
     fetchedByteCount: Int64, now: Duration
   ) throws(CacheError) -> StampOutcome {
@@ -57,7 +59,7 @@ extension CacheEntry {
       state.withLock { $0.isStampSettled = true }
       return .impossible
     }
-    // Where the append fails, too: a reader has no need of the stamp.
+    // Also if the append fails: readers do not need the stamp.
     defer { state.withLock { $0.isStampSettled = true } }
     let record = LogRecord.commit(
       fetchedByteCount: fetchedByteCount, coveredSequence: sequence,
@@ -65,10 +67,11 @@ extension CacheEntry {
     return try append(record) ? .stamped : .impossible
   }
 
-  /// Lets no stamp of the entry hold any more: its bytes cannot be used, though nobody has changed them.
+  /// Invalidates every stamp of the entry: its bytes cannot be used although no program has changed
+  /// them.
   public func distrust() { CacheDirectory.distrust(data) }
 
-  /// Looks at the data file, for what the record may say of it.
+  /// Passes the current stamp of the data file to `changes`.
   func noteChanges(_ note: (inout ChangeWatch, FileStamp?) -> Void) {
     guard state.withLock({ $0.changes.last != nil }) else { return }
     let stamp = directory.stamp(of: data)

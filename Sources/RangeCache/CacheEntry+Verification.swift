@@ -3,11 +3,11 @@ public import HTTPTransferCore
 import Synchronization
 
 extension CacheEntry {
-  /// What a look at cached bytes has shown.
+  /// The result of verifying cached bytes.
   public struct Verification: Sendable {
-    /// Whose hash is the recorded one.
+    /// The bytes with the recorded hash.
     public var intact = ExtentSet()
-    /// Whose hash is another, or that cannot be read, or that nothing is recorded of.
+    /// The bytes that have another hash, cannot be read, or have no record.
     public var damaged = ExtentSet()
 
     public init() {}
@@ -15,13 +15,14 @@ extension CacheEntry {
 
   /// Reads the blocks that hold the bytes of `range` and compares them with their recorded hashes.
   ///
-  /// For bytes of ``believedExtents``, before their first use: a disk may have changed them since
-  /// they were committed. The blocks are looked at as they were stored, so the result may reach
-  /// beyond `range`. Reads the disk, and at the first call the whole record.
+  /// Call it for bytes of ``believedExtents`` before their first use, because a disk may have
+  /// changed them since they were committed. It verifies blocks as they were stored, so the result
+  /// may reach beyond `range`. It reads the disk, and at the first call the whole record.
   ///
-  /// - Parameter range: what is about to be used.
-  /// - Returns: which bytes are right, and which must not be used; all of `range` is in one of them.
-  /// - Throws: where the record cannot be read: then nothing is known.
+  /// - Parameter range: the bytes that are about to be used.
+  /// - Returns: which bytes are intact and which must not be used; both together contain all of
+  ///   `range`.
+  /// - Throws: if the record cannot be read; nothing is then known.
   public func verify(_ range: ByteRange) throws(CacheError) -> Verification {
     let index = try claimIndex()
     var result = Verification()
@@ -39,11 +40,11 @@ extension CacheEntry {
     return result
   }
 
-  /// The claims that were there when the entry was opened.
+  /// The claims that existed when the entry was opened.
   private func claimIndex() throws(CacheError) -> ClaimIndex {
     if let known = state.withLock({ $0.claims }) { return known }
     var claims: [ClaimIndex.Claim] = []
-    // Without a record there is no claim: everything is damaged then.
+    // Without a record there are no claims, so all bytes count as damaged.
     if let record = try directory.openRecord(of: key, salt: salt) {
       let log = LogReader(descriptor: record, start: logStart, salt: salt)
       do throws(ErrorNumber) {

@@ -3,12 +3,13 @@ import Glibc
 public import HTTPTransferCore
 import Synchronization
 
-/// The cached bytes of one version of a remote file: a sparse data file and the record of what of
-/// it is present.
+/// The cached bytes of one version of a remote file: a sparse data file, and a record of the
+/// extents that are present.
 ///
 /// Threads: ``store(_:at:)``, ``recordCompleteLength(_:)``, ``appendCommit(_:fetchedByteCount:)``,
-/// ``appendStamp(fetchedByteCount:)`` and ``releaseRecord()`` belong to the writer: one thread at a time, which the caller sees to.
-/// Everything else may be called from any thread at any time, also while the writer works.
+/// ``appendStamp(fetchedByteCount:)`` and ``releaseRecord()`` belong to the writer. The caller
+/// ensures that there is one writer thread at a time. All other methods may be called from any
+/// thread at any time, also while the writer works.
 ///
 /// A checkpoint has three steps, so that the writer never waits for the disk:
 /// ```swift
@@ -17,87 +18,88 @@ import Synchronization
 /// try entry.syncRecord()                                         // any thread
 /// ```
 ///
-/// An entry that has been replaced, removed, evicted or opened again goes on: its descriptor stays
+/// An entry that was replaced, removed, evicted or opened again stays usable: its descriptor stays
 /// readable and ``store(_:at:)`` writes, but nothing is recorded any more.
 ///
-/// Lock order: `state` is a leaf; nothing is called while it is held, and nothing waits for the disk.
+/// Lock order: `state` is a leaf. Code that holds it must not call out or wait for the disk.
 public final class CacheEntry: Sendable {
-  /// What the entry is filed under.
+  /// The key of the entry.
   public let key: CacheKey
 
-  /// The version that the bytes belong to, as recorded when the entry was opened or created; the
-  /// complete length is the one recorded last.
+  /// The version of the bytes, as recorded when the entry was opened or created, with the complete
+  /// length that was recorded last.
   public let recoveredVersion: ContentVersion
 
-  /// Which of the file's servers has described the version, as its URL without credentials; nil where it is
-  /// not known.
+  /// The URL, without credentials, of the server that described the version; nil if unknown.
   public let definer: String?
 
   /// The extents that were present when the entry was opened.
   public let recoveredExtents: ExtentSet
 
-  /// Those of ``recoveredExtents`` whose bytes nobody has looked at since they were committed: to be
-  /// verified before their first use, see ``verify(_:)``.
+  /// The part of ``recoveredExtents`` that was not read since it was committed.
+  ///
+  /// Verify it before its first use, see ``verify(_:)``.
   public let believedExtents: ExtentSet
 
-  /// The number of body bytes fetched for this entry before it was opened: the last commit's
-  /// figure and the bytes stored since.
+  /// The number of body bytes fetched for this entry before it was opened: the last commit's figure
+  /// plus the bytes stored since.
   public let recoveredFetchedByteCount: Int64
 
-  /// What names the checksum that the whole was found to have when it was last stored to; 0 where that is
-  /// not recorded.
+  /// Identifies the checksum that the whole file matched after the last store; 0 if none is
+  /// recorded.
   private let recoveredChecksumMark: UInt64
 
   let directory: CacheDirectory
   let recording: Recording
   let data: Descriptor
-  /// What names the data file.
+  /// Identifies the data file.
   let dataID: UInt64
   let salt: UInt64
-  /// Where the log starts in the record file.
+  /// The offset of the log in the record file.
   let logStart: Int64
   /// The number of the last record when the entry was opened.
   let recoveredSequence: UInt64
   let state: Mutex<State>
 
-  /// Where the writer stands.
+  /// The position and the results of the writer.
   struct State {
     /// The record file, while it is open.
     var record: Descriptor?
-    /// Where the next record goes.
+    /// The offset of the next record.
     var position: Int64
-    /// The number of the record written last.
+    /// The number of the last record written.
     var sequence: UInt64
-    /// The bytes stored through this object, and those found uncommitted when it was opened.
+    /// The bytes stored through this object, plus the uncommitted ones found when it was opened.
     var storedByteCount: Int64
-    /// Whether the directories that lead to the record have been synced.
+    /// Whether the directories that lead to the record were synced.
     var areNamesDurable = false
-    /// Those of `storedByteCount` that a COMMIT covers.
+    /// How many of `storedByteCount` a COMMIT covers.
     var committedByteCount: Int64 = 0
     /// Whether a sync of the record has failed.
     ///
-    /// What it says may never come to the disk, whatever a later sync tells: the next COMMIT goes to a
-    /// copy.
+    /// Its content may then never reach the disk, whatever a later sync reports: the next COMMIT
+    /// goes to a copy.
     var isRecordLost = false
-    /// Where the data file ends, as the opening or the writer has left it.
+    /// The end of the data file after the opening or the writer's last change.
     var dataEnd: Int64
     /// The writes to the data file.
     var writes: WriteMarks
-    /// The `errno` of the first write to the disk that failed, as `fdatasync` or the kernel tells it.
+    /// The `errno` of the first failed write to the disk, as `fdatasync` or the kernel reported it.
     var failedSync: ErrorNumber?
-    /// The claims to verify by; nil until the first of them is needed.
+    /// The claims to verify against; nil until needed.
     var claims: ClaimIndex?
-    /// Whether somebody else has changed the data file since it was opened.
+    /// Whether something else has changed the data file since it was opened.
     var changes: ChangeWatch
-    /// Whether the last record is a stamp that holds, or none can be written.
+    /// Whether the last record is a valid stamp, or no stamp can be written.
     var isStampSettled: Bool
   }
 
   /// Takes over the files of an entry.
   ///
-  /// `isNew` says whether the data file was just created; `stamp` is how the data file was when it was opened; `isStamped`, whether the record says so, too;
-  /// `record` is the record file, if it is open already; `position`, where its next record goes;
-  /// `sequence`, the number of its last record.
+  /// `isNew` says whether the data file was just created. `stamp` is the data file's stamp at its
+  /// opening, and `isStamped` says whether the record has the same one. `record` is the record
+  /// file, if it is already open; `position` is the offset of its next record, and `sequence` the
+  /// number of its last record.
   init(
     directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
     fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, isNew: Bool = false,
@@ -125,41 +127,44 @@ public final class CacheEntry: Sendable {
         record: record, position: position, sequence: sequence,
         storedByteCount: uncommittedByteCount,
         dataEnd: (try? SystemCalls.status(data.rawValue).byteCount) ?? 0,
-        // What was written before may still be lost.
+        // Earlier writes may still be lost.
         writes: WriteMarks(hasUnsynced: uncommittedByteCount > 0),
         changes: ChangeWatch(stamp), isStampSettled: isStamped))
   }
 
   /// The descriptor of the data file, for reading.
   ///
-  /// Valid while the object lives; closed by its `deinit`.
+  /// Valid while this object exists; its `deinit` closes it.
   public var dataDescriptor: CInt { data.rawValue }
 
-  /// The size of the data file: bytes beyond it are lost, whatever the record says (`fstat(2)`); nil
-  /// where that cannot be told.
+  /// The size of the data file (`fstat(2)`); nil if unknown.
+  ///
+  /// Bytes beyond it are lost, whatever the record says.
   public var dataByteCount: Int64? { try? SystemCalls.status(data.rawValue).byteCount }
 
-  /// Whether the data file can be read at all: not, where its file system has been shut down.
+  /// Whether the data file can be read at all: false if its file system was shut down.
   public var isReadable: Bool {
     var byte: [UInt8] = [0]
     return (try? SystemCalls.read(data.rawValue, into: &byte, at: 0)) != nil
   }
 
-  /// The bytes stored that no commit covers yet: what a power loss would put at risk.
+  /// The number of stored bytes that no commit covers yet.
   ///
-  /// None, once nothing is recorded any more.
+  /// A loss of power may lose them.
+  ///
+  /// 0 once nothing is recorded any more.
   public var uncommittedByteCount: Int64 {
     if recording.isEnded { return 0 }
     return state.withLock { $0.storedByteCount - $0.committedByteCount }
   }
 
-  /// Whether a COMMIT covers all that was written or found uncommitted, and no `fdatasync` has
-  /// failed.
+  /// Whether a COMMIT covers all bytes that were written or found uncommitted, and no `fdatasync`
+  /// has failed.
   ///
-  /// Only then may the kernel read the data file by itself: it cannot lose pages that are still to
-  /// be written.
+  /// Only then may the kernel read the data file by itself, because no page is still to be written
+  /// and can be lost.
   ///
-  /// False also once the recording has ended: bytes not committed by then never will be.
+  /// Also false once the recording has ended: bytes that are uncommitted by then stay so.
   public var isCommitted: Bool {
     state.withLock {
       $0.failedSync == nil && $0.storedByteCount == $0.committedByteCount
@@ -167,14 +172,15 @@ public final class CacheEntry: Sendable {
     }
   }
 
-  /// Whether the disk has refused bytes that were written: the kernel may have dropped them, and then
-  /// the data file reads as zeros there.
+  /// Whether the disk has refused written bytes.
   ///
-  /// The kernel writes by itself, long before ``syncData()`` would tell. Asked before bytes are read
-  /// that no commit covers. A failure that it finds is final, like one of ``syncData()``.
-  /// Never waits for the disk.
+  /// The kernel may have dropped them, and the data file then reads as zeros there.
+  ///
+  /// The kernel writes by itself, long before ``syncData()`` would report an error. Check this
+  /// before reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found
+  /// here is final. Never waits for the disk.
   public var hasLostWrites: Bool {
-    // Under the lock, since the kernel tells it once: a commit that comes later sees it here.
+    // Under the lock, because the kernel reports a failure once: a later commit must see it here.
     let (hasLost, isNews) = state.withLock { state -> (Bool, Bool) in
       if state.failedSync != nil { return (true, false) }
       guard !state.writes.areSynced else { return (false, false) }
@@ -190,32 +196,33 @@ public final class CacheEntry: Sendable {
     return hasLost
   }
 
-  /// Whether a sync of the record has failed, and no copy has taken its place yet.
+  /// Whether a sync of the record has failed and no copy has replaced the record yet.
   public var isRecordLost: Bool { state.withLock { $0.isRecordLost } }
 
-  /// What ``hasLostWrites`` or ``syncData()`` has found; nil while all is well.
+  /// The failure that ``hasLostWrites`` or ``syncData()`` found; nil if none.
   public var lostWrites: CacheError? {
     state.withLock { $0.failedSync }
       .map { CacheError(code: .syncFailed, path: path, errno: $0.rawValue) }
   }
 
-  /// Whether bytes may be written to the data file: not, after a failed sync, while another object that is
-  /// open on it is still read.
+  /// Whether bytes may be written to the data file.
+  ///
+  /// False after a failed sync, while another object that has the file open may still be read.
   public var isWritable: Bool { directory.isWritable(dataID) }
 
   // MARK: The writer
 
   /// Writes `bytes` to the data file at `offset`, then records the extent.
   ///
-  /// When this returns, the bytes survive the death of the process; they survive a loss of power
+  /// When this returns, the bytes survive the death of the process. They survive a loss of power
   /// after the next commit, or if their hash proves them right. The bytes must belong to
-  /// ``recoveredVersion``. Nothing is allocated.
+  /// ``recoveredVersion``. Allocates nothing.
   ///
   /// - Parameters:
-  ///   - bytes: what to store.
-  ///   - offset: the place of the first byte in the remote file, 0 or more.
-  /// - Throws: what the file system says, ``CacheError/Code/syncFailed`` after a failed sync. The
-  ///   extent then is not recorded; the entry can still be used.
+  ///   - bytes: the bytes to store.
+  ///   - offset: the offset of the first byte in the remote file, 0 or more.
+  /// - Throws: the error of the file system, or ``CacheError/Code/syncFailed`` after a failed sync.
+  ///   The extent then is not recorded; the entry can still be used.
   public func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard !bytes.isEmpty else { return }
     try write(bytes, at: offset)
@@ -224,12 +231,13 @@ public final class CacheEntry: Sendable {
       contentHash: ContentHash.hash(bytes))
   }
 
-  /// Writes `bytes` to the data file at `offset` and records nothing: nobody is to take them for present
-  /// before ``claim(_:contentHash:)``.
+  /// Writes `bytes` to the data file at `offset` without recording them.
+  ///
+  /// They are not present before ``claim(_:contentHash:)``.
   ///
   /// - Parameters:
-  ///   - bytes: what to write.
-  ///   - offset: the place of the first byte in the remote file, 0 or more.
+  ///   - bytes: the bytes to write.
+  ///   - offset: the offset of the first byte in the remote file, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   /// - Precondition: ``isWritable``.
   public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
@@ -242,10 +250,10 @@ public final class CacheEntry: Sendable {
     defer { state.withLock { $0.writes.end() } }
     do throws(ErrorNumber) {
       try directory.settle(data, dataID, present: recoveredExtents)
-      // It was found to be damaged, before anybody got it.
+      // The damage was found before any program read these bytes.
       let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
       if believedExtents.overlaps(range) { _ = try FreeBlocks.giveBack(of: data, range) }
-      // Data first, then the record that claims it.
+      // Write the data first, then the record that claims it.
       try SystemCalls.write(data.rawValue, bytes, at: offset)
     } catch {
       noteChanges { $0.changed($1) }
@@ -255,10 +263,12 @@ public final class CacheEntry: Sendable {
     noteChanges { $0.changed($1) }
   }
 
-  /// Where the data file ends, if somebody else has cut it: told once, and nil otherwise.
+  /// The end of the data file, if something else has truncated it.
   ///
-  /// What was beyond is lost. Asked before each ``store(_:at:)`` and ``write(_:at:)``, which would make
-  /// the file long again, with zeros in between.
+  /// Reported once; otherwise nil.
+  ///
+  /// The bytes beyond are lost. Ask before each ``store(_:at:)`` and ``write(_:at:)``, which would
+  /// extend the file again, with zeros in between.
   public func noteCut() -> Int64? {
     guard let end = dataByteCount else { return nil }
     return state.withLock { state in
@@ -268,11 +278,11 @@ public final class CacheEntry: Sendable {
     }
   }
 
-  /// Records that bytes that have been written are present.
+  /// Records that written bytes are present.
   ///
   /// - Parameters:
-  ///   - range: which; not empty.
-  ///   - contentHash: what they hash to.
+  ///   - range: their range; not empty.
+  ///   - contentHash: their hash.
   /// - Throws: as ``store(_:at:)``.
   public func claim(_ range: ByteRange, contentHash: UInt64) throws(CacheError) {
     try checkSync()
@@ -283,9 +293,9 @@ public final class CacheEntry: Sendable {
     }
   }
 
-  /// Records the complete length, where it was unknown when the entry was created.
+  /// Records the complete length, if it was unknown when the entry was created.
   ///
-  /// - Parameter length: the number of bytes of the whole remote file, 0 or more.
+  /// - Parameter length: the length of the whole remote file in bytes, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   public func recordCompleteLength(_ length: Int64) throws(CacheError) {
     guard length >= 0 else { throw CacheError(code: .invalidArgument, path: path) }
@@ -293,7 +303,7 @@ public final class CacheEntry: Sendable {
     _ = try append(.completeLength(length))
   }
 
-  /// Records that the whole, of `length` bytes, was found to hash to `checksum`.
+  /// Records that the whole file, of `length` bytes, matched `checksum`.
   ///
   /// - Throws: as ``store(_:at:)``.
   public func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
@@ -301,24 +311,24 @@ public final class CacheEntry: Sendable {
     _ = try append(.completeLength(length, mark: mark(of: checksum)))
   }
 
-  /// Whether the record says that the whole was found to hash to `checksum`, and nothing was stored since.
+  /// Whether the record says that the whole file matched `checksum`, and nothing was stored since.
   ///
-  /// Of what was there when the entry was opened.
+  /// It tells of the entry as it was opened.
   public func isRecorded(_ checksum: Checksum) -> Bool {
     recoveredChecksumMark == mark(of: checksum)
   }
 
   private func mark(of checksum: Checksum) -> UInt64 {
     let text = Array(checksum.description.utf8)
-    // 0 says nothing.
+    // 0 means no checksum.
     return max(1, text.withUnsafeBytes { ContentHash.hash($0, seed: salt) })
   }
 
-  /// Records that what `checkpoint` covers is on the disk.
+  /// Records that the bytes that `checkpoint` covers are on the disk.
   ///
   /// - Parameters:
-  ///   - checkpoint: what ``syncData()`` of this same object returned.
-  ///   - fetchedByteCount: the body bytes that have travelled for this entry in total, 0 or more.
+  ///   - checkpoint: the result of this object's ``syncData()``.
+  ///   - fetchedByteCount: the number of body bytes received for this entry in total, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   public func appendCommit(
     _ checkpoint: Checkpoint, fetchedByteCount: Int64
@@ -337,8 +347,7 @@ public final class CacheEntry: Sendable {
     }
   }
 
-  /// Closes the record file until something is recorded again, so that an idle entry holds one
-  /// descriptor only.
+  /// Closes the record file until the next record, so that an idle entry needs only one descriptor.
   public func releaseRecord() {
     // The descriptor is closed after the lock is released.
     let released = state.withLock { state in
@@ -372,11 +381,12 @@ public final class CacheEntry: Sendable {
     return checkpoint
   }
 
-  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`), the first
-  /// time with the names of the files that hold them (`fsync(2)` of the directories).
+  /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
+  ///
+  /// The first call also syncs the directories that lead to their files (`fsync(2)`).
   public func syncRecord() throws(CacheError) {
     guard !recording.isEnded, !isRecordLost else { return }
-    // Opened for this call alone where the writer has released it: an idle entry stays idle.
+    // If the writer has released the record, open it for this call only: an idle entry stays idle.
     var open = state.withLock { $0.record }
     if open == nil { open = try directory.openRecord(of: key, salt: salt) }
     guard let record = open else { return }
@@ -387,7 +397,7 @@ public final class CacheEntry: Sendable {
         state.withLock { $0.areNamesDurable = true }
       }
     } catch {
-      // With nothing committed, the next checkpoint puts a copy in the record's place.
+      // With no committed bytes, the next checkpoint replaces the record by a copy.
       state.withLock {
         $0.isRecordLost = true
         $0.committedByteCount = 0
@@ -404,7 +414,7 @@ public final class CacheEntry: Sendable {
     if let failure = lostWrites { throw failure }
   }
 
-  /// Appends a record; false where the recording has ended and nothing was written.
+  /// Appends a record; returns false if the recording has ended and nothing was written.
   func append(
     _ record: LogRecord, storedByteCount: Int64 = 0
   ) throws(CacheError) -> Bool {
@@ -412,7 +422,7 @@ public final class CacheEntry: Sendable {
     let (position, sequence) = state.withLock { ($0.position, $0.sequence + 1) }
     let words = record.encoded(sequence: sequence, salt: salt)
     do throws(ErrorNumber) {
-      // Where this fails half-way, the next record goes to the same place.
+      // If this fails half-way, the next record goes to the same offset.
       try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
         try SystemCalls.write(descriptor.rawValue, bytes, at: position)
       }
@@ -428,11 +438,11 @@ public final class CacheEntry: Sendable {
     return true
   }
 
-  /// Puts a copy in the place of a record that a failed sync may have lost.
+  /// Replaces a record that a failed sync may have lost by a copy.
   ///
-  /// - Throws: ``CacheError/Code/syncFailed`` where the kernel has dropped what it could not write:
-  ///   the record then holds less than was stored. Otherwise what the file system says, and the record
-  ///   stays as it is.
+  /// - Throws: ``CacheError/Code/syncFailed`` if the kernel has dropped what it could not write, so
+  ///   that the record holds less than was stored. Otherwise the error of the file system; the
+  ///   record is then unchanged.
   private func renewRecord() throws(CacheError) {
     guard let record = try openRecord() else { return }
     let sequence = state.withLock { $0.sequence }
@@ -453,7 +463,7 @@ public final class CacheEntry: Sendable {
     try checkSync()
   }
 
-  /// The record file, opened if it is not; nil where the recording has ended.
+  /// The record file, opened if needed; nil if the recording has ended.
   private func openRecord() throws(CacheError) -> Descriptor? {
     if recording.isEnded {
       releaseRecord()
@@ -461,7 +471,7 @@ public final class CacheEntry: Sendable {
     }
     if let open = state.withLock({ $0.record }) { return open }
     guard let opened = try directory.openRecord(of: key, salt: salt) else {
-      // The files were taken away from outside: go on as after a removal.
+      // Another program removed the files: continue as after a removal.
       recording.end()
       return nil
     }

@@ -1,18 +1,18 @@
 import ExtentRecord
 import Glibc
 
-/// A failure of the cache: what went wrong, where, and what to do.
+/// An error of the cache: what failed, where, and what to do.
 public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kind of a failure, for decisions.
+  /// The kind of an error, for decisions.
   public enum Code: Hashable, Sendable {
-    /// Another mount holds the cache directory; its process identifier where it could be read.
+    /// Another mount holds the cache directory; its process identifier if it could be read.
     case inUse(pid: Int32?)
-    /// There is no directory, or one that holds no cache of this format version.
+    /// There is no directory, or it holds no cache of this format version.
     case notACache
     /// The directory cannot be trusted with private data.
     case unsafeDirectory(UnsafeDirectoryReason)
-    /// The disk or the user's quota is full (`ENOSPC`, `EDQUOT`), or a limit of the size of a file
-    /// is reached (`EFBIG`). Evict, or serve without caching.
+    /// The disk or the user's quota is full (`ENOSPC`, `EDQUOT`), or the file is too long for a
+    /// limit (`EFBIG`). Evict entries, or serve without caching.
     case noSpace
     /// The file system is mounted read-only (`EROFS`).
     case readOnly
@@ -20,12 +20,12 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case permissionDenied
     /// The process or the system has no descriptor left (`EMFILE`, `ENFILE`).
     case descriptorLimit
-    /// A later version of httpfs has written the entry, in a format that this one does not know
-    /// (`EPROTONOSUPPORT`): it is left untouched.
+    /// A later version of httpfs has written the entry, in a format that this version does not know
+    /// (`EPROTONOSUPPORT`). The entry stays untouched.
     case laterFormat
     /// An argument out of bounds: a negative offset or length, or a version too long to record.
     case invalidArgument
-    /// An earlier `fdatasync` of this entry failed: what was not committed may be lost. Open the
+    /// An earlier `fdatasync` of this entry failed, so uncommitted bytes may be lost. Open the
     /// entry again with ``UncommittedExtents/discard``.
     case syncFailed
     /// Any other failure of the file system.
@@ -37,17 +37,17 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case symbolicLink
     case notADirectory
     case foreignOwner(uid: UInt32)
-    /// Others may read it and it holds files that are not a cache's: it is not tightened, since
-    /// it may be someone's home or `/tmp`.
+    /// Others can read the directory and it holds files that are not a cache's. Its mode is not
+    /// tightened, because it may be a home directory or `/tmp`.
     case holdsOtherFiles
   }
 
   public let code: Code
 
-  /// The file or directory that the failed operation worked on.
+  /// The file or directory of the failed operation.
   public let path: String
 
-  /// The `errno` of the failed call; 0 where no call failed.
+  /// The `errno` of the failed call; 0 if no call failed.
   public let errno: CInt
 
   init(code: Code, path: String, errno: CInt = 0) {
@@ -69,8 +69,8 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     self.init(code: code, path: path, errno: number.rawValue)
   }
 
-  /// Whether it is the trouble of one entry, and says nothing about the cache: a file too long for the file
-  /// system, a name or description that is too long, a record that cannot be read, or something else in the
+  /// Whether the error concerns one entry and not the whole cache: a file too long for the file
+  /// system, a name or description that is too long, an unreadable record, or something else in the
   /// place of its files.
   public var isOfEntry: Bool {
     switch code {

@@ -2,9 +2,9 @@ import ExtentRecord
 import Glibc
 import HTTPTransferCore
 
-/// A look at a cache directory that takes no lock and changes nothing, while a mount may use it.
+/// Reads a cache directory without a lock and without changes, also while a mount uses it.
 ///
-/// Each answer is of the moment; entries may come and go between two of them.
+/// Each result is a snapshot; entries may be added or removed between two calls.
 public struct CacheInventory: Sendable {
   /// The path as given.
   public let path: String
@@ -13,10 +13,10 @@ public struct CacheInventory: Sendable {
   private let version: Descriptor
   private let files: Descriptor
 
-  /// Opens a cache directory that exists.
+  /// Opens an existing cache directory.
   ///
-  /// - Throws: ``CacheError/Code/notACache`` where there is none;
-  ///   ``CacheError/Code/unsafeDirectory(_:)`` where it is a symbolic link or another user's.
+  /// - Throws: ``CacheError/Code/notACache`` if there is none;
+  ///   ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link or belongs to another user.
   public init(path: String) throws(CacheError) {
     self.path = path
     root = try PrivateDirectory.openExisting(path, in: AT_FDCWD, path: path)
@@ -26,10 +26,10 @@ public struct CacheInventory: Sendable {
       CacheDirectory.filesName, in: version.rawValue, path: path)
   }
 
-  /// The process that holds the directory; nil where none does.
+  /// The process that holds the directory; nil if none.
   ///
-  /// By what the kernel tells of locks (`/proc/locks`): a lock of our own, however short, could keep
-  /// a mount from starting.
+  /// It reads the kernel's list of locks (`/proc/locks`): a lock of our own, however short, could
+  /// keep a mount from starting.
   public var holder: Int32? {
     guard
       let lock = try? SystemCalls.open(
@@ -40,9 +40,9 @@ public struct CacheInventory: Sendable {
     return processID
   }
 
-  /// Every entry, those first that were used last; reads directories only.
+  /// Every entry, the most recently used ones first; reads directories only.
   ///
-  /// Also those that cannot be used: see ``head(of:)``.
+  /// It includes entries that cannot be used: see ``head(of:)``.
   public func entries() throws(CacheError) -> [StoredEntry] {
     do throws(ErrorNumber) {
       return try StoredEntry.all(in: files).sorted { $1.lastUse < $0.lastUse }
@@ -51,8 +51,8 @@ public struct CacheInventory: Sendable {
     }
   }
 
-  /// The names of the entries that are pinned, see ``StoredEntry/name``; there may be pins of files
-  /// that nothing is cached of.
+  /// The names of the pinned entries, see ``StoredEntry/name``; files without cached bytes may be
+  /// pinned too.
   public var pinnedNames: Set<String> {
     Set(CacheDirectory.storedPins(in: version).map(\.hex))
   }
@@ -70,19 +70,19 @@ public struct CacheInventory: Sendable {
 
   /// How much of a file an entry holds.
   public struct Presence: Sendable, Equatable {
-    /// The bytes of the extents that are claimed and that the data file is long enough for.
+    /// The number of bytes in claimed extents within the data file's length.
     public let byteCount: Int64
-    /// The complete length of the file in bytes, as recorded last; nil where it is unknown.
+    /// The complete length of the file in bytes, as recorded last; nil if unknown.
     public let completeLength: Int64?
   }
 
-  /// Reads an entry's record as a whole, and none of the cached bytes.
+  /// Reads an entry's whole record, but none of the cached bytes.
   ///
-  /// - Returns: what the record claims; nil where there is none that can be read.
+  /// - Returns: what the record claims; nil if there is no readable record.
   public func presence(of entry: StoredEntry) throws(CacheError) -> Presence? {
     guard case .found(let files) = try open(entry) else { return nil }
     do throws(ErrorNumber) {
-      // Twice: what comes late, a complete length, decides about what came early.
+      // Read the records twice: a late record, a complete length, decides about earlier ones.
       var summary = LogSummary()
       _ = try files.log.read { (_, record) throws(ErrorNumber) in summary.add(record) }
       let completeLength = summary.completeLength ?? files.header.version.completeLength

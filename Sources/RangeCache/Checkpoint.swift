@@ -1,5 +1,7 @@
-/// Proof that everything stored up to some moment is on the disk: what
-/// ``CacheEntry/syncData()`` returns and ``CacheEntry/appendCommit(_:fetchedByteCount:)`` needs.
+/// Proof that everything stored up to some moment is on the disk.
+///
+/// ``CacheEntry/syncData()`` returns it and ``CacheEntry/appendCommit(_:fetchedByteCount:)`` needs
+/// it.
 public struct Checkpoint: Sendable {
   /// The entry that it belongs to.
   let entry: ObjectIdentifier

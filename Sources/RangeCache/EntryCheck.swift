@@ -1,26 +1,27 @@
 internal import ExtentRecord
 internal import HTTPTransferCore
 
-/// What a comparison of an entry's bytes with their recorded hashes has shown.
+/// The result of comparing an entry's bytes with their recorded hashes.
 public struct EntryCheck: Sendable, Equatable {
   /// The bytes that the record claims, each counted once.
   public let claimedByteCount: Int64
 
-  /// Those of them that no claim is right about: their hash is another, they cannot be read, or
-  /// the data file ends before them.
+  /// The number of claimed bytes for which no claim is true: they have another hash, cannot be
+  /// read, or lie behind the end of the data file.
   public let damagedByteCount: Int64
 
-  /// Whether the record itself is damaged: its header cannot be read, or its log ends in something
-  /// that is no record.
+  /// Whether the record itself is damaged: its header cannot be read, or its log ends in an invalid
+  /// record.
   public let isRecordDamaged: Bool
 
-  /// Whether anything is not as it was written.
+  /// Whether anything is damaged.
   public var isDamaged: Bool { damagedByteCount > 0 || isRecordDamaged }
 }
 
 extension EntryCheck {
-  /// What a recovery that has verified every claim found; where claims overlap, a byte is right if
-  /// one of them is.
+  /// The result of a recovery that has verified every claim.
+  ///
+  /// If claims overlap, a byte is intact if one of them is true.
   init(_ recovery: Recovery) {
     self.init(
       claimedByteCount: recovery.claimed.byteCount,

@@ -1,13 +1,13 @@
 import ExtentRecord
 
-/// An entry of a cache directory as the file system tells of it, without a look into its files.
+/// An entry of a cache directory, as its directory shows it; its files were not read.
 public struct StoredEntry: Sendable {
   let key: CacheKey
 
   /// The bytes that its files occupy on the disk.
   public let allocatedByteCount: Int64
 
-  /// When it was used last: the modification time of its directory.
+  /// The time of its last use: the modification time of its directory.
   public let lastUse: Time
 
   /// A moment, by the clock of the file system.
@@ -21,7 +21,7 @@ public struct StoredEntry: Sendable {
     }
   }
 
-  /// The key that it is filed under: 64 lower-case hexadecimal digits.
+  /// Its key: 64 lower-case hexadecimal digits.
   public var name: String { key.hex }
 
   /// Whether its key is that of `text`.
@@ -29,7 +29,7 @@ public struct StoredEntry: Sendable {
 
   /// Every entry below the directory `v1/files`, in no order.
   ///
-  /// Names that the cache does not write are ignored, as is what goes away meanwhile.
+  /// Ignores names that the cache does not write, and entries that disappear meanwhile.
   static func all(in files: Descriptor) throws(ErrorNumber) -> [StoredEntry] {
     var entries: [StoredEntry] = []
     for prefixName in try SystemCalls.names(in: files.rawValue) {

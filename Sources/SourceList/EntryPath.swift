@@ -1,6 +1,6 @@
 import HTTPTransferCore
 
-/// The rules for the path that a file gets in the mount.
+/// The rules for the path of a file in the mount.
 enum EntryPath {
   /// The longest name of a file or directory in bytes (`NAME_MAX` of Linux).
   static let maximumSegmentByteCount = 255
@@ -8,7 +8,7 @@ enum EntryPath {
   /// The longest path in bytes (`PATH_MAX` of Linux, without the NUL).
   static let maximumPathByteCount = 4095
 
-  /// How many names a path may have: each is a directory of its own, with a path of its own.
+  /// The maximum number of names in a path: each is a directory of its own, with its own path.
   static let maximumSegmentCount = 128
 
   /// Why a path cannot be used.
@@ -25,7 +25,7 @@ enum EntryPath {
     case noNameInURL
     case dotNameInURL
 
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do.
     func message(suggestsTree: Bool) -> String {
       switch self {
       case .emptyName: "the name is empty"
@@ -59,7 +59,7 @@ enum EntryPath {
       try checkSize(path)
       return path
     }
-    // An absolute name does not become relative because a directory stands before it.
+    // A directory before an absolute name does not make it relative.
     if out.utf8.first == UInt8(ascii: "/") { throw .absolute }
     let path = prefixed(out, directory: directory)
     try check(path)
@@ -87,7 +87,7 @@ enum EntryPath {
     return path
   }
 
-  /// The host and the whole path of a URL.
+  /// The host and the complete path of a URL.
   private static func treePath(of url: RemoteURL) throws(Problem) -> String {
     // The port is kept: two ports of one host are two origins.
     var name = url.authority
@@ -98,18 +98,18 @@ enum EntryPath {
     return name
   }
 
-  /// `directory/name`; one `/` at the directory's end is forgiven, for it is natural there.
+  /// `directory/name`; the directory may end in one `/`, which is natural there.
   private static func prefixed(_ name: String, directory: String?) -> String {
     guard let directory, !directory.isEmpty else { return name }
     return directory.utf8.count > 1 && directory.utf8.last == UInt8(ascii: "/")
       ? directory + name : "\(directory)/\(name)"
   }
 
-  /// A segment of a URL's path, percent-decoded, with `_` for what must not be in a name: an
-  /// encoded `/`, NUL and other control characters.
+  /// Decodes a segment of a URL's path and replaces what a name cannot contain by `_`: an encoded
+  /// `/`, NUL and other control characters.
   ///
-  /// Where the decoded bytes are not UTF-8 the segment stays as it is: any other name would be a
-  /// guess at the encoding.
+  /// If the decoded bytes are not UTF-8, the segment stays encoded, because any other name would
+  /// guess its encoding.
   private static func safeSegment(_ segment: Substring) throws(Problem) -> String {
     let encoded = segment.utf8
     var decoded = segment[...]
@@ -157,8 +157,8 @@ enum EntryPath {
     byte < 0x20 || byte == 0x7F || (previous == 0xC2 && (0x80...0x9F).contains(byte))
   }
 
-  /// The path of the directory that shows a listing: `out=`, else like a file's the last segment of the
-  /// URL's path, or its host where it has none.
+  /// The path of the directory that shows a listing: `out=`, or else, as for a file, the last
+  /// segment of the URL's path, or its host if there is none.
   static func listing(
     of url: RemoteURL, out: String?, directory: String?, tree: Bool
   ) throws(Problem) -> String {
@@ -175,7 +175,7 @@ enum EntryPath {
     path.utf8.last == UInt8(ascii: "/") ? String(Substring(path.utf8.dropLast())) : path
   }
 
-  /// Checks that a path is one that the system takes at all.
+  /// Checks that the system accepts the length of a path.
   private static func checkSize(_ path: String) throws(Problem) {
     let byteCount = path.utf8.count
     if byteCount > maximumPathByteCount { throw .pathTooLong(byteCount: byteCount) }
@@ -184,8 +184,8 @@ enum EntryPath {
     }
   }
 
-  /// Checks a whole path: each segment, the length and, with `atRoot`, that it does not begin with a
-  /// name of the mount's own.
+  /// Checks a complete path: each segment, the length and, with `atRoot`, that it does not begin
+  /// with one of the mount's own names.
   static func check(_ path: String, atRoot: Bool = true) throws(Problem) {
     let utf8 = path.utf8
     if utf8.first == UInt8(ascii: "/") { throw .absolute }

@@ -21,19 +21,19 @@ package enum GzipInflater {
   /// Whether the data starts as gzip does (RFC 1952 §2.3.1).
   static func isGzip(_ bytes: [UInt8]) -> Bool { bytes.starts(with: [0x1F, 0x8B]) }
 
-  /// How many bytes are inflated at a time: enough that the calls do not count, little enough to
-  /// stay in the processor's cache.
+  /// How many bytes to inflate at a time: enough that the cost of the calls does not matter, and
+  /// few enough to stay in the processor's cache.
   private static let chunkByteCount = 256 * 1024
 
-  /// Inflates `bytes` piece by piece, so that the whole text is never held.
+  /// Inflates `bytes` piece by piece, so that the complete text is never in memory.
   ///
-  /// Bytes after the last member that start no other one are ignored, as gzip does.
+  /// Like gzip, it ignores bytes after the last member that do not start another one.
   ///
   /// - Parameters:
   ///   - bytes: The compressed data, from the head of its first member.
-  ///   - maximumByteCount: How many bytes may come out.
+  ///   - maximumByteCount: The maximum number of inflated bytes.
   ///   - consume: Takes the next piece; returns false to stop early.
-  /// - Throws: What is wrong with the data; ``Failure/tooLong`` where more would come out.
+  /// - Throws: What is wrong with the data; ``Failure/tooLong`` if there are more bytes.
   package static func inflate(
     _ bytes: [UInt8], maximumByteCount: Int, consume: (ArraySlice<UInt8>) -> Bool
   ) throws(Failure) {
@@ -61,13 +61,13 @@ package enum GzipInflater {
         guard bytes[offset...].starts(with: [0x1F, 0x8B]) else { return }
         guard inflateReset(&stream) == Z_OK else { throw .damaged }
       } else if step.produced == 0, step.consumed == 0 {
-        // No progress although there is room for output: the input has ended inside a member.
+        // There is no progress although there is room for output: the input ends inside a member.
         throw .truncated
       }
     }
   }
 
-  /// One call of `inflate`, with what it took and gave.
+  /// Calls `inflate` once; returns how much it read and wrote.
   private static func inflateStep(
     _ stream: inout z_stream, input: [UInt8], at offset: Int, into output: inout [UInt8]
   ) -> (code: Int32, consumed: Int, produced: Int) {
@@ -75,7 +75,7 @@ package enum GzipInflater {
       output.withUnsafeMutableBufferPointer { target in
         // zlib counts in 32 bits.
         let inputCount = min(source.count - offset, 1 << 30)
-        // zlib does not write to its input, though the type says that it may.
+        // zlib does not write to its input, although the type allows it.
         stream.next_in = UnsafeMutablePointer(mutating: source.baseAddress.map { $0 + offset })
         stream.avail_in = UInt32(inputCount)
         stream.next_out = target.baseAddress

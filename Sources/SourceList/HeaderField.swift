@@ -1,15 +1,17 @@
-/// A request header field that is safe to send: the name is a token (RFC 9110 §5.6.2), the value
-/// holds no control character but TAB, so that neither can start a second field.
+/// A request header field that is safe to send: its name is a token (RFC 9110 §5.6.2), and its
+/// value has no control character except TAB.
 ///
-/// The value may be a secret: show the name only.
+/// So neither can start another field.
+///
+/// The value may be a secret: show only the name.
 public struct HeaderField: Sendable, Hashable {
-  /// The name as written in the list; field names are compared without regard to case.
+  /// The name as written in the list; field names are compared without case.
   public let name: String
 
   /// The value without white space at its ends; may be empty.
   public let value: String
 
-  /// Takes a name and a value apart from each other; nil unless both are safe.
+  /// Makes a field from a name and a value; nil unless both are safe.
   public init?(name: String, value: String) {
     guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte),
       value.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 })
@@ -18,7 +20,7 @@ public struct HeaderField: Sendable, Hashable {
     self.value = value
   }
 
-  /// Splits `Name: value` at its first colon; nil unless both halves are safe.
+  /// Splits `Name: value` at its first colon; nil unless both parts are safe.
   public init?(line: some StringProtocol) {
     let line = Substring(line)
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
@@ -33,11 +35,11 @@ public struct HeaderField: Sendable, Hashable {
       && zip(name.utf8, other.utf8).allSatisfy { asciiLowercased($0) == asciiLowercased($1) }
   }
 
-  /// Whether httpfs sets this field itself, or must not have it set, for a range request to mean
-  /// what it says: conditions, ranges, codings and the framing of the message.
+  /// Whether only httpfs may set this field, so that a range request keeps its meaning: conditions,
+  /// ranges, codings, and the framing of the message.
   public var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
 
-  /// Whether this field says where a message ends, which is its body's to say.
+  /// Whether this field sets the end of a message, which only its body can determine.
   public var isFraming: Bool { isNamed("Content-Length") || isNamed("Transfer-Encoding") }
 
   private static let reservedNames = [

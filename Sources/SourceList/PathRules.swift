@@ -1,7 +1,7 @@
-/// Which paths `out=` and `dir=` may give.
+/// The paths that `out=` and `dir=` may have.
 public enum PathRules: Sendable {
-  /// Those that a mount can show: relative, without `..`, without the names of the mount's own.
+  /// Paths that a mount can show: relative, without `..`, and not one of the mount's own names.
   case mount
-  /// Any: the list was written by ourselves for the file system, from paths that the user gave.
+  /// Any path: we wrote the list for the file system, from paths that the user gave.
   case local
 }

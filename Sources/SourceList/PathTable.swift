@@ -1,6 +1,8 @@
 internal import HTTPTransferCore
 
-/// The paths of a list: finds names given twice, and names that are both file and directory.
+/// The paths of a list.
+///
+/// Finds duplicate names, and names of both a file and a directory.
 struct PathTable {
   /// A path and the two lines that claim it.
   struct Clash: Equatable {
@@ -17,7 +19,7 @@ struct PathTable {
 
   /// Adds a file.
   ///
-  /// - Returns: The line that has the name already, else nil.
+  /// - Returns: The line that already has the name, or nil.
   mutating func insert(_ path: String, line: Int) -> Int? {
     let key = PathKey(path)
     let known = fileLines.updateValue(line, forKey: key)
@@ -29,7 +31,7 @@ struct PathTable {
     var directory = path[..<slash]
     guard !directory.utf8.elementsEqual(lastDirectory.utf8) else { return nil }
     lastDirectory = directory
-    // Once a directory is known, so are those above it.
+    // The directories above a known directory are known too.
     while directoryLines[PathKey(directory)] == nil {
       directoryLines[PathKey(directory)] = line
       guard let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else { break }

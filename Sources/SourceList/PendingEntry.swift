@@ -6,7 +6,7 @@ struct PendingEntry {
   let mirrors: [RemoteURL]
   let line: Int
 
-  /// Where its name was given last: the URL's line, or that of an `out=` or `dir=`.
+  /// The line of its name: the URL's line, or that of the last `out=` or `dir=`.
   var nameLine: Int
 
   /// The last `out=`, as in aria2.
@@ -41,7 +41,7 @@ struct PendingEntry {
     nameLine = line
   }
 
-  /// Takes a `header=`.
+  /// Adds a `header=`.
   ///
   /// - Returns: whether there is room for it.
   mutating func add(_ field: HeaderField) -> Bool {
@@ -53,7 +53,7 @@ struct PendingEntry {
     return true
   }
 
-  /// Takes a `referer=`; `*` means the file's own URL, as in aria2, here without credentials.
+  /// Sets a `referer=`; as in aria2, `*` means the file's own URL, here without credentials.
   mutating func setReferer(_ value: Substring) {
     referer = HeaderField(
       name: "Referer", value: value == "*" ? url.withoutUserInfo : String(value))
@@ -68,9 +68,9 @@ struct PendingEntry {
     return try EntryPath.derived(from: url, directory: directory, tree: tree)
   }
 
-  /// The finished entry.
+  /// The complete entry.
   ///
-  /// A `header=` wins over the option that sets the same field.
+  /// A `header=` takes precedence over the option for the same field.
   func entry(path: String) -> SourceEntry {
     var fields = headers
     for field in [userAgent, referer] {
@@ -87,7 +87,7 @@ struct PendingEntry {
 }
 
 extension RemoteURL {
-  /// The URL as that of a directory, where it ends in `/`, or with its host; nil else.
+  /// The URL as that of a directory, if it ends in `/` or has no path; otherwise nil.
   var listing: RemoteURL? {
     guard query == nil else { return nil }
     if path.isEmpty { return replacingPath("/") }

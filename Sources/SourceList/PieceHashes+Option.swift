@@ -1,11 +1,12 @@
 public import HTTPTransferCore
 
-/// Piece hashes as options of a list: `pieces=sha-256:1048576:HEX,HEX…`, in as many lines as they need.
+/// Piece hashes as options of a list: `pieces=sha-256:1048576:HEX,HEX…`, on as many lines as
+/// needed.
 extension PieceHashes {
-  /// How many hashes stand on a line, so that it stays far below the limit.
+  /// The number of hashes on a line, which keeps the line far below the limit.
   private static let countPerLine = 256
 
-  /// The values of the options that say the same.
+  /// The values of the options for these hashes.
   public var options: [String] {
     stride(from: 0, to: digests.count, by: Self.countPerLine).map { start in
       let words = digests[start..<min(digests.count, start + Self.countPerLine)].map {
@@ -15,13 +16,13 @@ extension PieceHashes {
     }
   }
 
-  /// Reads an option's value, which goes on with the hashes of the options before it.
+  /// Reads an option's value, which continues the hashes of earlier options.
   ///
   /// - Parameters:
   ///   - option: the value.
-  ///   - pieces: the hashes so far; added to in place, because an option may bring one of a million.
-  /// - Returns: false where it is malformed, of another algorithm or piece length than those, or one too
-  ///   many.
+  ///   - pieces: the hashes so far; extended in place, because an option may add to a million.
+  /// - Returns: false if the value is malformed, has another algorithm or piece length, or exceeds
+  ///   the limit.
   static func append(option: some StringProtocol, to pieces: inout PieceHashes?) -> Bool {
     let fields = String(option).split(
       separator: ":", maxSplits: 2, omittingEmptySubsequences: false)

@@ -1,12 +1,13 @@
-/// Something to say about one line of a list: an error or a warning, told from each other by
-/// where it is found (``SourceListError`` or ``SourceList/warnings``).
+/// An error or a warning about one line of a list.
 ///
-/// The message never holds a query, a header's value or credentials.
+/// Where it is found tells which it is (``SourceListError`` or ``SourceList/warnings``).
+///
+/// The message never contains a query, a header's value or credentials.
 public struct SourceDiagnostic: Sendable, Hashable, CustomStringConvertible {
   /// The list: a file name, `standard input`, or `URL`.
   public let sourceName: String
 
-  /// The line, counted from 1; nil where the whole list is meant.
+  /// The line, counted from 1; nil for the whole list.
   public let line: Int?
 
   /// What is wrong and, where it helps, what to do; one line.

@@ -1,15 +1,16 @@
 public import HTTPTransferCore
 
-/// One file of a list: the name it gets in the mount and where its bytes come from; or a directory
-/// that the mount fills from its server's listing.
+/// One file of a list: its name in the mount and the source of its bytes.
+///
+/// Or a directory that the mount fills from its server's listing.
 public struct SourceEntry: Sendable, Equatable {
   /// The path relative to the mount point: `name` or `directory/name`.
   ///
-  /// No segment is empty, `.` or `..`, holds a control character or is longer than 255 bytes. Empty
-  /// where a listing is the mount's root.
+  /// No segment is empty, `.` or `..`, has a control character or is longer than 255 bytes. The
+  /// path is empty if a listing is the mount's root.
   public var path: String
 
-  /// Where the bytes come from; may carry credentials, so show only ``RemoteURL/redacted``.
+  /// The source of the bytes; it may contain credentials, so show only ``RemoteURL/redacted``.
   public var url: RemoteURL
 
   /// Further URLs of the same bytes, in the order of the list, without ``url``.
@@ -18,17 +19,18 @@ public struct SourceEntry: Sendable, Equatable {
   /// Fields to send with every request for this file, in the order of the list.
   public var headers: [HeaderField]
 
-  /// What the whole file must hash to; nil where the list says nothing.
+  /// The checksum of the complete file; nil if the list has none.
   public var checksum: Checksum?
 
-  /// What each piece of the file must hash to; nil but for the files of a Metalink that says so.
+  /// The hash of each piece of the file; nil unless a Metalink gives it.
   public var pieces: PieceHashes?
 
-  /// The complete length in bytes that every server of the file must agree to; nil but for the files of
-  /// a Metalink that says so.
+  /// The complete length in bytes, which every server of the file must confirm; nil unless a
+  /// Metalink gives it.
   public var length: Int64?
 
-  /// The most bytes per second that may be fetched of it; 0 for no limit, nil where the list says nothing.
+  /// The maximum number of bytes per second for this file; 0 for no limit, nil if the list has
+  /// none.
   public var rateLimit: Int64?
 
   /// The line of the list that holds the URL, counted from 1; 0 for a URL from the command line.

@@ -1,10 +1,10 @@
 import HTTPTransferCore
 
-/// A list of URLs, parsed and checked: what a mount shows.
+/// A list of URLs, parsed and checked: the content of a mount.
 ///
-/// The format is a superset of aria2's input file: one URL a line, mirrors of one file separated
-/// by TAB, `#` comments, and indented `name=value` options below a URL; or a Metalink (version 3, or 4:
-/// RFC 5854), which is told from a list by its first character. Paths are unique, and no path is both a
+/// The format is a superset of aria2's input file: one URL a line, mirrors of one file separated by
+/// TAB, `#` comments, and indented `name=value` options below a URL. Or it is a Metalink (version
+/// 3, or 4: RFC 5854), recognized by its first character. Paths are unique, and no path is both a
 /// file and a directory. Names that differ only in case are different names.
 public struct SourceList: Sendable, Equatable {
   /// The files, in the order of the list; at least one.
@@ -13,29 +13,30 @@ public struct SourceList: Sendable, Equatable {
   /// What was ignored, ascending by line.
   public let warnings: [SourceDiagnostic]
 
-  /// The longest line in bytes.
+  /// The maximum length of a line.
   ///
-  /// A signed URL with all its mirrors stays far below; a binary file
-  /// given by mistake does not.
+  /// A signed URL with all its mirrors is far shorter; a binary file given by mistake is not.
   public static let maximumLineByteCount = 64 * 1024
 
-  /// How many bytes a compressed list may inflate to: several million URLs.
+  /// The maximum size of an inflated list: several million URLs.
   public static let maximumInflatedByteCount = 1 << 30
 
-  /// The most files of a list.
+  /// The maximum number of files in a list.
   ///
   /// Each takes some 250 bytes of memory.
   public static let maximumEntryCount = 5_000_000
 
-  /// The most URLs of one file, in a list or a Metalink: whoever asks a server looks at all of them.
+  /// The maximum number of URLs of one file, in a list or a Metalink: each choice of a server looks
+  /// at all of them.
   public static let maximumURLCount = 1000
 
-  /// The most `header=` lines below a URL, and the most bytes of their names and values: they go with each
-  /// request, and servers take less.
+  /// The maximum number of `header=` lines below a URL, and of bytes in their names and values.
+  ///
+  /// They are part of each request, and servers accept less.
   public static let maximumHeaderCount = 100
   public static let maximumHeaderByteCount = 64 << 10
 
-  /// The names at the root that the mount itself answers for.
+  /// The names at the root that the mount uses itself.
   public static let reservedRootNames: Set<String> = [
     ".status", ".status.json", ".metrics", ".control",
   ]
@@ -43,14 +44,14 @@ public struct SourceList: Sendable, Equatable {
   /// Parses a list.
   ///
   /// - Parameters:
-  ///   - bytes: The content: UTF-8 with or without byte order mark, lines that end in LF or
-  ///     CRLF; or a Metalink; or either compressed by gzip (told by its first bytes).
-  ///   - sourceName: What to call the list in errors and warnings.
-  ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still names the
-  ///     whole path.
-  ///   - rules: Which paths `out=` and `dir=` may give.
-  ///   - allowsListings: Whether a URL that ends in `/` is a directory listing; else it is a file,
-  ///     which needs a name.
+  ///   - bytes: The content: UTF-8 with or without byte order mark, with lines that end in LF or
+  ///     CRLF; or a Metalink; or either compressed by gzip (recognized by its first bytes).
+  ///   - sourceName: The name of the list in errors and warnings.
+  ///   - tree: Whether names keep host and path as directories (`--tree`). `out=` still gives the
+  ///     complete path.
+  ///   - rules: The paths that `out=` and `dir=` may have.
+  ///   - allowsListings: Whether a URL that ends in `/` is a directory listing. Otherwise it is a
+  ///     file, which needs a name.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   public static func parse(
@@ -60,7 +61,7 @@ public struct SourceList: Sendable, Equatable {
     var parser = SourceListParser(
       sourceName: sourceName, tree: tree, rules: rules, allowsListings: allowsListings)
     if GzipInflater.isGzip(bytes) {
-      // A Metalink as far as it has come; nil for a list, or while nothing has come.
+      // The part of a Metalink read so far; nil for a list, and before the first byte.
       var metalink: [UInt8]?
       var isFirst = true
       do {
@@ -92,9 +93,10 @@ public struct SourceList: Sendable, Equatable {
 
   /// The list of one URL, as in `httpfs mount URL MOUNTPOINT`.
   ///
-  /// A listing, where those are allowed, is the mount's root, unless `tree` gives it directories.
+  /// If listings are allowed, a listing becomes the mount's root, unless `tree` gives it
+  /// directories.
   ///
-  /// - Throws: ``SourceListError`` where the URL is malformed or gives the file no usable name.
+  /// - Throws: ``SourceListError`` if the URL is malformed or gives the file no usable name.
   public static func single(
     url: String, tree: Bool = false, allowsListings: Bool = false
   ) throws(SourceListError) -> SourceList {

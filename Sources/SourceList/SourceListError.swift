@@ -1,15 +1,14 @@
-/// Why a list cannot be used: every error that was found in it, up to a limit.
+/// Why a list cannot be used: every error found, up to a limit.
 public struct SourceListError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// How many errors are collected before reading stops: a screenful.
+  /// The number of errors, a screenful, at which reading stops.
   ///
-  /// Whoever passes a wrong
-  /// file sees soon enough that it is wrong.
+  /// It is enough to show that the user has given the wrong file.
   public static let maximumDiagnosticCount = 20
 
   /// The errors, ascending by line; at least one.
   public let diagnostics: [SourceDiagnostic]
 
-  /// Whether reading stopped at the limit, so that there may be more errors.
+  /// Whether reading stopped at the limit, so there may be more errors.
   public let isTruncated: Bool
 
   public init(diagnostics: [SourceDiagnostic], isTruncated: Bool = false) {

@@ -1,8 +1,8 @@
 import HTTPTransferCore
 
-/// Parses a list that comes in pieces; holds no more of its text than one line.
+/// Parses a list that arrives in pieces; keeps at most one line of its text.
 ///
-/// Feed ``consume(_:)`` with the pieces in order, then call ``finish()`` once.
+/// Call ``consume(_:)`` with the pieces in order, then ``finish()`` once.
 package struct SourceListParser {
   private let sourceName: String
   private let tree: Bool
@@ -16,24 +16,24 @@ package struct SourceListParser {
   private var errors: [SourceDiagnostic] = []
   private var warnings = WarningLog()
 
-  /// Whether there are as many errors as are reported; the rest of the list is skipped.
+  /// Whether the maximum number of errors is reached; the rest of the list is skipped.
   private(set) var isStopped = false
 
   private var lineNumber = 0
 
-  /// The start of a line whose end has not come yet.
+  /// The start of a line whose end has not arrived yet.
   private var partialLine: [UInt8] = []
 
-  /// Whether the current line is over the limit already, so that its bytes are dropped.
+  /// Whether the current line exceeds the limit, so that its bytes are dropped.
   private var isDroppingLine = false
 
-  /// What the lines read so far lead up to.
+  /// The meaning of the next option line.
   private enum Context {
     /// No URL has been read yet.
     case start
     /// Options may follow for this entry.
     case entry(PendingEntry)
-    /// The URL was malformed: its options are skipped in silence.
+    /// The URL was malformed; its options are skipped without an error.
     case skipping
   }
   private var context = Context.start
@@ -58,7 +58,7 @@ package struct SourceListParser {
     }
     guard !isStopped, !rest.isEmpty, !isDroppingLine else { return }
     if partialLine.count + rest.count > SourceList.maximumLineByteCount + 1 {
-      // One byte more than the limit is kept for the CR of a line that is just as long.
+      // Keep one byte more than the limit, for the CR of a line of exactly that length.
       isDroppingLine = true
       partialLine = []
     } else {
@@ -105,7 +105,7 @@ package struct SourceListParser {
       line = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
       if line.isEmpty { return }
     }
-    // What a comment holds does not matter, not even whether it is text.
+    // The content of a comment does not matter; it need not even be text.
     if line.first == UInt8(ascii: "#") { return }
 
     if let index = line.firstIndex(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) {
@@ -131,7 +131,7 @@ package struct SourceListParser {
 
   // MARK: Lines to entries
 
-  /// Ends the entry before and ignores the options of the one that cannot be used.
+  /// Ends the previous entry and ignores the options of the unusable one.
   private mutating func startSkipping() {
     flushEntry()
     context = .skipping
@@ -178,7 +178,7 @@ package struct SourceListParser {
       }
       return
     }
-    // The entry has one owner, so that its arrays are not copied.
+    // Give the entry a single owner, so that its arrays are not copied.
     context = .skipping
     defer { context = .entry(entry) }
 
@@ -187,7 +187,7 @@ package struct SourceListParser {
     }
     let name = String(trimmingBlanks(text[..<equals]))
     let rest = text[text.utf8.index(after: equals)...]
-    // A name may begin or end with a blank, where the list was not written by hand.
+    // Names may begin or end with a blank if the list was not written by hand.
     let value = rules == .local ? rest : trimmingBlanks(rest)
     guard SourceOption.isPlausibleName(name) else {
       return fail(
@@ -250,7 +250,7 @@ package struct SourceListParser {
     }
   }
 
-  /// Gives the entry its path and adds it to the list.
+  /// Gives the entry its path and appends it to the list.
   private mutating func flushEntry() {
     guard case .entry(let pending) = context else { return }
     context = .skipping

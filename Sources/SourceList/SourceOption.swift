@@ -1,4 +1,4 @@
-/// The options of aria2's input file, sorted by what is done with them here.
+/// The options of aria2's input file, grouped by how httpfs handles them.
 enum SourceOption {
   case out
   case directory
@@ -9,7 +9,7 @@ enum SourceOption {
   case length
   case pieces
   case rateLimit
-  /// aria2 knows it, httpfs has no use for it.
+  /// aria2 knows it, but httpfs does not use it.
   case ignored
   case unknown
 
@@ -28,7 +28,7 @@ enum SourceOption {
     }
   }
 
-  /// Whether a text can be an option's name at all, and so may be shown in a warning.
+  /// Whether a text can be the name of an option, so that a warning may show it.
   static func isPlausibleName(_ name: some StringProtocol) -> Bool {
     (1...64).contains(name.utf8.count)
       && name.utf8.allSatisfy {
@@ -38,8 +38,8 @@ enum SourceOption {
       }
   }
 
-  /// "These options have exactly same meaning of the ones in the command-line options, but it
-  /// just applies to the URIs it belongs to": aria2c(1), Input File, less those handled above.
+  /// "These options have exactly same meaning of the ones in the command-line options, but it just
+  /// applies to the URIs it belongs to": aria2c(1), Input File, without those handled above.
   private static let ignoredNames: Set<String> = [
     "all-proxy", "all-proxy-passwd", "all-proxy-user", "allow-overwrite",
     "allow-piece-length-change", "always-resume", "async-dns", "auto-file-renaming",

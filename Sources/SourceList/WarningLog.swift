@@ -1,7 +1,7 @@
-/// Warnings, one per topic: an option that a generated list repeats for each URL is worth one
-/// line, not a hundred thousand.
+/// Warnings, one per topic: an option that a generated list repeats for each URL gets one line, not
+/// a hundred thousand.
 struct WarningLog {
-  /// How many topics are told apart; further ones are only counted.
+  /// The maximum number of topics; warnings about other topics are only counted.
   private static let maximumTopicCount = 100
 
   private struct Warning {

@@ -1,7 +1,7 @@
 import MountStatus
 
 extension DisplayItem {
-  /// What became of the file, as one line with its name; nil while it has not ended.
+  /// The result of the file, as one line with its name; nil while it has not ended.
   ///
   /// `big.iso: 1 GiB in 10.9s (98.2 MiB/s)`, `big.iso: failed: HTTP 404`.
   package var outcome: DisplayLine? {

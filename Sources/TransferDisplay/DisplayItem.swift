@@ -2,23 +2,23 @@
 package struct DisplayItem: Sendable, Equatable, Identifiable {
   /// What is happening to the file.
   package enum State: Sendable, Equatable {
-    /// It has not begun: other files are before it.
+    /// Not started: other files are before it.
     case queued
-    /// A connection is being made, or the head of the response is awaited.
+    /// Connecting, or waiting for the head of the response.
     case connecting
     /// Bytes flow.
     case running
-    /// It goes on by itself later, for example after a retry's backoff.
+    /// Continues by itself later, for example after a retry's backoff.
     ///
-    /// The reason is free of anything that changes by itself, such as seconds counted down: each
-    /// new reason is reported as an event.
+    /// The reason must not contain anything that changes continuously, such as a countdown, because
+    /// each new reason is reported as an event.
     case waiting(reason: String)
-    /// It goes on when it is told to.
+    /// Continues when it is resumed.
     case paused
     case finished
-    /// It ended with an error, described in words.
+    /// Ended with an error, described in words.
     case failed(String)
-    /// It was ended on request.
+    /// Ended on request.
     case cancelled
 
     /// Whether nothing more will happen.
@@ -30,20 +30,20 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
     }
   }
 
-  /// What tells the item from all others of the same run, in every snapshot.
+  /// Identifies the item in every snapshot of the run.
   package let id: Int
 
-  /// The last component or components of the destination (of the source, for an upload).
+  /// The last component or components of the destination, or of the source for an upload.
   ///
-  /// It may hold any characters: whatever would disturb a terminal is escaped where it is shown.
+  /// It may contain any characters; those that would disturb a terminal are escaped on display.
   package var name: String
 
-  /// The URL at the other end, without credentials; nil where it is not to be shown.
+  /// The remote URL, without credentials; nil if it is not shown.
   package var url: String?
 
   package var state: State
 
-  /// The bytes that are here (at the server, for an upload), with those of an earlier run.
+  /// The bytes that have arrived (at the server, for an upload), including those of an earlier run.
   package var transferredByteCount: Int64
 
   /// The bytes of an earlier run, which were not transferred again.
@@ -58,13 +58,13 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
   /// The expected seconds until the end; nil when unknown.
   package var timeLeft: Double?
 
-  /// The seconds that passed since the item began in this run, or that it took.
+  /// The seconds since the item began in this run, or its total time.
   package var elapsed: Double
 
   /// The number of connections in use.
   package var connections: Int
 
-  /// Whether it has finished because the file is here already, as the server has it.
+  /// Whether it finished because the local file already matches the server's.
   package var isUnchanged = false
 
   package init(

@@ -12,7 +12,7 @@ package struct DisplayLine: Sendable, Equatable {
 
   package let tone: Tone
 
-  /// A line whose control characters are escaped, also those in `text`.
+  /// A line whose control characters are escaped, including those in `text`.
   package init(_ text: String, tone: Tone = .normal) {
     self.text = displayable(text)
     self.tone = tone

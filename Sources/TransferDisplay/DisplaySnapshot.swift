@@ -3,7 +3,7 @@ package struct DisplaySnapshot: Sendable, Equatable {
   /// The files, in the order in which they were given.
   package var items: [DisplayItem]
 
-  /// The seconds since the command began; it moves the indicators of files of unknown length.
+  /// The seconds since the command began; they move the indicators of files of unknown length.
   package var elapsed: Double
 
   /// Whether bytes go to the server.

@@ -3,17 +3,17 @@ import MountStatus
 /// The sums over all files of a download or upload.
 package struct DisplayTotals: Sendable, Equatable {
   package private(set) var finishedCount = 0
-  /// Those of them that were there already.
+  /// The number of files that already existed unchanged.
   package private(set) var unchangedCount = 0
   package private(set) var failedCount = 0
   package private(set) var cancelledCount = 0
   package private(set) var pausedCount = 0
   package private(set) var queuedCount = 0
 
-  /// The number of files that are connecting, running, or waiting to go on by themselves.
+  /// The number of files that are connecting, running, or waiting to continue by themselves.
   package private(set) var activeCount = 0
 
-  /// The bytes that are there, with those of earlier runs.
+  /// The bytes that have arrived, including those of earlier runs.
   package private(set) var transferredByteCount: Int64 = 0
 
   /// The bytes of earlier runs, which were not transferred again.
@@ -22,15 +22,15 @@ package struct DisplayTotals: Sendable, Equatable {
   /// The bytes that this run transferred.
   package private(set) var newByteCount: Int64 = 0
 
-  /// The length of all files together; nil while the length of any that may still come is unknown.
+  /// The length of all files together; nil while the length of any pending file is unknown.
   ///
-  /// What ended without its length ever being known counts with the bytes that it has.
+  /// A file that ended with an unknown length counts with the bytes that it has.
   package private(set) var totalByteCount: Int64? = 0
 
   /// The speed of all files together.
   package private(set) var bytesPerSecond = 0.0
 
-  /// The expected seconds until all that is not paused has ended; nil when unknown.
+  /// The expected seconds until everything that is not paused has ended; nil when unknown.
   package private(set) var timeLeft: Double?
 
   package private(set) var connections = 0
@@ -81,7 +81,7 @@ package struct DisplayTotals: Sendable, Equatable {
   }
 }
 
-/// The sum, or the nearest integer to it: lengths come from servers, which may tell anything.
+/// The sum, or the nearest integer to it, because servers may report any length.
 private func saturatingSum(_ first: Int64, _ second: Int64) -> Int64 {
   let (sum, overflows) = first.addingReportingOverflow(second)
   guard overflows else { return sum }
@@ -93,8 +93,10 @@ private func saturatingSum(_ first: Int64?, _ second: Int64?) -> Int64? {
   return saturatingSum(first, second)
 }
 
-/// How much `part` is of `whole`, 0 to 99: all bytes may be there before the file is finished
-/// (checksum, rename), and a body may be longer than was announced.
+/// The percentage that `part` is of `whole`, 0 to 99.
+///
+/// All bytes may have arrived before the file is finished (checksum, rename), and a body may be
+/// longer than announced.
 func unfinishedPercentage(of part: Int64, in whole: Int64) -> Int {
   whole > 0 ? min(99, percentage(of: part, in: whole)) : 0
 }

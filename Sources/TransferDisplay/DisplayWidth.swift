@@ -2,8 +2,8 @@ import MountStatus
 
 /// How many columns of a terminal the text takes at most.
 ///
-/// Terminals disagree about sequences that are joined to one emoji: each of its parts is counted,
-/// so that a line is rather too short than wrapped.
+/// Terminals disagree about sequences that join to one emoji. Each part is counted, so that a line
+/// is rather too short than wrapped.
 ///
 /// - Parameter text: text without control characters (see ``displayable(_:isUTF8:)``).
 /// - Returns: a number of columns.
@@ -13,8 +13,8 @@ package func displayWidth(_ text: String) -> Int {
 
 /// How many columns of a terminal the character takes at most.
 ///
-/// East Asian wide characters and emoji take 2, combining and invisible ones none (as `wcwidth`
-/// has it), all others 1.
+/// East Asian wide characters and emoji take 2 columns, combining and invisible ones 0 (as in
+/// `wcwidth`), all others 1.
 ///
 /// - Parameter character: a grapheme cluster without control characters.
 /// - Returns: a number of columns.
@@ -42,8 +42,8 @@ package func columnCounts(of character: Character) -> [Int] {
   return counts
 }
 
-/// The text with all that could disturb a terminal or mislead a reader made visible: control
-/// characters and those that reorder text (bidirectional controls).
+/// Makes everything in the text visible that could disturb a terminal or mislead a reader: control
+/// characters, and those that reorder text (bidirectional controls).
 ///
 /// - Parameters:
 ///   - text: any text, for example a file name of a server.
@@ -66,17 +66,17 @@ package func displayable(_ text: String, isUTF8: Bool = true) -> String {
   return visible
 }
 
-/// The text, with its end replaced by an ellipsis where it is wider than `width` columns.
+/// The text, with an ellipsis for its end if it is wider than `width` columns.
 package func cutAtEnd(_ text: String, to width: Int, ellipsis: String) -> String {
   guard displayWidth(text) > width else { return text }
   let room = width - displayWidth(ellipsis)
-  // Of a few columns, an ellipsis would leave nothing that says anything.
+  // In a few columns, an ellipsis would leave no useful text.
   guard room >= 2 else { return String(prefix(of: text, width: width)) }
   return prefix(of: text, width: room) + ellipsis
 }
 
-/// The text, with its middle replaced by an ellipsis where it is wider than `width` columns: the
-/// ends of file names tell files apart.
+/// The text, with an ellipsis for its middle if it is wider than `width` columns: the ends of file
+/// names distinguish files.
 package func cutInMiddle(_ text: String, to width: Int, ellipsis: String) -> String {
   guard displayWidth(text) > width else { return text }
   let room = width - displayWidth(ellipsis)
@@ -90,7 +90,7 @@ package func padded(_ text: String, to width: Int, right: Bool = false) -> Strin
   return right ? spaces + text : text + spaces
 }
 
-/// As much of the beginning as fits.
+/// As much of the start as fits.
 private func prefix(of text: String, width: Int) -> Substring {
   var used = 0
   return text.prefix { character in

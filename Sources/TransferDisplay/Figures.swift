@@ -2,7 +2,7 @@ import MountStatus
 
 /// A speed for people: `98.2 MiB/s`.
 func humanSpeed(_ bytesPerSecond: Double) -> String {
-  // Far above any line, and below what an Int64 holds.
+  // Far above any real speed, and below the maximum of Int64.
   let clamped = bytesPerSecond.isNaN ? 0 : min(1e18, max(0, bytesPerSecond))
   return humanBytes(Int64(clamped)) + "/s"
 }
@@ -16,16 +16,16 @@ func humanElapsed(_ seconds: Double) -> String {
   return humanDuration(seconds: seconds.rounded())
 }
 
-/// What was transferred, in how long, how fast: `1 GiB in 10.9s (98.2 MiB/s)`.
+/// What was transferred, in what time, at what speed: `1 GiB in 10.9s (98.2 MiB/s)`.
 ///
 /// - Parameters:
-///   - byteCount: the bytes to be named.
-///   - newByteCount: those of them that this run transferred, which make the speed.
-///   - seconds: the time that it took.
-/// - Returns: the text; without the speed where there is none to tell.
+///   - byteCount: the bytes to show.
+///   - newByteCount: the bytes that this run transferred; they determine the speed.
+///   - seconds: the time of the transfer.
+/// - Returns: the text, without the speed if it is unknown.
 func transferText(byteCount: Int64, newByteCount: Int64, seconds: Double) -> String {
   let text = "\(humanBytes(byteCount)) in \(humanElapsed(seconds))"
-  // The mean over less than a millisecond says nothing.
+  // A mean over less than a millisecond is meaningless.
   guard seconds >= 0.001, newByteCount > 0 else { return text }
   return "\(text) (\(humanSpeed(Double(newByteCount) / seconds)))"
 }

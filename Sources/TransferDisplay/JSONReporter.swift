@@ -1,20 +1,20 @@
 import MountStatus
 
-/// Tells of progress as JSON objects, one a line (`--json`).
+/// Reports progress as JSON objects, one a line (`--json`).
 ///
-/// A line for a file is written when its state changes, and while bytes flow at most once a second.
-/// Byte counts are integers; speeds are bytes in a second and times are seconds, to
-/// the thousandth; what is not known is `null`. The objects:
+/// It writes a line for a file when the file's state changes, and at most once a second while bytes
+/// flow. Byte counts are integers. Speeds in bytes per second and times in seconds have three
+/// decimals. Unknown values are `null`. The objects:
 ///
 /// - `{"event":"progress","id":…,"name":…,"url":…,"state":…,"reason":…,"received":…,"total":…,
 ///   "resumed":…,"speed":…,"eta":…,"elapsed":…,"connections":…}`; `state` is `queued`,
 ///   `connecting`, `running`, `waiting`, `paused`, `finished`, `failed` or `cancelled`; `reason`
-///   belongs to `waiting` and `failed`, and is `unchanged` of a finished file that was here already;
-///   `sent` takes the place of `received` for uploads.
+///   belongs to `waiting` and `failed`, and is `unchanged` for a finished file that already
+///   existed; for uploads, `sent` replaces `received`.
 /// - `{"event":"summary","finished":…,"failed":…,"cancelled":…,"unfinished":…,"received":…,
 ///   "total":…,"resumed":…,"elapsed":…,"speed":…}`; `speed` is the mean of this run.
 package struct JSONReporter: Sendable {
-  /// The least number of seconds between two lines of a file whose state does not change.
+  /// The minimum number of seconds between two lines of a file whose state does not change.
   package static let shortestInterval = 1.0
 
   private enum Key: String, CodingKey {
@@ -31,9 +31,9 @@ package struct JSONReporter: Sendable {
 
   package init() {}
 
-  /// The lines about what changed since the snapshot before.
+  /// The lines about changes since the previous snapshot.
   ///
-  /// - Parameter snapshot: the files now; not earlier than the one before.
+  /// - Parameter snapshot: the files now; not earlier than the previous snapshot.
   /// - Returns: JSON in UTF-8; each object ends with a line feed.
   package mutating func progress(for snapshot: DisplaySnapshot) -> [UInt8] {
     var writer = JSONWriter(capacity: 256)

@@ -1,19 +1,19 @@
 import MountStatus
 
-/// Tells of progress in plain lines, for pipes and log files.
+/// Reports progress in plain lines, for pipes and log files.
 ///
-/// Each file's start, resumption, retries and end are told when they are first seen; progress in
-/// between, when at least 5 s have passed since the file's last line and it gained 10 % or nothing
-/// was said of it for 30 s. A file that takes less than 5 s has no progress lines.
+/// It reports each file's start, resumption, retries and end when they are first seen. It reports
+/// progress in between when at least 5 s have passed since the file's last line and the file gained
+/// 10 %, or when 30 s have passed. A file that takes less than 5 s gets no progress lines.
 package struct PlainReporter: Sendable {
-  /// The least number of seconds between two progress lines of a file.
+  /// The minimum number of seconds between two progress lines of a file.
   package static let shortestInterval = 5.0
   /// The number of seconds after which a slow file is mentioned again.
   package static let longestSilence = 30.0
-  /// The least gain between two progress lines, in percentage points.
+  /// The minimum gain between two progress lines, in percentage points.
   package static let percentStep = 10
 
-  /// What was already told of a file.
+  /// What was already reported of a file.
   private struct Told {
     var state = DisplayItem.State.queued
     var hasStarted = false
@@ -27,15 +27,15 @@ package struct PlainReporter: Sendable {
 
   package init() {}
 
-  /// The lines about what happened since the snapshot before.
+  /// The lines about events since the previous snapshot.
   ///
-  /// - Parameter snapshot: the files now; not earlier than the one before.
+  /// - Parameter snapshot: the files now; not earlier than the previous snapshot.
   /// - Returns: lines without control characters and line ends.
   package mutating func lines(for snapshot: DisplaySnapshot) -> [String] {
     var lines: [String] = []
     for item in snapshot.items {
       let known = told[item.id]
-      // Of a long list most files wait for their turn, or have ended and this was told.
+      // In a long list, most files wait for their turn, or have ended and were reported.
       if known == nil, case .queued = item.state { continue }
       if let known, known.state.isSettled { continue }
       var memory = known ?? Told()
@@ -72,7 +72,7 @@ package struct PlainReporter: Sendable {
     of item: DisplayItem, in snapshot: DisplaySnapshot, _ told: inout Told
   ) -> [DisplayLine] {
     var lines: [DisplayLine] = []
-    // Until a byte has come, the length may still be told.
+    // Until a byte has arrived, the length may still become known.
     if !told.hasStarted, item.totalByteCount != nil || item.newByteCount > 0 {
       told.hasStarted = true
       lines.append(item.line(startText(of: item, isUpload: snapshot.isUpload)))

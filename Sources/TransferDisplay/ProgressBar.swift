@@ -22,21 +22,21 @@ package struct ProgressBar {
     return isUTF8 ? blocks(fraction: fraction) : arrow(fraction: fraction)
   }
 
-  /// The bar of a file of unknown length: a mark that goes to and fro, one column in 0.1 s.
+  /// The bar of a file of unknown length: a mark that moves back and forth, one column in 0.1 s.
   ///
-  /// - Parameter seconds: the time that determines where the mark is.
+  /// - Parameter seconds: the time that determines the position of the mark.
   /// - Returns: text of `width` columns.
   package func moving(at seconds: Double) -> String {
     let mark = String((isUTF8 ? "███" : "<=>").prefix(innerWidth))
     let span = innerWidth - mark.count
-    // The period of the movement; a bar as wide as the mark has nowhere to go.
+    // The period of the movement; in a bar as wide as the mark, the mark cannot move.
     let period = max(1, 2 * span)
     let step = Int(clampedSeconds(seconds) * 10) % period
     let offset = step <= span ? step : period - step
     return "[" + spaces(offset) + mark + spaces(span - offset) + "]"
   }
 
-  /// A sign for where there is no room for a bar, which turns with the time.
+  /// A rotating sign, for lines without room for a bar.
   static func spinner(at seconds: Double) -> String {
     let signs = ["|", "/", "-", "\\"]
     return signs[Int(clampedSeconds(seconds) * 10) % signs.count]
@@ -62,7 +62,7 @@ package struct ProgressBar {
   private func spaces(_ count: Int) -> String { String(repeating: " ", count: count) }
 }
 
-/// Times that are no real times must not stop the display.
+/// Invalid times must not stop the display.
 private func clampedSeconds(_ seconds: Double) -> Double {
   seconds.isNaN ? 0 : min(1e9, max(0, seconds))
 }

@@ -1,6 +1,6 @@
 import MountStatus
 
-/// The texts of one line of the screen, not yet laid out.
+/// The texts of one line of the screen, before layout.
 struct ProgressCells {
   /// The figures of a file whose bytes flow.
   struct Figures {
@@ -21,10 +21,10 @@ struct ProgressCells {
     }
   }
 
-  /// What follows the name and the percentage.
+  /// The text after the name and the percentage.
   enum Detail {
     case figures(Figures)
-    /// A text that may be cut at its end, because nothing flows.
+    /// A text that may be cut at its end, because no bytes flow.
     case text(String)
   }
 
@@ -53,7 +53,7 @@ struct ProgressCells {
       return
     }
     let (text, tone) = Self.state(of: item)
-    // Of a file that has not begun, or is given up, the percentage says nothing.
+    // The percentage of a file that has not begun, or has failed, is meaningless.
     percent = tone != .failed && item.transferredByteCount > 0 ? percentText : ""
     detail = .text(displayable(text, isUTF8: isUTF8))
     self.tone = tone
@@ -76,7 +76,7 @@ struct ProgressCells {
     transferred: Int64, total: Int64?, bytesPerSecond: Double, timeLeft: Double?, connections: Int
   ) -> Figures {
     Figures(
-      // As with the percentage, nothing looks complete before it is.
+      // As with the percentage, nothing looks complete too early.
       fraction: total.map { $0 > 0 ? min(0.999, Double(transferred) / Double($0)) : 0 },
       transferred: humanBytes(transferred),
       total: total.map(humanBytes) ?? "",

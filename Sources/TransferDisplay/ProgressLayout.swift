@@ -1,10 +1,10 @@
-/// Which columns the lines of one rendering have, and how wide they are.
+/// The columns of one rendering and their widths.
 ///
-/// The same for all lines, so that the figures stand below each other. When the terminal is too
-/// narrow, the bar goes first, then the connections, ETA, total, speed and bytes; the name
-/// and the percentage stay.
+/// They are the same for all lines, so that the figures are aligned. If the terminal is too narrow,
+/// the bar is dropped first, then the connections, ETA, total, speed and bytes; the name and the
+/// percentage stay.
 struct ProgressLayout {
-  /// A column that is left out when there is no room, in the order of leaving.
+  /// The columns that can be dropped, in that order.
   private enum Column: CaseIterable {
     case bar
     case connections
@@ -16,20 +16,20 @@ struct ProgressLayout {
 
   /// The columns of a percentage: `100%`.
   private static let percentWidth = 4
-  /// A bar of less says less than the percentage.
+  /// A narrower bar says less than the percentage.
   private static let narrowestBar = 7
-  /// A bar of this width is wanted before names are shown whole.
+  /// The bar gets this width before names get their full width.
   private static let usefulBar = 12
   /// A wider bar is harder to read against the figures on its right.
   private static let widestBar = 40
-  /// Names are not cut below this for the sake of other columns.
+  /// Names are not cut below this width to make room for other columns.
   private static let shortestName = 8
 
   private let columns: Int
   private let isUTF8: Bool
   private let ellipsis: String
   private var shown = Set(Column.allCases)
-  /// Whether there is no room for more than one of a name and a percentage.
+  /// Whether there is only room for either a name or a percentage.
   private var showsOneFieldOnly = false
   private var nameWidth = 0
   private var barWidth = 0
@@ -60,7 +60,7 @@ struct ProgressLayout {
     let dropOrder = Column.allCases
     for droppedCount in 0...dropOrder.count {
       shown = Set(dropOrder.dropFirst(droppedCount))
-      // Without a bar, the place of the percentage shows that a file of unknown length moves.
+      // Without a bar, the column of the percentage shows that a file of unknown length moves.
       percentWidth = hasPercent ? Self.percentWidth : shown.contains(.bar) ? 0 : 1
       if figures.isEmpty { percentWidth = 0 }
       amountWidth =
@@ -76,7 +76,7 @@ struct ProgressLayout {
   ///
   /// - Parameters:
   ///   - cells: the texts of the line.
-  ///   - seconds: the time, for what moves.
+  ///   - seconds: the time, for moving parts.
   /// - Returns: a line no wider than the terminal, without spaces at its end.
   func line(of cells: ProgressCells, at seconds: Double) -> DisplayLine {
     let text =
@@ -89,8 +89,8 @@ struct ProgressLayout {
 
   // MARK: - Widths
 
-  /// The columns of all figures as they are wanted: at least what they usually take, so that the
-  /// bar does not change its width with every digit.
+  /// The desired columns of all figures: at least their usual width, so that the bar's width does
+  /// not change with every digit.
   private func usedWidth(of figures: [ProgressCells.Figures]) -> Int {
     var width = nameWidth
     if percentWidth > 0 { width += 2 + percentWidth }
@@ -115,8 +115,8 @@ struct ProgressLayout {
 
   private mutating func distributeSpare(_ spare: Int, longestName: Int) {
     guard spare >= 0 else {
-      // Nothing is left to drop: the name gets what the percentage leaves.
-      // Of a name of less than three columns nothing could be recognised.
+      // Nothing is left to drop: the name gets what the percentage leaves. A name of less than
+      // three columns would be useless.
       showsOneFieldOnly = nameWidth + spare < min(3, nameWidth)
       nameWidth = max(0, nameWidth + spare)
       return
@@ -164,7 +164,7 @@ struct ProgressLayout {
   }
 
   private func textLine(of cells: ProgressCells, _ detail: String) -> String {
-    // The name leaves half of the line to the text, as far as the text needs it.
+    // The text may take half of the line from the name, if it needs it.
     let wanted = min(displayWidth(detail), columns / 2)
     var parts = [padded(cells.percent, to: Self.percentWidth, right: true), detail]
     var nameRoom = columns - 2 - Self.percentWidth - 2 - wanted

@@ -15,10 +15,10 @@ package struct ProgressScreen: Sendable, Equatable {
     self.isUTF8 = isUTF8
   }
 
-  /// The lines for a snapshot: one for each file, and one in total when there are several.
+  /// The lines for a snapshot: one for each file, and a total if there are several.
   ///
-  /// When not all files fit, those that run come first, then those that failed, are paused or
-  /// queued; a line before the last one counts the others (`and 12 finished, 40 queued`).
+  /// If not all files fit, the running ones come first, then those that failed, are paused or
+  /// queued. A line before the last one counts the others (`and 12 finished, 40 queued`).
   ///
   /// - Parameter snapshot: the files at one moment.
   /// - Returns: at most `rows - 1` lines, because the cursor stays below them; none is wider than
@@ -44,7 +44,7 @@ package struct ProgressScreen: Sendable, Equatable {
     return lines.suffix(room)
   }
 
-  /// The items to be shown where there is not room for all, and what to say of the others.
+  /// The items to show if there is not room for all, and a text about the others.
   private func mostUrgent(of items: [DisplayItem], count: Int) -> ([DisplayItem], String) {
     var groups = Group.allCases.map { group in (group, items.filter { Group($0.state) == group }) }
     var shown: [DisplayItem] = []
@@ -53,7 +53,7 @@ package struct ProgressScreen: Sendable, Equatable {
       shown += part
       groups[index].1.removeFirst(part.count)
     }
-    // What went well is told first, as in the summary at the end.
+    // Successes come first, as in the summary at the end.
     let order: [Group] = [.active, .finished, .failed, .cancelled, .paused, .queued]
     let counts = order.compactMap { group -> String? in
       let count = groups.first { $0.0 == group }?.1.count ?? 0
@@ -62,14 +62,14 @@ package struct ProgressScreen: Sendable, Equatable {
     return (shown, "and " + counts.joined(separator: ", "))
   }
 
-  /// What items have in common, the most urgent first.
+  /// The groups of items, the most urgent first.
   private enum Group: String, CaseIterable {
     case active
     case failed
     case cancelled
     case paused
     case queued
-    /// Never shown one by one where there is not room for all.
+    /// Never shown individually if there is not room for all.
     case finished
 
     init(_ state: DisplayItem.State) {

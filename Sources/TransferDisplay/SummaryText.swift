@@ -1,14 +1,14 @@
 import MountStatus
 
-/// The last words about a download or upload.
+/// The summary of a download or upload.
 package enum SummaryText {
-  /// The summary of a run.
+  /// The lines of the summary.
   ///
   /// `3 files finished, 1.5 GiB in 12.3s (124.9 MiB/s)`; the bytes and the mean speed are those of
   /// this run.
   ///
   /// - Parameter snapshot: the files at the end.
-  /// - Returns: one line when all went well, else another one for each file that failed.
+  /// - Returns: one line, and one more for each file that failed.
   package static func lines(for snapshot: DisplaySnapshot) -> [DisplayLine] {
     let totals = snapshot.totals
     let unfinishedCount = totals.pausedCount + totals.queuedCount + totals.activeCount

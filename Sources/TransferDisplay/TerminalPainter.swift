@@ -1,13 +1,14 @@
-/// Turns successive renderings into the bytes that draw them over each other on a terminal.
+/// Converts successive renderings into the bytes that draw them over each other on a terminal.
 ///
-/// It remembers what it drew and leaves the cursor at the beginning of the row below. Each result
-/// is to be written at once and whole; nobody else may write to the terminal in between, but for
-/// text that goes above by ``printAbove(_:columns:)``.
+/// It remembers what it drew and leaves the cursor at the start of the row below. Write each result
+/// at once and completely. Nothing else may write to the terminal in between, except text above
+/// through ``printAbove(_:columns:)``.
 package struct TerminalPainter: Sendable {
-  /// No more than 10 redraws a second: more cannot be read, and cost time over slow lines.
+  /// At most 10 redraws a second: people cannot read more, and more cost time over slow
+  /// connections.
   package static let shortestInterval = 0.1
 
-  /// Whether lines that tell of success or failure are coloured.
+  /// Whether lines about success or failure are coloured.
   private let color: Bool
 
   /// Whether the terminal shows more than ASCII.
@@ -33,14 +34,14 @@ package struct TerminalPainter: Sendable {
     return true
   }
 
-  /// Replaces the former lines by `lines`.
+  /// Replaces the previous lines by `lines`.
   ///
   /// - Parameters:
-  ///   - lines: the new rendering, fewer lines than the terminal has rows; what is wider than the
-  ///     terminal is cut.
-  ///   - permanent: lines to be left above, of any width.
-  ///   - columns: the width of the terminal now, at least 1. When it has become smaller, the
-  ///     terminal has wrapped the former lines, as most do.
+  ///   - lines: the new rendering, with fewer lines than the terminal has rows; wider lines are
+  ///     cut.
+  ///   - permanent: lines to leave above, of any width.
+  ///   - columns: the current width of the terminal, at least 1. If it has shrunk, the terminal has
+  ///     wrapped the previous lines, as most do.
   /// - Returns: the bytes for the terminal.
   package mutating func draw(
     _ lines: [DisplayLine], above permanent: [DisplayLine] = [], columns: Int
@@ -48,7 +49,7 @@ package struct TerminalPainter: Sendable {
     let columns = max(1, columns)
     var output = ""
     let rowCount = drawn.reduce(0) { $0 + Self.rowCount(of: $1.text, columns: columns) }
-    // What the user typed has moved the cursor in its row.
+    // The user's typing has moved the cursor in its row.
     if rowCount > 0 { output += "\r\u{1B}[\(rowCount)A" }
     if !permanent.isEmpty {
       output += "\u{1B}[J"
@@ -56,7 +57,8 @@ package struct TerminalPainter: Sendable {
     }
     drawn = lines.map { DisplayLine(fitted($0.text, columns: columns), tone: $0.tone) }
     for line in drawn {
-      // After the last column the cursor still stands on it, and would clear what was just written.
+      // After the last column the cursor still stands on it, and clearing would erase the last
+      // character.
       if displayWidth(line.text) < columns {
         output += styled(line) + "\u{1B}[K\r\n"
       } else {
@@ -67,19 +69,19 @@ package struct TerminalPainter: Sendable {
     return Array(output.utf8)
   }
 
-  /// Puts `lines` above the former lines, where they stay.
+  /// Prints `lines` above the previous lines, where they stay.
   ///
   /// - Parameters:
-  ///   - lines: the lines to stay, of any width.
-  ///   - columns: the width of the terminal now, at least 1.
+  ///   - lines: the lines to print, of any width.
+  ///   - columns: the current width of the terminal, at least 1.
   /// - Returns: the bytes for the terminal.
   package mutating func printAbove(_ lines: [DisplayLine], columns: Int) -> [UInt8] {
     draw(drawn, above: lines, columns: columns)
   }
 
-  /// Removes the former lines.
+  /// Removes the previous lines.
   ///
-  /// - Parameter columns: the width of the terminal now, at least 1.
+  /// - Parameter columns: the current width of the terminal, at least 1.
   /// - Returns: the bytes for the terminal.
   package mutating func clear(columns: Int) -> [UInt8] {
     draw([], columns: columns)
@@ -90,7 +92,7 @@ package struct TerminalPainter: Sendable {
     var rowCount = 1
     var used = 0
     for width in text.lazy.flatMap(columnCounts(of:)) {
-      // A wide character is not divided: it goes to the next row as a whole.
+      // A wide character cannot be divided, so it moves to the next row.
       if used + width > columns && used > 0 {
         rowCount += 1
         used = 0

@@ -1,21 +1,23 @@
 import Glibc
 
-/// How a child process has ended.
+/// The result of a child process.
 struct ChildProcessResult {
-  /// The exit code; 128 + the signal where a signal ended it.
+  /// The exit code; 128 + the signal if a signal ended the process.
   let exitCode: Int32
 
   /// What it wrote to standard error.
   let errorOutput: String
 }
 
-/// Runs `program`, looked up in `PATH`, to its end, in the C locale so that its messages can be
-/// read; standard output is shared with this process.
+/// Runs `program`, which is looked up in `PATH`, until it exits.
+///
+/// It runs in the C locale, so that its messages can be read, and shares standard output with this
+/// process.
 ///
 /// - Parameters:
 ///   - program: The name of the program.
 ///   - arguments: Its arguments, without the name.
-/// - Returns: How it has ended.
+/// - Returns: The result.
 /// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
 func runChildProcess(
   _ program: String, _ arguments: [String]
@@ -71,7 +73,7 @@ private func environmentInCLocale() -> [String] {
   return variables + ["LC_ALL=C"]
 }
 
-/// Calls `body` with a NULL-terminated array of C strings, which live as long as the call.
+/// Calls `body` with a NULL-terminated array of C strings, valid during the call.
 func withCStrings<Result>(
   _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
 ) -> Result {

@@ -2,12 +2,12 @@ import ArgumentParser
 import Glibc
 import Logging
 
-/// Why a command has failed: what stands after `httpfs: ` on standard error.
+/// Why a command failed: the text after `httpfs: ` on standard error.
 struct CommandFailure: Error, CustomStringConvertible {
-  /// The messages, each of one line; nearly always there is one.
+  /// The messages, each of one line; usually one.
   let messages: [String]
 
-  /// Whether nobody reads what was to be written (`EPIPE`), which needs no message.
+  /// Whether the reader of the output is gone (`EPIPE`), which needs no message.
   private(set) var isBrokenPipe = false
 
   init(_ message: String) { messages = [message] }
@@ -23,7 +23,7 @@ struct CommandFailure: Error, CustomStringConvertible {
   var description: String { messages.joined(separator: "\n") }
 }
 
-/// Runs the work of a subcommand; a failure is printed as `httpfs: …` and ends with exit code 1.
+/// Runs the work of a subcommand; prints a failure as `httpfs: …` and exits with code 1.
 ///
 /// ArgumentParser's own errors (bad usage, explicit exit codes) pass unchanged.
 func reportingFailure(_ body: () throws -> Void) throws {
@@ -39,13 +39,13 @@ func reportingFailure(_ body: () throws -> Void) throws {
 }
 
 func printToStandardError(_ line: String) {
-  // There is nowhere to say that this fails.
+  // There is nowhere to report a failure of this.
   _ = try? write(Array((line + "\n").utf8), to: STDERR_FILENO)
 }
 
-/// Writes the whole of `text` to standard output, past the buffer of stdio.
+/// Writes the whole of `text` to standard output, bypassing the buffer of stdio.
 ///
-/// - Throws: ``CommandFailure`` where it cannot be written, such as on a full disk.
+/// - Throws: ``CommandFailure`` if it cannot be written, for example because the disk is full.
 func printToStandardOutput(_ text: [UInt8]) throws(CommandFailure) {
   do {
     try write(text, to: STDOUT_FILENO)

@@ -1,11 +1,11 @@
 import ArgumentParser
 import Glibc
 
-/// `--daemon`: the command starts itself again as a process of a session of its own and returns
-/// when that one says that it can be read.
+/// `--daemon`: the command starts itself again as a process in a new session, and returns when that
+/// process reports that the mount is ready.
 ///
-/// A new process, not a fork: the child starts as clean as the parent did, and its complaints go
-/// to the same standard error until it is mounted.
+/// It starts a new process instead of forking, so that the child starts as clean as the parent did.
+/// The child reports errors to the same standard error until it has mounted.
 enum DaemonProcess {
   /// `POSIX_SPAWN_SETSID` of glibc's spawn.h, which Swift does not see (it is a GNU extension).
   static let newSession: Int16 = 0x80
@@ -15,9 +15,9 @@ enum DaemonProcess {
   /// Whether this process is the one in the background.
   static var isDaemon: Bool { environmentVariable(variable) != nil }
 
-  /// Starts the process in the background; returns when it is mounted.
+  /// Starts the background process; returns when it has mounted.
   ///
-  /// - Throws: `ExitCode` of the child, which has said why, or ``CommandFailure``.
+  /// - Throws: `ExitCode` of the child, which has already reported why, or ``CommandFailure``.
   static func start() throws {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw CommandFailure("cannot make a pipe", .last) }
@@ -43,14 +43,14 @@ enum DaemonProcess {
     }
     let line = firstLine(of: ends[0])
     guard line.isEmpty else { return try printToStandardOutput(line) }
-    // It has ended without being mounted, and has said why.
+    // The child has ended without mounting and has reported why.
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
     let exitCode = status & 0x7F == 0 ? (status >> 8) & 0xFF : 1
     throw ExitCode(exitCode == 0 ? 1 : exitCode)
   }
 
-  /// Lets go of the terminal; in the background process, once it is mounted.
+  /// Detaches the background process from the terminal, once it has mounted.
   static func detach() {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard null >= 0 else { return }

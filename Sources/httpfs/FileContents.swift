@@ -1,10 +1,10 @@
 import Glibc
 
-/// Reads a file, or standard input where `path` is nil, to its end.
+/// Reads a file, or standard input if `path` is nil, to its end.
 ///
 /// - Parameters:
 ///   - path: The file; nil for standard input.
-///   - maximumByteCount: More bytes than these are `EFBIG`.
+///   - maximumByteCount: A longer file throws `EFBIG`.
 /// - Returns: All bytes.
 /// - Throws: The error of open(2) or read(2).
 func contents(
@@ -20,8 +20,8 @@ func contents(
 ///
 /// - Parameters:
 ///   - descriptor: The file.
-///   - maximumByteCount: More bytes than these are `EFBIG`.
-/// - Returns: All bytes from the present offset on.
+///   - maximumByteCount: A longer file throws `EFBIG`.
+/// - Returns: All bytes from the current offset on.
 /// - Throws: The error of read(2).
 func contents(
   of descriptor: Int32, maximumByteCount: Int = 1 << 30

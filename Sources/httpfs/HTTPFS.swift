@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// The command: `httpfs mount urls.txt /mnt/remote` and what belongs to it.
+/// The command: `httpfs mount urls.txt /mnt/remote` and the other subcommands.
 ///
-/// Exit codes of every subcommand: 0 done, 1 failed, 64 bad usage (`EX_USAGE`); of `get` and `put` also 73,
-/// a file is in the way (`EX_CANTCREAT`).
+/// Exit codes of every subcommand: 0 success, 1 failure, 64 bad usage (`EX_USAGE`). `get` and `put`
+/// also use 73: a file already exists (`EX_CANTCREAT`).
 struct HTTPFS: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "httpfs",

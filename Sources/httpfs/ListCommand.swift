@@ -4,15 +4,15 @@ import HTTPTransferCore
 import MountStatus
 import SourceList
 
-/// `httpfs list`: shows what a mount of the list would hold, without any network.
+/// `httpfs list`: shows what a mount of the list would contain, without network access.
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Check a list and show its files, URLs and options, without any network.",
+    abstract: "Check a list and show its files, URLs and options, without network access.",
     discussion: """
-      Prints a line for each file, its name and its URL with a TAB between them, and below it its \
-      mirrors and options, indented; for a file of a Metalink also its length and how many hashes of \
-      pieces there are. Credentials, queries and the values of headers are not shown. \
+      Prints a line for each file: its name and its URL, separated by a TAB. Indented lines below \
+      it show its mirrors and options and, for a file of a Metalink, its length and the number of \
+      piece hashes. Credentials, queries and the values of headers are not shown. \
       A directory listing (a URL that ends in '/') is one line; its name ends in '/'.
       """)
 
@@ -33,7 +33,7 @@ struct ListCommand: ParsableCommand {
     }
   }
 
-  /// What is gathered before it is printed: a list may have a million files.
+  /// How much text to collect before printing: a list may have a million files.
   private static let pieceByteCount = 256 << 10
 
   private func printText(of list: SourceList) throws(CommandFailure) {
@@ -58,7 +58,7 @@ struct ListCommand: ParsableCommand {
     try printToStandardOutput(text)
   }
 
-  /// One object: `files`, each encoded by itself, and `warnings`.
+  /// One object: `files`, each encoded separately, and `warnings`.
   private func printDocument(of list: SourceList) throws(CommandFailure) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -96,14 +96,14 @@ struct ListCommand: ParsableCommand {
       line: entry.line, listing: entry.isListing)
   }
 
-  /// A directory listing ends in a slash, as its URL does; the mount's root is `./`.
+  /// A directory listing ends in a slash, like its URL; the mount's root is `./`.
   private func shownName(of entry: SourceEntry) -> String {
     entry.isListing ? (entry.path.isEmpty ? "." : entry.path) + "/" : entry.path
   }
 
   private func shown(_ url: RemoteURL) -> String { escapingControls(url.redacted) }
 
-  /// What `--json` prints; an absent checksum, length, rate or list of piece hashes is left out.
+  /// The output of `--json`; a missing checksum, length, rate or list of piece hashes is left out.
   private enum Document {
     struct File: Encodable {
       let name: String
@@ -113,14 +113,14 @@ struct ListCommand: ParsableCommand {
       let checksum: String?
       let length: Int64?
       let pieces: Pieces?
-      /// The most bytes per second, 0 for no limit.
+      /// The maximum number of bytes per second, 0 for no limit.
       let rate: Int64?
       let line: Int
-      /// Whether it is a directory, which its server's listing fills.
+      /// Whether it is a directory with the files of its server's listing.
       let listing: Bool
     }
 
-    /// How many hashes of pieces there are, and of which.
+    /// The number of piece hashes and their algorithm.
     struct Pieces: Encodable {
       let algorithm: String
       /// The length of a piece in bytes.

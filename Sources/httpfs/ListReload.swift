@@ -3,12 +3,12 @@ import Glibc
 import Logging
 import SourceList
 
-/// Reads the list of a mount again, on SIGHUP or at the command `refresh`.
+/// Reads the list of a mount again, on SIGHUP or on the command `refresh`.
 struct ListReload: Sendable {
-  /// The list's file as an absolute path; nil where the source cannot be read twice.
+  /// The list's file as an absolute path; nil if the source cannot be read twice.
   private let path: String?
   private let tree: Bool
-  /// What the options have named, as it was at the start.
+  /// The settings of the options, as at the start.
   private let access: Access
 
   init(source: String, tree: Bool, access: Access) {
@@ -19,14 +19,13 @@ struct ListReload: Sendable {
       return
     }
     defer { free(resolved) }
-    // The list may be replaced by rename: its name counts, not where it leads now.
+    // The list may be replaced by a rename, so keep its name and do not resolve it now.
     path = source.hasPrefix("/") ? source : String(cString: resolved)
   }
 
-  /// Puts the list's present files in the place of the mounted ones; a list with an error changes
-  /// nothing.
+  /// Replaces the mounted files by the list's current ones; a list with an error changes nothing.
   ///
-  /// - Returns: what came of it in a few words: `3 files`, or `list not reloaded, …`.
+  /// - Returns: the result in a few words: `3 files`, or `list not reloaded, …`.
   func perform(on fileSystem: FileSystem, logger: Logger) -> String {
     guard let path else {
       logger.warning("not reloaded: the source is no file, there is nothing to read again")

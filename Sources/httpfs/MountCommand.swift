@@ -16,8 +16,8 @@ struct MountCommand: ParsableCommand {
     commandName: "mount",
     abstract: "Mount the files of a list, or of one URL.",
     discussion: """
-      A URL that ends in '/' is a directory, filled from the listing that its server gives.
-      Stays in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
+      A URL that ends in '/' is a directory with the files of the server's listing.
+      Runs in the foreground until SIGTERM, SIGINT or an unmount; SIGHUP reads the list again.
       """)
 
   @Argument(
@@ -26,50 +26,50 @@ struct MountCommand: ParsableCommand {
   var source: String
 
   @Argument(
-    help: "The directory to mount on; '@NAME' may know its own.", completion: .directory)
+    help: "The mount point; optional if '@NAME' has one.", completion: .directory)
   var mountpoint: String
 
   @Option(
     help: ArgumentHelp(
-      "Where fetched bytes are kept (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
+      "The cache directory (default: $XDG_CACHE_HOME/httpfs or ~/.cache/httpfs).",
       valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
   @Option(help: ArgumentHelp("Connections per file (default: adaptive).", valueName: "n"))
   var connections: Int?
 
-  @Flag(help: "Return when the mount can be read and go on in the background.")
+  @Flag(help: "Return when the mount is ready, and continue in the background.")
   var daemon = false
 
-  @Option(help: ArgumentHelp("The deadline of a read.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Time limit of a read.", valueName: "seconds"))
   var readTimeout: Double = 60
 
   @Option(
     help: ArgumentHelp(
-      "How long a server's confirmation of a file holds before open asks again.",
+      "How long to trust a server's answer about a file before an open asks again.",
       valueName: "seconds"))
   var revalidate: Double = 1
 
   @Option(
     help: ArgumentHelp(
-      "How long a directory listing is shown before the server is asked for it again.",
+      "How long to use a directory listing before asking the server for it again.",
       valueName: "seconds"))
   var listingTTL: Double = 60
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Show exact sizes of a listing, with their times, until a file is opened.")
+    help: "Show exact sizes and times of a listing until a file is opened.")
   var listingSizes = true
 
   @Option(
     help: ArgumentHelp(
-      "A name that no listing shows and no server is asked for, besides those that desktops look for "
+      "A name to hide from listings and never request, in addition to those that desktops look for "
         + "(.Trash, .hidden, autorun.inf, desktop.ini, …); may be repeated.", valueName: "name"))
   var noIndex: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Evict least recently used files above this size; K, M, G and T may follow.",
+      "Evict the least recently used files above this size; K, M, G and T may follow.",
       valueName: "bytes"))
   var cacheSize: ByteSize?
 
@@ -77,50 +77,52 @@ struct MountCommand: ParsableCommand {
 
   @OptionGroup var fileRate: FileRateLimitOption
 
-  @Flag(help: "Let other users look into the mount.")
+  @Flag(help: "Let other users access the mount.")
   var allowOther = false
 
   @Option(
     help: ArgumentHelp(
-      "The user whom the files belong to (default: who mounts).", valueName: "number"))
+      "Owner of the files (default: the mounting user).", valueName: "number"))
   var uid: UInt32?
 
   @Option(
-    help: ArgumentHelp("The group of the files (default: that of who mounts).", valueName: "number")
+    help: ArgumentHelp(
+      "Group of the files (default: that of the mounting user).", valueName: "number")
   )
   var gid: UInt32?
 
   @Option(
     name: .customLong("umask"),
     help: ArgumentHelp(
-      "Permissions that nobody has, octal: 077 hides the files from other users.",
+      "Permissions to remove, octal: 077 hides the files from other users.",
       valueName: "mask"))
   var permissionMask: PermissionMask = .none
 
-  @Flag(name: .customLong("noexec"), help: "Let no program be run from the mount.")
+  @Flag(name: .customLong("noexec"), help: "Do not allow programs in the mount to be executed.")
   var forbidsExecution = false
 
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
 
   @Option(
-    help: ArgumentHelp("The source that findmnt and df show (default: httpfs).", valueName: "name"))
+    help: ArgumentHelp("Source name that findmnt and df show (default: httpfs).", valueName: "name")
+  )
   var fsname: String?
 
   @Option(
     help: ArgumentHelp(
-      "trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+      "Log level: trace, debug, info, notice, warning, error or critical.", valueName: "level"))
   var logLevel: LogLevel = .warning
 
   @Option(
     help: ArgumentHelp(
-      "Append the log to a file, opened anew on SIGHUP (default: standard error; with --daemon the system's log).",
+      "Append the log to a file, reopened on SIGHUP (default: standard error; with --daemon the system's log).",
       valueName: "file"), completion: .file())
   var logFile: String?
 
   @Option(
     help: ArgumentHelp(
-      "Record what is opened and read, for 'httpfs replay'; the kernel then reads no file itself.",
+      "Record opens and reads for 'httpfs replay'; the kernel then reads no file directly.",
       valueName: "file"), completion: .file())
   var trace: String?
 
@@ -147,7 +149,7 @@ struct MountCommand: ParsableCommand {
     guard listingTTL >= 0, listingTTL <= 1e9 else {
       throw ValidationError("--listing-ttl must be 0 or more seconds")
     }
-    // Characters that mean something in FUSE's options and in the kernel's table.
+    // Characters with a meaning in FUSE's options and in the kernel's table.
     if let fsname,
       fsname.isEmpty || fsname.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
         || fsname.contains(where: { ",\\\"".contains($0) })
@@ -164,7 +166,7 @@ struct MountCommand: ParsableCommand {
   }
 
   private func mount() throws {
-    // Before any thread is there, because threads inherit the mask.
+    // Before other threads start, because threads inherit the mask.
     let signals = ProcessSignals()
     let serviceManager = ServiceManager()
     umask(0o077)
@@ -221,8 +223,8 @@ struct MountCommand: ParsableCommand {
       serviceManager.notify(.ready(status: "\(outcome) at \(directory)"))
     }
     if DaemonProcess.isDaemon { chdir("/") }
-    // Not by exit(3): threads may still be at work, and what libraries do there would meet them. Logs and
-    // standard output are not buffered.
+    // Do not use exit(3): other threads may still run while libraries clean up. Logs and standard
+    // output are not buffered.
     let finish: @Sendable () -> Never = {
       urlCommand?.end()
       _ = recorder?.flush(within: .seconds(2))
@@ -235,7 +237,7 @@ struct MountCommand: ParsableCommand {
         session.stop(finish: finish)
       },
       onReload: {
-        // Queued before the reload, so that its messages go to the new file; the disk may be slow,
+        // Queued before the reload, so that its messages go to the new file. The disk may be slow,
         // and the next signal must not wait for it.
         environment.background { log.reopen(complainingTo: logger) }
         fileSystem.reloadList()
@@ -245,7 +247,7 @@ struct MountCommand: ParsableCommand {
       session.serve(
         whenReady: {
           serviceManager.notify(.ready(status: "\(sources.summary) at \(directory)"))
-          // Where nobody reads standard output the mount works all the same.
+          // The mount works even if no program reads standard output.
           _ = try? printToStandardOutput(Array(line.utf8))
           if DaemonProcess.isDaemon { DaemonProcess.detach() }
         }, finish: finish)
@@ -259,12 +261,12 @@ struct MountCommand: ParsableCommand {
     }
   }
 
-  /// The least time without an answer after which a daemon is taken to hang: a busy machine may keep
-  /// it from answering for seconds.
+  /// The minimum time without an answer after which we assume that a daemon hangs: on a busy
+  /// machine, an answer may take seconds.
   private static let minimumPatience = Duration.seconds(10)
 
-  /// Starts what ends the mount where this process no longer can; nil, with a warning, where that
-  /// fails: the mount works without.
+  /// Starts the process that ends the mount if this process no longer can; nil, with a warning, if
+  /// that fails, because the mount works without it.
   private func startWatchdog(
     of mountpoint: String, logFile: String?, logger: Logger
   ) -> Watchdog? {
@@ -272,7 +274,8 @@ struct MountCommand: ParsableCommand {
       guard let mount = MountTable.current()?.mount(at: mountpoint) else {
         throw SystemError(code: ENOENT)
       }
-      // Readers are promised an end by the read timeout, whoever must see to it.
+      // Programs are promised that a read ends by the read timeout, so the watchdog must keep that
+      // promise too.
       return try Watchdog(
         of: mount, patience: max(Self.minimumPatience, .seconds(readTimeout)),
         logFile: logFile)
@@ -314,7 +317,7 @@ struct MountCommand: ParsableCommand {
       throw CommandFailure("cannot write trace '\(trace)'", .last)
     }
     if status.st_mode & S_IFMT == S_IFREG {
-      // An earlier trace is replaced, and nothing else is: a list, say, or what another user has put there.
+      // Replace only an earlier trace: never a list, for example, or another user's file.
       let heading = Array("# httpfs access trace".utf8)
       var start = [UInt8](repeating: 0, count: heading.count)
       let count = pread(descriptor, &start, start.count, 0)
@@ -329,7 +332,7 @@ struct MountCommand: ParsableCommand {
     return TraceRecorder(descriptor: descriptor, logger: logger)
   }
 
-  /// Each file may need a descriptor: as many as the system lets this process have.
+  /// Each file may need a descriptor, so raise the limit to what the system allows.
   private func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -338,8 +341,8 @@ struct MountCommand: ParsableCommand {
   }
 }
 
-/// The list's entries as sources of files and directories, with the fields and credentials that the
-/// options give them.
+/// The list's entries as sources of files and directories, with the fields and credentials of the
+/// options.
 func mountSources(of list: SourceList, _ access: Access) -> MountSources {
   var sources = MountSources()
   sources.files.reserveCapacity(list.entries.count)

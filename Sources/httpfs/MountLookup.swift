@@ -10,9 +10,9 @@ func currentMountTable() throws(CommandFailure) -> MountTable {
   return table
 }
 
-/// The httpfs mount at `path`, which may be relative or lead through symbolic links.
+/// The httpfs mount at `path`, which may be relative or contain symbolic links.
 ///
-/// - Throws: ``CommandFailure`` where there is none.
+/// - Throws: ``CommandFailure`` if there is none.
 func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
   let resolved: String
   do {
@@ -32,8 +32,8 @@ func httpfsMount(at path: String) throws(CommandFailure) -> MountTable.Entry {
   return entry
 }
 
-/// As ``httpfsMount(at:)``, but without asking the mount itself where that can be: one that hangs
-/// would not answer.
+/// Like ``httpfsMount(at:)``, but without a request to the mount itself if possible, because a
+/// hanging mount would not answer.
 func httpfsMountUntouched(at path: String) throws(CommandFailure) -> MountTable.Entry {
   if let resolved = try? pathBelowResolvedParent(path),
     let entry = try currentMountTable().mount(at: resolved),
@@ -46,7 +46,7 @@ func httpfsMountUntouched(at path: String) throws(CommandFailure) -> MountTable.
 
 /// The absolute path without symbolic links.
 ///
-/// Works for a mount whose daemon has died, too: there only the directory above can be looked at.
+/// It also works for a mount whose daemon has died: only the directory above is accessible then.
 private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
   do {
     return try realPath(path)
@@ -57,8 +57,8 @@ private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
   }
 }
 
-/// The path with its last name as it is, behind the real path of the directory above; nil where it
-/// ends in no name.
+/// The path with its last component unresolved, below the real path of the parent directory; nil if
+/// the path has no last component.
 private func pathBelowResolvedParent(_ path: String) throws(SystemError) -> String? {
   var trimmed = Substring(path)
   while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }

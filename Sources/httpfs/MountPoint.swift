@@ -2,18 +2,18 @@ import FUSEMount
 import Glibc
 import MountStatus
 
-/// The directory that a mount is to be made on.
+/// Prepares the directory to mount on.
 enum MountPoint {
-  /// Checks `path`, clears away what a dead daemon has left there, and returns the absolute path.
+  /// Checks `path`, detaches what a dead daemon has left there, and returns the absolute path.
   ///
-  /// - Throws: ``CommandFailure`` where nothing can be mounted there.
+  /// - Throws: ``CommandFailure`` if nothing can be mounted there.
   static func prepare(_ path: String) throws(CommandFailure) -> String {
     guard access("/dev/fuse", F_OK) == 0 else {
       throw CommandFailure(
         "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container "
           + "the device")
     }
-    // fusermount3 opens the device with the user's own rights, too.
+    // fusermount3 also opens the device with the user's own rights.
     guard geteuid() == 0 || access("/dev/fuse", R_OK | W_OK) == 0 else {
       throw CommandFailure(
         "this user may not open /dev/fuse; let root run 'chmod 666 /dev/fuse', which is what udev "
@@ -43,8 +43,9 @@ enum MountPoint {
     return absolute
   }
 
-  /// Detaches mounts whose daemons have died, of which several may lie on each other; somebody else may be
-  /// doing that at the same time.
+  /// Detaches mounts whose daemons have died, of which several may be stacked.
+  ///
+  /// Another process may do that at the same time.
   private static func clearAwayDeadMount(at path: String) throws(CommandFailure) {
     for _ in 0..<deadMountLimit where isFUSEMountDead(at: path) {
       do {

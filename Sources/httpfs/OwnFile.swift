@@ -2,36 +2,37 @@ import CLinux
 import Glibc
 import HTTPTransferCore
 
-/// Opens a file that a user names to be written, unless another user has chosen which file that is.
+/// Opens a file for writing that a user names, unless another user has chosen which file that is.
 ///
-/// Links are followed by the rule of a download's destination (`FileLocation`), which is that of
-/// `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names, only
-/// those of this user and of the directory's owner. What is opened then must be this user's or
-/// root's. Devices, and what the process was started with, may be anybody's.
+/// Links are followed by the same rule as for a download's destination (`FileLocation`), which is
+/// that of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where every user may create
+/// names, only links of this user and of the directory's owner are followed. The opened file must
+/// belong to this user or to root. Devices, and the files that the process was started with, may
+/// belong to any user.
 enum OwnFile {
-  /// Why a file is not opened: what stands after its name.
+  /// Why a file is not opened: the text after its name.
   struct Refusal: Error, CustomStringConvertible {
     let description: String
 
     fileprivate init(_ description: String) { self.description = description }
 
-    /// What the last failed call of this thread has left.
+    /// The error of the last failed call of this thread.
     static var last: Refusal { Refusal(SystemError.last.description) }
   }
 
-  /// As many as the kernel follows (path_resolution(7)).
+  /// The kernel's limit (path_resolution(7)).
   private static let linkLimit = 40
 
-  /// `O_PATH` of Linux's fcntl.h, which Swift does not see: a directory need not be readable.
+  /// `O_PATH` of Linux's fcntl.h, which Swift does not import: a directory need not be readable.
   private static let pathOnly: Int32 = 0o10_000_000
 
   /// Opens a file.
   ///
   /// - Parameters:
-  ///   - path: where it is, absolute or relative to the working directory.
-  ///   - flags: those of open(2); with `O_CREAT` a file that is missing is made, and private.
-  /// - Returns: its descriptor, which no other program gets.
-  /// - Throws: why it is not opened; it then is as it was.
+  ///   - path: its path, absolute or relative to the working directory.
+  ///   - flags: those of open(2); with `O_CREAT`, a missing file is created with a private mode.
+  /// - Returns: its descriptor, which child processes do not inherit.
+  /// - Throws: why it is not opened; the file is then unchanged.
   static func open(_ path: String, _ flags: Int32) throws(Refusal) -> Int32 {
     var path = path
     for _ in 0..<linkLimit {
@@ -55,7 +56,7 @@ enum OwnFile {
           "it is a symbolic link of another user, in a directory that all users may write; name"
             + " what it leads to")
       }
-      // What a link of /proc leads to need not have a path: a pipe has none.
+      // The target of a link in /proc need not have a path: a pipe has none.
       if httpfs_is_of_proc(directory) != 0 {
         return try openFile(name, in: directory, flags, isShared: false)
       }
@@ -64,7 +65,7 @@ enum OwnFile {
     throw Refusal(SystemError(code: ELOOP).description)
   }
 
-  /// What a link says and whose it is; nil where `name` is none, or is not there.
+  /// The text and the owner of a link; nil if `name` is not a link or does not exist.
   private static func symbolicLink(
     _ name: String, in directory: Int32
   ) throws(Refusal) -> (target: String, owner: uid_t)? {
@@ -96,12 +97,12 @@ enum OwnFile {
     return descriptor
   }
 
-  /// - Throws: where the open file may be one that another user has put there.
+  /// - Throws: if another user may have put the open file there.
   private static func check(_ descriptor: Int32, isShared: Bool) throws(Refusal) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw .last }
     let isRegular = status.st_mode & S_IFMT == S_IFREG
-    // A pipe of another user's is a service of his, but for one that may stand where ours was.
+    // Another user's pipe is a service of that user, unless it may have replaced our own.
     let isSharedPipe = isShared && status.st_mode & S_IFMT == S_IFIFO
     guard isRegular || isSharedPipe, !isInherited(status) else { return }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
@@ -113,7 +114,7 @@ enum OwnFile {
     }
   }
 
-  /// Whether a file is one of those that the process was started with, such as by `2>FILE`.
+  /// Whether the process was started with this file, for example by `2>FILE`.
   private static func isInherited(_ status: stat) -> Bool {
     [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
       var other = stat()

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Permissions that are taken away, written in octal: `077`, or `0o77` as in TOML.
+/// Permissions to remove, in octal: `077`, or `0o77` as in TOML.
 struct PermissionMask: ExpressibleByArgument, CustomStringConvertible {
   let bits: UInt32
 
@@ -10,7 +10,7 @@ struct PermissionMask: ExpressibleByArgument, CustomStringConvertible {
 
   init?(argument: String) {
     let digits = argument.hasPrefix("0o") ? argument.dropFirst(2) : argument[...]
-    // Int's own parser would take a sign.
+    // Int's own parser would accept a sign.
     guard digits.allSatisfy({ ("0"..."7").contains($0) }), let bits = UInt32(digits, radix: 8),
       bits <= 0o777
     else { return nil }

@@ -1,16 +1,18 @@
 import Glibc
 
-/// Opens the standard descriptors that the process was started without, so that no other file takes
-/// their numbers: in the wrong direction, so that whoever uses them is told.
+/// Opens the standard descriptors that are closed at the start, so that no other file gets their
+/// numbers.
+///
+/// They are opened in the wrong direction, so that using them fails.
 func keepStandardDescriptorsTaken() {
   for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
     _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
   }
 }
 
-/// `-x16` as `-x 16` for the commands whose users are used to that from curl and aria2.
+/// Converts `-x16` to `-x 16`, for commands whose users know that form from curl and aria2.
 ///
-/// ArgumentParser takes what follows a short option's letter for further letters.
+/// ArgumentParser takes the characters after a short option for further short options.
 func separatingShortOptions(_ arguments: [String]) -> [String] {
   let letters: Set<Character>
   switch arguments.first {

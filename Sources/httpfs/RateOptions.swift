@@ -5,7 +5,7 @@ import HTTPTransferCore
 struct RateLimitOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The most bytes per second, all transfers together: 500K, 10M; 0 for no limit.",
+      "Maximum bytes per second for all transfers together: 500K, 10M; 0 for no limit.",
       valueName: "rate"))
   var rateLimit: ByteRate?
 }
@@ -14,7 +14,7 @@ struct RateLimitOption: ParsableArguments {
 struct FileRateLimitOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The most bytes per second of each file, over all its connections; 0 for no limit.",
+      "Maximum bytes per second for each file, over all its connections; 0 for no limit.",
       valueName: "rate"))
   var fileRateLimit: ByteRate?
 }

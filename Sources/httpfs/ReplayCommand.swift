@@ -2,33 +2,34 @@ import AccessTrace
 import ArgumentParser
 import RemoteFiles
 
-/// `httpfs replay`: what a recorded run of a program would cost over a given line.
+/// `httpfs replay`: what a recorded run of a program would cost on a given network.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
-    abstract: "Compute what a trace of 'httpfs mount --trace' would cost over a given line.",
+    abstract: "Compute what a trace of 'httpfs mount --trace' would cost on a given network.",
     discussion: """
-      Nothing is fetched: the planner of a mount with an empty cache meets a line that is only \
-      computed. The figures are the same each time.
+      Fetches nothing: the planner of a mount with an empty cache runs on a simulated network. The \
+      figures are the same each time.
       """)
 
   @Argument(help: "The trace.", completion: .file())
   var file: String
 
   @Option(
-    help: ArgumentHelp("From a request to the first byte of its answer.", valueName: "milliseconds")
+    help: ArgumentHelp(
+      "Time from a request to the first byte of its response.", valueName: "milliseconds")
   )
   var roundTrip: Double = 50
 
   @Option(
     help: ArgumentHelp(
-      "The most that one connection brings in a second; K, M, G and T may follow.",
+      "Maximum bytes per second of one connection; K, M, G and T may follow.",
       valueName: "bytes"))
   var connectionRate: ByteSize?
 
   @Option(
     help: ArgumentHelp(
-      "The most that all connections bring in a second together (default: 125000000).",
+      "Maximum bytes per second of all connections together (default: 125000000).",
       valueName: "bytes"))
   var totalRate: ByteSize?
 

@@ -1,14 +1,15 @@
 import Glibc
 import MountStatus
 
-/// Keeps what URLs and header fields may hold of secrets from those who look at this process.
+/// Hides secrets in URLs and header fields from users who can see this process.
 enum Secrecy {
-  /// Keeps the memory of this process, and of those that it starts, out of core dumps (core(5)).
+  /// Keeps the memory of this process and its children out of core dumps (core(5)).
   ///
-  /// A soft limit of zero bytes ends dumps to files, and those to programs that heed it; what others
-  /// get holds no memory, by `coredump_filter`, but registers. Not by making the process undumpable,
-  /// which would take its `/proc` entries and its debugger from an ordinary user. A developer gets
-  /// whole dumps again with prlimit(1) and by writing 0x33 to `/proc/PID/coredump_filter`.
+  /// A soft limit of zero bytes disables dumps to files, and those to programs that respect it.
+  /// With `coredump_filter`, dumps of other programs contain registers but no memory. We do not
+  /// make the process undumpable, because an ordinary user could then no longer use its `/proc`
+  /// entries or a debugger. A developer can enable complete dumps again with prlimit(1) and by
+  /// writing 0x33 to `/proc/PID/coredump_filter`.
   static func leaveMemoryOutOfCoreDumps() {
     var limit = rlimit()
     if getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 {
@@ -21,11 +22,11 @@ enum Secrecy {
     close(descriptor)
   }
 
-  /// Overwrites secrets in the command line that `ps` shows to every user of the machine.
+  /// Overwrites secrets in the command line, which `ps` shows to every user of the machine.
   ///
-  /// - Returns: the arguments as they were, without the program's name.
+  /// - Returns: the original arguments, without the program's name.
   static func hideSecretsOfCommandLine() -> [String] {
-    // A copy, which Swift makes at the first use: the arguments themselves are changed below.
+    // Swift makes a copy at the first use; the arguments themselves are changed below.
     let arguments = CommandLine.arguments
     _ = originalArguments
     var previous: [UInt8] = []
@@ -41,10 +42,11 @@ enum Secrecy {
     return Array(arguments.dropFirst())
   }
 
-  /// The command line as it was, for a process that takes this one's place; kept as C strings,
-  /// because a path need not be UTF-8.
+  /// The original command line, for a process that replaces this one.
   ///
-  /// Unsafe only for the compiler: written once, before any thread, and never changed.
+  /// It consists of C strings, because a path need not be UTF-8.
+  ///
+  /// Unsafe only for the compiler: written once, before other threads start, and never changed.
   nonisolated(unsafe) static let originalArguments: [UnsafeMutablePointer<CChar>?] =
     (0..<Int(CommandLine.argc)).map { CommandLine.unsafeArgv[$0].map { strdup($0) } ?? nil } + [nil]
 
@@ -65,7 +67,7 @@ enum Secrecy {
 
   private static let replacement = UInt8(ascii: "*")
 
-  /// Hides what follows the name of `-H` and `--header`, and of a field of `--form`.
+  /// Hides the value after the name of `-H`, of `--header`, and of a field of `--form`.
   private static func hideHeaderValue(in word: inout [UInt8], after previous: [UInt8]) {
     let options: [(name: String, separator: UInt8)] = [
       ("--header", UInt8(ascii: ":")), ("-H", UInt8(ascii: ":")), ("--form", UInt8(ascii: "=")),
@@ -91,7 +93,7 @@ enum Secrecy {
     }
   }
 
-  /// Where, in a word of short options (`-H`, `-qH`), the first `H` ends; nil where there is none.
+  /// The end of the first `H` in a word of short options (`-H`, `-qH`); nil if there is none.
   private static func flagsEnd(in word: [UInt8]) -> Int? {
     guard word.first == UInt8(ascii: "-"), let flag = word.firstIndex(of: UInt8(ascii: "H")),
       word[1..<flag].allSatisfy({ (0x61...0x7A).contains($0 | 0x20) })
@@ -99,7 +101,7 @@ enum Secrecy {
     return flag + 1
   }
 
-  /// Hides the userinfo of each proxy after `--proxy`, which may lack a scheme.
+  /// Hides the userinfo of each proxy after `--proxy`, which may have no scheme.
   private static func hideProxyUserInfo(in word: inout [UInt8], after previous: [UInt8]) {
     let name = Array("--proxy".utf8)
     var start = 0
@@ -119,10 +121,10 @@ enum Secrecy {
     }
   }
 
-  /// A word of a command line as it may be shown in a message.
+  /// A word of a command line in a form that a message may show.
   ///
-  /// It may be meant as a URL and be none, such as `http:/user:password@host/path`; where there is a
-  /// file of that name, it is the file that is meant.
+  /// The word may be a malformed URL, such as `http:/user:password@host/path`. If a file of that
+  /// name exists, the word is taken for the file.
   static func shown(_ word: String, after previous: String = "") -> String {
     var status = stat()
     if lstat(word, &status) == 0 { return word }
@@ -131,14 +133,14 @@ enum Secrecy {
     return String(decoding: shown, as: UTF8.self)
   }
 
-  /// A message without the secrets of those words of the command line that it repeats.
+  /// Hides the secrets of the command line's words that a message repeats.
   static func hidingArguments(in message: String) -> String {
     var message = message
     var previous = ""
     for argument in originalArguments.dropFirst() {
       guard let argument else { break }
       let word = String(cString: argument)
-      // An option's value is repeated without the option.
+      // A message may repeat an option's value without the option.
       var values = [word]
       if word.hasPrefix("--"), let sign = word.firstIndex(of: "=") {
         values.append(String(word[word.index(after: sign)...]))
@@ -157,8 +159,8 @@ enum Secrecy {
     return message
   }
 
-  /// Hides what stands before the last `@` in `user:password@host/path` and `http:/user:password@host`:
-  /// what was meant as a URL and has no `://`.
+  /// Hides the text before the last `@` in `user:password@host/path` and
+  /// `http:/user:password@host`, which are URLs without `://`.
   private static func hideUserInfo(in word: inout [UInt8]) {
     for part in word.indices.split(whereSeparator: { word[$0] == UInt8(ascii: " ") }) {
       let mark = Array("://".utf8)
@@ -170,7 +172,7 @@ enum Secrecy {
     }
   }
 
-  /// Hides the query of a URL that lacks its scheme, or what may be one: `host/path?name=value`.
+  /// Hides the query of a possible URL without a scheme: `host/path?name=value`.
   private static func hideQuery(in word: inout [UInt8]) {
     guard let mark = word.firstIndex(of: UInt8(ascii: "?")),
       word[mark...].contains(UInt8(ascii: "="))
@@ -178,8 +180,8 @@ enum Secrecy {
     for index in word.indices[(mark + 1)...] { word[index] = replacement }
   }
 
-  /// Hides the userinfo, the query and the fragment of the URLs in a word, wherever they begin; also of
-  /// those that have too few slashes or too many.
+  /// Hides the userinfo, the query and the fragment of all URLs in a word, even of those with too
+  /// few or too many slashes.
   private static func hideURLSecrets(in word: inout [UInt8]) {
     let mark = Array(":/".utf8)
     var searched = 0
@@ -199,7 +201,7 @@ enum Secrecy {
       if let secret {
         for index in word.indices[(secret + 1)...] { word[index] = replacement }
       }
-      // The next URL's colon may be the last byte of this one's authority.
+      // The colon of the next URL may be the last byte of this one's authority.
       searched = max(authorityStart, authorityEnd - 1)
     }
   }

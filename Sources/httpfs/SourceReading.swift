@@ -7,10 +7,10 @@ import SourceList
 /// - Parameters:
 ///   - source: the argument.
 ///   - tree: whether names keep host and path.
-///   - rules: which paths the list may give.
+///   - rules: the paths that the list may give.
 ///   - allowsListings: whether a URL that ends in `/` is a directory listing.
 /// - Returns: the list.
-/// - Throws: ``CommandFailure`` with everything that is wrong, one line each.
+/// - Throws: ``CommandFailure`` with all errors, one line each.
 func loadSource(
   _ source: String, tree: Bool, rules: PathRules = .mount, allowsListings: Bool = false
 ) throws(CommandFailure) -> SourceList {
@@ -38,7 +38,7 @@ func loadSource(
   }
 }
 
-/// Prints what was ignored in a list to standard error.
+/// Prints the warnings of a list to standard error.
 func printWarnings(of list: SourceList) {
   for warning in list.warnings {
     printToStandardError(Journal.marked("httpfs: warning: \(warning)", as: .warning))

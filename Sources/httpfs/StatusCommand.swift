@@ -7,16 +7,16 @@ struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show what a mount is doing.")
 
-  @Argument(help: "Where the list is mounted.", completion: .directory)
+  @Argument(help: "The mount point.", completion: .directory)
   var mountpoint: String
 
-  @Flag(help: "Print the JSON of '.status.json'.")
+  @Flag(help: "Print the content of '.status.json'.")
   var json = false
 
   @Flag(
     help: """
-      Show it live, with keys to control the mount ('?' names them), until q or unmount; where that \
-      is no terminal, print the text every second.
+      Show a live view with keys to control the mount ('?' lists them), until q or unmount. \
+      Without a terminal, print the text every second.
       """)
   var watch = false
 
@@ -47,7 +47,7 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  /// Prints a file of the mount as it comes: it may be as long as the list has names.
+  /// Prints a file of the mount while reading it, because it may be as long as the list.
   private func show(_ name: String, of mountpoint: String) throws(CommandFailure) {
     func failure(_ error: SystemError) -> CommandFailure {
       let advice =

@@ -4,7 +4,7 @@ import Glibc
 struct SystemError: Error, Equatable, CustomStringConvertible {
   let code: Int32
 
-  /// What the last failed call of this thread has left.
+  /// The error of the last failed call of this thread.
   static var last: SystemError { SystemError(code: errno) }
 
   /// `strerror(3)`.

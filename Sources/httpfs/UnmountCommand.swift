@@ -2,15 +2,15 @@ import ArgumentParser
 import Glibc
 import MountStatus
 
-/// `httpfs unmount`: ends a mount, as root or through fusermount3.
+/// `httpfs unmount`: unmounts, as root or through fusermount3.
 struct UnmountCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unmount", abstract: "End a mount.")
+    commandName: "unmount", abstract: "Unmount a mount point.")
 
-  @Argument(help: "Where the list is mounted.", completion: .directory)
+  @Argument(help: "The mount point.", completion: .directory)
   var mountpoint: String
 
-  @Flag(help: "Detach now, even if files are open; what is open stays readable until closed.")
+  @Flag(help: "Detach now, even if files are open; open files stay readable until they are closed.")
   var lazy = false
 
   func run() throws {

@@ -1,13 +1,13 @@
 import Glibc
 import MountStatus
 
-/// Ends a mount, as root or through fusermount3.
+/// Unmounts a mount, as root or through fusermount3.
 struct Unmounting {
   let mount: MountTable.Entry
   /// Whether to detach it even if files are open.
   let lazy: Bool
 
-  /// Returns when the mount is gone.
+  /// Unmounts; returns when the mount is gone.
   func perform() throws(CommandFailure) {
     if geteuid() == 0 {
       try unmountDirectly(lazy: lazy)
@@ -17,12 +17,13 @@ struct Unmounting {
     try waitUntilGone()
   }
 
-  /// Whether the mount must be detached though it is in use: nobody can read what its daemon has left open.
+  /// Whether to detach the mount even though it is in use, because its daemon has died and open
+  /// files can no longer be read.
   private func isDead(lazy: Bool) -> Bool { !lazy && isFUSEMountDead(at: mount.mountpoint) }
 
-  /// umount2(2), which only root may call.
+  /// umount2(2), for root only.
   private func unmountDirectly(lazy: Bool) throws(CommandFailure) {
-    // The path was resolved before: a link that has taken its place since is not followed.
+    // The path was resolved before; do not follow a link that has replaced it since.
     let flags = Int32(UMOUNT_NOFOLLOW) | (lazy ? Int32(MNT_DETACH) : 0)
     guard umount2(mount.mountpoint, flags) != 0 else { return }
     let error = SystemError.last
@@ -31,7 +32,7 @@ struct Unmounting {
       ? busy() : CommandFailure("cannot unmount '\(mount.mountpoint)'", error)
   }
 
-  /// fusermount3, which is setuid root and unmounts what its caller has mounted.
+  /// fusermount3, which is setuid root and unmounts the mounts of its caller.
   private func unmountThroughHelper(lazy: Bool) throws(CommandFailure) {
     let program = "fusermount3"
     let result: ChildProcessResult
@@ -57,7 +58,7 @@ struct Unmounting {
         + " close it, or use --lazy")
   }
 
-  /// Waits until the kernel no longer lists the mount: at once, as a rule.
+  /// Waits until the kernel no longer lists the mount, which is usually at once.
   private func waitUntilGone() throws(CommandFailure) {
     let intervalMicroseconds: UInt32 = 10_000
     let attempts = 500

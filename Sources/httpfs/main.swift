@@ -4,10 +4,10 @@ import Glibc
 keepStandardDescriptorsTaken()
 Secrecy.leaveMemoryOutOfCoreDumps()
 let arguments = Secrecy.hideSecretsOfCommandLine()
-// What is not UTF-8 would be repaired, and become the name of another file.
+// Swift would repair text that is not UTF-8, and it would become the name of another file.
 for argument in Secrecy.originalArguments {
   guard let argument, String(validatingCString: argument) == nil else { continue }
-  // Without what may be a secret: words are hidden by their bytes.
+  // Do not print a possible secret: words are hidden by their bytes.
   printToStandardError("httpfs: an argument is not UTF-8: such names cannot be used")
   exit(ExitCode.validationFailure.rawValue)
 }
@@ -23,7 +23,7 @@ do {
   exit(ExitCode.validationFailure.rawValue)
 } catch {
   let code = HTTPFS.exitCode(for: error)
-  // The parser repeats words that it does not know, which may be URLs.
+  // The parser repeats unknown words, which may be URLs.
   guard code == .validationFailure else { HTTPFS.exit(withError: error) }
   let message = HTTPFS.fullMessage(for: error)
   if !message.isEmpty { printToStandardError(Secrecy.hidingArguments(in: message)) }

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/// What a node of a TOML document is.
+/// The kind of a node of a TOML document.
 typedef enum {
   httpfs_toml_table,
   httpfs_toml_array,
@@ -20,10 +20,11 @@ typedef enum {
   httpfs_toml_time,
 } httpfs_toml_kind;
 
-/// A node as it is handed to a visitor; pointers hold during the call only, and nothing ends with a NUL.
+/// A node as a visitor receives it. The pointers are valid only during the call. No text ends in a
+/// NUL.
 typedef struct {
   httpfs_toml_kind kind;
-  /// How many tables and arrays it lies in, the document not among them.
+  /// The number of tables and arrays around it, without the document itself.
   int depth;
   /// Its key in a table; NULL for an element of an array.
   const char *key;
@@ -36,20 +37,20 @@ typedef struct {
   bool is_octal;
   double real;
   bool boolean;
-  /// Where it stands, from 1.
+  /// Its line, counted from 1.
   uint32_t line;
 } httpfs_toml_node;
 
-/// Why a document is none.
+/// Why a document is not valid.
 typedef struct {
   uint32_t line;
   char message[240];
 } httpfs_toml_error;
 
-/// Parses a TOML document (version 1.0.0) and hands its nodes out, each before those in it: the keys of
-/// a table in no order, the elements of an array in theirs.
+/// Parses a TOML document (version 1.0.0) and passes its nodes to the visitor, each before those
+/// inside it. The keys of a table come in no order, the elements of an array in theirs.
 ///
-/// - Returns: whether it is one; else `error` is set, and nothing was handed out.
+/// - Returns: whether the document is valid. If not, `error` is set and the visitor was not called.
 bool httpfs_toml_parse(
     const void *text, size_t byte_count, void *context,
     void (*visit)(void *context, const httpfs_toml_node *node), httpfs_toml_error *error);

@@ -1,9 +1,9 @@
 internal import CCurl
 internal import HTTPTransferCore
 
-/// Whom an exchange trusts, what it proves itself with, and which way it takes.
+/// Sets the trusted authorities, the client's certificate and the route of an exchange.
 extension ActiveExchange {
-  /// Sets what the server's certificate is checked against, and this client's own.
+  /// Sets the authorities for the server's certificate, and this client's own certificate.
   func setTrust(_ configuration: HTTPClient.Configuration) {
     if let file = configuration.certificateAuthorityFile {
       set(CURLOPT_CAINFO, file)
@@ -13,7 +13,8 @@ extension ActiveExchange {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
     }
-    // Debian's libcurl has a default for both, and would go on trusting what the other one holds.
+    // Debian's libcurl has defaults for both a file and a directory, and would still trust the
+    // other one.
     let hasFile = configuration.certificateAuthorityFile != nil
     let hasDirectory = configuration.certificateAuthorityDirectory != nil
     if hasFile, !hasDirectory {
@@ -25,7 +26,7 @@ extension ActiveExchange {
       set(CURLOPT_PROXY_CAINFO, pointer: nil)
     }
     if !configuration.verifiesServers {
-      // A proxy, which is named by whoever runs this, is still verified.
+      // A proxy is still verified, because the user has named it.
       set(CURLOPT_SSL_VERIFYPEER, 0)
       set(CURLOPT_SSL_VERIFYHOST, 0)
     }
@@ -35,13 +36,13 @@ extension ActiveExchange {
     }
   }
 
-  /// Sets the proxy, and which addresses the connection may have at both of its ends.
+  /// Sets the proxy, and the address family and interface of the connection.
   func setRoute(_ configuration: HTTPClient.Configuration, _ way: ProxySettings.Choice) {
     switch way.route {
     case .direct: set(CURLOPT_PROXY, "")
     case .proxy(let url):
       set(CURLOPT_PROXY, url)
-      // The exceptions have been looked at; the environment's are not to be, again.
+      // The exceptions were checked already; libcurl must not apply the environment's again.
       set(CURLOPT_NOPROXY, "")
     }
     switch configuration.addressFamily {
@@ -52,9 +53,10 @@ extension ActiveExchange {
     if let interface = configuration.interface { set(CURLOPT_INTERFACE, interface) }
   }
 
-  /// The route of the present hop, where the failure is its own: a proxy that is not there, or is none.
+  /// The route of the current hop if the failure is its own: the proxy is missing or is not a
+  /// proxy.
   ///
-  /// Its answers, refusals among them, are answers.
+  /// A response of the proxy, even a refusal, is a response and not a failure of the route.
   func failedRoute(_ code: CURLcode) -> ProxyList.Route? {
     let route = way.route
     guard code != CURLE_OK, !sawHead, !lacksDescriptors, addressGuard.refused == nil else {
@@ -66,7 +68,7 @@ extension ActiveExchange {
     case CURLE_PROXY: return isServersFailure ? nil : route
     case CURLE_OPERATION_TIMEDOUT:
       if microseconds(of: CURLINFO_CONNECT_TIME_T) == 0 { return route }
-      // It takes connections, and answers no request for a tunnel.
+      // The proxy accepts connections but does not answer a request for a tunnel.
       var status = 0
       _ = httpfs_easy_get_long(easy, CURLINFO_HTTP_CONNECTCODE, &status)
       let isSilent = microseconds(of: CURLINFO_PRETRANSFER_TIME_T) == 0 && status == 0
@@ -75,18 +77,18 @@ extension ActiveExchange {
     }
   }
 
-  /// A time of the present hop in microseconds; 0 where it has not come so far.
+  /// A time of the current hop in microseconds; 0 if the hop has not reached that point.
   private func microseconds(of info: CURLINFO) -> curl_off_t {
     var microseconds: curl_off_t = 0
     _ = httpfs_easy_get_offset(easy, info, &microseconds)
     return microseconds
   }
 
-  /// For how long a proxy says nothing before it may be one that hangs: not every server is quick.
+  /// How long a proxy may stay silent before we suspect that it hangs; some servers are slow.
   private static let proxyPatience = Duration.seconds(1)
 
-  /// The http proxy that has the request, and has said nothing since; nil where it is a tunnel, behind
-  /// which the server may be the silent one.
+  /// The http proxy that has the request and has been silent since; nil for a tunnel, because the
+  /// server behind it may be the silent one.
   func silentProxy(
     now: ContinuousClock.Instant
   ) -> (route: ProxyList.Route, since: ContinuousClock.Instant)? {
@@ -96,7 +98,7 @@ extension ActiveExchange {
     return (way.route, since)
   }
 
-  /// Whether a SOCKS proxy says that it is the server that cannot be reached.
+  /// Whether a SOCKS proxy reports that the server cannot be reached.
   private var isServersFailure: Bool {
     var number = 0
     _ = httpfs_easy_get_long(easy, CURLINFO_PROXY_ERROR, &number)

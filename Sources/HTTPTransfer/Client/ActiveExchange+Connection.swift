@@ -2,25 +2,28 @@ internal import CCurl
 internal import Glibc
 internal import HTTPTransferCore
 
-/// The connection of an exchange: where it may lead, and how soon it is given up.
+/// The connection of an exchange: allowed addresses and timeouts.
 extension ActiveExchange {
-  /// Whether the connection is given up within seconds where the path to the server is gone, which a
-  /// server that is merely slow never shows: its kernel answers.
+  /// Whether the connection is closed within seconds after the path to the server is lost.
   ///
-  /// TCP alone would wait for up to as long as the path was gone. Only for a range, the rest of which
-  /// any other connection can bring.
+  /// A server that is merely slow is not affected, because its kernel answers.
+  ///
+  /// TCP alone would wait for as long as the path was lost. Only for ranges, because any other
+  /// connection can fetch the rest.
   var noticesDeadPath: Bool { body == nil && request.range != nil }
 
-  /// After so many seconds without a byte the path is probed, then every so many, and given up after
-  /// so many probes: 6 s in all.
+  /// After this many seconds without a byte the path is probed.
   ///
-  /// The server's kernel tries again by itself after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s: whenever the
-  /// path comes back, one of both is less than 4 s away.
+  /// Probes have the same interval, and after a fixed number of them the connection is closed: 6 s
+  /// in all.
+  ///
+  /// The server's kernel retries after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. So whenever the path comes
+  /// back, a retry of one side is less than 4 s away.
   static let keepAliveIdleSeconds = 3
   static let keepAliveIntervalSeconds = 1
   private static let keepAliveProbeCount: CInt = 3
 
-  /// Opens the socket of a connection; libcurl goes on with the host's next address where it is -1.
+  /// Opens the socket of a connection; after -1, libcurl tries the host's next address.
   func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
     var bytes = [UInt8](repeating: 0, count: 16)
     let count = Int(httpfs_address_bytes(address, &bytes))
@@ -28,7 +31,7 @@ extension ActiveExchange {
       return -1
     }
     let kind = address.pointee
-    // No program that is started meanwhile is to hold a connection open.
+    // A child process must not hold a connection open.
     let descriptor = socket(
       kind.family, kind.socktype | CInt(SOCK_CLOEXEC.rawValue), kind.protocol)
     if descriptor >= 0 {
@@ -45,10 +48,10 @@ extension ActiveExchange {
     return descriptor
   }
 
-  /// A request is about to be sent over a connection, new or not; false ends the exchange.
+  /// Called before a request is sent over a new or reused connection; false ends the exchange.
   func requestIsReady(address text: String, localPort: UInt16) -> Bool {
-    // Within TLS there may be tickets, and nobody but the server can have sent anything.
-    // Nor where the way to the proxy is within TLS.
+    // TLS may bring tickets, and only the server can have sent anything. The same holds if the way
+    // to the proxy is encrypted.
     if url.scheme == "http", !way.route.isEncrypted,
       !sockets.isClean(localPort: localPort, opened: openedSockets)
     {
@@ -56,7 +59,7 @@ extension ActiveExchange {
       return false
     }
     let address = AddressGuard.address(text)
-    // The name may have been another address's when the connection was made.
+    // The name may have had another address when the connection was made.
     if let address, !addressGuard.permits(address) {
       failure = refusedAddress
       return false
@@ -76,7 +79,7 @@ extension ActiveExchange {
     return true
   }
 
-  /// Why the redirect was not followed to where its name leads.
+  /// Why the redirect to this host's address was refused.
   var refusedAddress: ExchangeError? {
     addressGuard.refused.map { address in
       ExchangeError(
@@ -85,13 +88,13 @@ extension ActiveExchange {
     }
   }
 
-  /// Whether the head of the present hop should be complete by now, and is not.
+  /// Whether the head of the current hop is overdue.
   func isHeadLate(now: ContinuousClock.Instant) -> Bool {
     guard let headDeadline, !isHeld, !sawHead, redirect == nil else { return false }
     return headDeadline <= now
   }
 
-  /// The head has not come in time.
+  /// Fails the exchange because the head is overdue.
   func failSlowHead() {
     let limit = request.headTimeout.map { " within \($0)" } ?? ""
     failure = ExchangeError(

@@ -3,24 +3,27 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// One transfer that the network thread has taken up, and is confined to: its easy handle, where its
-/// redirects have led, and its receiver.
+/// An exchange in progress: its easy handle, its redirects so far, and its receiver.
+///
+/// Confined to the network thread.
 final class ActiveExchange {
-  /// A body that nobody wants is read to its end up to this length, which is cheaper than a new
-  /// connection; a longer one is cut.
+  /// An unwanted body is read to its end up to this length, which is cheaper than a new connection;
+  /// a longer one is aborted.
   static let discardLimit = 64 * 1024
 
   let id: ExchangeID
   let request: ExchangeRequest
   let receiver: any ExchangeReceiver
-  /// One for each hop: libcurl 7.88 keeps a pointer into the head of a response that it has freed
-  /// (`prevhead`), and follows it where the next head on the same handle begins with a folded line.
+  /// Each hop gets a new handle.
+  ///
+  /// libcurl 7.88 keeps a pointer into a freed response head (`prevhead`), and uses it if the next
+  /// head on the same handle begins with a folded line.
   private(set) var easy: UnsafeMutableRawPointer
   private(set) var url: RemoteURL
-  /// The method and body of the current hop: a redirect may turn them into a `GET`.
+  /// The method and body of the current hop; a redirect may change them to a `GET`.
   private var method: HTTPRequest.Method
   private(set) var body: (any ExchangeBody)?
-  /// Whether a 401 has been answered with credentials.
+  /// Whether credentials were sent in response to a 401.
   private var isChallenged = false
   private(set) var metrics = ExchangeMetrics()
   private var headerList: UnsafeMutablePointer<curl_slist>?
@@ -28,7 +31,7 @@ final class ActiveExchange {
   private var disposition = ExchangeDisposition.proceed
   private var discardedByteCount = 0
   private(set) var redirect: RemoteURL?
-  /// Whether no socket could be had.
+  /// Whether no socket could be created.
   var lacksDescriptors = false
   var failure: ExchangeError?
   private(set) var sawHead = false
@@ -37,49 +40,51 @@ final class ActiveExchange {
   var isCancelled = false
   /// The sockets of this hop's connection attempts.
   var openedSockets: [CInt] = []
-  /// Whether the connection that was to be used again brings bytes that nobody has asked for.
+  /// Whether the connection to reuse has unsolicited bytes.
   var hasStrayBytes = false
-  /// Whether no connection is to be used again, because one was not clean.
+  /// Whether to use a new connection, because a reused one had unsolicited bytes.
   private var wantsFreshConnection = false
   /// The sockets of the client's connections, by their local ports.
   let sockets: ConnectionSockets
   private let throttle: BodyThrottle
-  /// How many redirects (and repetitions with credentials) came before.
+  /// The number of earlier redirects and repetitions with credentials.
   private(set) var hop = 0
-  /// Called when a body begins that nobody wants, with the hop.
+  /// Called with the hop when an unwanted body begins.
   var onDiscard: (Int) -> Void = { _ in }
-  /// Whether the request waits for its origin's gate, and is not with libcurl.
+  /// Whether the request waits for its origin's gate and was not passed to libcurl.
   var isHeld = false
-  /// Called when an origin asks for no request for a while.
+  /// Called when an origin asks to delay further requests.
   var onRetryAfter: (_ origin: String, _ delay: Duration) -> Void = { _, _ in }
-  /// Whether a small piece of the body may pass in this turn of the loop; the exchange goes on in the next
-  /// one where it may not.
+  /// Whether a small piece of the body may pass in this turn of the loop; if not, the exchange
+  /// continues in the next turn.
   var mayTakePiece: (_ byteCount: Int) -> Bool = { _ in true }
-  /// Called when a request is about to go to a public address.
+  /// Called before a request goes to a public address.
   var onPublicAddress: (_ origin: String) -> Void = { _ in }
-  /// When the head of the present hop must be complete.
+  /// When the head of the current hop must be complete.
   var headDeadline: ContinuousClock.Instant?
   var addressGuard: AddressGuard
-  /// The way of the present hop.
+  /// The route of the current hop.
   private(set) var way = ProxySettings.Choice()
-  /// The proxies that could not be reached for the present URL.
+  /// The proxies that could not be reached for the current URL.
   private(set) var failedRoutes: Set<ProxyList.Route> = []
-  /// Called when a route has failed, with all that have for this URL; whether there is another one.
+  /// Called when a route has failed, with all failed routes of this URL; returns whether there is
+  /// another one.
   var onRouteFailure: (ProxyList.Route, Set<ProxyList.Route>, RemoteURL) -> Bool = { _, _, _ in
     false
   }
-  /// When the request of the present hop was sent; nil before, and once its way has brought a head.
+  /// When the request of the current hop was sent; nil before that, and once a head has arrived
+  /// over its route.
   var unansweredSince: ContinuousClock.Instant?
-  /// Called when a proxy has brought a head.
+  /// Called when a head has arrived through a proxy.
   var onProxyAnswer: (ProxyList.Route) -> Void = { _ in }
   private var stallTimeout: Duration?
-  /// The head of a 417, after which libcurl sends the body without asking first.
+  /// The head of a 417, after which libcurl sends the body without an expectation.
   private var refusedExpectation: HTTPResponse?
-  /// Whether the body has been asked for since then.
+  /// Whether the body was requested again since then.
   private var isResending = false
-  /// How often libcurl may still send the request of the present hop, where it may not be repeated.
+  /// How often libcurl may still send the request of the current hop, if it must not be repeated.
   private var remainingSends = 1
-  /// Whether the server of the present hop has set a cookie.
+  /// Whether the server of the current hop has set a cookie.
   private(set) var hasSetCookie = false
 
   init(
@@ -107,7 +112,7 @@ final class ActiveExchange {
     errorText.deallocate()
   }
 
-  /// Takes a new handle for the next hop; false where there is none.
+  /// Takes a new handle for the next hop; false if there is none.
   func renewHandle() -> Bool {
     guard let fresh = curl_easy_init() else { return false }
     closeHandle()
@@ -115,17 +120,18 @@ final class ActiveExchange {
     return true
   }
 
-  /// Gives the handle back, which is in no multi handle any more; no other call may follow but
-  /// ``renewHandle()``'s.
+  /// Frees the handle, which must be in no multi handle.
+  ///
+  /// Only ``renewHandle()`` may be called afterwards.
   func closeHandle() { curl_easy_cleanup(easy) }
 
-  /// Sets the easy handle, a new one, up for the current URL; call it before each hop.
+  /// Prepares the easy handle, a new one, for the current URL; call it before each hop.
   ///
   /// - Parameters:
-  ///   - configuration: the client's.
-  ///   - share: what the client's handles have in common.
-  ///   - neighbourCount: how many exchanges are under way, this one included.
-  ///   - way: whether the request goes through a proxy, and through which.
+  ///   - configuration: the client's configuration.
+  ///   - share: the state that the client's handles share.
+  ///   - neighbourCount: the number of exchanges in progress, including this one.
+  ///   - way: the proxy of the request, if any.
   func prepare(
     configuration: HTTPClient.Configuration, share: UnsafeMutableRawPointer?,
     neighbourCount: Int, way: ProxySettings.Choice
@@ -142,33 +148,33 @@ final class ActiveExchange {
     set(CURLOPT_URL, url.withoutUserInfo)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
-    // The head of a proxy's answer to CONNECT is not the response.
+    // The head of a proxy's response to CONNECT is not the response.
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     set(CURLOPT_FOLLOWLOCATION, 0)
-    // Not for uploads: where a server answers before the end, libcurl 7.88 loses the answer to the
-    // reset of the stream that follows it.
+    // Not for uploads: if a server responds before the end, libcurl 7.88 loses the response because
+    // of the stream's reset after it.
     set(
       CURLOPT_HTTP_VERSION,
       configuration.usesHTTP2 && body == nil ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
     set(CURLOPT_PIPEWAIT, 0)
-    // A cancelled transfer must not wait for the resolver's thread, and everybody with it.
+    // A cancelled exchange must not block the network thread until the resolver's thread ends.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)
     if noticesDeadPath {
       set(CURLOPT_TCP_KEEPIDLE, Self.keepAliveIdleSeconds)
       set(CURLOPT_TCP_KEEPINTVL, Self.keepAliveIntervalSeconds)
     }
-    // Fewer, larger reads of the socket; libcurl still hands over at most 16 KiB a call. Where many
-    // exchanges share the line, each has less to read at a time, and they share the memory, too.
+    // Read larger pieces from the socket, less often; libcurl still passes on at most 16 KiB at a
+    // time. Many concurrent exchanges share the bandwidth and the memory, so each reads less.
     set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
     setTrust(configuration)
     setRoute(configuration, way)
     setStallTimeout(stallTimeout)
     if let share { set(CURLOPT_SHARE, pointer: share) }
-    // Switches the cookie engine on without reading a file.
+    // Enables the cookie engine without reading a file.
     if configuration.keepsCookies { set(CURLOPT_COOKIEFILE, "") }
-    // A connection that has idled may be gone, which shows when the request has been sent.
+    // An idle connection may be dead, which is only noticed after sending the request.
     if wantsFreshConnection || !method.isRepeatable { set(CURLOPT_FRESH_CONNECT, 1) }
     remainingSends = 1
     hasSetCookie = false
@@ -198,17 +204,17 @@ final class ActiveExchange {
     }
   }
 
-  /// Bytes per second: what is slower brings nothing to speak of, but would never time out.
+  /// Bytes per second: a slower exchange is useless, but would never time out.
   private static let leastSpeed = 64
 
-  /// Sets how long next to nothing may move; nil for as long as it takes.
+  /// Sets how long almost no bytes may move; nil for no limit.
   func setStallTimeout(_ timeout: Duration?) {
     stallTimeout = timeout
     set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : Self.leastSpeed)
     set(CURLOPT_LOW_SPEED_TIME, timeout.map { Self.number($0 / .seconds(1)) } ?? 0)
   }
 
-  /// A time as libcurl takes it: rounded up, at least 1, and small enough for any platform's long.
+  /// Converts a time for libcurl: rounded up, at least 1, and small enough for any platform's long.
   private static func number(_ value: Double) -> Int { Int(min(1e9, max(1, value.rounded(.up)))) }
 
   private func setBody(_ context: UnsafeMutableRawPointer) {
@@ -226,26 +232,27 @@ final class ActiveExchange {
     var fields = request.fields
     if isTrusted { fields.append(contentsOf: request.confidentialFields) }
     if method != request.method {
-      // They described the body that a redirect has done away with.
+      // These fields described a body that a redirect has removed.
       for name in Self.bodyFields { fields[name] = nil }
     }
-    // The body says how long it is: another length would cut it, and leave the rest on the connection.
+    // The body determines its length. Another length would cut it, and leave the rest on the
+    // connection.
     fields[.contentLength] = nil
     fields[.transferEncoding] = nil
     if fields[.userAgent] == nil { fields[.userAgent] = userAgent }
-    // A byte range of a coded representation would be useless to a reader.
+    // A byte range of a coded representation would be useless.
     if request.decodesContent {
-      // All that this libcurl can undo.
+      // All codings that this libcurl can decode.
       set(CURLOPT_ACCEPT_ENCODING, "")
     } else if fields[.acceptEncoding] == nil {
       fields[.acceptEncoding] = "identity"
     }
     if let range = request.range { fields[.range] = range.rangeField }
     for field in fields {
-      // Byte by byte: an entity tag is sent as it came.
+      // Copy bytes: an entity tag is sent exactly as received.
       var line = Array(field.name.rawName.utf8)
       field.withUnsafeBytesOfValue { value in
-        // An empty value needs a semicolon, else libcurl drops the field.
+        // An empty value needs a semicolon; otherwise libcurl drops the field.
         line += value.isEmpty ? Array(";".utf8) : Array(": ".utf8) + value
       }
       line.append(0)
@@ -257,10 +264,11 @@ final class ActiveExchange {
     set(CURLOPT_HTTPHEADER, pointer: headerList)
   }
 
-  /// Whether libcurl may send the request of the present hop; asked each time it is about to.
+  /// Whether libcurl may send the request of the current hop; called before each attempt.
   ///
-  /// libcurl repeats a request on its own where a connection that was used before brings no answer. What
-  /// must not be done twice is sent once, and once more where a 417 has refused it unseen.
+  /// libcurl repeats a request by itself if a reused connection brings no response. A request that
+  /// must not be repeated is sent once, and once more after a 417 has refused it without processing
+  /// it.
   func maySend() -> Bool {
     guard method.isRepeatable || remainingSends > 0 else { return false }
     remainingSends -= 1
@@ -269,7 +277,7 @@ final class ActiveExchange {
 
   // MARK: Callbacks
 
-  /// One line of a head; false ends the transfer.
+  /// Takes one line of a head; false ends the exchange.
   func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
     if !hasSetCookie, line.count > Self.cookieField.count {
       hasSetCookie = zip(line, Self.cookieField).allSatisfy { $0 | 0x20 == $1 }
@@ -292,8 +300,9 @@ final class ActiveExchange {
     }
   }
 
-  /// `set-cookie:`, which interim responses and trailers may hold, too; with the bit of lower case, which
-  /// `-` and `:` have.
+  /// `set-cookie:`, compared with the lower-case bit set, which `-` and `:` have anyway.
+  ///
+  /// Interim responses and trailers may contain the field too.
   private static let cookieField = Array("set-cookie:".utf8)
 
   private func take(_ head: HTTPResponse) -> Bool {
@@ -310,7 +319,7 @@ final class ActiveExchange {
       return true
     }
     if head.status.code == 417, body != nil, refusedExpectation == nil {
-      // libcurl begins again by itself: the next head is the one that counts.
+      // libcurl starts again by itself: the next head counts.
       refusedExpectation = head
       remainingSends += 1
       parser = HeadParser()
@@ -322,7 +331,7 @@ final class ActiveExchange {
     return disposition != .stop
   }
 
-  /// A server that names a time does so for all of its resources.
+  /// A server's Retry-After applies to all of its resources.
   private func noteRetryAfter(_ head: HTTPResponse) {
     guard head.status.code == 429 || head.status.code == 503,
       let delay = RetryAfter.delay(head.headerFields, now: Int64(time(nil)))
@@ -332,12 +341,12 @@ final class ActiveExchange {
 
   private static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
-  /// What describes a body, without which it makes no sense.
+  /// The fields that describe a body, without which they make no sense.
   private static let bodyFields: [HTTPField.Name] = [
     .contentType, .contentLength, .contentEncoding, .contentLanguage, .contentLocation,
   ]
 
-  /// Whether a 401 asks for what has been held back so far.
+  /// Whether a 401 requests the credentials that were withheld so far.
   private func mayAnswerChallenge(_ fields: HTTPFields) -> Bool {
     request.authenticatesOnChallenge && !isChallenged && request.userInfo != nil
       && url.origin == request.confidentialOrigin
@@ -392,21 +401,21 @@ final class ActiveExchange {
     return true
   }
 
-  /// A piece of the body.
+  /// Takes a piece of the body.
   ///
-  /// - Returns: what libcurl's write callback returns: the count, the sign for a pause, or 0, which
-  ///   ends the transfer.
+  /// - Returns: the result for libcurl's write callback: the count, the sign for a pause, or 0 to
+  ///   end the exchange.
   func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     if !sawHead, case .proceed = disposition {
-      // libcurl has seen the end of a head where there is none.
+      // libcurl has recognized the end of a head although there is none.
       failure = ExchangeError(
         code: .malformedResponse, url: url, detail: "a body without a response head")
       return 0
     }
     switch disposition {
     case .proceed, .pause:
-      // While a body is decoded, libcurl keeps all that its buffer still holds in a memory of its own, which
-      // may be a thousand times as much.
+      // While libcurl decodes a body, pausing makes it store the decoded rest of its buffer in
+      // memory, which may be a thousand times as much.
       guard request.decodesContent || mayTakePiece(bytes.count) else { return pauseSign }
       guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
         receiver.throttled()
@@ -427,14 +436,14 @@ final class ActiveExchange {
     }
   }
 
-  /// Whether what comes is read and dropped.
+  /// Whether the received bytes are dropped.
   var isDiscarding: Bool {
     guard case .discard = disposition else { return false }
     return !isResending || sawHead || redirect != nil
   }
 
-  /// Fills the buffer with the next bytes of the request's body; what libcurl's read callback
-  /// returns.
+  /// Fills the buffer with the next bytes of the request's body; returns the result for libcurl's
+  /// read callback.
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard failure == nil, let body else { return abortSign }
     isResending = refusedExpectation != nil
@@ -459,12 +468,12 @@ final class ActiveExchange {
   // MARK: The end of a hop
 
   enum Outcome {
-    /// Start again at the URL that the redirect named; ``prepare(configuration:)`` first.
+    /// Start again at the URL of the redirect; call ``prepare(configuration:)`` first.
     case follow
     case done(ExchangeCompletion)
   }
 
-  /// What comes after libcurl has reported `code` for this handle.
+  /// The next step after libcurl has reported `code` for this handle.
   func finishHop(_ code: CURLcode) -> Outcome {
     collectMetrics()
     hop += 1
@@ -480,7 +489,7 @@ final class ActiveExchange {
     }
     if let failure { return .done(.failed(failure)) }
     if let target = redirect {
-      // A long body of a redirect was cut on purpose; its connection is gone, which is all.
+      // A long body of a redirect was aborted on purpose. Only its connection is lost.
       redirect = nil
       url = target
       failedRoutes = []
@@ -489,7 +498,7 @@ final class ActiveExchange {
     }
     if let route = failedRoute(code) {
       failedRoutes.insert(route)
-      // Nothing has been sent to the server: the same request goes another way.
+      // Nothing was sent to the server, so the same request can take another route.
       if onRouteFailure(route, failedRoutes, url) { return .follow }
     }
     switch disposition {
@@ -523,7 +532,7 @@ final class ActiveExchange {
       }
     }
     if code == CURLE_OUT_OF_MEMORY, parser.isWithinHead {
-      // So libcurl calls a line that outgrows its buffer (CURL_MAX_HTTP_HEADER).
+      // libcurl's error for a line that exceeds its buffer (CURL_MAX_HTTP_HEADER).
       return ExchangeError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
     }
     if code == CURLE_OPERATION_TIMEDOUT {
@@ -537,7 +546,7 @@ final class ActiveExchange {
     return ExchangeError(curlCode: code, url: url, detail: detail)
   }
 
-  /// Adds what the present hop has cost; before its handle is set up anew or given back.
+  /// Adds the metrics of the current hop; call it before its handle is prepared again or freed.
   func collectMetrics() {
     var connections = 0
     _ = httpfs_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &connections)
@@ -550,7 +559,7 @@ final class ActiveExchange {
     metrics.rawByteCount = Int64(byteCount)
   }
 
-  /// Whether the present hop goes to the origin whose credentials the request holds.
+  /// Whether the current hop goes to the origin to which the request's credentials belong.
   var isAtConfidentialOrigin: Bool { url.origin == request.confidentialOrigin }
 
   // MARK: Options

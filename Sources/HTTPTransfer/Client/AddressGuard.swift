@@ -2,40 +2,42 @@ internal import CCurl
 internal import Glibc
 package import HTTPTransferCore
 
-/// Which addresses an exchange may be led to: a redirect from the Internet must not reach into this
-/// machine, or into a network that only this machine can see.
+/// Decides which addresses an exchange may connect to: a redirect from the Internet must not lead
+/// to this machine, or to a network that only this machine can reach.
 ///
-/// What the user names is the user's business. A value of one exchange; the network thread's own.
+/// Addresses that the user names are allowed. A value of one exchange; only the network thread uses
+/// it.
 ///
-/// The address behind a proxy is not known: a name that is asked through one counts as public, so that
-/// it leads to no private address that is reached without the proxy, and to none that the redirect's URL
-/// itself holds. What names a proxy resolves is left to the proxy.
+/// The address behind a proxy is unknown. So a name that is requested through a proxy counts as
+/// public: it must not redirect to a private address that is reached without the proxy, nor to a
+/// private address in the redirect's URL itself. The proxy decides about the names that it
+/// resolves.
 package struct AddressGuard: Sendable {
-  /// Whether the exchange has been answered from, or descends from, a public address.
+  /// Whether the exchange got a response from, or follows a redirect from, a public address.
   private var cameFromPublicAddress: Bool
-  /// Whether the present hop goes where a redirect has led.
+  /// Whether the current hop follows a redirect.
   private var isRedirected: Bool
-  /// Whether the addresses seen are those of a proxy, which say nothing of the server.
+  /// Whether the addresses are those of a proxy, which tell nothing about the server.
   private var isProxied = false
-  /// The address that the hop's URL holds in the place of a name.
+  /// The address in the hop's URL, if it has one instead of a name.
   private var namedAddress: IPAddress?
-  /// The address that was refused on the present hop.
+  /// The address that was refused on the current hop.
   package private(set) var refused: String?
 
   /// - Parameters:
-  ///   - isRedirected: whether the first hop goes where an earlier redirect has led.
+  ///   - isRedirected: whether the first hop follows an earlier redirect.
   ///   - cameFromPublicAddress: whether that redirect came from a public address.
   package init(isRedirected: Bool, cameFromPublicAddress: Bool) {
     self.isRedirected = isRedirected
     self.cameFromPublicAddress = cameFromPublicAddress
   }
 
-  /// The next hop begins.
+  /// Begins the next hop.
   ///
   /// - Parameters:
-  ///   - hop: how many redirects have been followed.
+  ///   - hop: the number of redirects followed so far.
   ///   - isProxied: whether it goes through a proxy.
-  ///   - host: the URL's, without brackets.
+  ///   - host: the URL's host, without brackets.
   package mutating func begin(hop: Int, isProxied: Bool, host: String) {
     if hop > 0 { isRedirected = true }
     self.isProxied = isProxied
@@ -43,14 +45,14 @@ package struct AddressGuard: Sendable {
     refused = nil
   }
 
-  /// Whether a connection to `address` may be made, or used.
+  /// Whether a connection to `address` may be made or reused.
   package mutating func permits(_ address: IPAddress) -> Bool {
     guard isRedirected, cameFromPublicAddress, !isProxied, address.isPrivate else { return true }
     refused = Self.text(address)
     return false
   }
 
-  /// Whether a proxy may be asked for the hop's host.
+  /// Whether the hop's host may be requested through a proxy.
   package mutating func permitsHost() -> Bool {
     guard isProxied, isRedirected, cameFromPublicAddress, let namedAddress, namedAddress.isPrivate
     else { return true }
@@ -58,30 +60,31 @@ package struct AddressGuard: Sendable {
     return false
   }
 
-  /// The request is about to go to `address`; whether the server's is a public one.
+  /// Records that the request is about to go to `address`; returns whether that is the server's
+  /// public address.
   package mutating func noteRequest(to address: IPAddress) -> Bool {
     let isPublic = isProxied ? namedAddress?.isPrivate != true : !address.isPrivate
     if isPublic { cameFromPublicAddress = true }
     return isPublic
   }
 
-  /// An address as libcurl writes it; nil for a text that is none.
+  /// Parses an address in libcurl's format; nil if the text is not an address.
   package static func address(_ text: String) -> IPAddress? {
     var bytes = [UInt8](repeating: 0, count: 16)
-    // A zone (`%eth0`) is no part of the address.
+    // A zone (`%eth0`) does not belong to the address.
     let plain = String(text.prefix { $0 != "%" })
     if inet_pton(AF_INET, plain, &bytes) == 1 { return IPAddress(bytes: bytes.prefix(4)) }
     return inet_pton(AF_INET6, plain, &bytes) == 1 ? IPAddress(bytes: bytes) : nil
   }
 
-  /// The address that a host stands for without any look-up.
+  /// The address that a host represents without a look-up.
   private static func namedAddress(_ name: String) -> IPAddress? {
-    // Dots at the end make a name absolute, and change nothing else.
+    // Trailing dots make a name absolute and change nothing else.
     var host = name
     while host.last == "." { host.removeLast() }
     if host == "localhost" || host.hasSuffix(".localhost") { return address("127.0.0.1") }
     if let address = address(host) { return address }
-    // Forms such as 127.1 and 0x7f000001, which resolvers take for addresses.
+    // Forms such as 127.1 and 0x7f000001, which resolvers accept as addresses.
     var number = in_addr()
     guard host.first?.isNumber == true, inet_aton(host, &number) != 0 else { return nil }
     return withUnsafeBytes(of: &number.s_addr) { IPAddress(bytes: Array($0)) }

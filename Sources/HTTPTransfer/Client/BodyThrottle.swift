@@ -1,10 +1,12 @@
 internal import HTTPTransferCore
 
-/// Bounds the body bytes per second of all exchanges together, and of those that share a ``RateLimit``;
-/// the network thread's own.
+/// Limits the body bytes per second of all exchanges together, and of those that share a
+/// ``RateLimit``.
 ///
-/// A piece that may not pass pauses its exchange, so that TCP slows the other side down; they go on in
-/// turn.
+/// Only the network thread uses it.
+///
+/// A piece over the limit pauses its exchange, so that TCP slows the other side down. Paused
+/// exchanges resume in turn.
 final class BodyThrottle {
   private let start = ContinuousClock.now
   private var schedule = RateSchedule()
@@ -24,31 +26,32 @@ final class BodyThrottle {
     total != nil || limit?.bytesPerSecond != nil
   }
 
-  /// Whether a piece of an exchange's body may pass; if not, the exchange is to be paused.
+  /// Whether a piece of an exchange's body may pass; if not, pause the exchange.
   func admits(_ byteCount: Int, of id: ExchangeID, under limit: RateLimit?) -> Bool {
     guard isBounded(limit) else { return true }
     return schedule.admit(byteCount, of: id.rawValue, under: limit, now: now)
   }
 
-  /// A piece that was admitted has not been taken.
+  /// Returns the bytes of a piece that was admitted but not taken.
   func giveBack(_ byteCount: Int, under limit: RateLimit?) {
     guard byteCount > 0, isBounded(limit) else { return }
     schedule.giveBack(byteCount, under: limit)
   }
 
-  /// The most of what is sent at once: what is received comes in such pieces, too.
+  /// The maximum number of bytes to send at once, equal to the size of received pieces.
   private static let sentPieceByteCount = 16_384
 
-  /// How much of `byteCount` bytes to send at once, so that a pause after it is short: a second, at most.
+  /// How many of `byteCount` bytes to send at once, so that the following pause is at most a
+  /// second.
   func sentPiece(of byteCount: Int, under limit: RateLimit?) -> Int {
     let limits = [total, limit?.bytesPerSecond].compactMap(\.self)
     guard let rate = limits.min() else { return byteCount }
     return min(byteCount, Self.sentPieceByteCount, Int(clamping: max(1, rate)))
   }
 
-  /// The next exchange that may go on now.
+  /// The next exchange that may resume now.
   func next() -> ExchangeID? { schedule.next(now: now).map(ExchangeID.init(rawValue:)) }
 
-  /// How long it is until the next one may; nil where none waits.
+  /// The time until the next exchange may resume; nil if none waits.
   func delay() -> Duration? { schedule.delay(now: now).map { .seconds($0) } }
 }

@@ -1,13 +1,15 @@
 internal import CCrypto
 
-/// Whether the PEM files that a user names are of use, told before the first connection needs them:
-/// libcurl would say so with every request, and OpenSSL would ask the terminal for a password.
+/// Checks the user's PEM files before the first connection.
+///
+/// Otherwise libcurl would report an error with every request, and OpenSSL would ask for a password
+/// on the terminal.
 package enum CertificateCheck {
   package struct Failure: Error, Equatable, CustomStringConvertible {
     package let description: String
   }
 
-  /// Checks that a bundle holds a certificate.
+  /// Checks that a bundle contains a certificate.
   package static func checkAuthorities(_ bytes: [UInt8]) throws(Failure) {
     guard let certificate = firstCertificate(bytes) else {
       throw Failure(
@@ -20,8 +22,8 @@ package enum CertificateCheck {
   ///
   /// - Parameters:
   ///   - certificate: the bytes of the certificate's file.
-  ///   - key: those of the key's, which may be the same.
-  /// - Throws: what is wrong, with which of both.
+  ///   - key: the bytes of the key's file, which may be the same.
+  /// - Throws: what is wrong, and in which file.
   package static func checkPair(certificate: [UInt8], key: [UInt8]) throws(Failure) {
     guard let certificate = firstCertificate(certificate) else {
       throw Failure(
@@ -61,7 +63,7 @@ package enum CertificateCheck {
   }
 }
 
-/// The password of an encrypted key: none, instead of a question at the terminal.
+/// Returns no password for an encrypted key, instead of asking on the terminal.
 private func refusePassword(
   buffer: UnsafeMutablePointer<CChar>?, size: Int32, isWriting: Int32,
   context: UnsafeMutableRawPointer?

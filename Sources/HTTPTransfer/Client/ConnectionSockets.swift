@@ -1,26 +1,26 @@
 internal import CCurl
 internal import Glibc
 
-/// The sockets of a client's connections, by their local ports: libcurl 7.88 does not tell the socket of
-/// the connection that a request is about to use.
+/// The sockets of a client's connections, by local port: libcurl 7.88 does not report the socket of
+/// the connection that a request will use.
 ///
-/// The network thread's own.
+/// Only the network thread uses it.
 final class ConnectionSockets {
   private var descriptors: [UInt16: CInt] = [:]
 
-  /// Whether a connection may be used for a request: one on which bytes have come that nobody asked for
-  /// would have them taken for the head of the response.
+  /// Whether a connection may be used for a request: unsolicited bytes on it would be taken for the
+  /// head of the response.
   ///
   /// - Parameters:
-  ///   - localPort: the connection's port on this side.
-  ///   - opened: the sockets that were opened for the request; empty where a connection is used again.
-  /// - Returns: false where bytes lie there; true also where the socket is not known.
+  ///   - localPort: the connection's local port.
+  ///   - opened: the sockets that were opened for the request; empty for a reused connection.
+  /// - Returns: false if there are bytes to read; true also if the socket is unknown.
   func isClean(localPort: UInt16, opened: [CInt]) -> Bool {
     if let own = opened.first(where: { Self.localPort(of: $0) == localPort }) {
       descriptors[localPort] = own
       return true
     }
-    // A descriptor that was closed may be another file's by now.
+    // A closed descriptor may belong to another file by now.
     guard let descriptor = descriptors[localPort], Self.localPort(of: descriptor) == localPort
     else {
       return true
@@ -37,7 +37,7 @@ final class ConnectionSockets {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
     }
     guard result == 0, [AF_INET, AF_INET6].contains(CInt(address.sin6_family)) else { return nil }
-    // Both families keep it in the same place.
+    // Both address families store it at the same offset.
     return UInt16(bigEndian: address.sin6_port)
   }
 }

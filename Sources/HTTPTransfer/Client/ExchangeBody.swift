@@ -1,23 +1,23 @@
-/// The body of a request, read while it is sent; used on the network thread only.
+/// The body of a request, read while it is sent; used only on the network thread.
 package protocol ExchangeBody: AnyObject, Sendable {
-  /// The number of bytes; nil where only the end will tell, which sends them in chunks.
+  /// The number of bytes; nil if it is unknown before the end, which requires chunks.
   var byteCount: Int64? { get }
 
   /// Fills the start of `buffer` with the next bytes.
   func read(into buffer: UnsafeMutableRawBufferPointer) -> ExchangeBodyRead
 
-  /// Begins anew at the first byte: before the first send, after a redirect that keeps the body,
-  /// and where the server wants credentials first.
+  /// Starts again at the first byte: before the first send, after a redirect that keeps the body,
+  /// and if the server first requires credentials.
   ///
-  /// - Returns: false where that cannot be done.
+  /// - Returns: false if that is impossible.
   func rewind() -> Bool
 }
 
-/// What reading a request's body gave.
+/// The result of reading a request's body.
 package enum ExchangeBodyRead {
-  /// So many bytes; 0 at the end.
+  /// This many bytes; 0 at the end.
   case bytes(Int)
-  /// Nothing now: go on after ``HTTPClient/unpause(_:)``.
+  /// Nothing now: continue after ``HTTPClient/unpause(_:)``.
   case pause
   /// The body cannot be sent; the exchange fails with ``ExchangeError/Code/unreadableBody``.
   case failed

@@ -9,7 +9,8 @@ let seekFailed: CInt = 1
 /// `CURLAUTH_BASIC`, a macro with a cast that Swift cannot import.
 let basicAuthentication = 1
 
-// libcurl calls these on the network thread; file-scope functions, so that they inherit no actor.
+// libcurl calls these on the network thread. They are file-scope functions, so that they inherit no
+// actor.
 
 func receiveHeaderLine(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?

@@ -3,17 +3,17 @@ package import HTTPTransferCore
 
 /// Why an exchange failed before its response was complete.
 ///
-/// A status such as 404 is not an error of the exchange: the receiver sees it in the head.
+/// A status such as 404 is not an error of the exchange: the receiver gets it in the head.
 package struct ExchangeError: Error, Sendable, CustomStringConvertible {
   package enum Code: String, Sendable {
     /// The host's name has no address.
     case unresolvedHost = "host name does not resolve"
-    /// Nothing listens there.
+    /// No server listens there.
     case connectionRefused = "connection refused"
-    /// No route leads there: a network is down, or the host is not on it.
+    /// No route leads there: a network is down, or the host is not connected.
     case noRoute = "no route to the server"
     case connectionTimedOut = "timed out while connecting"
-    /// Connected before, then cut: reset, closed early, aborted by the network.
+    /// Connected, then interrupted: reset, closed early, or aborted by the network.
     case connectionLost = "connection lost"
     /// The body ended before its declared length.
     case truncated = "response cut short"
@@ -27,7 +27,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     case malformedResponse = "malformed response"
     /// More than 256 KiB of header fields, more than 1,000 of them, or more than 2,000 lines.
     case headTooLarge = "header fields over 256 KiB, or too many of them"
-    /// The request's body could not be read, or not be sent again.
+    /// The request's body could not be read or not be sent again.
     case unreadableBody = "request body unreadable"
     case outOfResources = "out of memory or descriptors"
     case other = "transfer failed"
@@ -35,11 +35,13 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
 
   package let code: Code
 
-  /// Where the failing request went; shown redacted.
+  /// The URL of the failed request; shown redacted.
   package let url: RemoteURL
 
-  /// libcurl's word on it, or ours; holds no credentials, because libcurl is given no URL with any but
-  /// a proxy's, which has been checked.
+  /// libcurl's description, or ours.
+  ///
+  /// It contains no credentials, because libcurl gets no URL with credentials, except that of a
+  /// proxy, which was checked.
   package let detail: String
 
   /// A failure of the given kind.
@@ -59,7 +61,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the server could not be reached at all.
+  /// Whether the server could not be reached.
   package var isUnreachable: Bool {
     switch code {
     case .unresolvedHost, .connectionRefused, .noRoute, .connectionTimedOut: true
@@ -71,7 +73,7 @@ package struct ExchangeError: Error, Sendable, CustomStringConvertible {
     detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)"
   }
 
-  /// Maps a `CURLcode` of `url`'s transfer.
+  /// Maps the `CURLcode` of an exchange with `url`.
   init(curlCode: CURLcode, url: RemoteURL, detail: String) {
     let code: Code =
       switch curlCode {

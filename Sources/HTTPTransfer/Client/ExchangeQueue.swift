@@ -1,12 +1,12 @@
 internal import HTTPTransferCore
 
-/// The exchanges that wait for a place at their origin.
+/// The exchanges that wait for a slot of their origin.
 ///
-/// libcurl would let them wait, too, but each with a handle and its buffer, and in the order in which
-/// they came: who is waited for comes first here, and some places are for such alone.
+/// libcurl would queue them too, but each with a handle and its buffer, and in the order of
+/// arrival. Here exchanges that a read waits for come first, and some slots are reserved for them.
 ///
-/// An exchange takes a place of the origin that the user has named, wherever redirects have led: a server
-/// that hangs, and redirects to ever more names, has no more than the others.
+/// An exchange takes a slot of the origin that the user named, wherever redirects have led. So a
+/// server that hangs, and redirects to ever more names, gets no more than the others.
 package struct ExchangeQueue {
   package struct Entry {
     package let id: ExchangeID
@@ -20,19 +20,19 @@ package struct ExchangeQueue {
     }
   }
 
-  /// Those who are treated alike at an origin.
+  /// The exchanges of an origin that are treated alike.
   private struct Class: Hashable {
     let priority: ExchangePriority
-    /// Whether the file has a rate limit of its own: such exchanges hold their places for long.
+    /// Whether the file has a rate limit of its own: such exchanges keep their slots for long.
     let isLimited: Bool
   }
 
-  /// The places of one origin, and who wants one.
+  /// The slots of one origin, and the exchanges that wait for them.
   private struct Line {
     var runningCount = 0
-    /// How many of the running have a rate limit of their own.
+    /// How many of the running exchanges have a rate limit of their own.
     var limitedCount = 0
-    /// Each in the order of arrival; some may have gone, or moved to another class.
+    /// In the order of arrival; some may have ended, or moved to another class.
     var waiting: [Class: ArraySlice<ExchangeID>] = [:]
   }
 
@@ -42,25 +42,26 @@ package struct ExchangeQueue {
   }
 
   private let placeCount: Int
-  /// Places that no read-ahead takes.
+  /// The number of slots that read-ahead must not take.
   private let reservedCount: Int
-  /// Places that files with a rate limit of their own may take: the others are not to wait for them.
+  /// The number of slots for files with a rate limit of their own, so that the others need not wait
+  /// for them.
   private let limitedPlaceCount: Int
-  /// How many exchanges may be under way with all origins together.
+  /// The maximum number of exchanges in progress with all origins together.
   private let totalCount: Int
-  /// Places of all together that only origins with less than ``modestCount`` take.
+  /// The number of total slots reserved for origins with less than ``modestCount`` exchanges.
   private let modestPlaceCount: Int
-  /// As many as a reader of one file needs.
+  /// As many as one reader of one file needs.
   private static let modestCount = 8
   private var entries: [ExchangeID: Entry] = [:]
   private var places: [ExchangeID: Place] = [:]
   private var lines: [String: Line] = [:]
-  /// The origins at which somebody may find a place.
+  /// The origins that may have a slot for a waiting exchange.
   private var candidates: Set<String> = []
 
   /// - Parameters:
-  ///   - placeCount: how many exchanges with one origin may be under way.
-  ///   - totalCount: how many with all of them together.
+  ///   - placeCount: the maximum number of exchanges in progress with one origin.
+  ///   - totalCount: the maximum number with all origins together.
   package init(placeCount: Int, totalCount: Int = .max) {
     self.placeCount = placeCount
     self.totalCount = totalCount
@@ -79,7 +80,7 @@ package struct ExchangeQueue {
     candidates.insert(origin)
   }
 
-  /// Takes out somebody who has a place from now on; ``leave(_:)`` gives it back.
+  /// Removes a waiting exchange and gives it a slot; ``leave(_:)`` releases the slot.
   package mutating func next() -> Entry? {
     while let origin = candidates.first {
       if let id = takeNext(at: origin) { return entries.removeValue(forKey: id) }
@@ -114,13 +115,13 @@ package struct ExchangeQueue {
     return nil
   }
 
-  /// Whether the places of all together leave one for an origin.
+  /// Whether the total limit leaves a slot for an origin.
   private func hasRoom(_ line: Line) -> Bool {
     let kept = line.runningCount < Self.modestCount ? 0 : modestPlaceCount
     return places.count < totalCount - kept
   }
 
-  /// The first of a class who still waits in it.
+  /// The first exchange of a class that still waits in it.
   private func firstWaiting(_ someClass: Class, in line: inout Line) -> ExchangeID? {
     while let id = line.waiting[someClass]?.first {
       if entries[id]?.request.priority == someClass.priority { return id }
@@ -129,7 +130,7 @@ package struct ExchangeQueue {
     return nil
   }
 
-  /// An exchange that had a place has ended.
+  /// Releases the slot of an exchange that has ended.
   package mutating func leave(_ id: ExchangeID) {
     let wasScarce = places.count >= totalCount - modestPlaceCount
     guard let place = places.removeValue(forKey: id), var line = lines[place.origin] else { return }
@@ -144,16 +145,16 @@ package struct ExchangeQueue {
     if wasScarce { candidates.formUnion(lines.keys) }
   }
 
-  /// Takes out somebody who no longer wants a place; nil where nobody of that name waits.
+  /// Removes a waiting exchange that no longer needs a slot; nil if it does not wait.
   package mutating func remove(_ id: ExchangeID) -> Entry? { entries.removeValue(forKey: id) }
 
-  /// Takes out everybody.
+  /// Removes all waiting exchanges.
   package mutating func removeAll() -> [Entry] {
     defer { entries = [:] }
     return Array(entries.values)
   }
 
-  /// Changes the request of one who waits.
+  /// Changes the request of a waiting exchange.
   package mutating func update(_ id: ExchangeID, _ change: (inout ExchangeRequest) -> Void) {
     guard var entry = entries[id] else { return }
     let priority = entry.request.priority

@@ -1,18 +1,18 @@
 package import HTTPTransferCore
 package import HTTPTypes
 
-/// Takes what one transfer brings.
+/// Receives the response of one exchange.
 ///
-/// Every method is called on the client's network thread, in the
-/// order head, body pieces, finish, and must not block.
+/// Every method is called on the client's network thread, in the order head, body pieces, finish,
+/// and must not block.
 package protocol ExchangeReceiver: AnyObject, Sendable {
-  /// The head of the final response (interim responses and followed redirects are not shown).
+  /// The head of the final response (not of interim responses and followed redirects).
   ///
   /// - Parameters:
   ///   - head: status and fields as received, unchecked.
-  ///   - url: where the response came from, after redirects.
-  ///   - transfer: the transfer's name, as ``HTTPClient/start(_:receiver:)`` returns it.
-  /// - Returns: what is to become of the body.
+  ///   - url: the source of the response, after redirects.
+  ///   - transfer: the exchange's ID, as ``HTTPClient/start(_:receiver:)`` returns it.
+  /// - Returns: what to do with the body.
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition
@@ -20,30 +20,30 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// A piece of the body, at most 16 KiB, valid during the call only.
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition
 
-  /// A redirect is followed; does nothing unless implemented.
+  /// Called when a redirect is followed; does nothing by default.
   ///
   /// - Parameters:
-  ///   - url: where it leads.
+  ///   - url: its target.
   ///   - status: its status code.
   func redirected(to url: RemoteURL, status: Int)
 
-  /// The request is held back because its origin has asked for no request before a moment; does
-  /// nothing unless implemented.
+  /// Called when the request is deferred, because its origin has asked to delay requests; does
+  /// nothing by default.
   ///
   /// - Parameters:
   ///   - moment: when it will be sent; nil when it is being sent.
-  ///   - transfer: the transfer's name, to cancel it by.
+  ///   - transfer: the exchange's ID, for cancelling it.
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID)
 
-  /// The request is being sent, over a connection that is there; does nothing unless implemented.
+  /// Called when the request is being sent over an established connection; does nothing by default.
   ///
-  /// Until then it may have waited for a connection to be made, or to be free.
+  /// Before that, it may have waited for a new or a free connection.
   func requestSent()
 
-  /// A rate limit holds the body back until its next piece; does nothing unless implemented.
+  /// Called when a rate limit delays the body until its next piece; does nothing by default.
   func throttled()
 
-  /// The end; called exactly once for each started transfer, and last.
+  /// The end; called exactly once for each started exchange, as the last call.
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics)
 }
 
@@ -54,43 +54,43 @@ extension ExchangeReceiver {
   package func throttled() {}
 }
 
-/// What is to become of the rest of a response.
+/// What to do with the rest of a response.
 package enum ExchangeDisposition: Sendable {
-  /// Go on.
+  /// Continue.
   case proceed
-  /// Read and drop the body if it is short, so that the connection can be used again.
+  /// Read and drop the body if it is short, so that the connection can be reused.
   case discard
   /// The piece was not taken: stop reading until ``HTTPClient/unpause(_:)``, then offer it again.
   case pause
-  /// End the transfer now; its connection is closed.
+  /// End the exchange now; its connection is closed.
   case stop
 }
 
-/// How a transfer ended.
+/// How an exchange ended.
 package enum ExchangeCompletion: Sendable {
-  /// The response arrived whole.
+  /// The response is complete.
   case finished
-  /// The receiver said ``ExchangeDisposition/stop``.
+  /// The receiver returned ``ExchangeDisposition/stop``.
   case stopped
   /// ``HTTPClient/cancel(_:)`` was called.
   case cancelled
   case failed(ExchangeError)
 }
 
-/// What a transfer cost.
+/// The metrics of an exchange.
 package struct ExchangeMetrics: Sendable {
   /// The time from the request's start to the first byte of the final response's head.
   package var timeToFirstByte: Duration = .zero
 
-  /// How many connections were opened for it, redirects included; 0 when all were reused.
+  /// How many connections were opened for it, including those for redirects; 0 if all were reused.
   package var newConnections: Int = 0
 
   /// How many requests were sent for it: 1 + the redirects followed.
   package var requests: Int = 1
 
-  /// The bytes of the final response's body as they travelled, before any decoding.
+  /// The received bytes of the final response's body, before decoding.
   package var rawByteCount: Int64 = 0
 
-  /// The value before anything was measured.
+  /// The value before any measurement.
   package init() {}
 }

@@ -3,43 +3,44 @@ package import HTTPTypes
 
 /// One HTTP request, as a value; immutable once started.
 package struct ExchangeRequest: Sendable {
-  /// The method; `GET` unless said otherwise.
+  /// The method; `GET` by default.
   package var method: HTTPRequest.Method
 
-  /// Where to.
+  /// The URL.
   ///
   /// Userinfo in the URL is sent as basic authentication, never in the request line.
   package var url: RemoteURL
 
-  /// The bytes asked for; nil for the whole representation.
+  /// The requested bytes; nil for the whole representation.
   package var range: ByteRange?
 
-  /// Header fields that any server on the way may see (conditions, for example).
+  /// Header fields that every server on the way may see (conditions, for example).
   package var fields: HTTPFields
 
-  /// Header fields and credentials that belong to one origin: they are sent to
-  /// ``confidentialOrigin`` only and dropped when a redirect leads elsewhere.
+  /// Header fields and credentials that belong to one origin: they are sent only to
+  /// ``confidentialOrigin``, and not to other origins after a redirect.
   package var confidentialFields: HTTPFields
 
-  /// `user:password`, percent-encoded, for basic authentication at ``confidentialOrigin``; what the
-  /// URL holds unless set.
+  /// `user:password`, percent-encoded, for basic authentication at ``confidentialOrigin``; by
+  /// default that of the URL.
   package var userInfo: String?
 
   /// The origin (scheme, host, port) that may see ``confidentialFields``.
   package var confidentialOrigin: String
 
-  /// The origin that the user has named, or a command of the user's: what lies elsewhere has been
-  /// named by a redirect; ``confidentialOrigin`` unless set.
+  /// The origin that the user, or a command of the user, has named.
+  ///
+  /// All other origins come from redirects. By default ``confidentialOrigin``.
   package var namedOrigin: String?
 
-  /// Whose places the exchange takes: those of the origin that the user has named.
+  /// The origin whose slots the exchange takes: the one that the user has named.
   package var placeOrigin: String { namedOrigin ?? confidentialOrigin }
 
-  /// How many redirects are followed; 0 hands a redirect to the receiver as the final response.
+  /// The maximum number of redirects; with 0 the receiver gets a redirect as the final response.
   package var maximumRedirects: Int
 
-  /// Whether a 301 or 302 keeps method and body, as RFC 9110 §15.4 has it, where most clients go
-  /// on with `GET`.
+  /// Whether a 301 or 302 keeps method and body, as RFC 9110 §15.4 says; most clients continue with
+  /// `GET`.
   ///
   /// 307 and 308 always keep them, 303 never does.
   package var keepsMethodOnRedirect = false
@@ -47,38 +48,39 @@ package struct ExchangeRequest: Sendable {
   /// Whether a redirect to another origin fails the exchange instead of being followed.
   package var staysInOrigin = false
 
-  /// What is sent after the head; nil for no body.
+  /// The body to send after the head; nil for none.
   package var body: (any ExchangeBody)?
 
-  /// Whether credentials are sent only after a 401 has asked for them.
+  /// Whether credentials are sent only after a 401 has requested them.
   package var authenticatesOnChallenge = false
 
-  /// Whether codings that libcurl can undo are asked for and undone: the receiver sees the decoded
-  /// body under the coded one's head.
+  /// Whether to accept and decode the codings that libcurl supports.
+  ///
+  /// The receiver then gets the decoded body with the head of the coded one.
   package var decodesContent = false
 
-  /// How long a connection may take to come up, TLS included.
+  /// The time limit for establishing a connection, including TLS.
   package var connectTimeout: Duration
 
-  /// How long no byte may move, in either direction, before the exchange fails; whole seconds,
-  /// nil for as long as it takes.
+  /// How long no byte may move in either direction before the exchange fails, in whole seconds; nil
+  /// for no limit.
   package var stallTimeout: Duration?
 
-  /// How long the response's head may take from the moment that the request is sent, however slowly
-  /// bytes drip in; nil for as long as it takes.
+  /// The time limit for the complete response head after the request was sent, even if bytes keep
+  /// arriving; nil for no limit.
   ///
-  /// For requests without a body: an upload's head comes after it.
+  /// For requests without a body, because the head of an upload's response follows the body.
   package var headTimeout: Duration?
 
-  /// The most that a `Retry-After` of the response (429, 503) closes its origin for every exchange
-  /// of the client.
+  /// The maximum time for which a `Retry-After` of the response (429, 503) defers requests of all
+  /// exchanges to its origin.
   package var retryAfterCeiling = RetryPolicy().retryAfterCeiling
 
-  /// What bounds its body's bytes per second, and those of all others that share it; nil for nothing
-  /// but the client's own limit.
+  /// Limits the body's bytes per second, together with all other exchanges that share it; nil if
+  /// only the client's own limit applies.
   package var rateLimit: RateLimit?
 
-  /// Who comes first where more is asked of an origin than may be under way at once.
+  /// Determines which exchange comes first if an origin has more exchanges than slots.
   package var priority = ExchangePriority.demand
 
   /// A request for `range` of `url`.
@@ -99,8 +101,8 @@ package struct ExchangeRequest: Sendable {
     self.connectTimeout = connectTimeout
   }
 
-  /// Sends the credentials that ``url`` holds, where it was not listed but made by a command of the
-  /// user's; those of the listed one are for its own origin.
+  /// Uses the credentials in ``url`` if a command of the user made the URL; those of the listed URL
+  /// are for its own origin.
   package mutating func useOwnCredentials() {
     guard let own = url.userInfo else { return }
     if url.origin != confidentialOrigin { confidentialFields = HTTPFields() }
@@ -111,13 +113,13 @@ package struct ExchangeRequest: Sendable {
 
 /// How urgent an exchange is; the most urgent first.
 package enum ExchangePriority: Sendable, CaseIterable {
-  /// Somebody waits for it.
+  /// A read waits for it.
   case demand
-  /// Somebody will probably want it.
+  /// A read will probably need it.
   case readAhead
 }
 
-/// Names one transfer of one client.
+/// Identifies one exchange of one client.
 package struct ExchangeID: Hashable, Sendable {
   package let rawValue: UInt64
 

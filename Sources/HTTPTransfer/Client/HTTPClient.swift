@@ -2,50 +2,53 @@ internal import CCurl
 public import HTTPTransferCore
 internal import Synchronization
 
-/// A client with one network thread, on which libcurl's multi interface drives every transfer.
+/// A client with one network thread, on which libcurl's multi interface drives every exchange.
 ///
-/// The thread starts with the first transfer or timer and ends when there has been nothing to do
-/// for a while; connections outlive it. All methods may be called from any thread and return at
-/// once.
+/// The thread starts with the first exchange or timer and ends after some time without work;
+/// connections outlive it. All methods may be called from any thread and return at once.
 public final class HTTPClient: Sendable {
   public struct Configuration: Sendable {
-    /// The `User-Agent` of requests that name none.
+    /// The `User-Agent` of requests that do not set it.
     public var userAgent: String
     /// A PEM file of certificate authorities to trust instead of the system's.
     public var certificateAuthorityFile: String?
-    /// A directory of such authorities, named by their hashes (`openssl rehash`), likewise.
+    /// A directory of such authorities, named by their hashes (`openssl rehash`).
     public var certificateAuthorityDirectory: String?
-    /// Whether https servers must prove who they are; without that anybody on the way can read and
-    /// change what is transferred.
+    /// Whether https servers must prove their identity; otherwise anybody on the network can read
+    /// and change the data.
     public var verifiesServers = true
-    /// What this client proves itself with to https servers that ask; shown to the origin of a request
-    /// only, never to one that a redirect leads to.
+    /// The client certificate for https servers that request one.
+    ///
+    /// It is only shown to the origin of a request, never to an origin that a redirect names.
     public var clientCertificate: ClientCertificate?
-    /// Which addresses of a host are used.
+    /// The address family of connections.
     public var addressFamily = AddressFamily.any
-    /// The name or address of the interface that connections leave from; nil for any.
+    /// The name or address of the network interface for connections; nil for any.
     public var interface: String?
-    /// The proxies to use; nil for those that the environment names, as libcurl reads it (`http_proxy`,
-    /// `https_proxy`, `all_proxy`).
+    /// The proxies to use; nil for those of the environment, interpreted as libcurl does
+    /// (`http_proxy`, `https_proxy`, `all_proxy`).
     public var proxies: ProxyList?
-    /// The hosts that are reached without a proxy, separated by commas: names with all below them,
+    /// The hosts to reach without a proxy, separated by commas: names with all their subdomains,
     /// addresses, blocks, or `*`; nil for those of the environment (`no_proxy`).
     public var proxyExceptions: String?
-    /// Cookies to begin with, as lines of the Netscape cookie file format; libcurl sends each to the
-    /// hosts and paths that it is for.
-    public var cookies: [String] = []
-    /// How many connections to one host may be open; further transfers wait.
-    public var maximumConnectionsPerHost: Int
-    /// How many connections may be open in all.
-    public var maximumConnections: Int
-    /// Whether HTTP/2 is offered to https servers, for requests without a body.
+    /// Initial cookies, as lines of the Netscape cookie file format.
     ///
-    /// Off, because parallel ranges then share one TCP connection and its throttle.
+    /// libcurl sends each to its own hosts and paths.
+    public var cookies: [String] = []
+    /// The maximum number of open connections to one host; further exchanges wait.
+    public var maximumConnectionsPerHost: Int
+    /// The maximum number of open connections in total.
+    public var maximumConnections: Int
+    /// Whether to offer HTTP/2 to https servers, for requests without a body.
+    ///
+    /// Off by default, because parallel ranges would share one TCP connection and its congestion
+    /// window.
     public var usesHTTP2 = false
-    /// How many body bytes a second all transfers together may receive and send at first, see
-    /// ``HTTPClient/setRateLimit(_:)``; nil for as many as will come.
+    /// The initial limit of body bytes per second that all exchanges together receive and send, see
+    /// ``HTTPClient/setRateLimit(_:)``; nil for no limit.
     public var rateLimit: Int64?
-    /// Whether cookies are kept, in jars of this client's own, and sent to the origin that has set them.
+    /// Whether to keep cookies, in separate jars of this client, and to send them to the origin
+    /// that has set them.
     public var keepsCookies = true
 
     public init(
@@ -82,13 +85,17 @@ public final class HTTPClient: Sendable {
   private let transferCount = Atomic<Int>(0)
   private let totalRateLimit: RateLimit
 
-  /// What the network thread has learned of origins; it outlives that thread, hence the lock, a leaf.
+  /// What the network thread has learned about origins.
+  ///
+  /// It outlives that thread, so it needs a lock, which is a leaf.
   let origins = Mutex(OriginTable())
 
-  /// Which way requests take; the network thread's, hence the lock, a leaf.
+  /// The proxies of requests.
+  ///
+  /// The network thread uses it; its lock is a leaf.
   let proxies: Mutex<ProxySettings>
 
-  /// Buffers for whoever gathers the bodies of this client's exchanges.
+  /// Buffers for receivers that collect the bodies of this client's exchanges.
   package let buffers = BufferPool()
 
   enum Command {
@@ -118,7 +125,9 @@ public final class HTTPClient: Sendable {
     multi = MultiHandle(configuration: configuration)
   }
 
-  /// Starts `request`; `receiver` hears of it on the network thread and is kept until its end.
+  /// Starts `request`.
+  ///
+  /// The client calls `receiver` on the network thread and retains it until the end.
   @discardableResult
   package func start(_ request: ExchangeRequest, receiver: any ExchangeReceiver) -> ExchangeID {
     post { box in
@@ -129,50 +138,51 @@ public final class HTTPClient: Sendable {
     }
   }
 
-  /// Ends a transfer, whose receiver then finishes with ``ExchangeCompletion/cancelled``; nothing
-  /// happens if it has ended already.
+  /// Ends an exchange, whose receiver then finishes with ``ExchangeCompletion/cancelled``; does
+  /// nothing if it has already ended.
   package func cancel(_ id: ExchangeID) {
     post { _ in (.cancel(id), ()) }
   }
 
-  /// Goes on with an exchange that has paused itself.
+  /// Resumes an exchange that has paused itself.
   package func unpause(_ id: ExchangeID) {
     post { _ in (.unpause(id), ()) }
   }
 
-  /// Somebody waits for an exchange now that nobody waited for before.
+  /// A read now waits for an exchange that no read waited for before.
   package func prioritize(_ id: ExchangeID) {
     post { _ in (.prioritize(id), ()) }
   }
 
-  /// Changes how long an exchange under way may stand still; nil for as long as it takes.
+  /// Changes the stall timeout of an exchange in progress; nil for no limit.
   package func setStallTimeout(_ timeout: Duration?, of id: ExchangeID) {
     post { _ in (.setStallTimeout(id, timeout), ()) }
   }
 
-  /// How long the end of a body that nobody wants may take, which is read for the connection's sake.
+  /// The time limit for reading the rest of an unwanted body, which is read so that the connection
+  /// can be reused.
   private static let discardPatience = Duration.milliseconds(500)
 
-  /// Ends the reading of such a body, if it has not come to its end by then.
+  /// Stops reading such a body if it has not ended by then.
   func endDiscardingSoon(_ id: ExchangeID, hop: Int) {
     schedule(after: Self.discardPatience) { [weak self] in
       self?.post { _ in (.endDiscarding(id, hop: hop), ()) }
     }
   }
 
-  /// Sends after `delay` what is held back until then.
+  /// Sends the deferred request after `delay`.
   func openGate(for id: ExchangeID, after delay: Duration) {
     schedule(after: delay) { [weak self] in
       self?.post { _ in (.openGate(id), ()) }
     }
   }
 
-  /// Ends every transfer that has been started so far.
+  /// Ends all exchanges that were started so far.
   package func cancelAll() {
     post { _ in (.cancelAll, ()) }
   }
 
-  /// Runs `work` on the network thread, soon, and after what was posted before.
+  /// Runs `work` on the network thread soon, after everything that was posted before.
   package func perform(_ work: @escaping @Sendable () -> Void) {
     post { _ in (.perform(work), ()) }
   }
@@ -183,28 +193,27 @@ public final class HTTPClient: Sendable {
     post { _ in (.schedule(at: due, work), ()) }
   }
 
-  /// Sets how many body bytes a second all transfers together may receive and send, from now on; nil for
-  /// as many as will come.
+  /// Sets the limit of body bytes per second that all exchanges together may receive and send from
+  /// now on; nil for no limit.
   public func setRateLimit(_ bytesPerSecond: Int64?) {
     setRateLimit(bytesPerSecond, of: [totalRateLimit])
   }
 
-  /// Sets limits of transfers that are under way, or will be; nil for none.
+  /// Sets the limits of current or future transfers; nil for no limit.
   ///
-  /// The limit for all together, ``setRateLimit(_:)``, holds beside them.
+  /// The limit for all together, ``setRateLimit(_:)``, applies as well.
   public func setRateLimit(_ bytesPerSecond: Int64?, of limits: [RateLimit]) {
     for limit in limits { limit.set(bytesPerSecond) }
-    // Exchanges that wait under the old limit go by the new one.
+    // Applies the new limit to exchanges that wait under the old one.
     perform {}
   }
 
-  /// The limit for all transfers together, in bytes per second; nil where there is none.
+  /// The limit for all transfers together, in bytes per second; nil for no limit.
   public var rateLimit: Int64? { totalRateLimit.bytesPerSecond }
 
   /// How long the network thread has waited for its sockets so far, in seconds.
   ///
-  /// While it hardly waits, this machine is what limits the transfers, and more connections would
-  /// not help.
+  /// While it hardly waits, this machine limits the transfers, and more connections would not help.
   package var idleSeconds: Double { Double(idleNanoseconds.load(ordering: .relaxed)) / 1e9 }
 
   func noteIdle(_ duration: Duration) {
@@ -212,7 +221,7 @@ public final class HTTPClient: Sendable {
     idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
 
-  /// The number of transfers that have begun and not ended: what an activity indicator shows.
+  /// The number of transfers that have begun and not ended, for activity indicators.
   public var activeTransferCount: Int { transferCount.load(ordering: .relaxed) }
 
   func transferBegan() { transferCount.wrappingAdd(1, ordering: .relaxed) }
@@ -245,7 +254,7 @@ public final class HTTPClient: Sendable {
     let isStarted = spawnThread(name: "httpfs-net", attempts: 200) { [self] in
       NetworkLoop(client: self, multi: multi).run()
     }
-    // Without it nothing that was asked for could ever be answered, not even that it has failed.
+    // Without the thread, no request could ever be answered, not even with an error.
     precondition(isStarted, "the process cannot start a thread")
   }
 

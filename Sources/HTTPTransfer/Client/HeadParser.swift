@@ -1,17 +1,17 @@
 internal import HTTPTransferCore
 package import HTTPTypes
 
-/// Collects the lines of a response's head, as libcurl hands them over, into an `HTTPResponse`.
+/// Parses the lines of a response's head, as libcurl passes them on, into an `HTTPResponse`.
 ///
-/// A status line starts the head anew, so that interim (1xx) responses and the head of an
-/// authentication round vanish. After the final head is complete, further lines (trailers) are
+/// A status line starts a new head, so that interim (1xx) responses and the head of an
+/// authentication round are dropped. After the final head is complete, further lines (trailers) are
 /// ignored.
 package struct HeadParser {
-  /// The most bytes of header fields that a response may have, over all its interim heads and its
-  /// trailers.
+  /// The maximum number of header field bytes of a response, including all its interim heads and
+  /// its trailers.
   package static let byteLimit = 256 * 1024
 
-  /// The most lines of them, folded ones too, each of which costs a microsecond.
+  /// The maximum number of lines, including folded ones; each costs a microsecond.
   package static let lineLimit = 2 * HTTPFields.foreignLimit
 
   package enum Event {
@@ -26,8 +26,9 @@ package struct HeadParser {
 
   private var status: Int?
   private var fields = HTTPFields()
-  /// The field that the next line may continue; it is made once, at its end, because each continuation
-  /// would copy all of it.
+  /// The field that the next line may continue.
+  ///
+  /// It is made once, at its end, because each continuation would copy all of it.
   private var lastName: HTTPField.Name?
   private var lastValue: [UInt8] = []
   private var byteCount = 0
@@ -36,10 +37,10 @@ package struct HeadParser {
 
   package init() {}
 
-  /// Whether a head has begun whose end has yet to come.
+  /// Whether a head has begun and has not ended yet.
   package var isWithinHead: Bool { status != nil && !isComplete }
 
-  /// Takes one line, its line ending included.
+  /// Parses one line, including its line ending.
   package mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
     byteCount += line.count
     lineCount += 1
@@ -56,14 +57,14 @@ package struct HeadParser {
     guard let status else { return .malformed }
     if bytes.isEmpty {
       guard flush() else { return .tooLarge }
-      // What follows a switch of protocols, which is never asked for, is no HTTP.
+      // What follows a switch of protocols, which we never request, is not HTTP.
       if status == 101 { return .malformed }
       if (100..<200).contains(status) { return .more }
       isComplete = true
       return .head(HTTPResponse(status: .init(code: status), headerFields: fields))
     }
     if let first = bytes.first, first == 0x20 || first == 0x09 {
-      // obs-fold (RFC 9112 §5.2): the line continues the value before it.
+      // obs-fold (RFC 9112 §5.2): the line continues the previous value.
       dropTrailingSpace()
       if !lastValue.isEmpty { lastValue.append(0x20) }
       lastValue.append(contentsOf: bytes.drop(while: Self.isSpace))
@@ -78,7 +79,7 @@ package struct HeadParser {
     return .more
   }
 
-  /// Takes the last field, whose value is complete; false where there are too many.
+  /// Adds the last field, whose value is complete; false if there are too many.
   private mutating func flush() -> Bool {
     guard let name = lastName else { return true }
     lastName = nil

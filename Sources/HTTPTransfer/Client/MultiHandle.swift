@@ -3,13 +3,13 @@ internal import ExtentRecord
 
 /// A curl multi handle, which outlives the threads that drive it, one at a time.
 ///
-/// `@unchecked Sendable`: only `wakeUp` is called from other threads, and `curl_multi_wakeup` is
-/// documented as safe for that; everything else happens on the network thread.
+/// `@unchecked Sendable`: other threads only call `wakeUp`, and `curl_multi_wakeup` is documented
+/// as safe for that; everything else happens on the network thread.
 final class MultiHandle: @unchecked Sendable {
   let pointer: UnsafeMutableRawPointer?
-  /// What outlives the easy handles of each origin; the network thread's.
+  /// The state of each origin that outlives its easy handles; used by the network thread.
   let shares: OriginShares
-  /// The sockets of the connections, which outlive a thread, too.
+  /// The sockets of the connections, which also outlive a thread.
   let sockets = ConnectionSockets()
 
   init(configuration: HTTPClient.Configuration) {
@@ -22,19 +22,19 @@ final class MultiHandle: @unchecked Sendable {
     set(CURLMOPT_PIPELINING, configuration.usesHTTP2 ? multiplex : 0)
     set(CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
     set(CURLMOPT_MAX_TOTAL_CONNECTIONS, connectionLimit)
-    // Without this, libcurl closes idle connections beyond four for each transfer in progress.
+    // Otherwise libcurl closes idle connections beyond four per exchange in progress.
     set(CURLMOPT_MAXCONNECTS, connectionLimit)
   }
 
-  /// As many connections as the configuration allows, and a quarter of this process's descriptors: the
-  /// others are for files.
+  /// As many connections as the configuration allows, but at most a quarter of this process's
+  /// descriptors, because files need the others.
   static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
     let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 4)
     return configuration.maximumConnections > 0
       ? min(configuration.maximumConnections, descriptorCount) : descriptorCount
   }
 
-  /// What a process has open beside connections and files.
+  /// How many descriptors a process needs besides connections and files.
   private static let reservedDescriptorCount = 32
 
   deinit {

@@ -1,10 +1,10 @@
 internal import CCurl
 
-/// The library that talks to servers, as it is installed.
+/// The installed network library.
 package struct NetworkLibrary: Sendable {
-  /// With the libraries that it uses: `libcurl/7.88.1 OpenSSL/3.0.17 …`.
+  /// Its version with the libraries that it uses: `libcurl/7.88.1 OpenSSL/3.0.17 …`.
   package let version: String
-  /// Its TLS library; nil where it has none.
+  /// Its TLS library; nil if it has none.
   package let tls: String?
 
   package static var current: NetworkLibrary {

@@ -2,10 +2,10 @@ internal import CCurl
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// The network thread's own state and loop; nothing of it is seen by another thread.
+/// The network thread's state and loop; no other thread uses it.
 final class NetworkLoop {
-  /// How long the thread stays after the last transfer: longer than the pauses of a program that
-  /// reads one file after another, short enough to be gone when nothing happens.
+  /// How long the thread stays after the last exchange: longer than the pauses of a program that
+  /// reads one file after another, and short enough to end when nothing happens.
   private static let idleTime = Duration.seconds(10)
 
   private struct Timer {
@@ -17,7 +17,7 @@ final class NetworkLoop {
   private let multi: MultiHandle
   private var transfers: [ExchangeID: ActiveExchange] = [:]
   private var queue: ExchangeQueue
-  /// Descending by due time, so that the next one is taken off the end.
+  /// Descending by due time, so that the next one is last.
   private var timers: [Timer] = []
   private var idleSince: ContinuousClock.Instant?
   private let throttle = BodyThrottle()
@@ -51,7 +51,7 @@ final class NetworkLoop {
       } else {
         idleSince = nil
       }
-      // A command posted since `takeCommands` has set the wake-up, which ends the poll at once.
+      // A command posted since `takeCommands` has set the wake-up, so the poll ends at once.
       curl_multi_poll(pointer, nil, 0, pollTimeout(now: now), nil)
       client.noteIdle(ContinuousClock.now - now)
     }
@@ -64,7 +64,7 @@ final class NetworkLoop {
     return Int32(min(1000, max(0, (delay / .milliseconds(1)).rounded(.up))))
   }
 
-  /// Lets exchanges go on that have waited for this turn of the loop, or for their share of a rate limit.
+  /// Resumes exchanges that have waited for this turn of the loop, or for a rate limit.
   private func resumeThrottled() {
     for id in turns.begin() { resume(id) }
     throttle.setLimit(client.rateLimit)
@@ -72,7 +72,7 @@ final class NetworkLoop {
   }
 
   private func resume(_ id: ExchangeID) {
-    // What was held back is offered again in this call.
+    // In this call, libcurl offers the held bytes again.
     if let transfer = transfers[id], !transfer.isHeld {
       curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
     }
@@ -114,7 +114,7 @@ final class NetworkLoop {
     }
   }
 
-  /// Starts those for whom there is a place.
+  /// Starts the exchanges that get a slot.
   private func startQueued(multi: UnsafeMutableRawPointer) {
     while let entry = queue.next() {
       start(entry.id, entry.request, entry.receiver, multi: multi)
@@ -160,7 +160,7 @@ final class NetworkLoop {
     begin(transfer, multi: multi)
   }
 
-  /// Sends the request of the present hop, or holds it back until its origin may be asked.
+  /// Sends the request of the current hop, or defers it until its origin accepts requests.
   private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
     let now = ContinuousClock.now
     let origin = transfer.url.normalizedOrigin
@@ -202,11 +202,12 @@ final class NetworkLoop {
     }
   }
 
-  /// How often deadlines of heads are looked at: not by timers, of which every request would leave one
-  /// behind.
+  /// The interval for checking deadlines of heads.
+  ///
+  /// Timers would leave one behind for every request.
   private static let headInterval = Duration.milliseconds(500)
 
-  /// Ends the exchanges whose heads have not come in time.
+  /// Ends the exchanges whose heads are overdue.
   private func endSlowHeads(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
     guard now - lastHeadCheck >= Self.headInterval else { return }
     lastHeadCheck = now
@@ -234,7 +235,7 @@ final class NetworkLoop {
     entry.receiver.finish(.cancelled, metrics: ExchangeMetrics())
   }
 
-  /// Takes up what libcurl has finished.
+  /// Processes the handles that libcurl has finished.
   private func collect(_ multi: UnsafeMutableRawPointer) {
     var remaining: Int32 = 0
     while let message = curl_multi_info_read(multi, &remaining) {
@@ -251,14 +252,14 @@ final class NetworkLoop {
     }
   }
 
-  /// Forgets cookies that have become too many; the transfer's handle is in no multi handle.
+  /// Drops cookies if there are too many; the exchange's handle must be in no multi handle.
   private func limitCookies(of transfer: ActiveExchange) {
     if transfer.hasSetCookie, client.configuration.keepsCookies {
       multi.shares.limitCookies(of: transfer.url, by: transfer.easy)
     }
   }
 
-  /// Follows a redirect, or ends.
+  /// Follows a redirect, or ends the exchange.
   private func proceed(
     _ transfer: ActiveExchange, after code: CURLcode, multi: UnsafeMutableRawPointer
   ) {
@@ -278,7 +279,7 @@ final class NetworkLoop {
     queue.leave(transfer.id)
     transfer.closeHandle()
     transfer.receiver.finish(completion, metrics: transfer.metrics)
-    // Afterwards: who waits for the last one to end waits for what it hands over, too.
+    // Last: code that waits for the last exchange to end also waits for its result.
     client.exchangeEnded()
   }
 
@@ -289,7 +290,7 @@ final class NetworkLoop {
     }
   }
 
-  /// There is no multi handle: whatever is asked for fails, and nothing waits forever.
+  /// Without a multi handle, every request fails, so that nothing waits forever.
   private func failEverything() {
     repeat {
       for command in client.takeCommands() {

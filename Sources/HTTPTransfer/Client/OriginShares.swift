@@ -2,11 +2,12 @@ internal import CCurl
 internal import Glibc
 internal import HTTPTransferCore
 
-/// What outlives the easy handles: for each origin a `CURLSH` with its TLS sessions and cookies.
+/// State that outlives the easy handles: for each origin a `CURLSH` with its TLS sessions and
+/// cookies.
 ///
-/// So cookies reach no other scheme, host or port, and no server can fill the jar of another.
+/// So cookies never go to another scheme, host or port, and no server can fill the jar of another.
 ///
-/// Belongs to the network thread, as do all handles that use a share: the shares need no lock
+/// The network thread owns it and all handles that use a share, so the shares need no lock
 /// functions.
 final class OriginShares {
   private struct Entry {
@@ -15,21 +16,23 @@ final class OriginShares {
   }
 
   private let keepsCookies: Bool
-  /// The lines of the user's cookies by their domain, which is in lower case.
+  /// The lines of the user's cookies by domain, in lower case.
   private var cookies: [Substring: [String]] = [:]
   private var entries: [String: Entry] = [:]
   private var useCount: UInt64 = 0
 
-  /// More origins than a mount or a queue uses at once; an origin that is forgotten starts again
-  /// without cookies and sessions.
+  /// More origins than a mount or a queue uses at once.
+  ///
+  /// An origin that is dropped starts again without cookies and sessions.
   private static let originLimit = 256
 
-  /// The most cookies of one origin (RFC 6265 §6.1 has 50 for a domain), and the most bytes of them.
+  /// The maximum number of cookies of one origin (RFC 6265 §6.1 requires 50 per domain), and of
+  /// their bytes.
   private static let cookieLimit = 100
   private static let cookieByteLimit = 64 << 10
 
-  /// The most of the user's own cookies that are taken for one domain: libcurl compares each with all
-  /// others of its domain, and sends 150 at most.
+  /// The maximum number of the user's own cookies for one domain: libcurl compares each with all
+  /// others of its domain, and sends at most 150.
   private static let ownCookieLimit = 1000
 
   init(keepsCookies: Bool, cookies: [String]) {
@@ -45,12 +48,12 @@ final class OriginShares {
     }
   }
 
-  /// What stands before the domain of a cookie that scripts do not see.
+  /// The prefix of a domain whose cookie is hidden from scripts.
   private static let hiddenMark = "#HttpOnly_"
 
   deinit { for entry in entries.values { curl_share_cleanup(entry.share) } }
 
-  /// The share of the handles that ask `url`'s origin; nil where memory is out.
+  /// The share for handles of `url`'s origin; nil if memory is short.
   func share(for url: RemoteURL) -> UnsafeMutableRawPointer? {
     let origin = url.normalizedOrigin
     useCount += 1
@@ -73,11 +76,11 @@ final class OriginShares {
     return share
   }
 
-  /// If the origin of `url` has set too many cookies, forgets all that it has set, and no others.
+  /// If the origin of `url` has set too many cookies, drops all of them, and no others.
   ///
   /// - Parameters:
-  ///   - url: whose server has set some.
-  ///   - easy: a handle that has its share, and is in no transfer.
+  ///   - url: a URL of the server.
+  ///   - easy: a handle that uses its share and is not in use.
   func limitCookies(of url: RemoteURL, by easy: UnsafeMutableRawPointer) {
     var pointer: UnsafeMutableRawPointer?
     guard httpfs_easy_get_pointer(easy, CURLINFO_COOKIELIST, &pointer) == CURLE_OK, let pointer
@@ -100,7 +103,7 @@ final class OriginShares {
     addOwnCookies(for: url.host, by: easy)
   }
 
-  /// The lines of the user's cookies for a host: those of its own name, and of the names above it.
+  /// The lines of the user's cookies for a host: those of its own name, and of its parent domains.
   private func ownCookies(for host: String) -> [String] {
     guard !cookies.isEmpty else { return [] }
     var lines: [String] = []
@@ -112,18 +115,19 @@ final class OriginShares {
     }
   }
 
-  /// Puts them into the jar of a handle's share: a file that each handle reads (`CURLOPT_COOKIEFILE`)
-  /// would undo what servers have set since.
+  /// Adds them to the jar of a handle's share.
+  ///
+  /// A file that each handle reads (`CURLOPT_COOKIEFILE`) would undo later changes by servers.
   private func addOwnCookies(for host: String, by easy: UnsafeMutableRawPointer) {
     for line in ownCookies(for: host) {
       _ = httpfs_easy_set_string(easy, CURLOPT_COOKIELIST, line)
     }
   }
 
-  /// Forgets the origin that has not been asked for longest, of those that no transfer goes to.
+  /// Drops the least recently used origin without exchanges.
   private func forgetOldest() {
     for (origin, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
-      // Refused where a handle has it.
+      // Fails if a handle uses the share.
       if curl_share_cleanup(entry.share) == CURLSHE_OK {
         entries[origin] = nil
         return

@@ -1,22 +1,27 @@
 internal import HTTPTransferCore
 
-/// What a client has learned of the origins that it has talked to.
+/// What a client has learned about origins.
 struct OriginTable {
-  /// Who has asked for no request for a while.
+  /// The origins that have asked to delay requests.
   var gate = HostGate()
 
-  /// The origins that have been reached at a public address: what they redirect to, and is then asked
-  /// directly, is still not to be private.
+  /// The origins that were reached at a public address.
+  ///
+  /// Their redirects must not lead to private addresses, even if the target is later requested
+  /// directly.
   private var publicOrigins: Set<String> = []
 
-  /// More origins than a mount or a queue talks to; beyond it every origin counts as public, which is
-  /// the safe side.
+  /// More origins than a mount or a queue uses.
+  ///
+  /// Beyond this number every origin counts as public, which is safe.
   private static let limit = 16_384
 
-  /// No host name is longer; a proxy may accept one all the same, which then counts as public.
+  /// No host name is longer.
+  ///
+  /// A proxy may still accept a longer one, which then counts as public.
   private static let lengthLimit = 512
 
-  /// A request goes to `origin` at a public address.
+  /// Records that a request goes to `origin` at a public address.
   mutating func notePublicAddress(of origin: String) {
     guard publicOrigins.count < Self.limit, origin.utf8.count <= Self.lengthLimit else { return }
     publicOrigins.insert(origin)
@@ -29,7 +34,7 @@ struct OriginTable {
 
   /// The guard of an exchange that is about to start.
   ///
-  /// A URL of another origin than the user's is one that a redirect has named before.
+  /// If the URL has another origin than the user's, an earlier redirect has named it.
   func addressGuard(for request: ExchangeRequest) -> AddressGuard {
     let origin = request.url.normalizedOrigin
     let named = request.namedOrigin ?? request.confidentialOrigin

@@ -1,10 +1,11 @@
 internal import Glibc
 package import HTTPTransferCore
 
-/// What the environment says of proxies, read as libcurl does (`CURLOPT_PROXY`, `CURLOPT_NOPROXY`).
+/// The proxy settings of the environment, read as libcurl reads them (`CURLOPT_PROXY`,
+/// `CURLOPT_NOPROXY`).
 ///
-/// libcurl itself never reads it: version 7.88 does not tell whether a connection goes through a proxy,
-/// and quotes one that it cannot use with its password.
+/// libcurl itself never reads them, because version 7.88 does not report whether a connection uses
+/// a proxy, and its message about an invalid proxy contains the password.
 package struct ProxyEnvironment: Sendable {
   private let variables: [String: String]
 
@@ -22,13 +23,13 @@ package struct ProxyEnvironment: Sendable {
   ]
 
   package init(_ variables: [String: String]) {
-    // An empty one is none.
+    // An empty variable counts as unset.
     self.variables = variables.filter { !$0.value.isEmpty }
   }
 
-  /// The way of a request to `url`.
+  /// The route of a request to `url`.
   ///
-  /// - Throws: where a variable does not name a proxy; the error does not show it.
+  /// - Throws: if a variable does not name a proxy; the error does not show its value.
   package func route(to url: RemoteURL) throws(ProxyList.ParseError) -> ProxyList.Route {
     guard let name = variable(for: url), let value = variables[name], !isException(url) else {
       return .direct
@@ -38,19 +39,19 @@ package struct ProxyEnvironment: Sendable {
 
   /// The variable that names the proxy for `url`.
   private func variable(for url: RemoteURL) -> String? {
-    // `HTTP_PROXY` is not looked at: for a CGI program it is a field of the request.
+    // `HTTP_PROXY` is ignored: for a CGI program it is a field of the request.
     let names =
       url.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
     return (names + ["all_proxy", "ALL_PROXY"]).first { variables[$0] != nil }
   }
 
-  /// Whether `url` is of a host that is reached without any proxy.
+  /// Whether the host of `url` is reached without a proxy.
   package func isException(_ url: RemoteURL) -> Bool {
     guard let exceptions = variables["no_proxy"] ?? variables["NO_PROXY"] else { return false }
     return Self.matches(url.host, exceptions)
   }
 
-  /// The same with other exceptions: the hosts of `list`, separated by commas or spaces.
+  /// A copy with other exceptions: the hosts of `list`, separated by commas or spaces.
   package func replacingExceptions(_ list: String) -> ProxyEnvironment {
     var changed = variables
     changed["NO_PROXY"] = nil
@@ -58,7 +59,7 @@ package struct ProxyEnvironment: Sendable {
     return ProxyEnvironment(changed)
   }
 
-  /// Whether a host is one of those that a list separated by commas or spaces names.
+  /// Whether a list, separated by commas or spaces, contains a host.
   private static func matches(_ host: String, _ list: String) -> Bool {
     if list == "*" { return true }
     let tokens = list.split { $0 == "," || $0 == " " || $0 == "\t" }
@@ -76,7 +77,7 @@ package struct ProxyEnvironment: Sendable {
     text.last == "." ? text.dropLast() : text
   }
 
-  /// Whether an address is the one that a token names, or of its block.
+  /// Whether a token names an address or its block.
   private static func matches(_ address: IPAddress, _ token: Substring) -> Bool {
     let parts = token.split(separator: "/", maxSplits: 1)
     guard let first = parts.first, let block = AddressGuard.address(String(first)) else {

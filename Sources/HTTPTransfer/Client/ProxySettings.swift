@@ -1,22 +1,22 @@
 internal import HTTPTransferCore
 
-/// Which proxy each request goes through.
+/// Selects the proxy of each request.
 ///
-/// Used by the network thread alone, but kept by the client, which outlives that thread.
+/// Only the network thread uses it, but the client keeps it, because it outlives that thread.
 struct ProxySettings {
-  /// The way of one request.
+  /// The route of one request.
   struct Choice {
     var route = ProxyList.Route.direct
-    /// Why the environment's proxy cannot be used; nil where it can, or is not.
+    /// Why the environment's proxy cannot be used; nil if it can, or if none is used.
     var flaw: String?
-    /// Whether that leads through a proxy.
+    /// Whether the route uses a proxy.
     var isProxied: Bool { !route.isDirect }
   }
 
   private let environment: ProxyEnvironment
   private let routeCount: Int
   private var rotation: ProxyRotation?
-  /// When each proxy of the list last brought a head.
+  /// When a head last arrived through each proxy of the list.
   private var answers: [ProxyList.Route: ContinuousClock.Instant] = [:]
 
   init(configuration: HTTPClient.Configuration, environment: ProxyEnvironment = .current) {
@@ -26,7 +26,7 @@ struct ProxySettings {
     routeCount = configuration.proxies?.routeCount ?? 1
   }
 
-  /// The way of the next request to `url`.
+  /// The route of the next request to `url`.
   mutating func choice(
     for url: RemoteURL, avoiding tried: Set<ProxyList.Route>, now: ContinuousClock.Instant
   ) -> Choice {
@@ -41,7 +41,7 @@ struct ProxySettings {
     return Choice(route: rotation?.next(avoiding: tried, now: now) ?? .direct)
   }
 
-  /// Whether a request whose routes `tried` have failed has another one.
+  /// Whether a request has another route after those in `tried` have failed.
   func hasRoute(besides tried: Set<ProxyList.Route>, for url: RemoteURL) -> Bool {
     rotation != nil && !environment.isException(url) && tried.count < routeCount
   }
@@ -50,8 +50,9 @@ struct ProxySettings {
     if rotation != nil { answers[route] = now }
   }
 
-  /// A request was given up that a proxy has had since `since`: unless it has answered another one
-  /// meanwhile, it hangs.
+  /// Records that a request was given up that a proxy has had since `since`.
+  ///
+  /// Unless the proxy has answered another request meanwhile, it hangs.
   mutating func noteSilence(
     of route: ProxyList.Route, since: ContinuousClock.Instant, now: ContinuousClock.Instant
   ) {

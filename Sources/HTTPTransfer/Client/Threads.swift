@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Starts a detached thread that runs `body` and ends with it.
+/// Starts a detached thread that runs `body` and then ends.
 ///
-/// Signals stay blocked in it: they belong to the thread that waits for them.
+/// Signals stay blocked in it, because they belong to the thread that waits for them.
 ///
 /// - Parameters:
-///   - name: what the thread is called.
-///   - attempts: how often it is tried, 10 ms apart: a lack of threads passes, as a rule.
-///   - body: what it runs.
-/// - Returns: whether there is a thread; `body` is not run without.
+///   - name: the thread's name.
+///   - attempts: the number of attempts, 10 ms apart: a lack of threads is usually temporary.
+///   - body: runs in the thread.
+/// - Returns: whether the thread was started; otherwise `body` does not run.
 @discardableResult
 func spawnThread(name: String, attempts: Int = 1, _ body: @escaping @Sendable () -> Void) -> Bool {
   let box = Unmanaged.passRetained(ThreadBody(name: name, run: body))
@@ -51,8 +51,7 @@ private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
 
 /// Names the thread for `ps -L` and debuggers.
 ///
-/// The kernel's file, because `pthread_setname_np` and
-/// `prctl` are not visible to Swift.
+/// It uses the kernel's file, because Swift does not import `pthread_setname_np` and `prctl`.
 private func nameCurrentThread(_ name: String) {
   let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
   guard descriptor >= 0 else { return }

@@ -3,12 +3,12 @@ internal import HTTPTransferCore
 
 /// Resolves references against a base URL (RFC 3986 §5) with libcurl's URL parser.
 package enum URLResolver {
-  /// The absolute URL of `reference`, the value of a `Location` field, seen from `base`.
+  /// The absolute URL of `reference`, the value of a `Location` field, relative to `base`.
   ///
   /// - Parameters:
   ///   - reference: its bytes, which need not be UTF-8.
-  ///   - base: the URL that was asked.
-  /// - Returns: nil where that makes no URL.
+  ///   - base: the requested URL.
+  /// - Returns: nil if the result is not a URL.
   static func resolve(_ reference: [UInt8], against base: RemoteURL) -> String? {
     guard let handle = curl_url() else { return nil }
     defer { curl_url_cleanup(handle) }
@@ -32,7 +32,7 @@ package enum URLResolver {
     }
   }
 
-  /// The text with its percent-encoding undone, as credentials in a URL need it.
+  /// Decodes the percent-encodings of credentials in a URL.
   package static func decoded(_ text: Substring) -> String {
     var length: Int32 = 0
     let source = String(text)

@@ -2,18 +2,18 @@ import FoundationEssentials
 
 /// Reads the actions of a rule.
 ///
-/// An action is an object with one member that says what is done, or for those that need nothing
-/// more just its name.
+/// An action is an object with one member for its verb, or only the name of a verb that needs no
+/// more.
 struct ActionParser {
   typealias CommandError = RuleSet.CommandError
 
-  /// The members that say what is done, each with those that may stand beside it.
+  /// The verbs, each with the members that may accompany it.
   private static let verbs: [String: Set<String>] = [
     "head": [], "body": [], "text": [], "hex": [], "base64": [], "content": ["version"],
     "delay": [], "rate": [], "read": [], "choose": [], "repeat": ["actions"],
   ]
 
-  /// The actions that need nothing more.
+  /// The verbs that need no members.
   private static let bare: [String: ScriptAction] = [
     "head": .head(HeadChange()), "body": .body(nil), "content": wholeContent, "read": .read(nil),
     "stall": .stall, "close": .close, "reset": .reset,
@@ -22,7 +22,7 @@ struct ActionParser {
   private static let wholeContent = ScriptAction.content(
     first: .variable(.first), last: .variable(.last), version: nil)
 
-  /// Reads a sequence; what ends a response can only be its last.
+  /// Reads a sequence; only the last action may end a response.
   static func actions(_ reader: JSONReader) throws(CommandError) -> [ScriptAction] {
     var actions: [ScriptAction] = []
     for element in try reader.list() {
@@ -93,7 +93,7 @@ struct ActionParser {
     return change
   }
 
-  /// From which byte to which, both included.
+  /// The first and the last byte, both included.
   private static func content(
     _ reader: JSONReader, version: JSONReader?
   ) throws(CommandError) -> ScriptAction {

@@ -1,4 +1,4 @@
-/// Reads what a script or a control message asks for.
+/// Reads the commands of a script or a control message.
 struct CommandParser {
   typealias CommandError = RuleSet.CommandError
 
@@ -74,7 +74,7 @@ struct CommandParser {
     return texts
   }
 
-  /// A JSON scalar as the text that a query would have for it; nil for null.
+  /// A JSON scalar as the text of a query; nil for null.
   private static func parameter(_ reader: JSONReader) throws(CommandError) -> String? {
     switch reader.value {
     case .null: nil

@@ -1,17 +1,17 @@
-/// A number that a script computes when a request comes: 64-bit integers, `+ - * / %`, parentheses,
+/// A number that a script computes for each request: 64-bit integers, `+ - * / %`, parentheses,
 /// variables, and a few functions.
 indirect enum Expression: Equatable, Sendable {
   case number(Int64)
   case variable(Variable)
   case operation(Operator, Expression, Expression)
 
-  /// What a request has; all in bytes, unless said.
+  /// The values of a request; in bytes by default.
   enum Variable: String, CaseIterable, Sendable {
-    /// The first byte asked for; 0 without a range.
+    /// The first requested byte; 0 without a range.
     case first
-    /// The last byte asked for, as in a `Range` field; that of the file without a range.
+    /// The last requested byte, as in a `Range` field; without a range, that of the resource.
     case last
-    /// The number of bytes asked for.
+    /// The number of requested bytes.
     case asked
     /// The complete length of the resource.
     case length
@@ -19,7 +19,7 @@ indirect enum Expression: Equatable, Sendable {
     case size
     /// The version of the resource.
     case version
-    /// The number of the request among those of the resource that fit the rule, from 1.
+    /// The number of the request among those of the resource that match the rule, from 1.
     case request
     /// The number of the round in the innermost `repeat`, from 0.
     case index
@@ -39,7 +39,7 @@ indirect enum Expression: Equatable, Sendable {
     case minimum = "min"
     /// The larger one.
     case maximum = "max"
-    /// A random number between two, both included; the first where the second is below it.
+    /// A random number between two, both included; the first if the second is smaller.
     case random
 
     /// The functions that are written with parentheses.
@@ -52,7 +52,7 @@ indirect enum Expression: Equatable, Sendable {
     self = try parser.whole()
   }
 
-  /// The number for a request; random numbers are drawn from the context.
+  /// The number for a request; random numbers come from the context.
   func value(in context: inout ScriptContext) throws(ScriptError) -> Int64 {
     switch self {
     case .number(let number): return number

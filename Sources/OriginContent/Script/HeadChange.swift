@@ -1,8 +1,8 @@
-/// What a script makes of a planned head.
+/// The changes of a script to a planned head.
 struct HeadChange: Equatable, Sendable {
   struct Field: Equatable, Sendable {
     let name: String
-    /// The value in the place of the planned one; nil takes the field away.
+    /// The value that replaces the planned one; nil removes the field.
     let value: TextTemplate?
   }
 
@@ -10,10 +10,11 @@ struct HeadChange: Equatable, Sendable {
   var reason: TextTemplate?
   /// In the order of names.
   var fields: [Field] = []
-  /// Lines after the fields, as they are: a field that is there already, a folded line, garbage.
+  /// Raw lines after the fields: a duplicate field, a folded line, garbage.
   var lines: [TextTemplate] = []
-  /// How many bytes of the head are sent; nil for all, and without effect on the answer to an
-  /// upload.
+  /// How many bytes of the head are sent; nil for all.
+  ///
+  /// Has no effect on the response to an upload.
   var cut: Expression?
 
   /// The head with all changes but the cut.

@@ -1,4 +1,4 @@
-/// A JSON value and where it stands, so that each error names its place.
+/// A JSON value and its place, which each error names.
 struct JSONReader {
   typealias CommandError = RuleSet.CommandError
 
@@ -8,7 +8,7 @@ struct JSONReader {
   /// Whether it is a command as a whole.
   var isCommand = false
 
-  /// The error that the value is not what it should be.
+  /// The error for a value of a wrong kind.
   func error(expected: String) -> CommandError { error("expected \(expected)") }
 
   /// An error at this place.
@@ -16,7 +16,7 @@ struct JSONReader {
     CommandError(description: place.isEmpty ? text : "\(place): \(text)")
   }
 
-  /// The members of an object that may have no others than these.
+  /// The members of an object; other names than these are errors.
   func object(allowing names: Set<String>) throws(CommandError) -> [String: JSONReader] {
     let members = try anyObject()
     for name in members.keys.sorted() where !names.contains(name) {
@@ -25,7 +25,7 @@ struct JSONReader {
     return members
   }
 
-  /// The members of an object of any names.
+  /// The members of an object with any names.
   func anyObject() throws(CommandError) -> [String: JSONReader] {
     guard case .object(let members) = value else { throw error(expected: "an object") }
     var readers: [String: JSONReader] = [:]
@@ -52,7 +52,7 @@ struct JSONReader {
     return flag
   }
 
-  /// A whole number that is not negative and not below `minimum`.
+  /// A whole number that is not negative and at least `minimum`.
   func number(from minimum: Int64 = 0) throws(CommandError) -> Int64 {
     guard case .integer(let number) = value, number >= minimum else {
       throw error(expected: "a whole number from \(minimum)")

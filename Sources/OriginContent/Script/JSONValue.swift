@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Any JSON, read once, so that what is wrong in it can be named by its place.
+/// Any JSON value, read once, so that errors can name its place.
 enum JSONValue: Decodable, Equatable {
   case null
   case flag(Bool)
@@ -10,8 +10,10 @@ enum JSONValue: Decodable, Equatable {
   case list([JSONValue])
   case object([String: JSONValue])
 
-  /// How deep arrays and objects may nest: what a script needs is below 10, and the decoder's
-  /// recursion must fit the small stack of a connection's thread.
+  /// The maximum nesting of arrays and objects.
+  ///
+  /// A script needs less than 10, and the decoder's recursion must fit the small stack of a
+  /// connection's thread.
   private static let depthLimit = 24
 
   /// Reads a text of JSON.
@@ -45,7 +47,7 @@ enum JSONValue: Decodable, Equatable {
     }
   }
 
-  /// How deep brackets nest, those within texts aside.
+  /// The nesting of brackets, without those in strings.
   private static func depth(of bytes: [UInt8]) -> Int {
     var depth = 0
     var deepest = 0

@@ -1,4 +1,4 @@
-/// Reads which requests a rule of a script is for.
+/// Reads the conditions of a script rule.
 struct MatchParser {
   typealias CommandError = RuleSet.CommandError
 
@@ -49,7 +49,7 @@ struct MatchParser {
     return fields
   }
 
-  /// One number, or from which to which and every how many.
+  /// One number, or a first, a last and a step.
   private static func read(
     _ reader: JSONReader, into match: inout RequestMatch
   ) throws(CommandError) {

@@ -1,10 +1,10 @@
-/// Which requests a rule of a script is for.
+/// The conditions of a script rule for requests.
 struct RequestMatch: Equatable, Sendable {
-  /// How a request's `Range` field is to be.
+  /// A condition on a request's `Range` field.
   enum RangeCondition: Equatable, Sendable {
     case present
     case absent
-    /// One of these bytes is asked for; the whole asks for all.
+    /// At least one of these bytes is requested; without a range all are.
     case touches(Range<Int64>)
   }
 
@@ -12,27 +12,27 @@ struct RequestMatch: Equatable, Sendable {
   /// Upper-case; nil for any.
   var methods: [String]?
   var range: RangeCondition?
-  /// What fields must look like, by lower-case name; nil for one that must not be there.
+  /// Patterns of fields, by lower-case name; nil for a field that must be missing.
   var fields: [String: GlobPattern?] = [:]
   /// Whether the connection must have carried a request before.
   var isReused: Bool?
 
-  // Of the requests of a resource that are all this:
-  /// The number of the first that is meant, from 1.
+  // Of the requests of a resource that meet all conditions above:
+  /// The number of the first one, from 1.
   var from: Int64 = 1
-  /// The number of the last that is meant.
+  /// The number of the last one.
   var to = Int64.max
-  /// Every how many of them are meant.
+  /// The step between two of them.
   var every: Int64 = 1
-  /// How many are meant at most.
+  /// Their maximum number.
   var times = Int64.max
   var probability = 1.0
 
-  /// Whether a request is what the conditions on the request itself say.
+  /// Whether a request meets the conditions on the request itself.
   ///
   /// - Parameters:
   ///   - request: the request.
-  ///   - completeLength: of the resource, in bytes.
+  ///   - completeLength: the length of the resource, in bytes.
   ///   - isReused: whether its connection has carried a request before.
   /// - Returns: whether all of these conditions hold.
   func fits(_ request: RequestHead, completeLength: Int64, isReused: Bool) -> Bool {
@@ -53,7 +53,7 @@ struct RequestMatch: Equatable, Sendable {
     }
   }
 
-  /// Whether the request of this number among those that fit is meant.
+  /// Whether the rule applies to the request of this number among those that match.
   func means(requestNumber: Int64) -> Bool {
     (from...to).contains(requestNumber) && (requestNumber - from).isMultiple(of: every)
   }

@@ -1,18 +1,18 @@
-/// The rules that say what is done, byte for byte, and what they have been used for.
+/// The script rules, which determine every byte, and their counts.
 ///
-/// A value: the same requests in the same order make the same choices.
+/// It is a value: the same requests in the same order make the same choices.
 public struct Script: Equatable, Sendable {
   /// A rule that answers a request.
   public struct Choice: Equatable, Sendable {
     public let rule: ScriptRule
     /// The name of the rule.
     public let name: String
-    /// The number of the request among those of its resource that fit the rule, from 1.
+    /// The number of the request among those of its resource that match the rule, from 1.
     public let requestNumber: Int64
     let random: ScriptRandom
   }
 
-  /// What a rule has seen of a resource.
+  /// The counts of a rule for a resource.
   private struct Counts: Equatable, Sendable {
     var fitting: Int64 = 0
     var used: Int64 = 0
@@ -24,21 +24,22 @@ public struct Script: Equatable, Sendable {
     let target: String
   }
 
-  /// What all random choices depend on.
+  /// The seed of all random choices.
   public var seed: UInt64 = 0
 
   /// The rules, oldest first; no two have the same name.
   public private(set) var rules: [ScriptRule] = []
   private var counts: [Use: Counts] = [:]
-  /// How many rules have been added without a name.
+  /// How many rules were added without a name.
   private var unnamedCount = 0
 
   public init() {}
 
-  /// Adds a rule, in the place of one of the same name; it is the newest, and its counts begin
-  /// again.
+  /// Adds a rule, and replaces one of the same name.
   ///
-  /// A rule without a name is called by its number among such rules: `rule 1`.
+  /// It is the newest, and its counts start again.
+  ///
+  /// A rule without a name is named by its number among such rules: `rule 1`.
   public mutating func add(_ rule: ScriptRule) {
     var rule = rule
     if let name = rule.name {
@@ -56,19 +57,19 @@ public struct Script: Equatable, Sendable {
     counts = counts.filter { $0.key.rule != name }
   }
 
-  /// Counts a request for the rules that it fits, and finds the newest one that means it; nil where
+  /// Counts a request for the rules that it matches, and finds the newest one that applies; nil if
   /// none does.
   ///
   /// - Parameters:
   ///   - request: the request.
-  ///   - completeLength: of the resource, in bytes.
+  ///   - completeLength: the length of the resource, in bytes.
   ///   - isReused: whether its connection has carried a request before.
-  /// - Returns: the rule with what its plan depends on.
+  /// - Returns: the rule with the values for its plan.
   public mutating func choose(
     _ request: RequestHead, completeLength: Int64, isReused: Bool
   ) -> Choice? {
     var choice: Choice?
-    // Newest first; the others count the request, too.
+    // Newest first; the others also count the request.
     for rule in rules.reversed()
     where rule.match.fits(request, completeLength: completeLength, isReused: isReused) {
       let name = rule.name ?? ""

@@ -1,8 +1,8 @@
-/// What expressions and texts of a script can see of a request, and the source of its random
+/// The values of a request for a script's expressions and texts, and the source of its random
 /// numbers.
 struct ScriptContext {
   let request: RequestHead
-  /// The range asked for, half-open, in bytes.
+  /// The requested range, half-open, in bytes.
   let range: Range<Int64>
   let completeLength: Int64
   let version: UInt64
@@ -44,12 +44,12 @@ struct ScriptContext {
   private var port: Int64 {
     let host = request.fields["host"] ?? ""
     guard let colon = host.lastIndex(of: ":") else { return 80 }
-    // The colons of an IPv6 address without a port stand before its bracket.
+    // An IPv6 address without a port has its colons before its bracket.
     return ByteText.decimal(host[host.index(after: colon)...]) ?? 80
   }
 
-  /// The bytes that a request asks for: those of its ranges from the first to the last, the whole
-  /// without a range, and what the field says where the resource ends before.
+  /// The requested bytes: from the first to the last of the ranges, all without a range, and those
+  /// of the field if the resource ends before them.
   static func askedRange(of request: RequestHead, completeLength: Int64) -> Range<Int64> {
     let field = request.fields["range"]
     switch RangeSelection(field: field, completeLength: completeLength, allowsSeveral: true) {

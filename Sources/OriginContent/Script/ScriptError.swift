@@ -1,4 +1,4 @@
-/// What makes an expression or a text unusable, or a script end early: the answer is then 500.
+/// Why an expression or a text is invalid, or why a script ends early: the response is then 500.
 struct ScriptError: Error, Equatable, CustomStringConvertible {
   let description: String
 }

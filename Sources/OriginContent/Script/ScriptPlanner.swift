@@ -1,8 +1,8 @@
-/// Makes the plan of a response that a rule of a script asks for: a pure function of the rule's
-/// choice, the request, and the response that the parameters alone would make.
+/// Makes the plan of a response for a rule of a script: a pure function of the rule's choice, the
+/// request, and the response that the parameters alone would make.
 public struct ScriptPlanner {
-  /// How many actions one response may take, and how many bytes its texts: a script is more often
-  /// wrong than that large.
+  /// The maximum number of actions of one response, and of bytes in its texts: a larger script is
+  /// probably wrong.
   private static let actionLimit = 1_000_000
   private static let byteLimit = 64 << 20
 
@@ -14,13 +14,13 @@ public struct ScriptPlanner {
   private let ruleName: String
   private var context: ScriptContext
 
-  /// What is left of the planned response before and after its head.
+  /// The rest of the planned response before and after its head.
   private var prelude: [ResponsePlan.Step]
   private let head: ResponsePlan.Step?
   private var body: [ResponsePlan.Step]
 
   private var steps: [ResponsePlan.Step] = []
-  /// The bytes of the texts since the last step.
+  /// The bytes of texts since the last step.
   private var unsent: [UInt8] = []
   private var usesPlanned = false
   private var hasRead = false
@@ -36,8 +36,8 @@ public struct ScriptPlanner {
   ///   - choice: the rule that answers it.
   ///   - request: the request.
   ///   - planned: the response that the parameters make.
-  ///   - completeLength: of the resource, in bytes.
-  ///   - version: of the resource.
+  ///   - completeLength: the length of the resource, in bytes.
+  ///   - version: the version of the resource.
   ///   - now: seconds since 1970.
   public init(
     _ choice: Script.Choice, request: RequestHead, planned: ResponsePlan, completeLength: Int64,
@@ -55,11 +55,11 @@ public struct ScriptPlanner {
     head = headIndex.map { planned.steps[$0] }
     prelude = Array(planned.steps[..<(headIndex ?? planned.steps.endIndex)])
     body = headIndex.map { Array(planned.steps[($0 + 1)...]) } ?? []
-    // The latency is that of the network, whatever is sent.
+    // The latency simulates the network, whatever the script sends.
     if case .wait = prelude.first { steps.append(prelude.removeFirst()) }
   }
 
-  /// The plan; a script that cannot be carried out makes it a 500 that says why.
+  /// The plan; a script that cannot be executed makes it a 500 with the reason.
   public func plan() -> ResponsePlan {
     var planner = self
     do {
@@ -160,7 +160,7 @@ public struct ScriptPlanner {
     }
     var (before, after) = body.split(
       atBodyByte: try natural(expression))
-    // What ends the body, such as its last chunk, is not part of its bytes.
+    // The end of the body, such as its last chunk, does not belong to its bytes.
     let end = before.lastIndex { $0.bodyByteCount > 0 }.map { $0 + 1 } ?? 0
     after.insert(contentsOf: before[end...], at: 0)
     before.removeSubrange(end...)
@@ -172,7 +172,7 @@ public struct ScriptPlanner {
     first: Expression, last: Expression, version: Expression?
   ) throws(ScriptError) {
     let first = try natural(first)
-    // An upper bound, so that there is one behind it.
+    // Below the maximum, so that an upper bound exists.
     let last = min(try last.value(in: &context), .max - 1)
     var number = context.version
     if let version { number = UInt64(bitPattern: try version.value(in: &context)) }
@@ -203,7 +203,7 @@ public struct ScriptPlanner {
     }
   }
 
-  /// Sends bytes, in one piece with those of an action just before.
+  /// Sends bytes, together with those of the previous action.
   private mutating func send(_ bytes: some Collection<UInt8>) throws(ScriptError) {
     byteCount += bytes.count
     guard byteCount <= Self.byteLimit else {
@@ -219,13 +219,13 @@ public struct ScriptPlanner {
     self.steps += steps
   }
 
-  /// Makes a step of the bytes that are to be sent in one piece.
+  /// Makes a step of the collected bytes.
   private mutating func flush() {
     if !unsent.isEmpty { steps.append(.raw(unsent)) }
     unsent = []
   }
 
-  /// The value of an expression, 0 where it is negative: `size - 1` of a response without a body.
+  /// The value of an expression, 0 if it is negative: `size - 1` of a response without a body.
   private mutating func natural(_ expression: Expression) throws(ScriptError) -> Int64 {
     max(0, try expression.value(in: &context))
   }

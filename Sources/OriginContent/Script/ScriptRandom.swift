@@ -1,5 +1,5 @@
-/// The random numbers of one request: a function of the seed of the script, the rule, the resource
-/// and the number of the request, and of nothing else.
+/// The random numbers of one request: a function of only the script's seed, the rule, the resource
+/// and the number of the request.
 public struct ScriptRandom: Equatable, Sendable {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
   private static let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -8,7 +8,7 @@ public struct ScriptRandom: Equatable, Sendable {
 
   init(seed: UInt64, rule: String, target: String, requestNumber: Int64) {
     var hash = FNV1a()
-    // A byte that neither a name nor a target has keeps the two apart.
+    // A byte that neither a name nor a target contains separates them.
     Array("\(rule)\0\(target)".utf8).withUnsafeBytes { hash.update($0) }
     state = Self.mix(seed &+ Self.golden) ^ Self.mix(hash.value)
     state = Self.mix(state ^ UInt64(bitPattern: requestNumber) &* Self.golden)
@@ -18,12 +18,12 @@ public struct ScriptRandom: Equatable, Sendable {
   mutating func number(in range: ClosedRange<Int64>) -> Int64 {
     let word = next()
     let count = UInt64(bitPattern: range.upperBound &- range.lowerBound) &+ 1
-    // A count of 2⁶⁴ wraps to 0: every word is a number then.
+    // A count of 2⁶⁴ wraps to 0: every word is in the range then.
     guard count != 0 else { return Int64(bitPattern: word) }
     return range.lowerBound &+ Int64(bitPattern: word.multipliedFullWidth(by: count).high)
   }
 
-  /// Whether what happens with this probability happens now.
+  /// Whether an event of this probability happens now.
   mutating func happens(withProbability probability: Double) -> Bool {
     // The 53 high bits are a fraction from 0 to below 1.
     Double(next() >> 11) * 0x1p-53 < probability

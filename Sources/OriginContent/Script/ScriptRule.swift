@@ -1,14 +1,14 @@
-/// A rule of a script: for which requests, with which parameters, what is done.
+/// A rule of a script: its conditions, parameters and actions.
 public struct ScriptRule: Equatable, Sendable {
-  /// What the request log calls it; nil until a script has given it a number.
+  /// Its name in the request log; nil until a script has numbered it.
   public internal(set) var name: String?
   let match: RequestMatch
-  /// Parameters of the planned response, in the place of those of the query and of other rules; nil
-  /// takes one back.
+  /// Parameters of the planned response, which override those of the query and of other rules; nil
+  /// unsets one.
   let parameters: [String: String?]
   let actions: [ScriptAction]
 
-  /// The parameters that a request has under this rule.
+  /// The parameters of a request under this rule.
   public func values(over values: [String: String]) -> [String: String] {
     var values = values
     // Subscript assignment of nil removes.

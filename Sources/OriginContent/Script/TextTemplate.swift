@@ -1,23 +1,23 @@
-/// A text with places in braces that each request fills: `Content-Range: bytes {first}-{last}/*`.
+/// A text with placeholders in braces for each request: `Content-Range: bytes {first}-{last}/*`.
 struct TextTemplate: Equatable, Sendable {
   enum Part: Equatable, Sendable {
     case literal(String)
     /// In decimal digits.
     case number(Expression)
-    /// In hexadecimal digits, as the size of a chunk is written.
+    /// In hexadecimal digits, like the size of a chunk.
     case hexadecimal(Expression)
-    /// As a date of HTTP, from seconds since 1970.
+    /// As an HTTP date, from seconds since 1970.
     case date(Expression)
     case word(Word)
-    /// A field of the request by lower-case name; nothing where it has none.
+    /// A field of the request by lower-case name; empty if it is missing.
     case field(String)
   }
 
   /// Texts of the request and of the planned response.
   enum Word: String, CaseIterable, Sendable {
-    /// The entity tag of the planned response, with its quotes; nothing where it has none.
+    /// The entity tag of the planned response with its quotes; empty if it has none.
     case etag
-    /// The `Last-Modified` of the planned response, likewise.
+    /// The `Last-Modified` of the planned response; empty if it has none.
     case modified
     /// The target of the request as sent.
     case target

@@ -1,10 +1,10 @@
 import ExtentRecord
 import HTTPTransferCore
 
-/// The claims of a record that were believed without a look at their bytes, by their place.
+/// The claims of a record whose bytes were trusted without reading them, by offset.
 ///
-/// Two claims may overlap: bytes that were found damaged are claimed again when they have been
-/// fetched again, and the older claim is true again then.
+/// Two claims may overlap: damaged bytes are claimed again after they were fetched again, and the
+/// older claim is then true again too.
 struct ClaimIndex {
   struct Claim {
     let range: ByteRange
@@ -13,7 +13,7 @@ struct ClaimIndex {
 
   /// Ascending by the first byte.
   private let claims: [Claim]
-  /// How far before a place a claim may begin that reaches it.
+  /// How far before an offset a claim that contains it may begin.
   private let greatestByteCount: Int64
 
   init(_ claims: [Claim]) {
@@ -21,7 +21,7 @@ struct ClaimIndex {
     greatestByteCount = claims.lazy.map(\.range.byteCount).max() ?? 0
   }
 
-  /// The claims that say something of `range`, ascending.
+  /// The claims that overlap `range`, ascending.
   func claims(about range: ByteRange) -> [Claim] {
     let earliest = range.lowerBound - greatestByteCount
     var low = 0

@@ -1,35 +1,35 @@
-/// What this process knows of the blocks of a data file that hold nothing present, whichever entry objects
-/// are open on the file.
+/// What this process knows of the blocks of a data file that hold nothing present, for all entry
+/// objects that have the file open.
 ///
-/// A sync that fails may leave such a block in a state in which ext4 shows it as written and it is not:
-/// bytes that are written to it later are gone when the kernel drops their page, though fdatasync(2) succeeds
-/// (measured on Linux 6.18 over a disk without room). So before anything is written into a data file, its
-/// blocks of unknown past are given back.
+/// A failed sync may leave such a block in a state in which ext4 shows it as written although it is
+/// not. Bytes written to it later vanish when the kernel drops their page, even though fdatasync(2)
+/// succeeds (measured on Linux 6.18 over a full disk). So blocks of unknown history are freed
+/// before anything is written to the data file.
 struct DataBlocks {
   private var past: Past
-  /// How many entry objects are open on the data file.
+  /// How many entry objects have the data file open.
   private var userCount = 0
 
   private enum Past {
-    /// A process before this one may have lost bytes there, or this one what it had not synced when it
-    /// last closed the file. What is present lies elsewhere.
+    /// An earlier process may have lost bytes there, or this process may have lost unsynced bytes
+    /// when it last closed the file. Present bytes lie elsewhere.
     case unknown
-    /// This process has lost bytes there, which replies may still be reading.
+    /// This process has lost bytes there, and replies may still be reading them.
     case lost
     case settled
   }
 
-  /// - Parameter isSettled: whether this process has created the data file, or settled its blocks, and lost
-  ///   nothing there.
+  /// - Parameter isSettled: whether this process has created the data file or settled its blocks,
+  ///   and lost nothing there.
   init(isSettled: Bool) { past = isSettled ? .settled : .unknown }
 
   mutating func beginUse() { userCount += 1 }
 
-  /// - Parameter isSynced: whether all that the object has written is known to be on the disk.
+  /// - Parameter isSynced: whether all writes of the object are known to be on the disk.
   mutating func endUse(isSynced: Bool) {
     userCount -= 1
-    // That the disk has refused them may be told to another program, and to nobody else. Another object
-    // that is open hears of it by itself, and has present what was stored since.
+    // The kernel may report to another program, and only to that, that the disk refused the bytes.
+    // Another open object hears of a failure by itself, and has what was stored since present.
     if !isSynced, isUnused, past == .settled { past = .unknown }
   }
 
@@ -38,13 +38,15 @@ struct DataBlocks {
   /// A sync of the data file has failed.
   mutating func noteLoss() { past = .lost }
 
-  /// They were given back.
+  /// The blocks were freed.
   mutating func noteSettled(after before: DataBlocks) {
     if past == before.past { past = .settled }
   }
 
   var isSettled: Bool { past == .settled }
 
-  /// Whether the file may be written to: not, while another object, which had lost bytes there, may be read.
+  /// Whether the file may be written to.
+  ///
+  /// False while another object, which lost bytes there, may be read.
   var isWritable: Bool { past != .lost || userCount <= 1 }
 }

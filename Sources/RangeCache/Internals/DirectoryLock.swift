@@ -1,21 +1,21 @@
 import ExtentRecord
 import Glibc
 
-/// The lock on a cache directory: one process at a time (`flock(2)`).
+/// The lock on a cache directory, which one process at a time holds (`flock(2)`).
 ///
-/// The locked file names the process. The kernel releases the lock when the process dies, however it
-/// dies.
+/// The locked file contains the process identifier. The kernel releases the lock when the process
+/// dies, however it dies.
 struct DirectoryLock: ~Copyable {
   static let name = "lock"
 
   private let file: Descriptor
 
-  /// Takes the lock, or says who holds it.
+  /// Takes the lock, or reports its holder.
   ///
   /// - Parameters:
   ///   - directory: the cache directory.
   ///   - path: its path, for errors.
-  /// - Throws: ``CacheError/Code/inUse(pid:)`` where another descriptor holds the lock.
+  /// - Throws: ``CacheError/Code/inUse(pid:)`` if another descriptor holds the lock.
   init(in directory: Descriptor, path: String) throws(CacheError) {
     let heldBy: Int32?
     do throws(ErrorNumber) {
@@ -23,7 +23,8 @@ struct DirectoryLock: ~Copyable {
       if try SystemCalls.lockExclusively(file.rawValue) {
         if isWritable {
           try SystemCalls.setPermissions(file.rawValue, to: 0o600)
-          // Who it is, is for people; the lock holds without. What a full or failing disk has can be read.
+          // The process identifier is for people; the lock holds without it. A cache on a full or
+          // failing disk can still be read.
           try? SystemCalls.truncate(file.rawValue, to: 0)
           try? SystemCalls.write(
             file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
@@ -39,13 +40,14 @@ struct DirectoryLock: ~Copyable {
   }
 
   deinit {
-    // So that whoever meets the lock between its taking and the writing of the process identifier
-    // reads none rather than ours.
+    // Clear the identifier: the next holder takes the lock before it writes its own, and others
+    // must not read ours meanwhile.
     try? SystemCalls.truncate(file.rawValue, to: 0)
   }
 
-  /// Opens the file to lock; of a cache on a read-only file system, which may be read, the one that is
-  /// there.
+  /// Opens the file to lock.
+  ///
+  /// On a read-only file system, where a cache can be read, the file must exist.
   private static func open(
     in directory: Descriptor
   ) throws(ErrorNumber) -> (file: Descriptor, isWritable: Bool) {
@@ -57,7 +59,7 @@ struct DirectoryLock: ~Copyable {
     }
   }
 
-  /// The process that the locked file names; nil where it names none.
+  /// The process identifier in the locked file; nil if there is none.
   static func processID(in file: Descriptor) -> Int32? {
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = (try? SystemCalls.read(file.rawValue, into: &bytes, at: 0)) ?? 0
@@ -65,9 +67,10 @@ struct DirectoryLock: ~Copyable {
     return Int32(String(decoding: digits, as: UTF8.self))
   }
 
-  /// Whether the kernel counts a lock on `file` among those of a process (`/proc/locks`, proc(5)).
+  /// Whether the kernel lists a lock of a process on `file` (`/proc/locks`, proc(5)).
   ///
-  /// By inode number: on some file systems the device there is not the one that `fstat(2)` tells.
+  /// It compares inode numbers only: on some file systems the listed device differs from that of
+  /// `fstat(2)`.
   static func isHeld(_ file: Descriptor, by processID: Int32) -> Bool {
     guard let inode = try? SystemCalls.inodeNumber(file.rawValue),
       let table = try? SystemCalls.openForReading(atPath: "/proc/locks")

@@ -2,12 +2,12 @@ import ExtentRecord
 import Glibc
 internal import HTTPTransferCore
 
-/// Opens directories that only their owner can enter, or refuses.
+/// Opens directories that only their owner can enter, and refuses others.
 enum PrivateDirectory {
-  /// Opens the directory `path`, creating it and its parents with mode 0700 where they are missing.
+  /// Opens the directory `path`, and creates it and its parents with mode 0700 if they are missing.
   ///
-  /// A directory that others may enter is tightened to 0700 only if it is empty or holds
-  /// `marker`: tightening `/tmp` or someone's home would do more harm than the cache is worth.
+  /// A directory that others may enter is tightened to 0700 only if it is empty or holds `marker`.
+  /// Tightening `/tmp` or a home directory would do more harm than the cache is worth.
   static func open(path: String, marker: String) throws(CacheError) -> Descriptor {
     // A trailing slash would make the kernel follow a symbolic link in the last component.
     var path = path[...]
@@ -24,7 +24,7 @@ enum PrivateDirectory {
     }
   }
 
-  /// Opens the directory `name` within a private one, creating it where it is missing.
+  /// Opens the directory `name` within a private one, and creates it if it is missing.
   static func open(
     _ name: String, creatingIn parent: Descriptor, path: String
   ) throws(CacheError) -> Descriptor {
@@ -36,9 +36,9 @@ enum PrivateDirectory {
     return try open(name, in: parent.rawValue, path: path) { _ in true }
   }
 
-  /// Opens a directory that must exist, below `parent` unless its name is absolute; changes nothing.
+  /// Opens an existing directory, below `parent` unless its name is absolute; changes nothing.
   ///
-  /// - Throws: ``CacheError/Code/notACache`` where it is missing.
+  /// - Throws: ``CacheError/Code/notACache`` if it is missing.
   static func openExisting(
     _ name: String, in parent: CInt, path: String
   ) throws(CacheError) -> Descriptor {
@@ -57,7 +57,7 @@ enum PrivateDirectory {
     throw CacheError(code: .unsafeDirectory(.foreignOwner(uid: owner)), path: path)
   }
 
-  /// Opens an existing directory after checking what it is and whose.
+  /// Opens an existing directory after checking its kind and its owner.
   private static func open(
     _ name: String, in parent: CInt, path: String,
     mayTighten: (Descriptor) throws(ErrorNumber) -> Bool
@@ -82,7 +82,7 @@ enum PrivateDirectory {
     throw CacheError(code: .unsafeDirectory(reason), path: path)
   }
 
-  /// The error for a directory that could not be opened: a link where a directory belongs says so.
+  /// The error for a directory that could not be opened; it tells if a link is in its place.
   private static func refusal(
     _ error: ErrorNumber, _ name: String, in parent: CInt, path: String
   ) -> CacheError {

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// The right to record under a key: one entry object has it, until another takes the key over or
-/// the entry is removed.
+/// The right to record under a key.
 ///
-/// Shared by the directory, which ends it, and the entry object, which looks at it; so neither has
-/// to keep the other alive or to know whether it still is.
+/// One entry object has it until another takes the key over or the entry is removed.
+///
+/// The directory, which ends it, and the entry object, which checks it, share it. So neither has to
+/// keep the other alive or to know whether it still exists.
 final class Recording: Sendable {
   private let ended = Atomic<Bool>(false)
 
-  /// Whether the files under the key are no longer the holder's to write.
+  /// Whether the holder must no longer write the files of the key.
   var isEnded: Bool { ended.load(ordering: .acquiring) }
 
   func end() {

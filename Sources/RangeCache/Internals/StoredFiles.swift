@@ -1,20 +1,20 @@
 import ExtentRecord
 import Glibc
 
-/// An entry's directory and its record, opened for a look that changes nothing.
+/// An entry's directory and its record, opened read-only.
 struct StoredFiles {
   let directory: Descriptor
   let header: RecordHeader
   let log: LogReader
 
-  /// What is found under a key.
+  /// The files of a key.
   enum Opening {
     case found(StoredFiles)
-    /// As the cases of ``StoredHead``.
+    /// Like the cases of ``StoredHead``.
     case damaged, laterFormat, missing
   }
 
-  /// Opens what is filed under `key` below the directory `v1/files`.
+  /// Opens the files of `key` below the directory `v1/files`.
   static func open(_ key: CacheKey, in files: Descriptor) throws(ErrorNumber) -> Opening {
     let directory: Descriptor
     let record: Descriptor
@@ -24,7 +24,7 @@ struct StoredFiles {
       record = try openForReading(RecordFile.name, in: directory)
     } catch {
       if error.rawValue == ENOENT { return .missing }
-      // Something that is not the regular file or directory that it should be.
+      // A name is not the regular file or directory that it should be.
       if [ELOOP, ENOTDIR, ENXIO].contains(error.rawValue) { return .damaged }
       throw error
     }
@@ -38,7 +38,7 @@ struct StoredFiles {
         log: LogReader(descriptor: record, start: Int64(byteCount), salt: header.salt)))
   }
 
-  /// The data file; nil where it is missing, or not one that the cache has written.
+  /// The data file; nil if it is missing, or if the cache has not written it.
   func openData() throws(ErrorNumber) -> Descriptor? {
     do throws(ErrorNumber) {
       let data = try Self.openForReading(header.dataName, in: directory)
@@ -49,7 +49,7 @@ struct StoredFiles {
     }
   }
 
-  /// Never waits, even where a FIFO lies in the file's place.
+  /// Never waits, even for a FIFO.
   private static func openForReading(
     _ name: String, in directory: Descriptor
   ) throws(ErrorNumber) -> Descriptor {

@@ -1,6 +1,7 @@
-/// Which writes to a file have reached the disk: a sync covers those that had ended when it began.
+/// Tells which writes to a file have reached the disk: a sync covers those that had ended when it
+/// began.
 ///
-/// A write that is under way when a sync begins may put its bytes into the file after the sync has.
+/// A write that is in progress when a sync begins may reach the file after the sync.
 struct WriteMarks: Sendable {
   /// How many writes had ended at some moment.
   struct Mark: Sendable { fileprivate let endedCount: Int }

@@ -1,15 +1,15 @@
 import HTTPTransferCore
 
-/// Metalinks: XML documents that name files with their mirrors and hashes; version 4 (RFC 5854, `.meta4`) and
-/// version 3 (`.metalink`).
+/// Metalinks: XML documents that name files with their mirrors and hashes; version 4 (RFC 5854,
+/// `.meta4`) and version 3 (`.metalink`).
 enum Metalink {
   /// The longest document: some two hundred thousand piece hashes.
   static let maximumByteCount = 32 << 20
 
-  /// The longest text of an element in bytes: that of a list's line.
+  /// The maximum length of an element's text in bytes, equal to that of a list's line.
   static let maximumTextByteCount = SourceList.maximumLineByteCount
 
-  /// Whether the beginning of a text is that of an XML document; no line of a list begins so.
+  /// Whether a text begins like an XML document; no line of a list does.
   static func isDocument(startingWith bytes: some Collection<UInt8>) -> Bool {
     var rest = bytes[...]
     if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
@@ -19,9 +19,9 @@ enum Metalink {
   /// Reads a document as a list.
   ///
   /// - Parameters:
-  ///   - bytes: the whole document, UTF-8.
-  ///   - sourceName: what to call it in errors and warnings.
-  ///   - rules: which paths the names of its files may be.
+  ///   - bytes: the complete document, UTF-8.
+  ///   - sourceName: its name in errors and warnings.
+  ///   - rules: the paths that its file names may be.
   /// - Returns: the checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
   static func parse(
@@ -36,7 +36,7 @@ enum Metalink {
       reader.fail(line: nil, "bytes that are not UTF-8; a Metalink must be UTF-8")
       return try reader.finish()
     }
-    // Blanks before the declaration, which XML does not allow there, are a slip that does no harm.
+    // XML does not allow blanks before the declaration, but they do no harm.
     let start =
       bytes.starts(with: [0xEF, 0xBB, 0xBF])
       ? 3 : bytes.firstIndex { ![0x09, 0x0A, 0x0D, 0x20].contains($0) } ?? 0

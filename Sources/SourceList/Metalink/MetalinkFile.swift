@@ -1,6 +1,6 @@
 import HTTPTransferCore
 
-/// What a Metalink says of one file, as far as it has been read.
+/// The part of a Metalink about one file, as far as it was read.
 struct MetalinkFile {
   /// The `name` attribute.
   let name: String
@@ -8,16 +8,16 @@ struct MetalinkFile {
   let line: Int
   /// Its length in bytes.
   var length: Int64?
-  /// The hashes of the whole that httpfs can calculate.
+  /// The hashes of the whole file that httpfs can calculate.
   var checksums: [Checksum] = []
   /// The lists of piece hashes that httpfs can calculate.
   var pieceLists: [PieceList] = []
   private var urls: [RankedURL] = []
   private var known: Set<RemoteURL> = []
-  /// Whether one of its URLs was malformed, which is an error of its own.
+  /// Whether one of its URLs was malformed, which is a separate error.
   var hasMalformedURL = false
 
-  /// A URL and how early it comes: the lowest rank first.
+  /// A URL and its rank: the lowest rank is used first.
   private struct RankedURL {
     let url: RemoteURL
     let rank: Int
@@ -28,7 +28,7 @@ struct MetalinkFile {
     self.line = line
   }
 
-  /// Takes a URL; one that it has already, of whatever rank, counts once.
+  /// Adds a URL; a duplicate, of whatever rank, counts once.
   ///
   /// - Returns: whether there is room for it.
   mutating func add(_ url: RemoteURL, rank: Int) -> Bool {
@@ -38,18 +38,18 @@ struct MetalinkFile {
     return true
   }
 
-  /// The URLs, the preferred ones first, those of one rank in the document's order.
+  /// The URLs, the preferred ones first, then in the document's order.
   var rankedURLs: [RemoteURL] {
     urls.enumerated().sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }
       .map(\.element.url)
   }
 
-  /// The strongest of the hashes of the whole: that with the longest digest.
+  /// The strongest hash of the whole file: the one with the longest digest.
   var checksum: Checksum? {
     checksums.max { $0.algorithm.digestByteCount < $1.algorithm.digestByteCount }
   }
 
-  /// The strongest of the lists of piece hashes that fit the length, where that is known.
+  /// The strongest list of piece hashes that fits the length, if that is known.
   var pieces: PieceHashes? {
     pieceLists.compactMap(\.hashes)
       .filter { hashes in length.map { hashes.covers(length: $0) } ?? true }
@@ -57,7 +57,7 @@ struct MetalinkFile {
   }
 }
 
-/// One list of piece hashes, as far as it has been read.
+/// One list of piece hashes, as far as it was read.
 struct PieceList {
   let algorithm: Checksum.Algorithm
   let pieceByteCount: Int64
@@ -70,18 +70,18 @@ struct PieceList {
     self.pieceByteCount = pieceByteCount
   }
 
-  /// Takes the next hash.
+  /// Adds the next hash.
   ///
   /// - Parameters:
   ///   - digest: its bytes.
-  ///   - piece: the piece's number, counted from 0, where the document says it (version 3); nil for the
-  ///     next one.
+  ///   - piece: the piece's number, counted from 0, if the document gives it (version 3); nil for
+  ///     the next one.
   mutating func append(_ digest: [UInt8], piece: Int?) {
     digests[piece ?? count] = digest
     count += 1
   }
 
-  /// The hashes; nil where the numbers are not 0, 1, 2 … each once.
+  /// The hashes; nil unless the numbers are 0, 1, 2 …, each once.
   var hashes: PieceHashes? {
     let ordered = (0..<count).compactMap { digests[$0] }
     guard ordered.count == count else { return nil }

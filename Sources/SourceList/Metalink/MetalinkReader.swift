@@ -1,8 +1,9 @@
 import HTTPTransferCore
 
-/// Makes the entries of a list of the elements of a Metalink.
+/// Makes the entries of a list from the elements of a Metalink.
 ///
-/// What is not known, or of another namespace, is passed over with all that is in it, as RFC 5854 §5 says.
+/// As RFC 5854 §5 says, it ignores unknown elements, and those of other namespaces, with everything
+/// inside them.
 final class MetalinkReader: XMLElementHandler {
   private enum Version {
     case three
@@ -17,10 +18,10 @@ final class MetalinkReader: XMLElementHandler {
     }
   }
 
-  /// The elements that mean something here.
+  /// The elements with a meaning.
   private enum Element {
     case metalink, files, file, verification, resources
-    // Those whose text counts.
+    // The elements whose text is used.
     case size
     case hash(type: String)
     case pieces
@@ -40,18 +41,18 @@ final class MetalinkReader: XMLElementHandler {
     let line: Int
   }
 
-  /// The rank of a URL whose priority the document does not say: RFC 5854 §4.2.16.1.
+  /// The rank of a URL without a priority in the document: RFC 5854 §4.2.16.1.
   private static let lowestRank = 999_999
 
   private let sourceName: String
   private let rules: PathRules
-  /// How many lines came before what the parser takes for the first.
+  /// How many lines precede the parser's first line.
   var firstLine = 0
 
   private var version: Version?
   private var namespace = ""
   private var open: [OpenElement] = []
-  /// How many elements are open inside one that is passed over.
+  /// How many elements are open inside an ignored one.
   private var ignoredDepth = 0
   private var text: [UInt8] = []
   private var file: MetalinkFile?
@@ -101,7 +102,7 @@ final class MetalinkReader: XMLElementHandler {
     return !isTruncated
   }
 
-  /// The element of a name below the one that is open; nil where it means nothing there.
+  /// The element with this name below the open one; nil if it has no meaning there.
   private func element(
     _ name: String, attributes: [String: String], line: Int
   ) -> Element? {
@@ -127,7 +128,7 @@ final class MetalinkReader: XMLElementHandler {
     }
   }
 
-  /// `priority` counts up from 1, the `preference` of version 3 down from 100.
+  /// `priority` counts up from 1; the `preference` of version 3 counts down from 100.
   private func rank(_ attributes: [String: String], _ version: Version) -> Int {
     let text = attributes[version == .four ? "priority" : "preference"]
     guard let number = text.flatMap({ Int64(digits: $0) }), number <= Self.lowestRank else {
@@ -226,7 +227,7 @@ final class MetalinkReader: XMLElementHandler {
   private func takeURL(rank: Int, type: String?, line: Int) {
     let text = trimmedText
     let scheme = text.prefix { $0 != ":" }.lowercased()
-    // What version 3 calls a type is the scheme, but for a torrent, whose URL is http.
+    // The type of version 3 is the scheme, except for a torrent, whose URL is http.
     let kind = type.map { $0.lowercased() } ?? scheme
     if version == .three, type != nil, kind != "http", kind != "https" {
       return warnOfURL(kind, line: line)
@@ -295,7 +296,7 @@ final class MetalinkReader: XMLElementHandler {
     if errors.count == SourceListError.maximumDiagnosticCount { isTruncated = true }
   }
 
-  /// The list, when the document has been read.
+  /// The list, after the document was read.
   func finish() throws(SourceListError) -> SourceList {
     for clash in paths.clashes() {
       fail(

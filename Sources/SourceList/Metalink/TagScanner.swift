@@ -1,6 +1,8 @@
-/// Finds tags that are longer than any of a Metalink, or have more attributes, in one pass: libxml2 compares
-/// the attributes of a tag each with all others, so a tag of a megabyte would keep it busy for minutes, and
-/// so would very many of 64 KiB, which it goes on to parse when the document is known to be broken.
+/// Finds, in one pass, tags that are longer or have more attributes than any in a Metalink.
+///
+/// libxml2 compares each attribute of a tag with all others, so a tag of a megabyte would keep it
+/// busy for minutes. So would very many tags of 64 KiB, because libxml2 parses on after the
+/// document is known to be malformed.
 enum TagScanner {
   /// The longest tag in bytes.
   static let maximumByteCount = 64 << 10
@@ -9,17 +11,18 @@ enum TagScanner {
   static let maximumAttributeCount =
     XMLElements.maximumAttributeCount + XMLElements.maximumDeclarationCount
 
-  /// Where in a document a byte is.
+  /// The part of a document that a byte belongs to.
   private enum Place {
     case text
-    /// In a tag that began at this index; in quotes where `quote` is not 0. Each of its attributes has a
+    /// In a tag that began at this index; inside quotes if `quote` is not 0. Each attribute has a
     /// value.
     case tag(start: Int, quote: UInt8, valueCount: Int)
-    /// In what ends with these bytes: a comment, a CDATA section, an instruction.
+    /// In a comment, a CDATA section or an instruction, which ends with these bytes.
     case other(end: StaticString)
   }
 
-  /// The line, counted from 1, on which the first tag begins that is too long; nil where none is.
+  /// The line, counted from 1, on which the first tag that is too long begins; nil if there is
+  /// none.
   static func firstLongTag(in document: [UInt8]) -> Int? {
     document.withUnsafeBufferPointer { bytes in
       guard let start = startOfLongTag(in: bytes) else { return nil }

@@ -1,6 +1,6 @@
 internal import CXML
 
-/// What an XML document is handed to, element by element.
+/// Receives an XML document element by element.
 protocol XMLElementHandler: AnyObject {
   /// An element begins.
   ///
@@ -9,44 +9,45 @@ protocol XMLElementHandler: AnyObject {
   ///   - namespace: the URI of its namespace; empty for none.
   ///   - attributes: the values of its attributes without a namespace, by name.
   ///   - line: the line on which its start tag ends.
-  /// - Returns: whether to go on.
+  /// - Returns: whether to continue.
   func start(
     _ name: String, namespace: String, attributes: [String: String], line: Int
   ) -> Bool
 
-  /// The element that began last ends.
+  /// The last open element ends.
   ///
-  /// - Returns: whether to go on.
+  /// - Returns: whether to continue.
   func end() -> Bool
 
-  /// A piece of the text of the element that began last.
+  /// A piece of the text of the last open element.
   ///
-  /// - Returns: whether to go on.
+  /// - Returns: whether to continue.
   func text(_ piece: UnsafeBufferPointer<UInt8>) -> Bool
 }
 
 /// Why a document cannot be read as XML.
 struct XMLProblem: Error, Equatable {
-  /// Counted from 1; nil where no line is to blame.
+  /// Counted from 1; nil if the problem concerns no line.
   let line: Int?
   let message: String
 }
 
-/// Reads XML with libxml2, which is given nothing that could blow up: no document type, so no entities
-/// but XML's own, no long tag, few attributes and namespaces, little nesting.
+/// Reads XML with libxml2 and keeps all input that could exhaust it away: no document type, so no
+/// entities except XML's own, no long tag, few attributes and namespaces, little nesting.
 enum XMLElements {
   /// How many elements may be open at once.
   static let maximumNesting = 16
 
-  /// How many attributes a tag may have: the parser compares each with all others.
+  /// The maximum number of attributes of a tag: the parser compares each with all others.
   static let maximumAttributeCount = 64
 
-  /// How many namespaces a tag may declare: the parser looks through all that are in scope.
+  /// The maximum number of namespaces of a tag: the parser searches all that are in scope.
   static let maximumDeclarationCount = 16
 
-  /// Hands the elements of `document`, UTF-8, to `handler`.
+  /// Passes the elements of `document`, UTF-8, to `handler`.
   ///
-  /// - Throws: where it is not well-formed or over a bound; the handler has seen what came before.
+  /// - Throws: if the document is not well-formed or exceeds a limit; the handler has received what
+  ///   came before.
   static func read(_ document: [UInt8], into handler: any XMLElementHandler) throws(XMLProblem) {
     if let line = TagScanner.firstLongTag(in: document) {
       throw XMLProblem(
@@ -69,7 +70,7 @@ enum XMLElements {
     collector.parser = parser
     document.withUnsafeBytes { bytes in
       guard let start = bytes.baseAddress else { return }
-      // Bounded far below Int32.max by the limit of a Metalink.
+      // Far below Int32.max, because of the limit of a Metalink.
       httpfs_xml_parse(
         parser, start.assumingMemoryBound(to: CChar.self), CInt(clamping: bytes.count))
     }
@@ -78,13 +79,13 @@ enum XMLElements {
   }
 }
 
-/// What the parser calls back, for the time of one document.
+/// Receives the parser's callbacks for one document.
 private final class Collector {
   private let handler: any XMLElementHandler
   var parser: OpaquePointer?
   private(set) var problem: XMLProblem?
   private var depth = 0
-  /// Whether the parser has been told to end: it may call once more.
+  /// Whether the parser was told to stop; it may still call once more.
   private var isStopped = false
 
   init(_ handler: any XMLElementHandler) { self.handler = handler }
@@ -149,12 +150,13 @@ private final class Collector {
 
   func takeProblem(_ message: UnsafePointer<CChar>?, line: Int) {
     guard !isStopped, problem == nil else { return }
-    // libxml2's words may hold some of the document's.
+    // The message of libxml2 may contain some of the document's text.
     let text = message.map { String(cString: $0) } ?? ""
     let plain = text.utf8.prefix(120).map { (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: " ") }
     let words = trimmingBlanks(Substring(String(decoding: plain, as: UTF8.self)))
     problem = XMLProblem(line: line, message: "not well-formed XML: \(words)")
-    // The parser hands nothing on after this; to end it here, it would have to expect that.
+    // The parser passes nothing on after this. It cannot be stopped here, because it does not
+    // expect that.
     isStopped = true
   }
 }

@@ -4,24 +4,26 @@ import HTTPTransferCore
 import HTTPTypes
 import SourceList
 
-/// What ``AccessOptions`` come to, once their files and variables have been read: at the start, so
-/// that what is wrong with them is told before anything is mounted or fetched.
+/// The settings of ``AccessOptions``, with their files and variables read.
+///
+/// This happens at the start, so that errors are reported before anything is mounted or fetched.
 struct Access: Sendable {
-  /// For each URL's own origin; what a list says below a URL comes first.
+  /// For each URL's own origin; the fields of a list below a URL take precedence.
   private var fields = HTTPFields()
   private var netrc: Netrc?
-  /// The client's.
+  /// The configuration of the client.
   private(set) var configuration = HTTPClient.Configuration()
   let connectTimeout: Duration
-  /// Nil where the command's own default holds.
+  /// Nil for the command's own default.
   let stallTimeout: Duration?
 
-  /// Reads what the options name.
+  /// Reads the files and variables of the options.
   ///
   /// - Parameters:
   ///   - options: of the command line.
-  ///   - refusesReserved: whether fields are refused that would change what a range request means.
-  /// - Throws: ``CommandFailure``; it never holds a value.
+  ///   - refusesReserved: whether to refuse fields that would change the meaning of a range
+  ///     request.
+  /// - Throws: ``CommandFailure``; it never contains a value.
   init(_ options: AccessOptions, refusesReserved: Bool = false) throws(CommandFailure) {
     connectTimeout = .seconds(options.connectTimeout ?? 10)
     stallTimeout = options.stallTimeout.map { .seconds($0) }
@@ -50,7 +52,7 @@ struct Access: Sendable {
 
   // MARK: Requests
 
-  /// The fields for an entry of a list: its own, and those of the options that it does not have.
+  /// The fields for an entry of a list: its own, and those fields of the options that it lacks.
   func fields(for entry: SourceEntry) -> HTTPFields {
     var own = HTTPFields()
     for header in entry.headers {
@@ -62,9 +64,10 @@ struct Access: Sendable {
     return all
   }
 
-  /// The URL with the credentials that netrc has for its host, where it names no password itself.
+  /// The URL with the credentials of netrc for its host, unless it has a password.
   ///
-  /// They then go where those of a URL go: to its own origin, and along no redirect to another one.
+  /// They are then sent like credentials of a URL: to its own origin, and to no other origin after
+  /// a redirect.
   func url(_ url: RemoteURL) -> RemoteURL {
     guard let netrc else { return url }
     let userInfo = url.userInfo
@@ -134,7 +137,7 @@ struct Access: Sendable {
     configuration.certificateAuthorityFile = lastingPath(path)
   }
 
-  /// Whether a directory has a name such as `9d66eef0.0`, by which OpenSSL finds an authority.
+  /// Whether a directory contains a name such as `9d66eef0.0`, by which OpenSSL finds an authority.
   private static func holdsHashedName(_ path: String) -> Bool {
     guard let directory = opendir(path) else { return false }
     defer { closedir(directory) }
@@ -151,7 +154,8 @@ struct Access: Sendable {
     return false
   }
 
-  /// An interface that there is, or an address; libcurl's own forms (`if!`, `host!`) pass.
+  /// Checks that an interface exists, or that it is an address; libcurl's own forms (`if!`,
+  /// `host!`) are accepted.
   private static func checked(_ interface: String) throws(CommandFailure) -> String {
     guard
       if_nametoindex(interface) != 0 || AddressGuard.address(interface) != nil
@@ -163,7 +167,7 @@ struct Access: Sendable {
     return interface
   }
 
-  /// The lines of a cookie file: seven fields with a TAB between them.
+  /// The lines of a cookie file: seven fields separated by TABs.
   private static func cookies(ofFile path: String) throws(CommandFailure) -> [String] {
     var lines: [String] = []
     for (number, line) in numberedLines(try accessFile(path, "cookie file")) {

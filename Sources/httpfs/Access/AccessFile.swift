@@ -4,7 +4,7 @@ import Glibc
 ///
 /// - Parameters:
 ///   - path: the file.
-///   - purpose: what it is to the user: `header file`.
+///   - purpose: its purpose in messages: `header file`.
 /// - Returns: its bytes.
 /// - Throws: ``CommandFailure`` with both.
 func accessFile(_ path: String, _ purpose: String) throws(CommandFailure) -> [UInt8] {
@@ -15,7 +15,7 @@ func accessFile(_ path: String, _ purpose: String) throws(CommandFailure) -> [UI
   }
 }
 
-/// Refuses a file with passwords that other users may read or change.
+/// Refuses a file with passwords that other users can read or change.
 func requirePrivacy(ofFile path: String, _ purpose: String) throws(CommandFailure) {
   var status = stat()
   guard stat(path, &status) == 0 else {
@@ -32,8 +32,10 @@ func requirePrivacy(ofFile path: String, _ purpose: String) throws(CommandFailur
   }
 }
 
-/// The path of a file that exists, without links: libcurl opens it when a connection needs it, long
-/// after a daemon has left its directory.
+/// The path of an existing file, without links.
+///
+/// libcurl opens the file when a connection needs it, long after a daemon has changed its working
+/// directory.
 func lastingPath(_ path: String) -> String {
   guard let resolved = realpath(path, nil) else { return path }
   defer { free(resolved) }

@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// How `httpfs mount`, `get` and `put` reach servers: with which headers and credentials, whom they
-/// trust, and which way they take.
+/// How `httpfs mount`, `get` and `put` access servers: headers, credentials, trusted authorities,
+/// and network path.
 struct AccessOptions: ParsableArguments {
   @Option(
     name: [.customShort("H"), .long],
     help: ArgumentHelp(
-      "A header field for each URL's own host, dropped when a redirect leads elsewhere; may be repeated. "
-        + "'@FILE' reads one a line from a file.", valueName: "name: value"))
+      "A header field for each URL's own host, not sent to other hosts after a redirect; may be repeated. "
+        + "'@FILE' reads fields from a file, one a line.", valueName: "name: value"))
   var header: [String] = []
 
   @Option(
@@ -18,64 +18,66 @@ struct AccessOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "A header field whose value an environment variable holds; may be repeated.",
+      "A header field with its value from an environment variable; may be repeated.",
       valueName: "name=variable"))
   var headerEnv: [String] = []
 
-  @Option(help: ArgumentHelp("The User-Agent.", valueName: "text"))
+  @Option(help: ArgumentHelp("Value of the User-Agent field.", valueName: "text"))
   var userAgent: String?
 
   @Flag(
     name: .customLong("netrc"),
-    help: "Take user and password of each URL's own host from ~/.netrc, which must be private.")
+    help: "Read user and password for each URL's own host from ~/.netrc, which must be private.")
   var usesNetrc = false
 
-  @Option(help: ArgumentHelp("The same from another file.", valueName: "file"), completion: .file())
+  @Option(
+    help: ArgumentHelp("Like --netrc, but from this file.", valueName: "file"), completion: .file())
   var netrcFile: String?
 
   @Option(
     name: .customLong("cookies"),
     help: ArgumentHelp(
-      "Begin with the cookies of a file in Netscape's format, which is not written.",
+      "Read initial cookies from a file in Netscape's format; the file is not changed.",
       valueName: "file"), completion: .file())
   var cookieFile: String?
 
   @Option(
     name: [.customLong("cacert"), .customLong("ca-file")],
     help: ArgumentHelp(
-      "Trust the certificate authorities of a PEM file, or of a directory of them, and no others.",
+      "Trust only the certificate authorities in a PEM file, or in a directory of such files.",
       valueName: "path"), completion: .file())
   var certificateAuthorities: String?
 
   @Flag(
     name: .customLong("insecure"),
-    help: "Do not verify https servers: anybody on the way can read and change what is transferred."
+    help: "Do not verify https servers: anybody on the network can then read and change the data."
   )
   var isInsecure = false
 
   @Option(
     name: .customLong("cert"),
     help: ArgumentHelp(
-      "The client certificate for each URL's own host, a PEM file.", valueName: "file"),
+      "PEM file with the client certificate for each URL's own host.", valueName: "file"),
     completion: .file())
   var certificate: String?
 
   @Option(
     name: .customLong("key"),
     help: ArgumentHelp(
-      "Its private key, where that is in another file.", valueName: "file"), completion: .file())
+      "PEM file with the private key, if it is not in the file of --cert.", valueName: "file"),
+    completion: .file())
   var certificateKey: String?
 
   @Option(
     help: ArgumentHelp(
-      "Go through a proxy: http, https, socks5 or socks5h (the proxy resolves names). 'A|B;C' spreads the load over A and B and turns to C when both fail; DIRECT is no proxy. Default: http_proxy, https_proxy, all_proxy.",
+      "Use a proxy: http, https, socks5 or socks5h (the proxy resolves names). 'A|B;C' distributes the load over A and B and uses C when both fail; DIRECT means no proxy. Default: http_proxy, https_proxy, all_proxy.",
       valueName: "url"))
   var proxy: String?
 
   @Option(
     name: [.customLong("no-proxy"), .customLong("noproxy")],
     help: ArgumentHelp(
-      "The hosts to reach without a proxy, separated by commas; '*' for all. Default: no_proxy.",
+      "Hosts to reach without a proxy, separated by commas; '*' for all. Default: no_proxy.",
       valueName: "hosts"))
   var noProxy: String?
 
@@ -87,15 +89,15 @@ struct AccessOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The network interface to use, by its name or address.", valueName: "name"))
+      "Network interface to use, given by name or address.", valueName: "name"))
   var interface: String?
 
-  @Option(help: ArgumentHelp("How long a connection may take (default: 10).", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Time limit for connecting (default: 10).", valueName: "seconds"))
   var connectTimeout: Double?
 
   @Option(
     help: ArgumentHelp(
-      "Give a request up when no byte has moved for so long (default: 15 for a mount, else 30; libcurl's average adds some seconds).",
+      "Abort a request after this time without any byte (default: 15 for a mount, otherwise 30; libcurl's average adds some seconds).",
       valueName: "seconds"))
   var stallTimeout: Double?
 

@@ -2,12 +2,14 @@ import Glibc
 import HTTPTypes
 import SourceList
 
-/// Reads the header fields of a command line, its files and its environment.
+/// Reads the header fields from a command line, its files and its environment.
 struct HeaderOptions {
-  /// Whether fields are refused that would change what a range request means.
+  /// Whether to refuse fields that would change the meaning of a range request.
   let refusesReserved: Bool
 
-  /// How many there may be; with those of a list, which are as few, and its own a request has some 200.
+  /// The maximum number of fields.
+  ///
+  /// With the same number from a list, and its own fields, a request has some 200.
   static let maximumCount = 100
 
   /// All fields in the order of `--header`, `--header-file`, `--header-env`.
@@ -31,7 +33,7 @@ struct HeaderOptions {
     }
   }
 
-  /// Takes `NAME=VARIABLE`.
+  /// Reads `NAME=VARIABLE`.
   private func append(
     assignment: String, to fields: inout HTTPFields
   ) throws(CommandFailure) {
@@ -47,7 +49,9 @@ struct HeaderOptions {
     try append("\(parts[0]): \(value)", from: "--header-env \(parts[0])", to: &fields)
   }
 
-  /// Parses `Name: value`; the value, which may be a secret, is not shown in an error.
+  /// Parses `Name: value`.
+  ///
+  /// An error does not show the value, which may be a secret.
   private func append(
     _ text: String, from place: String, to fields: inout HTTPFields
   ) throws(CommandFailure) {

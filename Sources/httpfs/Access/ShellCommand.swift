@@ -1,14 +1,14 @@
 import Glibc
 
-/// One run of a shell command, bounded in time and in what it may say.
+/// One run of a shell command, with limits on its time and its output.
 ///
-/// It is a process group of its own, so that all of it can be ended, with no descriptor of this process
-/// but the three that it is given, and without a terminal to read from.
+/// It runs in its own process group, so that all its processes can be killed. It gets no descriptor
+/// of this process except three, and no terminal to read from.
 struct ShellCommand {
   enum Ending: Equatable {
     case exited(Int32)
     case signalled(Int32)
-    /// It was killed, because its time was up.
+    /// It was killed at its time limit.
     case timedOut
   }
 
@@ -18,23 +18,25 @@ struct ShellCommand {
     var errors: [UInt8] = []
   }
 
-  /// What `/bin/sh -c` gets.
+  /// The script for `/bin/sh -c`.
   let script: String
-  /// The variables that it has besides those of this process, which are the first parameter's too.
+  /// Variables to add to, or to replace in, the environment of this process.
   let variables: [(name: String, value: String)]
-  /// More of what it writes is read, and thrown away.
+  /// Further output is read and dropped.
   private static let outputLimit = 64 << 10
 
   /// `POSIX_SPAWN_SETPGROUP`, `…SETSIGDEF` and `…SETSIGMASK` of spawn.h.
   private static let flags: Int16 = 0x02 | 0x04 | 0x08
 
-  /// Runs it to its end; waits, so it is not for threads that others wait for.
+  /// Runs the command until it ends.
+  ///
+  /// This waits, so do not call it on a thread that others wait for.
   ///
   /// - Parameters:
-  ///   - limit: how long it may take.
-  ///   - onStart: told its process group.
-  /// - Returns: how it has ended and what it has written.
-  /// - Throws: where it cannot be started.
+  ///   - limit: its time limit.
+  ///   - onStart: called with its process group.
+  /// - Returns: its result and its output.
+  /// - Throws: if it cannot be started.
   func run(
     within limit: Duration, onStart: (pid_t) -> Void
   ) throws(SystemError) -> Outcome {
@@ -67,7 +69,7 @@ struct ShellCommand {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw .last }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    // A process that it leaves behind may keep the other end.
+    // A process that it leaves behind may keep the other end open.
     _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
     return (ends[0], ends[1])
   }
@@ -84,11 +86,11 @@ struct ShellCommand {
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
     posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
-    // Libraries open some without the flag by which they would be closed.
+    // Libraries open some descriptors without the close-on-exec flag.
     for descriptor in Self.openDescriptors() where descriptor > STDERR_FILENO {
       posix_spawn_file_actions_addclose(&actions, descriptor)
     }
-    // Signals that this process waits for by itself are blocked in its threads.
+    // This process blocks some signals in its threads, because it waits for them.
     var signals = sigset_t()
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
@@ -113,7 +115,7 @@ struct ShellCommand {
     return child
   }
 
-  /// One that is closed meanwhile is no matter.
+  /// A descriptor that is closed meanwhile does no harm.
   private static func openDescriptors() -> [Int32] {
     guard let directory = opendir("/proc/self/fd") else { return [] }
     defer { closedir(directory) }
@@ -127,7 +129,7 @@ struct ShellCommand {
     return descriptors
   }
 
-  /// This process's variables, byte by byte: they need not be UTF-8.
+  /// This process's variables as bytes, because they need not be UTF-8.
   private static func environment() -> [[CChar]] {
     var variables: [[CChar]] = []
     var next = environ
@@ -154,7 +156,7 @@ struct ShellCommand {
     while true {
       var status: Int32 = 0
       let ended = waitpid(child, &status, WNOHANG)
-      // What it wrote before its end is there.
+      // All output from before its end is available.
       if isOutputOpen { isOutputOpen = read(output, into: &outcome.output) }
       if areErrorsOpen { areErrorsOpen = read(errors, into: &outcome.errors) }
       if ended == child {
@@ -168,7 +170,7 @@ struct ShellCommand {
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         return outcome
       }
-      // Closed ends are not waited for: a negative descriptor is passed over.
+      // poll(2) skips negative descriptors, so closed ends are not waited for.
       var waits = [
         pollfd(fd: isOutputOpen ? output : -1, events: Int16(POLLIN), revents: 0),
         pollfd(fd: areErrorsOpen ? errors : -1, events: Int16(POLLIN), revents: 0),
@@ -177,9 +179,9 @@ struct ShellCommand {
     }
   }
 
-  /// Reads what is there.
+  /// Reads the available bytes.
   ///
-  /// - Returns: whether more may come.
+  /// - Returns: whether more may follow.
   private static func read(_ descriptor: Int32, into bytes: inout [UInt8]) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {

@@ -4,15 +4,17 @@ import HTTPTransfer
 import HTTPTransferCore
 import Synchronization
 
-/// `--url-command`: a shell command of the user's prints the URL that a file is asked for at.
+/// `--url-command`: a shell command of the user prints the URL to request for a file.
 ///
-/// What it prints is a secret: it goes to the servers, and nowhere else. The listed URL may be one: the
-/// command gets it in its environment, which other users cannot see, not as an argument.
+/// Its output is a secret that is sent only to the servers. The listed URL may be a secret too, so
+/// the command gets it in its environment, which other users cannot see, and not as an argument.
 final class URLCommand: URLSigner {
   private let command: String
   private let timeLimit: Duration
-  /// What comes before it: to the directory where httpfs was started, which a daemon has left and a
-  /// relative path may depend on, and what is known of the file.
+  /// The first lines of the script.
+  ///
+  /// They change to the directory in which httpfs was started, because a daemon has left it and
+  /// relative paths may need it, and set `$1` to the listed URL.
   private let prologue: String
   private let report: @Sendable (_ line: String, _ name: String) -> Void
   private let queue = DispatchQueue(label: "httpfs.url-command", attributes: .concurrent)
@@ -31,20 +33,20 @@ final class URLCommand: URLSigner {
     var hasEnded = false
   }
 
-  /// How many run at a time: a directory may have thousands of files.
+  /// The maximum number of concurrent runs: a directory may have thousands of files.
   private static let concurrency = 4
 
-  /// How long a run may take at most.
+  /// The maximum time limit of a run.
   static let greatestTimeLimit = Duration.seconds(30)
 
-  /// How much of what a run writes to standard error is told of, in lines.
+  /// How many lines of a run's standard error are reported.
   private static let reportedLineCount = 20
 
   /// - Parameters:
-  ///   - command: what `/bin/sh -c` gets.
-  ///   - timeLimit: how long somebody waits for it; it is killed then.
-  ///   - report: told each line that it writes to standard error, without the secrets of URLs, and the
-  ///     name of the file.
+  ///   - command: the script for `/bin/sh -c`.
+  ///   - timeLimit: how long to wait for it before it is killed.
+  ///   - report: called with each line that it writes to standard error, without the secrets of
+  ///     URLs, and the name of the file.
   init(
     _ command: String, timeLimit: Duration,
     report: @escaping @Sendable (_ line: String, _ name: String) -> Void
@@ -75,7 +77,7 @@ final class URLCommand: URLSigner {
     if mayRun { queue.async { [self] in run(job) } }
   }
 
-  /// Ends what runs; nobody waits for URLs any more.
+  /// Kills running commands, because no URL is needed any more.
   func end() {
     let groups = state.withLock { state in
       state.hasEnded = true
@@ -104,7 +106,7 @@ final class URLCommand: URLSigner {
     guard !state.withLock({ $0.hasEnded }) else {
       return .failure(URLSigningError("the URL command is not run any more"))
     }
-    // By the environment, because arguments are seen by every user of the machine.
+    // In the environment, because every user of the machine can see arguments.
     let shell = ShellCommand(
       script: prologue + command,
       variables: [("HTTPFS_URL", job.url.text), ("HTTPFS_NAME", job.name)])
@@ -128,7 +130,7 @@ final class URLCommand: URLSigner {
     return result
   }
 
-  /// The URL that a run has printed: one line, but for empty ones.
+  /// The URL that a run has printed: one line, apart from empty lines.
   static func url(
     of outcome: ShellCommand.Outcome, timeLimit: Duration
   ) -> Result<RemoteURL, URLSigningError> {
@@ -148,7 +150,7 @@ final class URLCommand: URLSigner {
     guard lines.count == 1 else {
       return .failure(URLSigningError("the URL command printed more than one line"))
     }
-    // Nothing of it is shown.
+    // The message shows nothing of the output.
     guard let url = try? RemoteURL(line) else {
       return .failure(URLSigningError("the URL command printed no http or https URL"))
     }
@@ -163,7 +165,7 @@ final class URLCommand: URLSigner {
     }
   }
 
-  /// A line without the secrets of any URL in it, and without those of `urls` in any form.
+  /// Hides the secrets of any URL in a line, and those of `urls` in any form.
   static func hiding(_ urls: [RemoteURL], in line: String) -> String {
     let hidden = Secrecy.hidingSecrets(in: Array(line.utf8.prefix(1000)), after: [])
     var text = String(decoding: hidden, as: UTF8.self)

@@ -1,10 +1,10 @@
 import ArgumentParser
 
-/// Where `httpfs mount` and `get` ask for files that their listed URLs do not lead to.
+/// Lets `httpfs mount` and `get` request files at other URLs than the listed ones.
 struct URLCommandOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Ask for each file at the URL that a shell command prints. It finds the listed URL in $HTTPFS_URL and $1, the file's name in $HTTPFS_NAME, and is run again when its URL expires or is refused.",
+      "Request each file at the URL that a shell command prints. The command gets the listed URL in $HTTPFS_URL and $1, and the file's name in $HTTPFS_NAME. It runs again when its URL expires or is refused.",
       valueName: "command"))
   var urlCommand: String?
 

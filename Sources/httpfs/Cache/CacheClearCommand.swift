@@ -3,16 +3,16 @@ import Glibc
 import MountStatus
 import RangeCache
 
-/// `httpfs cache clear`: removes everything that was cached.
+/// `httpfs cache clear`: removes all cached files.
 struct CacheClearCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear",
-    abstract: "Remove everything that was cached.",
-    discussion: "Leaves files alone that httpfs has not written.")
+    abstract: "Remove all files from a cache.",
+    discussion: "Keeps files that httpfs has not written.")
 
   @OptionGroup var cache: CacheOptions
 
-  @Flag(help: "Do not ask.")
+  @Flag(help: "Do not ask for confirmation.")
   var yes = false
 
   func run() throws {
@@ -25,7 +25,7 @@ struct CacheClearCommand: ParsableCommand {
     }
   }
 
-  /// Asks the user; returns where the answer is yes.
+  /// Asks the user; returns if the answer is yes.
   private func ask(
     _ entries: [StoredEntry], in inventory: CacheInventory
   ) throws(CommandFailure) {
@@ -35,7 +35,7 @@ struct CacheClearCommand: ParsableCommand {
     let byteCount = entries.reduce(0) { $0 + $1.allocatedByteCount }
     let files = "\(counted(entries.count, "file")), \(humanBytes(byteCount)),"
     let question = Array("Remove \(files) from \(inventory.path)? [y/N] ".utf8)
-    // Without a newline: the cursor stays behind the question.
+    // Without a newline, so that the cursor stays after the question.
     _ = question.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
     let answer = readLine() ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {

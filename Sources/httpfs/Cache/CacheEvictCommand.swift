@@ -2,18 +2,18 @@ import ArgumentParser
 import MountStatus
 import RangeCache
 
-/// `httpfs cache evict`: makes room in a cache.
+/// `httpfs cache evict`: frees space in a cache.
 struct CacheEvictCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "evict",
-    abstract: "Remove files from a cache: those that are named, or those used least recently.",
-    discussion: "With --to, files that are pinned stay; those that are named go all the same.")
+    abstract: "Remove the named files, or the least recently used ones, from a cache.",
+    discussion: "With --to, pinned files stay; named files are removed even if they are pinned.")
 
   @OptionGroup var cache: CacheOptions
 
   @Option(
     help: ArgumentHelp(
-      "Remove least recently used files until no more than this is left; K, M, G and T may follow.",
+      "Remove least recently used files until at most this much is left; K, M, G and T may follow.",
       valueName: "bytes"))
   var to: ByteSize?
 

@@ -5,14 +5,14 @@ import HTTPTransferCore
 import MountStatus
 import RangeCache
 
-/// `httpfs cache ls`: what a cache directory holds, also while a mount uses it.
+/// `httpfs cache ls`: shows the contents of a cache directory, also while a mount uses it.
 struct CacheListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls",
-    abstract: "Show the files in a cache, those first that were used last.",
+    abstract: "Show the files in a cache, the most recently used first.",
     discussion: """
-      Prints a line for each file: the bytes that are present, its complete length, when it was \
-      used last, and its URL without credentials and query. Works while a mount uses the cache.
+      Prints a line for each file: its cached bytes, its complete length, the time of its last \
+      use, and its URL without credentials and query. Works while a mount uses the cache.
       """)
 
   @OptionGroup var cache: CacheOptions
@@ -39,7 +39,7 @@ struct CacheListCommand: ParsableCommand {
     }
   }
 
-  /// A file and how much of it is there.
+  /// A file and how much of it is cached.
   private struct Row {
     let file: CachedFile
     let presence: CacheInventory.Presence?
@@ -129,7 +129,7 @@ struct CacheListCommand: ParsableCommand {
     }
   }
 
-  /// What `--json` prints; what is not known is left out.
+  /// The output of `--json`; unknown values are left out.
   private struct Document: Encodable {
     struct File: Encodable {
       let key: String

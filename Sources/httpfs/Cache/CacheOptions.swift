@@ -1,7 +1,7 @@
 import ArgumentParser
 import RangeCache
 
-/// The option that all subcommands of `httpfs cache` have, and the directory that it names.
+/// The common option of all subcommands of `httpfs cache`, and the directory that it names.
 struct CacheOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -9,7 +9,7 @@ struct CacheOptions: ParsableArguments {
       valueName: "dir"), completion: .directory)
   var cacheDir: String?
 
-  /// Opens the directory for a look, whoever uses it.
+  /// Opens the directory read-only, also while another process uses it.
   func inventory() throws(CommandFailure) -> CacheInventory {
     guard let path = cacheDir ?? defaultCacheDirectory() else {
       throw CommandFailure("no home directory for the cache; name one with --cache-dir")
@@ -17,7 +17,7 @@ struct CacheOptions: ParsableArguments {
     return try failing { () throws(CacheError) in try CacheInventory(path: path) }
   }
 
-  /// Opens the directory for this process alone; never creates one.
+  /// Opens the directory exclusively; never creates one.
   func held() throws(CommandFailure) -> (directory: CacheDirectory, inventory: CacheInventory) {
     let inventory = try inventory()
     let directory = try failing { () throws(CacheError) in
@@ -27,7 +27,7 @@ struct CacheOptions: ParsableArguments {
   }
 }
 
-/// Runs what may fail in the cache; the failure says path and advice by itself.
+/// Runs `body`; an error of the cache already contains the path and advice.
 func failing<Value>(
   _ body: () throws(CacheError) -> Value
 ) throws(CommandFailure) -> Value {

@@ -3,11 +3,11 @@ import MountControl
 import RangeCache
 import SourceList
 
-/// What names files of a cache on the command line: a name, a URL, or a glob of either.
+/// An argument that selects files of a cache: a name, a URL, or a pattern of either.
 struct CachePattern {
   private let pattern: NamePattern
   private var text: String { pattern.text }
-  /// The URL that it is, if it is one: its query names one entry among those shown alike.
+  /// The argument as a URL, if it is one: its query selects one entry among those that look alike.
   private let url: RemoteURL?
 
   init(_ text: String) {
@@ -18,14 +18,14 @@ struct CachePattern {
   /// The pattern, for messages: a URL without its secrets.
   var shown: String { url?.redacted ?? text }
 
-  /// Whether it names `file`.
+  /// Whether it selects `file`.
   func matches(_ file: CachedFile) -> Bool {
     if text == file.entry.name { return true }
     if let url, file.entry.isFiled(under: url.withoutSignature) { return true }
     guard let source = file.source else { return false }
-    // The record keeps of a query that there was one.
+    // The record stores only that there was a query.
     let path = String(source.prefix { $0 != "?" })
-    // As a mount of the URL calls the file.
+    // The name of the file in a mount of the URL.
     let name = try? SourceList.single(url: path, tree: false).entries.first?.path
     return [source, path, name].contains { candidate in
       guard let candidate else { return false }

@@ -1,13 +1,13 @@
 import MountStatus
 import RangeCache
 
-/// The removal of files from a cache that this process holds, and what is said of it.
+/// Removes files from a cache that this process holds, and reports the result.
 struct CacheRemoval {
   private let directory: CacheDirectory
 
   init(_ directory: CacheDirectory) { self.directory = directory }
 
-  /// Removes all that can be removed of `entries`, and says how much that was.
+  /// Removes as many of `entries` as possible, and reports how many.
   ///
   /// - Throws: ``CommandFailure`` with a line for each entry that stays.
   func remove(_ entries: [StoredEntry]) throws(CommandFailure) {

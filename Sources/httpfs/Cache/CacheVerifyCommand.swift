@@ -2,22 +2,22 @@ import ArgumentParser
 import MountStatus
 import RangeCache
 
-/// `httpfs cache verify`: whether the cached bytes are still those that were stored.
+/// `httpfs cache verify`: checks whether the cached bytes are still as stored.
 struct CacheVerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Compare cached bytes with the hashes that were recorded when they came.",
+    abstract: "Compare cached bytes with their recorded hashes.",
     discussion: """
-      Ends with 0 if all is intact and with 1 if something is damaged. A mount verifies what it \
-      uses by itself and fetches it again where it is damaged; this looks at everything.
+      Exits with 0 if all is intact and with 1 if something is damaged. A mount verifies the bytes \
+      that it uses and fetches damaged ones again; this command verifies everything.
       """)
 
   @OptionGroup var cache: CacheOptions
 
-  @Flag(help: "Forget what is damaged, so that the next mount fetches it, and only it, again.")
+  @Flag(help: "Drop the damaged bytes, so that the next mount fetches only these again.")
   var repair = false
 
-  @Argument(help: "Files to look at (default: all).")
+  @Argument(help: "Files to verify (default: all).")
   var names: [String] = []
 
   func run() throws {
@@ -41,7 +41,7 @@ struct CacheVerifyCommand: ParsableCommand {
         guard check.isDamaged else { continue }
         damagedCount += 1
         damagedByteCount += check.damagedByteCount
-        // At once: what follows may take minutes.
+        // Print it at once, because the rest may take minutes.
         try printToStandardOutput(Array("\(file.name): \(explanation(of: check))\n".utf8))
       }
       let all = "\(counted(count, "file")), \(humanBytes(byteCount))"

@@ -1,13 +1,13 @@
 import MountStatus
 import RangeCache
 
-/// An entry of the cache, as people know it.
+/// An entry of the cache, as shown to the user.
 struct CachedFile {
   let entry: StoredEntry
-  /// What its record's header says.
+  /// The content of its record's header.
   let head: StoredHead
 
-  /// The files in a cache, those first that were used last; reads headers only.
+  /// The files in a cache, the most recently used first; reads headers only.
   static func all(in inventory: CacheInventory) throws(CommandFailure) -> [CachedFile] {
     try failing { () throws(CacheError) in
       var files: [CachedFile] = []
@@ -19,9 +19,9 @@ struct CachedFile {
     }
   }
 
-  /// Those of the files that `patterns` name, in their order; all where there is no pattern.
+  /// The files that `patterns` select, in their order; all if there is no pattern.
   ///
-  /// - Throws: ``CommandFailure`` for each pattern that names none.
+  /// - Throws: ``CommandFailure`` for each pattern that selects none.
   static func selected(
     by patterns: [String], in inventory: CacheInventory
   ) throws(CommandFailure) -> [CachedFile] {
@@ -39,13 +39,13 @@ struct CachedFile {
     return files.filter { file in patterns.contains { $0.matches(file) } }
   }
 
-  /// Where the bytes came from, a URL without credentials and query values; nil where the record
-  /// does not tell.
+  /// The source of the bytes, a URL without credentials and query values; nil if the record does
+  /// not have it.
   var source: String? {
     guard case .readable(let source, _) = head, !source.isEmpty else { return nil }
     return source
   }
 
-  /// What a user is shown: the source, else the key.
+  /// The name for the user: the source, or else the key.
   var name: String { source.map(escapingControls) ?? "key \(entry.name)" }
 }

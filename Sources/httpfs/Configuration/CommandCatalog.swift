@@ -2,14 +2,14 @@ import ArgumentParser
 import ConfigurationFile
 import FoundationEssentials
 
-/// A command that has defaults in the configuration file.
+/// A command with defaults in the configuration file.
 struct ConfigurableCommand {
   let name: String
   private let type: any ParsableCommand.Type
-  /// Positional words with which the options can be parsed for a trial.
+  /// Positional words that make a test parse of the options possible.
   private let placeholders: [String]
 
-  /// Nil where `name` is no such command.
+  /// Nil if there is no such command.
   init?(_ name: String) {
     self.name = name
     switch name {
@@ -26,7 +26,7 @@ struct ConfigurableCommand {
     }
   }
 
-  /// Its options, as its own `--help` knows them.
+  /// Its options, as in its own `--help`.
   func catalog() throws(CommandFailure) -> OptionCatalog {
     do {
       let dump = try JSONDecoder().decode(Dump.self, from: Data(type._dumpHelp().utf8))
@@ -41,19 +41,19 @@ struct ConfigurableCommand {
     }
   }
 
-  /// What is wrong with words of options; nil where they can be used.
+  /// What is wrong with words of options; nil if they are valid.
   func complaint(about words: [String]) -> String? {
     do {
       _ = try type.parse(words + placeholders)
       return nil
     } catch {
-      // The values that can be are listed below it: `  - trace`.
+      // The message lists the possible values below it: ` - trace`.
       return type.message(for: error).replacing("\n  - ", with: " ")
         .replacing("\n", with: " ")
     }
   }
 
-  /// The option whose name is like `key`; nil where there is none.
+  /// An option with a name similar to `key`; nil if there is none.
   func suggestion(for key: String) -> String? {
     guard let complaint = complaint(about: ["--\(key)"]),
       let start = complaint.firstRange(of: "mean '--")?.upperBound
@@ -62,7 +62,7 @@ struct ConfigurableCommand {
     return name.isEmpty ? nil : String(name)
   }
 
-  /// What `_dumpHelp()` of ArgumentParser says, as far as it matters here.
+  /// The part of `_dumpHelp()` of ArgumentParser that is needed here.
   private struct Dump: Decodable {
     struct Command: Decodable { let arguments: [Argument] }
 

@@ -2,31 +2,31 @@ import ConfigurationFile
 import Glibc
 import MountStatus
 
-/// A configuration file as it was read, and what is known of it.
+/// The content of a configuration file with its properties.
 struct ConfigurationSource {
   let path: String
   let file: ConfigurationFile
-  /// What relative paths in it are relative to.
+  /// Resolves relative paths in it.
   let paths: ConfiguredPaths
-  /// Whether others than its owner may read it.
+  /// Whether users other than its owner can read it.
   private let isReadableByOthers: Bool
 
-  /// For root's mounts, where there is no file of root's own.
+  /// For root's mounts, if root has no file of its own.
   private static let systemPath = "/etc/httpfs/config.toml"
   private static let maximumByteCount = 1 << 20
 
-  /// The file that is used unless the command line names one; nil where there is none.
+  /// The default configuration file; nil if there is none.
   ///
   /// `$XDG_CONFIG_HOME/httpfs/config.toml`, else `~/.config/httpfs/config.toml` (XDG Base Directory
-  /// Specification); for root, where that is not there, `/etc/httpfs/config.toml`.
+  /// Specification). For root, if that does not exist, `/etc/httpfs/config.toml`.
   static func usualPath() -> String? {
     candidates().first { access($0, F_OK) == 0 }
   }
 
-  /// Where a file would be looked for, in this order.
+  /// The possible paths of the file, in order.
   static func candidates() -> [String] {
     var paths: [String] = []
-    // The specification wants relative paths ignored.
+    // The specification says to ignore relative paths.
     if let base = environmentVariable("XDG_CONFIG_HOME"), base.hasPrefix("/") {
       paths.append("\(base)/httpfs/config.toml")
     } else if let home = homeDirectory() {
@@ -47,7 +47,7 @@ struct ConfigurationSource {
     guard stat(path, &status) == 0 else {
       throw CommandFailure("cannot read the configuration file '\(path)'", .last)
     }
-    // Whoever writes it decides what root mounts, and where it writes logs.
+    // A user who can write it decides what root mounts and where root writes logs.
     guard isNamed || status.st_uid == geteuid() || status.st_uid == 0 else {
       throw CommandFailure(
         "the configuration file '\(path)' belongs to another user; name it with --config if you "
@@ -73,13 +73,13 @@ struct ConfigurationSource {
     paths = ConfiguredPaths(directory: Self.directory(of: path), home: homeDirectory())
   }
 
-  /// The directory that holds a file, as an absolute path; links to the file are not followed.
+  /// The absolute path of a file's directory; links to the file are not followed.
   private static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return lastingPath(".") }
     return slash == path.startIndex ? "/" : lastingPath(String(path[..<slash]))
   }
 
-  /// Refuses a word that holds a secret which others may read.
+  /// Refuses a word with a secret that other users can read.
   func requirePrivacy(
     of words: [String], from setting: ConfigurationFile.Setting
   ) throws(ConfigurationError) {

@@ -2,19 +2,21 @@ import ConfigurationFile
 import Glibc
 import MountStatus
 
-/// A command line with the settings of the configuration file in it: after the command's name, before
-/// the words that the user has written, which therefore win.
+/// A command line with the settings of the configuration file inserted after the command's name.
 ///
-/// So no option has to be declared twice, and all of them are known to the file. Without a file, or
-/// for another command, nothing is done but a look for the file.
+/// The user's own words follow and therefore win.
+///
+/// So each option is declared once, and the file can use all of them. Without a file, or for other
+/// commands, the only work is to look for the file.
 struct ConfiguredArguments {
-  /// What goes to the parser.
+  /// The words for the parser.
   let words: [String]
 
   /// - Parameters:
-  ///   - arguments: the command line without the program's name, short options apart from values.
-  ///   - defaults: words that the file's settings win over.
-  /// - Throws: ``CommandFailure`` where the file cannot be used.
+  ///   - arguments: the command line without the program's name, with short options separated from
+  ///     their values.
+  ///   - defaults: words that the file's settings override.
+  /// - Throws: ``CommandFailure`` if the file cannot be used.
   init(_ arguments: [String], defaults: [String] = []) throws(CommandFailure) {
     guard let name = arguments.first, let command = ConfigurableCommand(name) else {
       words = arguments
@@ -30,7 +32,7 @@ struct ConfiguredArguments {
       return
     }
     words = [name] + defaults + own
-    // Rare, and an option's value may begin with an @, too.
+    // This is rare, and an option's value may also begin with an @.
     guard mayNameSection, !choice.isHelp else { return }
     let catalog = try command.catalog()
     if let section = catalog.split(own).positionals.first, section.hasPrefix("@") {
@@ -42,7 +44,7 @@ struct ConfiguredArguments {
     }
   }
 
-  /// What a command line says about the file.
+  /// The words of a command line about the file.
   private static func choice(
     in arguments: [String]
   ) -> (path: String?, isRefused: Bool, isHelp: Bool) {
@@ -60,13 +62,13 @@ struct ConfiguredArguments {
         if word.hasPrefix(prefix) { path = String(word.dropFirst(prefix.count)) }
       }
     }
-    // Whoever asks for help must get it, whatever the file says.
+    // A user who asks for help must get it, whatever the file contains.
     if isHelp || path?.isEmpty == true { return (nil, true, isHelp) }
     return (isRefused ? nil : path, isRefused, isHelp)
   }
 }
 
-/// The settings that a file has for a command.
+/// The settings of a file for a command.
 struct ConfiguredCommand {
   private let command: ConfigurableCommand
   private let source: ConfigurationSource
@@ -80,10 +82,10 @@ struct ConfiguredCommand {
     catalog = try command.catalog()
   }
 
-  /// The whole command line.
+  /// The complete command line.
   ///
   /// - Parameters:
-  ///   - own: what the user has written after the command's name.
+  ///   - own: the user's words after the command's name.
   ///   - defaults: words before all others.
   /// - Returns: the words, the command's name first.
   /// - Throws: ``CommandFailure`` with file and line.
@@ -120,9 +122,9 @@ struct ConfiguredCommand {
       + places
   }
 
-  /// Two mounts cannot use one cache directory: a named mount has its own.
+  /// Two mounts cannot share a cache directory, so a named mount has its own.
   private static func cacheDirectory(ofMount name: String) -> String? {
-    // As the service template has it.
+    // As in the service template.
     if geteuid() == 0 { return "/var/cache/httpfs/\(name)" }
     return defaultCacheDirectory().map { "\($0)/mounts/\(name)" }
   }
@@ -135,7 +137,7 @@ struct ConfiguredCommand {
     }
   }
 
-  /// The words of the defaults, and of a mount's own section, whose keys take their places.
+  /// The words of the defaults and of a mount's own section, whose keys override them.
   private func settings(
     ofMount mount: ConfigurationFile.NamedMount?
   ) throws(ConfigurationError) -> [String] {
@@ -153,7 +155,7 @@ struct ConfiguredCommand {
     for part in parts { try source.requirePrivacy(of: part.words, from: part.setting) }
     let words = parts.flatMap(\.words)
     guard let complaint = command.complaint(about: words) else { return words }
-    // Who is to blame? The first that is complained about in the same words where it is alone.
+    // Find the setting at fault: the first one that causes the same complaint on its own.
     let culprit = parts.first { command.complaint(about: $0.words) == complaint }
     let section = mount.map { "[mounts.\($0.name)]" } ?? "[\(command.name)]"
     throw ConfigurationError(
@@ -161,7 +163,7 @@ struct ConfiguredCommand {
       line: culprit?.setting.line ?? mount?.line)
   }
 
-  /// The error with the option that may have been meant.
+  /// Adds the option that the user may have meant to the error.
   private func suggesting(
     _ error: ConfigurationError, among settings: [ConfigurationFile.Setting]
   ) -> ConfigurationError {
@@ -186,7 +188,7 @@ struct ConfiguredCommand {
 
   // MARK: For people
 
-  /// What each section comes to, one command line each, without secrets; checks all of them.
+  /// The command line of each section, without secrets; checks all sections.
   func summary() throws(CommandFailure) -> [String] {
     if command.name != "mount" {
       let settings = try settings(of: nil)
@@ -196,7 +198,7 @@ struct ConfiguredCommand {
     let settings = try settings(of: nil)
     if !settings.isEmpty { lines.append(line(["mount"] + settings)) }
     for mount in source.file.mounts {
-      // A mount point may be left to the command line.
+      // The command line may have to name the mount point.
       let place = mount.mountpoint == nil ? ["MOUNTPOINT"] : []
       let words = try words(["@\(mount.name)"] + place)
       lines.append("@\(mount.name) = " + line(words))
@@ -211,7 +213,7 @@ struct ConfiguredCommand {
     return escapingControls("httpfs " + shown.map(Self.quoted).joined(separator: " "))
   }
 
-  /// A word as a shell takes it.
+  /// Quotes a word for a shell.
   private static func quoted(_ word: String) -> String {
     let isPlain =
       !word.isEmpty

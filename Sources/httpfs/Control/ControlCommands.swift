@@ -2,7 +2,7 @@ import ArgumentParser
 import HTTPTransferCore
 import MountControl
 
-/// A subcommand that does to files of a mount what the verb of its name does in `.control`.
+/// A subcommand that applies the verb of its name in `.control` to files of a mount.
 protocol FileVerbCommand: ParsableCommand {
   static var verb: FileVerb { get }
   var files: NamedFiles { get }
@@ -10,11 +10,11 @@ protocol FileVerbCommand: ParsableCommand {
 
 /// The arguments of those subcommands.
 struct NamedFiles: ParsableArguments {
-  @Argument(help: "Where the list is mounted.", completion: .directory)
+  @Argument(help: "The mount point.", completion: .directory)
   var mountpoint: String
 
   @Argument(
-    help: "Files, by their paths below the mount point or as a whole; * ? [...] as in the shell.",
+    help: "Files, as paths below the mount point or complete paths; * ? [...] as in the shell.",
     completion: .file())
   var names: [String] = []
 }
@@ -36,16 +36,16 @@ extension FileVerbCommand {
 struct PrefetchCommand: FileVerbCommand {
   static let verb = FileVerb.prefetch
   static let configuration = CommandConfiguration(
-    commandName: "prefetch", abstract: "Have a mount fetch whole files in the background.",
-    discussion: "Returns at once; 'httpfs status' shows how far it is. Reads come first.")
+    commandName: "prefetch", abstract: "Fetch whole files of a mount in the background.",
+    discussion: "Returns at once; 'httpfs status' shows the progress. Reads take precedence.")
   @OptionGroup var files: NamedFiles
 }
 
 struct CancelCommand: FileVerbCommand {
   static let verb = FileVerb.cancel
   static let configuration = CommandConfiguration(
-    commandName: "cancel", abstract: "End the prefetching of files.",
-    discussion: "What has been fetched stays in the cache.")
+    commandName: "cancel", abstract: "Stop prefetching files.",
+    discussion: "Bytes that were fetched stay in the cache.")
   @OptionGroup var files: NamedFiles
 }
 
@@ -53,15 +53,15 @@ struct PauseCommand: FileVerbCommand {
   static let verb = FileVerb.pause
   static let configuration = CommandConfiguration(
     commandName: "pause", abstract: "Fetch only what reads of files wait for.",
-    discussion: "All files of the mount where none is named.")
+    discussion: "Pauses all files of the mount if none is named.")
   @OptionGroup var files: NamedFiles
 }
 
 struct ResumeCommand: FileVerbCommand {
   static let verb = FileVerb.resume
   static let configuration = CommandConfiguration(
-    commandName: "resume", abstract: "Let read-ahead and prefetching go on.",
-    discussion: "Of all files of the mount where none is named.")
+    commandName: "resume", abstract: "Resume read-ahead and prefetching of files.",
+    discussion: "Resumes all files of the mount if none is named.")
   @OptionGroup var files: NamedFiles
 }
 
@@ -70,8 +70,8 @@ struct EvictCommand: FileVerbCommand {
   static let configuration = CommandConfiguration(
     commandName: "evict", abstract: "Remove the cached bytes of files of a mount.",
     discussion: """
-      Nothing is removed if one of the files is open, being prefetched or pinned. See 'httpfs cache \
-      evict' for a cache that no mount uses.
+      Removes nothing if one of the files is open, being prefetched or pinned. For a cache that no \
+      mount uses, see 'httpfs cache evict'.
       """)
   @OptionGroup var files: NamedFiles
 }
@@ -80,14 +80,14 @@ struct PinCommand: FileVerbCommand {
   static let verb = FileVerb.pin
   static let configuration = CommandConfiguration(
     commandName: "pin", abstract: "Keep the cached bytes of files, however full the cache is.",
-    discussion: "Holds for later mounts, too. Fetches nothing by itself: see 'httpfs prefetch'.")
+    discussion: "Applies to later mounts too. Fetches nothing by itself: see 'httpfs prefetch'.")
   @OptionGroup var files: NamedFiles
 }
 
 struct UnpinCommand: FileVerbCommand {
   static let verb = FileVerb.unpin
   static let configuration = CommandConfiguration(
-    commandName: "unpin", abstract: "Let the cached bytes of files be evicted again.")
+    commandName: "unpin", abstract: "Allow the cached bytes of files to be evicted again.")
   @OptionGroup var files: NamedFiles
 }
 
@@ -96,8 +96,8 @@ struct VerifyCommand: FileVerbCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Compare the cached bytes of files with their hashes.",
     discussion: """
-      Returns at once. What is damaged is fetched again by the next read; 'httpfs status' counts it. \
-      See 'httpfs cache verify' for a cache that no mount uses.
+      Returns at once. The next read fetches damaged bytes again; 'httpfs status' counts them. For \
+      a cache that no mount uses, see 'httpfs cache verify'.
       """)
   @OptionGroup var files: NamedFiles
 }
@@ -106,8 +106,8 @@ struct RefreshCommand: FileVerbCommand {
   static let verb = FileVerb.refresh
   static let configuration = CommandConfiguration(
     commandName: "refresh",
-    abstract: "Ask the servers about files anew, at the next open; or read the list again.",
-    discussion: "Without names, the mount reads its list again, as at SIGHUP.")
+    abstract: "Ask the servers about files again at the next open, or read the list again.",
+    discussion: "Without names, the mount reads its list again, as after SIGHUP.")
   @OptionGroup var files: NamedFiles
 }
 
@@ -115,10 +115,10 @@ struct ConnectionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "connections", abstract: "Set how many connections a mount uses per file.")
 
-  @Argument(help: "Where the list is mounted.", completion: .directory)
+  @Argument(help: "The mount point.", completion: .directory)
   var mountpoint: String
 
-  @Argument(help: "A number from 1 to 64, or 'auto' for the best that each file finds.")
+  @Argument(help: "A number from 1 to 64, or 'auto' to let each file find its best number.")
   var count: String
 
   func validate() throws {
@@ -136,16 +136,16 @@ struct ConnectionsCommand: ParsableCommand {
 
 struct RateLimitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rate-limit", abstract: "Bound the bytes per second that a mount fetches.")
+    commandName: "rate-limit", abstract: "Limit the bytes per second that a mount fetches.")
 
-  @Argument(help: "Where the list is mounted.", completion: .directory)
+  @Argument(help: "The mount point.", completion: .directory)
   var mountpoint: String
 
   @Argument(help: "Bytes per second; K, M or G may follow; 0 for no limit.")
   var rate: String
 
   @Argument(
-    help: "The files each of which gets so much, named as for 'pause'; all together without.",
+    help: "Files, named as for 'pause', that each get this limit (default: all files together).",
     completion: .file())
   var names: [String] = []
 

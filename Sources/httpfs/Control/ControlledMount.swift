@@ -4,7 +4,7 @@ import MountStatus
 
 /// A mount whose `.control` this command writes to.
 struct ControlledMount {
-  /// As the user has named it.
+  /// The mount point as the user named it.
   private let shown: String
   private let mount: MountTable.Entry
 
@@ -13,15 +13,15 @@ struct ControlledMount {
     mount = try httpfsMount(at: path)
   }
 
-  /// Has the mount do `verb` to the files that `names` stand for.
+  /// Applies `verb` to the files that `names` match.
   ///
-  /// - Throws: ``CommandFailure`` with a line for each name that stands for none, before anything is
+  /// - Throws: ``CommandFailure`` with a line for each name that matches none; nothing is then
   ///   done.
   func perform(_ verb: FileVerb, _ names: [String]) throws(CommandFailure) {
     try perform(verb.rawValue, names, verb)
   }
 
-  /// Has the mount do what `command` and the names after it say.
+  /// Executes `command` for the names after it.
   ///
   /// - Throws: as ``perform(_:_:)``.
   func perform(
@@ -32,7 +32,7 @@ struct ControlledMount {
     for batch in try batches(command, names) { try write(batch) }
   }
 
-  /// The path below the mount point, where the shell has completed or expanded one above it.
+  /// The path below the mount point, if the shell has completed or expanded a longer path.
   private func relative(_ name: String) -> String {
     var given = shown
     while given.hasSuffix("/") { given.removeLast() }
@@ -69,7 +69,7 @@ struct ControlledMount {
     if !messages.isEmpty { throw CommandFailure(messages: messages) }
   }
 
-  /// The lines to write, one at a time: as many names in each as one write may bring.
+  /// The lines to write, each with as many names as one write may contain.
   private func batches(_ command: String, _ names: [String]) throws(CommandFailure) -> [String] {
     guard !names.isEmpty else { return ["\(command)\n"] }
     var batches: [String] = []

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import MountStatus
 
-/// Whether the cache has a place that serves.
+/// Checks whether the cache has a suitable place.
 extension DoctorChecks {
   static func cacheDirectory(_ path: String?) -> [DoctorFinding] {
     let elsewhere = "name another one with --cache-dir"
@@ -43,7 +43,7 @@ extension DoctorChecks {
     return [privacy] + disk(below: path)
   }
 
-  /// A cache directory that is to be created, below the first directory that exists.
+  /// A cache directory that does not exist yet, below the first existing directory.
   private static func missingCacheDirectory(_ path: String) -> [DoctorFinding] {
     var parent = path
     while parent != "/", parent != ".", access(parent, F_OK) != 0 {
@@ -72,7 +72,7 @@ extension DoctorChecks {
       ]
     }
     var findings = [freeSpace(status)]
-    // A file takes three inodes. File systems that make inodes as they go count none.
+    // A file takes three inodes. File systems that create inodes on demand report none.
     if status.f_files > 0, status.f_favail < 3000 {
       findings.append(
         .warning(
@@ -89,12 +89,12 @@ extension DoctorChecks {
       .multipliedReportingOverflow(by: UInt64(status.f_frsize))
     let byteCount = overflow ? Int64.max : Int64(clamping: product)
     let text = "\(humanBytes(byteCount)) free for the cache"
-    // Less than one large file: the cache would evict all the time.
+    // Less than one large file: the cache would evict constantly.
     return byteCount < 1 << 30
       ? .warning(text, "free some, or use --cache-dir on a larger disk") : .ok(text)
   }
 
-  /// What kinds of file system mean to a cache; nil where there is nothing to say.
+  /// What the type of file system means for a cache; nil if there is nothing to report.
   private static func fileSystemType(of path: String) -> DoctorFinding? {
     let elsewhere = "use --cache-dir on a local disk"
     // Magic numbers of statfs(2).
@@ -115,10 +115,10 @@ extension DoctorChecks {
     }
   }
 
-  /// Whether files may have holes, and holes be made; nil where that cannot be tried without leaving
-  /// a trace.
+  /// Whether files can have holes, and whether holes can be made; nil if that cannot be tested
+  /// without leaving a trace.
   private static func holes(in path: String) -> DoctorFinding? {
-    // O_TMPFILE of open(2): a file without a name, gone when it is closed. glibc hides it.
+    // O_TMPFILE of open(2): a nameless file that disappears when it is closed. glibc hides it.
     let nameless = O_DIRECTORY | 0o20_000_000
     let descriptor = open(path, nameless | O_RDWR | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
@@ -141,7 +141,7 @@ extension DoctorChecks {
     fsync(descriptor)
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return nil }
-    // Of 512 bytes (stat(2)).
+    // In units of 512 bytes (stat(2)).
     guard Int64(status.st_blocks) * 512 < Int64(farEnd) / 2 else {
       return .warning(
         "the file system of \(path) has no sparse files: a file takes its whole length at once",

@@ -1,10 +1,10 @@
-// A debug build may take `stat` from CLinux: another file of its batch imports it.
+// A debug build may take `stat` from CLinux, because another file of its batch imports it.
 import CLinux
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 
-/// Whether servers can be reached and trusted.
+/// Checks whether servers can be reached and trusted.
 extension DoctorChecks {
   static func certificates() -> DoctorFinding {
     let path = environmentVariable("SSL_CERT_FILE") ?? "/etc/ssl/certs/ca-certificates.crt"
@@ -65,11 +65,11 @@ extension DoctorChecks {
     }
   }
 
-  /// By a wrong clock no certificate is valid.
+  /// With a wrong clock, no certificate is valid.
   static func clock() -> DoctorFinding {
     var now = time(nil)
     var program = stat()
-    // This program cannot have been built, or installed, tomorrow.
+    // This program cannot have been built or installed in the future.
     let earliest =
       stat("/proc/self/exe", &program) == 0
       ? program.st_ctim.tv_sec - 86_400 : 1_700_000_000

@@ -4,15 +4,15 @@ import FUSEMount
 import Glibc
 import MountStatus
 
-/// What this process has been given, and what others have left.
+/// Checks the resources of this process, and the leftovers of others.
 extension DoctorChecks {
-  /// A mount takes as many as the hard limit allows.
+  /// A mount raises its limit to the hard limit.
   static func descriptorLimit() -> DoctorFinding {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return .warning("limit of open files: \(SystemError.last)", "see ulimit(1)")
     }
-    // Each open file costs a descriptor for its data, each connection one more.
+    // Each open file needs a descriptor for its data, and each connection needs one.
     let wanted: rlim_t = 1024
     if limit.rlim_max == rlim_t.max { return .ok("any number of open files") }
     return limit.rlim_max < wanted
@@ -22,7 +22,7 @@ extension DoctorChecks {
       : .ok("up to \(limit.rlim_max) open files")
   }
 
-  /// Mounts of httpfs that are dead, or do not answer.
+  /// Mounts of httpfs that are dead or do not answer.
   static func mounts() -> [DoctorFinding] {
     guard let table = MountTable.current() else {
       return [.failed("/proc/self/mountinfo cannot be read: \(SystemError.last)", "mount /proc")]
@@ -54,7 +54,7 @@ extension DoctorChecks {
     guard pipe(&ends) == 0 else { return .alive }
     let (answer, question) = (ends[0], ends[1])
     defer { close(answer) }
-    // On a thread of its own: while there is no answer, it cannot even be killed.
+    // Use a separate thread: while there is no answer, it cannot even be killed.
     DispatchQueue.global().async {
       var isDead: UInt8 = isFUSEMountDead(at: mountpoint) ? 1 : 0
       _ = write(question, &isDead, 1)
@@ -87,7 +87,7 @@ extension DoctorChecks {
 }
 
 extension ConfigurationSource {
-  /// What each section comes to, one command line each, without secrets; checks all of them.
+  /// The command line of each section, without secrets; checks all sections.
   func summary() throws(CommandFailure) -> [String] {
     var lines: [String] = []
     for name in ConfigurationFile.commands {

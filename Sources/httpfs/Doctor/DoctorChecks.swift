@@ -1,8 +1,8 @@
 import Glibc
 
-/// The checks that `httpfs doctor` makes.
+/// The checks of `httpfs doctor`.
 ///
-/// Each looks only; none changes anything.
+/// No check changes anything.
 enum DoctorChecks {
   static var isRoot: Bool { geteuid() == 0 }
 
@@ -24,7 +24,7 @@ enum DoctorChecks {
     let descriptor = open(path, O_RDWR | O_CLOEXEC)
     if descriptor >= 0 {
       close(descriptor)
-      // Root in a container has the device but not always the right to mount.
+      // Root in a container has the device but may lack the right to mount.
       if isRoot, !hasSystemAdministration {
         return .failed(
           "\(path) can be opened, but root lacks CAP_SYS_ADMIN here",
@@ -40,7 +40,7 @@ enum DoctorChecks {
         "load the module with 'modprobe fuse', or start the container with"
           + " '--device /dev/fuse --cap-add SYS_ADMIN'")
     case EACCES where !isRoot:
-      // libfuse opens the device itself before it asks fusermount3 to mount.
+      // libfuse opens the device itself before it calls fusermount3 to mount.
       return .failed("\(path): \(error)", "run 'chmod 666 \(path)' as root, as udev does")
     default:
       return .failed(
@@ -77,7 +77,7 @@ enum DoctorChecks {
   }
 
   private static func findInPath(_ program: String) -> String? {
-    // Without a PATH the C library looks in these two.
+    // Without PATH, the C library searches these two directories.
     let path = environmentVariable("PATH") ?? "/bin:/usr/bin"
     return path.split(separator: ":").map { "\($0)/\(program)" }
       .first { access($0, X_OK) == 0 }
@@ -90,7 +90,7 @@ enum DoctorChecks {
       String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
     let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
-    // FUSE passthrough came with Linux 6.9 and needs CAP_SYS_ADMIN.
+    // FUSE passthrough exists since Linux 6.9 and needs CAP_SYS_ADMIN.
     let hasPassthrough = numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 9)
     let passthrough =
       switch (hasPassthrough, hasSystemAdministration) {

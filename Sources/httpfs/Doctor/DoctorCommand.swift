@@ -2,12 +2,12 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 
-/// `httpfs doctor`: whether this machine can mount, and what to do where it cannot.
+/// `httpfs doctor`: checks whether this machine can mount, and says what to do if not.
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check what a mount needs on this machine and say what to do.",
-    discussion: "Ends with 1 if a check has failed.")
+    abstract: "Check whether this machine can mount, and say what to do if not.",
+    discussion: "Exits with 1 if a check has failed.")
 
   @Option(help: "The cache directory to check.", completion: .directory)
   var cacheDir: String?
@@ -16,7 +16,7 @@ struct DoctorCommand: ParsableCommand {
   var json = false
 
   @Flag(
-    help: "Only show what the configuration file comes to, as command lines without their secrets.")
+    help: "Only show the settings of the configuration file as command lines, without secrets.")
   var showConfig = false
 
   @OptionGroup var configurationFile: ConfigurationOptions
@@ -31,7 +31,7 @@ struct DoctorCommand: ParsableCommand {
     }
   }
 
-  /// The name of each check with what it has found.
+  /// The name and the result of each check.
   private func findings() -> [(check: String, finding: DoctorFinding)] {
     let checks: [(String, [DoctorFinding?])] = [
       ("fuse-device", [DoctorChecks.fuseDevice()]),
@@ -85,7 +85,7 @@ struct DoctorCommand: ParsableCommand {
     }
   }
 
-  /// What `--json` prints; an absent advice is left out.
+  /// The output of `--json`; missing advice is left out.
   private struct Document: Encodable {
     struct Finding: Encodable {
       let check: String
@@ -95,7 +95,7 @@ struct DoctorCommand: ParsableCommand {
       let advice: String?
     }
 
-    /// Whether nothing keeps httpfs from mounting.
+    /// Whether httpfs can mount.
     let fit: Bool
     let findings: [Finding]
   }

@@ -1,6 +1,6 @@
 import MountStatus
 
-/// What one check of `httpfs doctor` has found.
+/// The result of one check of `httpfs doctor`.
 struct DoctorFinding: CustomStringConvertible {
   enum Level: String {
     case ok
@@ -11,7 +11,7 @@ struct DoctorFinding: CustomStringConvertible {
   let level: Level
   /// One line.
   let message: String
-  /// What mends it; nil where nothing must be done.
+  /// How to fix it; nil if there is nothing to do.
   let advice: String?
 
   static func ok(_ message: String) -> DoctorFinding {
@@ -23,7 +23,7 @@ struct DoctorFinding: CustomStringConvertible {
     .init(level: .warning, message: message, advice: advice)
   }
 
-  /// Nothing can be mounted.
+  /// No mount is possible.
   static func failed(_ message: String, _ advice: String) -> DoctorFinding {
     .init(level: .error, message: message, advice: advice)
   }

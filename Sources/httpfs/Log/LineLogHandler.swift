@@ -15,7 +15,7 @@ struct LineLogHandler: LogHandler {
   var logLevel: Logger.Level
   var metadata: Logger.Metadata = [:]
   private let form: Form
-  /// Whether messages go to syslog(3), too.
+  /// Whether messages also go to syslog(3).
   private let usesSystemLog: Bool
 
   init(
@@ -36,7 +36,7 @@ struct LineLogHandler: LogHandler {
     var message = "\(event.message)"
     let all = metadata.merging(event.metadata ?? [:]) { $1 }
     for (key, value) in all.sorted(by: { $0.key < $1.key }) { message += " \(key)=\(value)" }
-    // What came from outside must not start a line of its own, or move the cursor of a terminal.
+    // Text from outside must not start a new line or move the cursor of a terminal.
     let text = Array(escapingControls(message).utf8)
     let start =
       switch form {

@@ -1,18 +1,19 @@
 import Glibc
 import Logging
 
-/// Where the log of a mount goes: a file, or standard error, and the system's log where standard
-/// error is let go of.
+/// The destination of a mount's log: a file or standard error, and the system's log after the mount
+/// has detached from standard error.
 struct LogDestination: Sendable {
-  /// The file as an absolute path, so that it can be opened again from any directory; nil where there
-  /// is none.
+  /// The file as an absolute path, so that it can be reopened from any directory; nil if there is
+  /// none.
   ///
-  /// Links stay in it: the name counts, not what it has led to.
+  /// Links are not resolved, because the name counts and not its first target.
   let file: String?
   private let descriptor: Int32
 
-  /// Opens the file, where there is to be one, for appending; a new one is private, and another
-  /// user's is refused (``OwnFile``).
+  /// Opens the file, if one is configured, for appending.
+  ///
+  /// A new file is private; another user's file is refused (``OwnFile``).
   init(file: String?) throws(CommandFailure) {
     guard let file else {
       self.file = nil
@@ -48,14 +49,15 @@ struct LogDestination: Sendable {
     }
   }
 
-  /// Opens the file by its name again, after logrotate(8) has moved it away; the old one is written on
-  /// where that fails.
+  /// Reopens the file by its name, after logrotate(8) has renamed it.
+  ///
+  /// If that fails, the old file stays in use.
   func reopen(complainingTo logger: Logger) {
     guard let file else { return }
     do throws(OwnFile.Refusal) {
       let fresh = try Self.open(file)
       defer { close(fresh) }
-      // In the place of the old one, between two lines.
+      // Replaces the old file between two lines.
       guard dup2(fresh, descriptor) >= 0 else { throw .last }
       _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     } catch {

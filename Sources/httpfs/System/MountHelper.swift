@@ -1,22 +1,22 @@
 import ArgumentParser
 import Glibc
 
-/// This program as mount(8) calls it, by the name `mount.httpfs` or `mount.fuse.httpfs`: its command
-/// line as one of `httpfs mount --daemon`.
+/// This program as a helper of mount(8), under the name `mount.httpfs` or `mount.fuse.httpfs`:
+/// converts its command line to one of `httpfs mount --daemon`.
 ///
 /// `mount.TYPE SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`, see "External
 /// helpers" in mount(8).
 struct MountHelper {
-  /// `mount.httpfs`, as which it complains.
+  /// `mount.httpfs`, the name in its messages.
   private let name: String
   private var positionals: [String] = []
   private var options: [MountOption] = []
-  /// `-s`: options that are not known are no reason to fail.
+  /// `-s`: ignore unknown options.
   private var isSloppy = false
-  /// `-f`: all but the mount itself.
+  /// `-f`: do everything except the mount itself.
   private var isFake = false
 
-  /// What mount(8) wants to hear.
+  /// The exit statuses of mount(8).
   private enum ExitStatus {
     static let badUsage: Int32 = 1
     static let failure: Int32 = 32
@@ -27,13 +27,13 @@ struct MountHelper {
     let reason: String
   }
 
-  /// Nil where `program`, the name by which this program was called, is no helper's.
+  /// Nil if `program`, the name by which this program was called, is not a helper's name.
   init?(program: String) {
     name = String(program.split(separator: "/").last ?? "")
     guard ["mount.httpfs", "mount.fuse.httpfs"].contains(name) else { return nil }
   }
 
-  /// Mounts, and returns when the mount can be read; in the background process, when it has ended.
+  /// Mounts, and returns when the mount is ready; in the background process, when it has ended.
   ///
   /// - Parameter arguments: the command line, without the program's name.
   /// - Returns: the exit status.
@@ -41,7 +41,7 @@ struct MountHelper {
     do {
       try parse(arguments)
       let line = try commandLine()
-      // The settings of the configuration file come between.
+      // The settings of the configuration file are inserted between them.
       let words = try ConfiguredArguments(["mount"] + line.options, defaults: line.defaults).words
       guard !isFake else { return 0 }
       if !DaemonProcess.isDaemon { silenceStandardOutput() }
@@ -49,7 +49,7 @@ struct MountHelper {
       do {
         try command.run()
       } catch {
-        // The command has said why.
+        // The command has already reported why.
         return ExitStatus.failure
       }
       return 0
@@ -66,7 +66,7 @@ struct MountHelper {
     while let argument = rest.popFirst() {
       switch argument {
       case "-o": options += MountOption.list(rest.popFirst() ?? "")
-      // The type is in the helper's name, and namespaces are entered by mount(8).
+      // The helper's name contains the type, and mount(8) enters namespaces itself.
       case "-t", "-N": _ = rest.popFirst()
       case _ where argument.hasPrefix("-") && argument.count > 1:
         for letter in argument.dropFirst() {
@@ -86,7 +86,7 @@ struct MountHelper {
   private static let usage =
     "usage: mount -t fuse.httpfs [-o OPTIONS] SOURCE MOUNTPOINT (see mount.httpfs(8))"
 
-  /// The command line of `httpfs mount`: what this adds, and what was given, which wins.
+  /// The command line of `httpfs mount`: our additions, and the given options, which win.
   private func commandLine() throws -> (defaults: [String], options: [String]) {
     let (source, mountpoint) = (positionals[0], positionals[1])
     var defaults = ["--daemon"]
@@ -117,7 +117,7 @@ struct MountHelper {
     return (defaults, words + ["--", source, mountpoint])
   }
 
-  /// Whether `httpfs mount` has the option, whatever it thinks of the value.
+  /// Whether `httpfs mount` has the option, with any value.
   private static func isKnown(_ word: String) -> Bool {
     do {
       _ = try HTTPFS.parseAsRoot(["mount", word, "SOURCE", "MOUNTPOINT"])
@@ -127,8 +127,8 @@ struct MountHelper {
     }
   }
 
-  /// The source as the table of mounts is to show it to everybody, so that `mount -a` finds that it
-  /// is mounted; nil where it may hold a secret, or a character that means something there.
+  /// The source to show in the table of mounts, so that `mount -a` finds that it is mounted; nil if
+  /// it may contain a secret, or a character with a meaning there.
   private static func publicName(of source: String) -> String? {
     let isURL = source.contains("://")
     let hidden: Set<Character> = isURL ? ["@", "?", "#"] : []
@@ -139,8 +139,8 @@ struct MountHelper {
     return isPlain ? source : nil
   }
 
-  /// A cache directory for this mount point alone, because each mount needs its own; nil where it is
-  /// not root who mounts, and the user's own directory serves.
+  /// A separate cache directory for this mount point, because mounts cannot share one; nil if the
+  /// user is not root and can use the default directory.
   private static func cacheDirectory(ofMountpoint mountpoint: String) -> String? {
     guard geteuid() == 0 else { return nil }
     var path = mountpoint
@@ -151,7 +151,7 @@ struct MountHelper {
     return "/var/cache/httpfs/\(escapedName(ofPath: path))"
   }
 
-  /// A path as one name, as systemd-escape(1) makes it: `/mnt/a-b` becomes `mnt-a\x2db`.
+  /// A path as one name, in the form of systemd-escape(1): `/mnt/a-b` becomes `mnt-a\x2db`.
   static func escapedName(ofPath path: String) -> String {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     guard !parts.isEmpty else { return "-" }
@@ -170,7 +170,7 @@ struct MountHelper {
     return escaped.joined(separator: "-")
   }
 
-  /// mount(8) says nothing when it has mounted.
+  /// mount(8) prints nothing on success.
   private func silenceStandardOutput() {
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     guard null >= 0 else { return }

@@ -1,22 +1,22 @@
-/// One of the options that mount(8) and fstab(5) have after `-o`.
+/// One of the options of mount(8) and fstab(5), after `-o`.
 struct MountOption: Equatable {
   let name: String
-  /// What follows `=`; nil where there is none.
+  /// The text after `=`; nil if there is none.
   let value: String?
 
-  /// What the mount helper does with an option.
+  /// How the mount helper handles an option.
   enum Meaning: Equatable {
-    /// It is an option of `httpfs mount`, written so.
+    /// An option of `httpfs mount`, in its form.
     case option(String)
-    /// It means something to mount(8) alone, or what a mount does anyway.
+    /// It matters only to mount(8), or a mount does it anyway.
     case none
-    /// The mount works, but not as this wants it, which is said.
+    /// The mount works but ignores the option, which is reported.
     case ignored(reason: String)
-    /// The mount must not be made.
+    /// The helper must not mount.
     case refused(reason: String)
   }
 
-  /// Splits `a,b=c,d="e,f"`: double quotes keep a value together, as in libmount.
+  /// Splits `a,b=c,d="e,f"`; double quotes keep a value together, as in libmount.
   static func list(_ text: String) -> [MountOption] {
     var words: [String] = [""]
     var isQuoted = false
@@ -55,8 +55,8 @@ struct MountOption: Equatable {
     }
   }
 
-  /// Options of mount(8) that every file system gets, and of FUSE's helper, which always hold here:
-  /// the files are read-only, without devices and set-user-id programs, and have no access times.
+  /// Options of mount(8) for every file system, and of FUSE's helper, that always apply here: the
+  /// files are read-only, without devices and set-user-id programs, and have no access times.
   private static let withoutMeaning: Set<String> = [
     "defaults", "ro", "rw", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser",
     "users", "nousers", "owner", "noowner", "group", "nogroup", "suid", "nosuid", "dev", "nodev",

@@ -1,25 +1,26 @@
 import Glibc
 
-/// The service manager that has started this process, where there is one: systemd, or whoever else
-/// understands sd_notify(3).
+/// The service manager that has started this process, if any: systemd, or another one that supports
+/// sd_notify(3).
 ///
 /// Implemented here, because libsystemd is a large library for one datagram.
 struct ServiceManager: Sendable {
   private static let variable = "NOTIFY_SOCKET"
 
-  /// The manager's socket: a path, or an abstract name (unix(7)) after `@`; nil where nobody listens.
+  /// The manager's socket: a path, or an abstract name (unix(7)) after `@`; nil without a manager.
   private let socketName: String?
 
-  /// Takes the socket from the environment, for this process alone: what it starts, such as the
-  /// watchdog, has nothing to say.
+  /// Takes the socket from the environment.
   ///
-  /// Call it before other threads are there, which may read the environment.
+  /// Child processes, such as the watchdog, do not get it, because they have nothing to report.
+  ///
+  /// Call this before other threads start, because they may read the environment.
   init() {
     socketName = environmentVariable(Self.variable)
     unsetenv(Self.variable)
   }
 
-  /// Tells the manager; where that fails the mount works all the same.
+  /// Notifies the manager; the mount works even if that fails.
   func notify(_ state: ServiceState) {
     guard let socketName else { return }
     var now = timespec()
@@ -33,7 +34,7 @@ struct ServiceManager: Sendable {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     var path = Array(name.utf8)
-    // A path ends with a NUL, an abstract name begins with one.
+    // A path ends with a NUL; an abstract name begins with one.
     let isAbstract = name.hasPrefix("@")
     if isAbstract { path[0] = 0 } else { path.append(0) }
     guard path.count <= MemoryLayout.size(ofValue: address.sun_path) else { return }
@@ -45,7 +46,7 @@ struct ServiceManager: Sendable {
       AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
-    // A manager that does not read must not hold the mount up.
+    // A manager that does not read must not delay the mount.
     var limit = timeval(tv_sec: 1, tv_usec: 0)
     setsockopt(
       descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))

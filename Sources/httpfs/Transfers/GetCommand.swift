@@ -5,22 +5,22 @@ import HTTPTransferCore
 import MountStatus
 import SourceList
 
-/// `httpfs get URL…`: accelerated downloads that can be gone on with.
+/// `httpfs get URL…`: accelerated downloads that can be resumed.
 struct GetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",
     abstract: "Download URLs to files, over several connections.",
     discussion: """
-      A file appears under its name when it is whole; until then its bytes are in NAME.httpfs-part, \
-      and the same command goes on with them. A file that is there already is replaced only if it is \
-      an earlier download of the same URL that nobody has changed, and only when the server has \
-      another version. A session does not keep the fields of -H.
+      A file appears under its name when it is complete. Until then its bytes are in \
+      NAME.httpfs-part, and the same command resumes the download. An existing file is replaced \
+      only if it is an unchanged earlier download of the same URL and the server has a new \
+      version. A session does not store the fields of -H.
 
-      Exit codes: 0 all is there, 1 something failed, 64 bad usage, 73 another file is there already, \
-      130 ended by Ctrl-C.
+      Exit codes: 0 all files are complete, 1 something failed, 64 bad usage, 73 a different file \
+      already exists, 130 ended by Ctrl-C.
       """)
 
-  @Argument(help: "What to download.")
+  @Argument(help: "URLs to download.")
   var urls: [String] = []
 
   @Option(
@@ -33,13 +33,13 @@ struct GetCommand: ParsableCommand {
   @Option(
     name: [.customShort("i"), .customLong("input")],
     help: ArgumentHelp(
-      "Download what a list names; '-' for standard input; may be repeated.", valueName: "list"),
+      "Download the files of a list; '-' for standard input; may be repeated.", valueName: "list"),
     completion: .file())
   var lists: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Keep what is to be done in this file, and go on with what it holds.", valueName: "file"),
+      "Store unfinished downloads in this file, and resume those in it.", valueName: "file"),
     completion: .file())
   var session: String?
 
@@ -50,44 +50,47 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: [.customShort("j"), .customLong("jobs")],
-    help: ArgumentHelp("Files at a time.", valueName: "n"))
+    help: ArgumentHelp("Number of files to download at a time.", valueName: "n"))
   var jobs: Int = 4
 
   @Option(
-    help: ArgumentHelp("How many of them from one host at most.", valueName: "n"))
+    help: ArgumentHelp("Maximum number of these from one host.", valueName: "n"))
   var perHost: Int?
 
   @OptionGroup var fileRate: FileRateLimitOption
 
   @Option(
     help: ArgumentHelp(
-      "What the file must hash to, such as sha-256=9f86…; one URL only.", valueName: "algorithm=hex"
+      "Expected checksum of the file, such as sha-256=9f86…; one URL only.",
+      valueName: "algorithm=hex"
     ))
   var checksum: String?
 
-  @Flag(inversion: .prefixedNo, help: "Go on with what an earlier download has left.")
+  @Flag(inversion: .prefixedNo, help: "Resume an earlier download.")
   var resume = true
 
-  @Flag(help: "Leave a file that is there already, whatever it is, and do not ask for it.")
+  @Flag(help: "Skip files that already exist, without asking the server.")
   var skipExisting = false
 
-  @Flag(help: "Ask for compressed bodies and store them decompressed, over one connection.")
+  @Flag(help: "Request compressed bodies over one connection and store them decompressed.")
   var compressed = false
 
   @Flag(help: "Keep host and path of each URL as directories.")
   var tree = false
 
-  @Flag(help: "Stop all when one file fails.")
+  @Flag(help: "Stop all downloads when one fails.")
   var failFast = false
 
   @OptionGroup var location: URLCommandOptions
 
   @OptionGroup var options: TransferOptions
 
-  /// How many connections a file gets at most where no number is given: they are added while that
-  /// pays, and some servers hold each of them to a few megabytes a second.
+  /// The maximum number of connections per file without an explicit number.
   ///
-  /// Files that are fetched together share what one host is given.
+  /// Connections are added while that increases the speed; some servers limit each connection to a
+  /// few megabytes a second.
+  ///
+  /// Files that are fetched at the same time share the maximum for one host.
   private var adaptiveConnectionLimit: Int { max(8, min(32, 64 / min(jobs, max(1, urls.count)))) }
 
   mutating func validate() throws {
@@ -143,7 +146,7 @@ struct GetCommand: ParsableCommand {
       do {
         var entry = try sourceEntry(of: url)
         if let checksum { entry.checksum = try Checksum(checksum) }
-        // The same URL twice is one file.
+        // A repeated URL means one file.
         if !entries.contains(where: { $0.source.url == entry.url }) {
           entries.append(SessionEntry(entry))
         }
@@ -166,7 +169,7 @@ struct GetCommand: ParsableCommand {
     where absolutePath(entry.path) == own || session.store.isUsed(by: entry.path) {
       throw CommandFailure("'\(entry.path)' cannot be the session and what is downloaded at once")
     }
-    // A session has a line for it, of what a list may hold.
+    // A session has a line for it, with the options of a list.
     for entry in placed
     where entry.path.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
       throw CommandFailure(
@@ -179,7 +182,7 @@ struct GetCommand: ParsableCommand {
   /// The file of a URL on the command line.
   private func sourceEntry(of url: String) throws(CommandFailure) -> SourceEntry {
     do {
-      // Where `--output` names the file, the URL need not.
+      // If `--output` names the file, the URL need not have a name.
       if isOutputFile { return SourceEntry(path: output ?? "", url: try RemoteURL(url)) }
       return try SourceList.single(url: url, tree: tree).entries[0]
     } catch let error as RemoteURL.ParseError {
@@ -201,10 +204,10 @@ struct GetCommand: ParsableCommand {
     return output == "-" || (!output.hasFinalSlash && !isDirectory(output))
   }
 
-  /// What was given as a URL, without what may be a secret in it.
+  /// The given URL without possible secrets.
   private func showable(_ text: String) -> String {
     var shown = text[...]
-    // The first of all: a password may hold what else would begin a query.
+    // First remove the userinfo: a password may contain characters that would begin a query.
     if let at = shown.lastIndex(of: "@") {
       let scheme = shown[..<at].firstRange(of: "://").map { shown[..<$0.upperBound] }
       shown = (scheme ?? "") + shown[shown.index(after: at)...]
@@ -213,7 +216,7 @@ struct GetCommand: ParsableCommand {
     return escapingControls(String(shown.prefix(200)))
   }
 
-  /// The entries with the paths that `--output` gives them; no two of one path.
+  /// The entries with the paths of `--output`; paths are unique.
   private func placed(_ entries: [SessionEntry]) throws(CommandFailure) -> [SessionEntry] {
     var entries = entries
     for index in entries.indices where !entries[index].isPlaced {
@@ -233,7 +236,7 @@ struct GetCommand: ParsableCommand {
     return entries
   }
 
-  /// The path from the root, without `.`, `..` and doubled slashes; links are not looked at.
+  /// The absolute path, without `.`, `..` and double slashes; links are not resolved.
   private func absolutePath(_ path: String) -> String {
     var parts: [String] = []
     var whole = path
@@ -267,7 +270,7 @@ struct GetCommand: ParsableCommand {
     for entry: SessionEntry, to destination: Destination, _ access: Access,
     _ urlCommand: URLCommand?
   ) -> Request {
-    // Not the entry's URL itself, which a session keeps.
+    // Not the entry's URL itself, which a session stores.
     var request = Request(url: access.url(entry.source.url), destination: destination)
     request.confidentialFields = access.fields(for: entry.source)
     request.mirrors = entry.source.mirrors.map(access.url)
@@ -327,7 +330,7 @@ struct GetCommand: ParsableCommand {
       existing: options.overwrite ? .replace : skipExisting ? .keep : .replaceResult)
   }
 
-  /// Whether there is a file of that name, which the user is told.
+  /// Whether the file already exists, which is reported to the user.
   private func isSkipped(_ entry: SessionEntry) -> Bool {
     var status = stat()
     guard stat(entry.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
@@ -337,7 +340,7 @@ struct GetCommand: ParsableCommand {
     return true
   }
 
-  /// `-o -`: one connection, in order, as fast as the reader of standard output takes it.
+  /// `-o -`: one connection, in order, as fast as standard output can be written.
   private func copyToStandardOutput(
     _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access, _ urlCommand: URLCommand?
   ) throws {

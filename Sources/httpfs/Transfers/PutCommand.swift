@@ -11,19 +11,20 @@ struct PutCommand: ParsableCommand {
     commandName: "put",
     abstract: "Upload a file to a URL.",
     discussion: """
-      PUT sends the file as it is. With --form a POST sends fields and files as \
-      multipart/form-data, and FILE is left out: httpfs put --form doc=@report.pdf URL
+      PUT sends the file as it is. With --form, POST sends fields and files as \
+      multipart/form-data, and FILE is omitted: httpfs put --form doc=@report.pdf URL
 
-      Exit codes: 0 the server has taken it, 1 it has not, 64 bad usage, 130 ended by Ctrl-C.
+      Exit codes: 0 the server has accepted the upload, 1 it has not, 64 bad usage, 130 ended by \
+      Ctrl-C.
       """)
 
   @Argument(
     help: ArgumentHelp(
-      "The file and where to send it; with --form only where.", valueName: "FILE URL"),
+      "The file and its destination; with --form only the destination.", valueName: "FILE URL"),
     completion: .file())
   var arguments: [String]
 
-  @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
+  @Option(help: ArgumentHelp("HTTP method: PUT or POST.", valueName: "method"))
   var method: String?
 
   @Option(
@@ -39,19 +40,19 @@ struct PutCommand: ParsableCommand {
     help: "Send the credentials of the URL only when the server asks for them.")
   var authenticateOnChallenge = false
 
-  @Flag(help: "Turn an upload that is redirected by 301 or 302 into a GET, as 303 always does.")
+  @Flag(help: "Turn an upload into a GET after a 301 or 302 redirect, as always after a 303.")
   var redirectAsGet = false
 
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write the server's answer to a file; '-' for standard output.", valueName: "path"),
+      "Write the server's response to a file; '-' for standard output.", valueName: "path"),
     completion: .file())
   var output: String?
 
   @OptionGroup var options: TransferOptions
 
-  /// The most of a server's answer that is kept to be printed.
+  /// The maximum size of a server's response that is stored for printing.
   private static let answerLimit = 64 << 20
 
   func validate() throws {
@@ -124,7 +125,7 @@ struct PutCommand: ParsableCommand {
     }
     request.confidentialFields = access.fields(for: SourceEntry(path: "", url: url))
     options.apply(access, to: &request)
-    // An upload that a redirect has turned into a GET would look like one that has succeeded.
+    // An upload that a redirect turned into a GET would look successful.
     request.redirects.keepsMethod = !redirectAsGet
     request.authenticatesOnChallenge = authenticateOnChallenge
     return request

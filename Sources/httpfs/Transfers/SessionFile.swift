@@ -3,28 +3,28 @@ import HTTPTransfer
 import HTTPTransferCore
 import SourceList
 
-/// A file to fetch, and where it goes.
+/// A file to fetch and its destination.
 struct SessionEntry: Sendable {
   var source: SourceEntry
-  /// The directory that the user has named, relative to the working directory or absolute, for a file
-  /// whose ``name`` comes from a list or a URL; nil where the user has named the file.
+  /// The directory that the user named, absolute or relative to the working directory, for a file
+  /// whose ``name`` comes from a list or a URL; nil if the user named the file.
   private(set) var directory: String?
   /// The path of the file in ``directory``.
   private(set) var name: String
-  /// Whether the place is final: of a session it is.
+  /// Whether the destination is final, as it is in a session.
   private(set) var isPlaced = false
 
-  /// A file that is to be placed.
+  /// A file without a destination yet.
   init(_ source: SourceEntry) {
     self.source = source
     name = source.path
   }
 
-  /// A file of a session: the user named the directory before `//`.
+  /// A file of a session: the user named the part before `//`.
   fileprivate init(placed source: SourceEntry) {
     self.init(source)
     isPlaced = true
-    // By bytes: no character of the name may hide the slashes.
+    // Compare bytes, so that no combining character can hide the slashes.
     let bytes = Array(name.utf8)
     guard let slashes = bytes.firstRange(of: Array("//".utf8)) else { return }
     directory =
@@ -33,13 +33,13 @@ struct SessionEntry: Sendable {
     name = String(decoding: bytes[slashes.upperBound...], as: UTF8.self)
   }
 
-  /// Gives the file the path that the user has named.
+  /// Sets the path that the user named.
   mutating func place(at path: String) {
     isPlaced = true
     name = Self.withoutDoubledSlashes(path)
   }
 
-  /// Puts the file into a directory that the user has named, under its own name.
+  /// Puts the file into a directory that the user named, under its own name.
   mutating func place(in directory: String) {
     isPlaced = true
     let whole = Self.withoutDoubledSlashes(directory)
@@ -55,7 +55,7 @@ struct SessionEntry: Sendable {
     return directory == "/" ? "/" + name : "\(directory)/\(name)"
   }
 
-  /// The path as a session holds it.
+  /// The path in the form of a session.
   fileprivate var sessionPath: String {
     guard let directory else { return name }
     return directory == "/" ? "//" + name : "\(directory)//\(name)"
@@ -68,29 +68,29 @@ struct SessionEntry: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// What two entries have in common of which one's URL is the other's with another signature.
+  /// Equal for two entries whose URLs differ only in their signatures.
   fileprivate var unsigned: [String?] { [source.url.userInfo, source.url.withoutSignature] }
 }
 
-/// What `httpfs get --session` has to do, in the format of a list: what is finished is not in it.
+/// The unfinished files of `httpfs get --session`, in the format of a list.
 struct SessionFile {
-  /// Where it is kept; this process alone uses it.
+  /// The file itself, which this process uses exclusively.
   let store: SessionStore
 
   private var path: String { store.path }
 
-  /// - Throws: where another process uses the session.
+  /// - Throws: if another process uses the session.
   init(path: String) throws(CommandFailure) { store = try SessionStore(path: path) }
 
-  /// The beginning of every session.
+  /// The first line of every session.
   static let heading = "# A session of httpfs get"
 
-  /// The entries of the file, where it exists, followed by those of `entries` that it does not have.
+  /// The entries of the file, if it exists, followed by those of `entries` that it lacks.
   ///
   /// - Parameters:
   ///   - entries: those of the command line.
-  ///   - warns: whether what is ignored in the file is said.
-  /// - Returns: all of them, none twice.
+  ///   - warns: whether to report ignored parts of the file.
+  /// - Returns: all entries, without duplicates.
   /// - Throws: why the file cannot be read, or that there is nothing to do.
   func merged(
     with entries: [SessionEntry], warns: Bool
@@ -102,7 +102,7 @@ struct SessionFile {
       }
       return entries
     }
-    // It is replaced, and removed in the end: never a list that somebody has written by hand.
+    // The file will be replaced and finally removed, so it must not be a list that a user wrote.
     guard bytes.starts(with: Self.heading.utf8) else {
       throw CommandFailure(
         "'\(path)' is not a session; fetch a list with -i, and name another file for the session")
@@ -131,8 +131,8 @@ struct SessionFile {
 
   /// The text of a session.
   ///
-  /// - Parameter items: the entries that are not finished, with their states and reasons.
-  /// - Returns: a list, which says in comments how things stand.
+  /// - Parameter items: the unfinished entries with their states and reasons.
+  /// - Returns: a list, with the states in comments.
   static func text(of items: [(entry: SessionEntry, state: String, reason: String?)]) -> String {
     var text = "\(heading); go on with: httpfs get --session FILE\n"
     for item in items {
@@ -153,14 +153,14 @@ struct SessionFile {
   }
 }
 
-/// Keeps the session file true while its transfers run.
+/// Updates the session file while its transfers run.
 final class SessionKeeper {
   private let file: SessionFile
   private let entries: [SessionEntry]
   private var lastText = ""
-  /// Of what the file says.
+  /// The change count of the file's content.
   private var lastChangeCount: Int?
-  /// Why the file does not say how things stand; nil where it does.
+  /// Why the file is not up to date; nil if it is.
   private(set) var failure: CommandFailure?
 
   init(_ file: SessionFile, _ entries: [SessionEntry]) throws(CommandFailure) {
@@ -170,7 +170,7 @@ final class SessionKeeper {
     try write(entries.map { (entry: $0, state: state, reason: nil) })
   }
 
-  /// Writes the file where something has changed; at the end, where nothing is left, removes it.
+  /// Writes the file if something has changed; at the end, removes it if nothing is left.
   func keep(_ board: TransferBoard, isEnd: Bool) {
     do throws(CommandFailure) {
       if isEnd, board.states.allSatisfy({ $0 == .finished }) {
@@ -179,7 +179,7 @@ final class SessionKeeper {
         try write(Self.items(entries, board))
         lastChangeCount = board.changeCount
       }
-      // What it says now is true again.
+      // The file is up to date again.
       failure = nil
     } catch {
       failure = error
@@ -192,7 +192,7 @@ final class SessionKeeper {
     entries.indices.compactMap { index in
       let state = board.states[index]
       if state == .finished { return nil }
-      // A cancelled transfer is one to go on with.
+      // A cancelled transfer can be resumed.
       let word = state == .cancelled ? "paused" : state.rawValue
       return (entries[index], word, board.reasons[index])
     }

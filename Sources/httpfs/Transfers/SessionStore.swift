@@ -1,21 +1,23 @@
 import Glibc
 
-/// The file of a session, which one process at a time uses, replaces in one step and removes.
+/// The file of a session.
 ///
-/// Its lock is the file that is to be the next session, `PATH.httpfs-next`: made before anything is read, so it
-/// lies there from the beginning to the end. Whoever finds one that nobody holds locked goes on with it:
-/// what a killed process has left there is thrown away. What somebody else has put at the session's
-/// path meanwhile is neither replaced nor removed.
+/// One process at a time uses it, replaces it in one step and removes it.
+///
+/// Its lock is the file that will become the next session, `PATH.httpfs-next`. It is created before
+/// anything is read and exists until the end. A process that finds one without a lock takes it over
+/// and discards what a killed process has left in it. If another program has meanwhile put a file
+/// at the session's path, that file is neither replaced nor removed.
 final class SessionStore {
   let path: String
   private let temporary: String
   private static let suffix = ".httpfs-next"
   /// The next session, locked.
   private var next: Int32
-  /// The file that is the session, as far as this process knows; nil where there is none.
+  /// The current session file, as far as this process knows; nil if there is none.
   private var current: FileIdentity?
 
-  /// What tells a file from all others of the machine.
+  /// Identifies a file among all files of the machine.
   struct FileIdentity: Equatable {
     let device: dev_t
     let inode: ino_t
@@ -25,7 +27,7 @@ final class SessionStore {
       inode = status.st_ino
     }
 
-    /// Of what a path leads to; nil where it leads to nothing.
+    /// Of the target of a path; nil if it does not exist.
     fileprivate init?(at path: String, followingLinks: Bool) {
       var status = stat()
       guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
@@ -33,7 +35,7 @@ final class SessionStore {
     }
   }
 
-  /// - Throws: where another process uses the session, or none can be written there.
+  /// - Throws: if another process uses the session, or if none can be written there.
   init(path: String) throws(CommandFailure) {
     self.path = path
     temporary = path + Self.suffix
@@ -42,12 +44,12 @@ final class SessionStore {
   }
 
   deinit {
-    // Before the lock is given back, which another process may wait for.
+    // Before releasing the lock, which another process may be waiting for.
     if isNext(next) { unlink(temporary) }
     close(next)
   }
 
-  /// Makes the next session and locks it.
+  /// Creates the next session and locks it.
   private func openNext() throws(CommandFailure) -> Int32 {
     for _ in 0..<10 {
       let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -66,14 +68,14 @@ final class SessionStore {
         close(descriptor)
         throw CommandFailure("the session '\(path)' is in use by another process")
       }
-      // Whoever held it before may have made it the session, or removed it.
+      // The previous holder may have made it the session, or removed it.
       if isNext(descriptor) { return descriptor }
       close(descriptor)
     }
     throw CommandFailure("the session '\(path)' is in use by another process")
   }
 
-  /// Whether what an earlier process may have left is a session, or the beginning of one.
+  /// Whether the leftover of an earlier process is a session, or the start of one.
   private static func isOfSession(_ descriptor: Int32) -> Bool {
     let heading = Array(SessionFile.heading.utf8)
     var start = [UInt8](repeating: 0, count: heading.count)
@@ -87,10 +89,10 @@ final class SessionStore {
     return FileIdentity(at: temporary, followingLinks: false) == FileIdentity(status)
   }
 
-  /// Whether `path` is that of the session or of its next one, by whatever names its directory goes.
+  /// Whether `path` is that of the session or of its next one, under any name of its directory.
   func isUsed(by path: String) -> Bool {
     let (own, other) = (Self.place(self.path), Self.place(path))
-    // Most have other names, and directories need not be looked at.
+    // Most paths have other names, so their directories need not be compared.
     guard other.name == own.name || other.name == own.name + Self.suffix else { return false }
     guard let directory = FileIdentity(at: own.directory, followingLinks: true) else {
       return false
@@ -106,9 +108,10 @@ final class SessionStore {
     return (directory.isEmpty ? "." : directory, name)
   }
 
-  /// The bytes of the file; nil where it does not exist.
+  /// The bytes of the file; nil if it does not exist.
   ///
-  /// It says where files go, so it must be this user's, and nobody else may write it.
+  /// It determines where files go, so it must belong to this user and must not be writable by
+  /// others.
   func contents() throws(CommandFailure) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else {
@@ -131,7 +134,7 @@ final class SessionStore {
       throw CommandFailure(
         "the session '\(path)' may be changed by other users: look through it, then chmod go-w it")
     }
-    // Of a link it is the link that is replaced.
+    // If it is a link, the link is replaced.
     current = FileIdentity(at: path, followingLinks: false)
     do throws(SystemError) {
       return try httpfs.contents(of: descriptor)
@@ -140,7 +143,9 @@ final class SessionStore {
     }
   }
 
-  /// Replaces the file in one step; it holds URLs with their credentials, so it is private.
+  /// Replaces the file in one step.
+  ///
+  /// It is private, because it contains URLs with credentials.
   func write(_ text: String) throws(CommandFailure) {
     if next < 0 { next = try openNext() }
     try fill(next, text)
@@ -149,7 +154,8 @@ final class SessionStore {
     guard fstat(next, &status) == 0, isNext(next) else { throw failure(SystemError(code: ESTALE)) }
     guard rename(temporary, path) == 0 else { throw failure(.last) }
     current = FileIdentity(status)
-    // The lock goes with the file until there is the next one; nobody can come in between unseen.
+    // The file keeps the lock until the next one exists, so that no other process can take it in
+    // between.
     let written = next
     next = -1
     defer { close(written) }
@@ -163,10 +169,10 @@ final class SessionStore {
     current = nil
   }
 
-  /// - Throws: where somebody has put another file there.
+  /// - Throws: if another program has put a different file there.
   private func checkCurrent() throws(CommandFailure) {
     guard FileIdentity(at: path, followingLinks: false) != current else { return }
-    // One that is gone destroys nothing.
+    // If the file is gone, nothing is destroyed.
     if FileIdentity(at: path, followingLinks: false) == nil {
       current = nil
       return
@@ -185,7 +191,7 @@ final class SessionStore {
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
         let error = SystemError.last
-        // On a full disk it would take room for nothing.
+        // On a full disk, it would waste space.
         ftruncate(descriptor, 0)
         throw failure(error)
       }

@@ -10,10 +10,11 @@ final class StandardOutputCopy: Sendable {
 
   init(_ transfer: Transfer) { self.transfer = transfer }
 
-  /// Returns when all is written; a signal cancels the transfer, and ends the process where that takes
-  /// more than a second.
+  /// Returns when everything is written.
   ///
-  /// - Throws: ``CommandFailure`` where that has failed, the exit code of a signal after one.
+  /// A signal cancels the transfer, and ends the process if that takes more than a second.
+  ///
+  /// - Throws: ``CommandFailure`` on failure, the exit code of a signal after one.
   func run() throws {
     let main = getpid()
     Task { [self] in
@@ -29,13 +30,13 @@ final class StandardOutputCopy: Sendable {
     while true {
       if let result = outcome.withLock({ $0 }) {
         if case .failure = result, let ending { throw ExitCode(128 + ending) }
-        // As a filter that SIGPIPE ends: `| head` is no failure worth a word.
+        // Like a filter that SIGPIPE ends: `| head` is not an error to report.
         if case .failure(let failure) = result, failure.isBrokenPipe {
           throw ExitCode(128 + SIGPIPE)
         }
         return try result.get()
       }
-      // The reader of standard output may take nothing.
+      // The reader of standard output may read nothing.
       if let ending, let deadline, .now >= deadline { _exit(128 + ending) }
       var interval = timespec(tv_sec: 0, tv_nsec: 100_000_000)
       let number = sigtimedwait(&signals, nil, &interval)

@@ -1,21 +1,21 @@
 import HTTPTransfer
 import TransferDisplay
 
-/// How all files of a run stand.
+/// The state of all files of a run.
 ///
-/// A file that waits or has ended is only what is shown of it; a transfer exists while one is under
-/// way. The main thread alone uses it.
+/// A file that waits or has ended consists only of its display item; a transfer exists only while
+/// it runs. Only the main thread uses the board.
 struct TransferBoard {
-  /// What is shown of each file, in the order in which they were given.
+  /// The display item of each file, in the order in which they were given.
   private(set) var items: [DisplayItem]
-  /// Where each is in its life; `items` tells less of it.
+  /// The state of each file; `items` has less detail.
   private(set) var states: [TransferProgress.State]
-  /// Why some have failed.
+  /// Why files have failed.
   private(set) var reasons: [Int: String] = [:]
-  /// How many have failed because a file is there that they may not replace.
+  /// How many have failed because of an existing file that they must not replace.
   private(set) var existingCount = 0
   private(set) var failedCount = 0
-  /// Grows with each change of `states`.
+  /// Increases with each change of `states`.
   private(set) var changeCount = 0
 
   private let isUpload: Bool
@@ -35,13 +35,13 @@ struct TransferBoard {
   /// Whether everything has ended.
   var isFinished: Bool { backlog.isEmpty && transfers.isEmpty }
 
-  /// The files that are to become transfers now.
+  /// The files that should become transfers now.
   mutating func begin() -> [Int] { backlog.begin() }
 
-  /// Takes note of the transfer that a file has become.
+  /// Records the transfer of a file.
   mutating func add(_ transfer: Transfer, of index: Int) { transfers[index] = transfer }
 
-  /// Has what waits count as cancelled.
+  /// Counts waiting files as cancelled.
   mutating func giveUp() {
     for index in backlog.giveUp() {
       items[index].state = .cancelled
@@ -50,7 +50,7 @@ struct TransferBoard {
     }
   }
 
-  /// Has all that has not ended count as cancelled: the process ends without it.
+  /// Counts all unfinished files as cancelled, because the process ends without them.
   mutating func abandon() {
     giveUp()
     for index in transfers.keys {
@@ -61,9 +61,9 @@ struct TransferBoard {
     transfers = [:]
   }
 
-  /// Looks at what is under way, and forgets the transfers that have ended.
+  /// Updates the running transfers, and removes those that have ended.
   ///
-  /// - Returns: whether some have.
+  /// - Returns: whether any has ended.
   mutating func look() -> Bool {
     var ended: [Int] = []
     for (index, transfer) in transfers {
@@ -90,19 +90,19 @@ struct TransferBoard {
 }
 
 extension Transfer {
-  /// What kind of failure has ended it; nil where none has.
+  /// The kind of error that ended it; nil if none did.
   fileprivate var errorCode: TransferError.Code? {
     if case .failure(let error)? = outcome { error.code } else { nil }
   }
 
-  /// Whether it has found its file as it was, and left it.
+  /// Whether it found its file unchanged and kept it.
   fileprivate var isUnchanged: Bool {
     if case .success(let result)? = outcome { result.isUnchanged } else { false }
   }
 }
 
 extension DisplayItem {
-  /// What the display shows of a transfer of the same file as `item`.
+  /// The display item of a transfer of the same file as `item`.
   fileprivate init(
     _ item: DisplayItem, _ transfer: Transfer, _ progress: TransferProgress, isUpload: Bool
   ) {
@@ -128,7 +128,7 @@ extension DisplayItem {
     isUnchanged = state == .finished && transfer.isUnchanged
   }
 
-  /// The options that help where a file is in the way.
+  /// The options that help if a file already exists.
   private static func remedy(of transfer: Transfer, _ isUpload: Bool) -> String {
     guard transfer.errorCode == .destinationExists else { return "" }
     return isUpload

@@ -1,18 +1,19 @@
 import ArgumentParser
 import HTTPTransfer
 
-/// What `httpfs get` and `httpfs put` have in common.
+/// The common options of `httpfs get` and `httpfs put`.
 struct TransferOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("How often in a row a request may fail.", valueName: "n"))
+  @Option(
+    help: ArgumentHelp("Maximum number of consecutive failures of a request.", valueName: "n"))
   var retries: Int = 8
 
-  @Flag(help: "Replace a file that is there already, whatever it is.")
+  @Flag(help: "Replace an existing file, whatever it is.")
   var overwrite = false
 
   @Option(help: ArgumentHelp("The same as --stall-timeout.", valueName: "seconds"))
   var timeout: Double?
 
-  @Option(help: ArgumentHelp("How many redirects are followed.", valueName: "n"))
+  @Option(help: ArgumentHelp("Maximum number of redirects to follow.", valueName: "n"))
   var maxRedirect: Int = 10
 
   @OptionGroup var rate: RateLimitOption
@@ -20,7 +21,7 @@ struct TransferOptions: ParsableArguments {
   @Flag(name: .customLong("http2"), help: "Offer HTTP/2 to https servers; uploads use HTTP/1.1.")
   var usesHTTP2 = false
 
-  @Flag(help: "Print JSON lines to standard output, nothing else.")
+  @Flag(help: "Print only JSON lines, to standard output.")
   var json = false
 
   @Flag(name: [.short, .long], help: "Print errors only.")
@@ -42,7 +43,7 @@ struct TransferOptions: ParsableArguments {
     }
   }
 
-  /// A client as the options want it.
+  /// Makes a client with the settings of the options.
   func makeClient(_ access: Access, maximumConnectionsPerHost: Int = 64) -> HTTPClient {
     var configuration = access.configuration
     configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
@@ -51,7 +52,7 @@ struct TransferOptions: ParsableArguments {
     return HTTPClient(configuration: configuration)
   }
 
-  /// Sets what is common to all requests of the command.
+  /// Applies the common settings of the command's requests.
   func apply(_ access: Access, to request: inout Request) {
     request.retries = retries
     request.stallTimeout = access.stallTimeout ?? .seconds(timeout ?? 30)

@@ -16,7 +16,7 @@ struct TransferOutput {
   private var style: Style
   private let isQuiet: Bool
   private var settled: Set<Int> = []
-  /// Why what was to be written to standard output is not all there; nil also where nobody reads it.
+  /// Why standard output is incomplete; nil also if its reader is gone.
   private(set) var failure: CommandFailure?
   private let start = ContinuousClock.now
 
@@ -36,12 +36,12 @@ struct TransferOutput {
     }
   }
 
-  /// Shows how things are now.
+  /// Shows the current state.
   mutating func show(_ snapshot: DisplaySnapshot, notices: [String]) {
     draw(snapshot, notices: notices, isLast: false)
   }
 
-  /// Shows how things have ended.
+  /// Shows the final state.
   mutating func finish(_ snapshot: DisplaySnapshot, notices: [String]) {
     draw(snapshot, notices: notices, isLast: true)
   }
@@ -81,7 +81,7 @@ struct TransferOutput {
       if !isQuiet {
         for notice in notices { printToStandardError(DisplayLine(notice).text) }
       }
-      // Where it cannot be written, the files come all the same.
+      // If it cannot be written, the transfers continue.
       do throws(CommandFailure) {
         if !bytes.isEmpty { try printToStandardOutput(bytes) }
       } catch {
@@ -106,7 +106,7 @@ struct TransferOutput {
   }
 }
 
-/// The size of a terminal; 24 × 80 where it does not tell.
+/// The size of a terminal; 24 × 80 if unknown.
 func terminalSize(of descriptor: Int32) -> (rows: Int, columns: Int) {
   var size = winsize()
   guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0

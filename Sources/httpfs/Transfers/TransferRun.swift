@@ -6,17 +6,17 @@ import HTTPTypes
 import Synchronization
 import TransferDisplay
 
-/// Runs the transfers of a command to their end, shows them, and obeys signals.
+/// Runs the transfers of a command to their end, shows them, and handles signals.
 ///
-/// The first SIGINT or SIGTERM cancels what runs, so that it can be gone on with; a second one, or
-/// ``cancelPatience``, ends the process at once.
+/// The first SIGINT or SIGTERM cancels the running transfers, so that they can be resumed. A second
+/// one, or ``cancelPatience``, ends the process at once.
 final class TransferRun: Sendable {
-  /// A file that is to become a transfer, and what is shown of it.
+  /// A file that will become a transfer, and its display.
   struct Job: Sendable {
     let name: String
-    /// The URL as it may be shown.
+    /// The URL in a form that may be shown.
     let url: String
-    /// What the queue counts transfers by.
+    /// The key by which the queue counts transfers.
     let host: String
 
     init(name: String, url: RemoteURL) {
@@ -30,27 +30,28 @@ final class TransferRun: Sendable {
   struct Outcome {
     var failedCount = 0
     var cancelledCount = 0
-    /// How many of those that failed did so because a file is there that they may not replace.
+    /// How many of the failed transfers failed because of an existing file that they must not
+    /// replace.
     var existingCount = 0
     /// The signal that ended it.
     var signal: Int32?
-    /// Whether something was still at work then.
+    /// Whether something was still running then.
     var isAbandoned = false
 
-    /// Ends the process where a signal has ended the run.
+    /// Ends the process if a signal has ended the run.
     ///
-    /// - Throws: its exit code, where nothing is at work any more.
+    /// - Throws: its exit code, if nothing is running any more.
     func endIfSignalled() throws(ExitCode) {
       guard let signal else { return }
-      // Threads that go on do not bear exit(3).
+      // Threads that still run do not tolerate exit(3).
       if isAbandoned { _exit(128 + signal) }
       throw ExitCode(128 + signal)
     }
 
-    /// Files that are there already are the only failures (`EX_CANTCREAT`).
+    /// All failures are existing files (`EX_CANTCREAT`).
     private static let existing = ExitCode(73)
 
-    /// The code of a run that no signal has ended; nil for success.
+    /// The exit code of a run that no signal has ended; nil for success.
     var exitCode: ExitCode? {
       if failedCount > 0, failedCount == existingCount { return Self.existing }
       return failedCount + cancelledCount > 0 ? .failure : nil
@@ -60,16 +61,17 @@ final class TransferRun: Sendable {
   private let queue: TransferQueue
   private let isUpload: Bool
   private let notices = Mutex<[String]>([])
-  /// How many transfers may still have something to say.
+  /// How many transfers may still send notices.
   private let listenerCount = Atomic<Int>(0)
 
-  /// How long what a signal has cancelled may take to end, whatever the network thread or a disk is busy
-  /// with: partial files stay as after `kill -9`.
+  /// How long cancelled transfers may take to end, whatever the network thread or a disk is doing.
+  ///
+  /// Partial files then stay as after `kill -9`.
   static let cancelPatience = Duration.seconds(1)
 
-  /// Wakes the main thread, which waits for signals, when all transfers that there are have ended.
+  /// Wakes the main thread, which waits for signals, when all current transfers have ended.
   private static let wakeSignal = SIGUSR1
-  /// Those that end the run: not one that whoever started the process wants to be ignored (nohup, a
+  /// The signals that end the run, without those that this process was started to ignore (nohup, a
   /// script's background job).
   static let endSignals = [SIGINT, SIGTERM, SIGHUP].filter { number in
     var present = sigaction()
@@ -83,7 +85,7 @@ final class TransferRun: Sendable {
     self.isUpload = isUpload
   }
 
-  /// Blocks the signals that ``run(_:output:)`` waits for; call it before any thread is there.
+  /// Blocks the signals that ``run(_:output:)`` waits for; call it before other threads start.
   static func blockSignals() {
     var blocked = waitedSignals
     pthread_sigmask(SIG_BLOCK, &blocked, nil)
@@ -100,11 +102,11 @@ final class TransferRun: Sendable {
   /// Starts the queue; returns when all jobs have ended.
   ///
   /// - Parameters:
-  ///   - jobs: what is to be transferred, in the order of the display.
-  ///   - output: where it is shown.
-  ///   - onChange: called from time to time and at the end, for those who keep a record.
-  ///   - makeTransfer: makes the transfer of a job, by its number, in the queue; called when it is soon
-  ///     to run.
+  ///   - jobs: the files to transfer, in the order of the display.
+  ///   - output: shows the run.
+  ///   - onChange: called regularly and at the end, to keep a record.
+  ///   - makeTransfer: makes the transfer of a job, by its number, in the queue; called shortly
+  ///     before it runs.
   /// - Returns: how it ended.
   func run(
     _ jobs: [Job], output: inout TransferOutput,
@@ -160,7 +162,7 @@ final class TransferRun: Sendable {
     return outcome
   }
 
-  /// Collects what a snapshot does not tell.
+  /// Collects notices, which a snapshot does not contain.
   private func listen(to transfer: Transfer, named name: String) {
     let events = transfer.events
     let request = transfer.request
@@ -181,7 +183,7 @@ final class TransferRun: Sendable {
         default: break
         }
       }
-      // What the last events have to say belongs before the last lines.
+      // The notices of the last events belong before the last lines.
       if listenerCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
         kill(main, Self.wakeSignal)
       }

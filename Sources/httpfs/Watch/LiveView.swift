@@ -3,14 +3,14 @@ import Glibc
 import MountStatus
 import MountView
 
-/// `httpfs status --watch` on a terminal: shows a ``StatusView``, and does what its keys say.
+/// `httpfs status --watch` on a terminal: shows a ``StatusView`` and executes its keys.
 struct LiveView {
   /// Why it has ended.
   enum Ending {
     case quit
-    /// The mount is not there any more.
+    /// The mount is gone.
     case unmounted
-    /// The mount cannot be asked any more.
+    /// The mount can no longer be queried.
     case failed(String)
     case signal(Int32)
   }
@@ -21,13 +21,13 @@ struct LiveView {
     case signal(Int32)
   }
 
-  /// A mount that answers in less time is not said to be silent.
+  /// The view reports a mount as silent only after this time.
   private static let patience = Duration.seconds(2)
-  /// How long it is shown what came of a command.
+  /// How long the result of a command is shown.
   private static let noticeTime = Duration.seconds(6)
-  /// How often in succession a question may fail before the view gives up.
+  /// After how many consecutive failures the view gives up.
   private static let failureLimit = 3
-  /// What follows Escape within this time, in milliseconds, belongs to it.
+  /// Bytes that follow Escape within this time, in milliseconds, belong to it.
   private static let escapeTime: Int32 = 50
 
   private let mount: MountTable.Entry
@@ -42,7 +42,7 @@ struct LiveView {
   private var noticeAt = ContinuousClock.now
   private var failureCount = 0
 
-  /// Will watch `mount`, whose mount point the user has named `shownPath`.
+  /// Prepares to watch `mount`, whose mount point the user named `shownPath`.
   init(of mount: MountTable.Entry, shownPath: String) throws(CommandFailure) {
     self.mount = mount
     view = StatusView(mountpoint: shownPath)
@@ -50,11 +50,11 @@ struct LiveView {
     poller = try StatusPoller(mountpoint: mount.mountpoint)
   }
 
-  /// Shows the mount until somebody ends that, or the mount ends; the terminal is as before then.
+  /// Shows the mount until the user quits or the mount ends; then restores the terminal.
   mutating func run() throws(CommandFailure) -> Ending {
     WatchSignals.block()
     try terminal.enter()
-    // On every way out.
+    // On every exit.
     defer { terminal.leave() }
     let mailbox = mailbox
     WatchSignals.deliver { mailbox.post(.signal($0)) }
@@ -72,7 +72,7 @@ struct LiveView {
     try printToStandardOutput(painter.draw(screen))
   }
 
-  /// Waits for a key, a message or a moment, and does what is to be done.
+  /// Waits for a key, a message or a time, and handles it.
   private mutating func waitAndHandle() throws(CommandFailure) -> Ending? {
     var descriptors = [
       pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
@@ -113,7 +113,7 @@ struct LiveView {
       view.take(report)
     case .status(.failed(let text)):
       failureCount += 1
-      // What has failed before it was gone has not been unmounted by anybody.
+      // A mount that failed before it disappeared was not unmounted.
       if try !isMounted { return failureCount > 1 ? .failed(text) : .unmounted }
       if failureCount >= Self.failureLimit { return .failed(text) }
       view.failure = text
@@ -143,7 +143,7 @@ struct LiveView {
     return nil
   }
 
-  /// Has a child process do it, which may wait for the mount.
+  /// Lets a child process execute it, because it may wait for the mount.
   private func perform(_ request: ControlRequest) {
     let arguments = request.arguments(mountpoint: mount.mountpoint)
     commands.async { [mailbox] in
@@ -163,7 +163,8 @@ struct LiveView {
     try takeTerminal()
   }
 
-  /// Sets the terminal's modes, and draws the whole screen: others may have used it.
+  /// Sets the terminal's modes and redraws the whole screen, because other programs may have used
+  /// it.
   private mutating func takeTerminal() throws(CommandFailure) {
     try terminal.enter()
     painter.forget()

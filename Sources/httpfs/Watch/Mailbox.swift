@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Messages of other threads to one that waits in poll(2).
+/// Messages from other threads to a thread that waits in poll(2).
 final class Mailbox<Message: Sendable>: Sendable {
   /// Readable while there are messages.
   let descriptor: Int32
@@ -27,18 +27,18 @@ final class Mailbox<Message: Sendable>: Sendable {
   /// Adds a message; from any thread.
   func post(_ message: Message) {
     messages.withLock { $0.append(message) }
-    // A pipe that is full wakes the reader, too.
+    // A full pipe wakes the reader too.
     var byte: UInt8 = 0
     _ = write(writeEnd, &byte, 1)
   }
 
-  /// Waits for a message, no longer than `limit`.
+  /// Waits for a message, at most for `limit`.
   func wait(for limit: Duration) {
     var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     poll(&waited, 1, Int32(max(0, limit / .milliseconds(1))))
   }
 
-  /// All messages so far, in their order.
+  /// Removes and returns all messages, in order.
   func take() -> [Message] {
     var buffer = [UInt8](repeating: 0, count: 256)
     while read(descriptor, &buffer, buffer.count) > 0 {}

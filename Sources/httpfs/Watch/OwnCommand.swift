@@ -1,18 +1,19 @@
 import Glibc
 import Synchronization
 
-/// A subcommand of this program as a child process that asks a mount in this one's place.
+/// Runs a subcommand of this program as a child process that queries a mount in place of this
+/// process.
 ///
-/// A process that waits for a mount that hangs cannot always be ended, not even by SIGKILL: the
-/// kernel keeps it until its request is answered. So who must not hang has another one ask.
+/// A process that waits for a hanging mount cannot always be killed, not even by SIGKILL: the
+/// kernel keeps it until its request is answered. So a process that must not hang uses a child.
 final class OwnCommand: Sendable {
   struct Result {
-    /// The exit code; 128 + the signal where a signal ended it.
+    /// The exit code; 128 + the signal if a signal ended the process.
     let exitCode: Int32
     let output: [UInt8]
     let errorOutput: String
 
-    /// Why it has failed, in one line; nil where it has not.
+    /// Why it failed, in one line; nil on success.
     var failure: String? {
       guard exitCode != 0 else { return nil }
       let line = errorOutput.split(separator: "\n").first ?? "exit code \(exitCode)"
@@ -20,13 +21,13 @@ final class OwnCommand: Sendable {
     }
   }
 
-  /// The process, until it is waited for.
+  /// The process, until it was waited for.
   private let child = Mutex<pid_t?>(nil)
 
-  /// Runs the command to its end; one at a time.
+  /// Runs the command until it ends; one at a time.
   ///
-  /// - Parameter arguments: what follows `httpfs`.
-  /// - Returns: How it has ended, and what it wrote.
+  /// - Parameter arguments: the words after `httpfs`.
+  /// - Returns: Its result and its output.
   /// - Throws: The error of socketpair(2) or posix_spawn(3).
   func run(_ arguments: [String]) throws(SystemError) -> Result {
     let output = try Self.channel()
@@ -55,10 +56,10 @@ final class OwnCommand: Sendable {
     }
   }
 
-  /// A way for bytes out of the child.
+  /// A channel from the child to this process.
   ///
-  /// Not a pipe: a socket can be closed to other children from its first moment on, and the end is
-  /// seen only when no child holds the other one.
+  /// It is not a pipe: a socket can be close-on-exec from its creation, and its end shows only when
+  /// no other child holds the other end.
   private static func channel() throws(SystemError) -> (readEnd: Int32, writeEnd: Int32) {
     var ends: [Int32] = [-1, -1]
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -66,7 +67,7 @@ final class OwnCommand: Sendable {
     return (ends[0], ends[1])
   }
 
-  /// - Returns: the error of posix_spawn(3), 0 where it runs.
+  /// - Returns: the error of posix_spawn(3), 0 on success.
   private func start(_ arguments: [String], output: Int32, errors: Int32) -> Int32 {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -83,7 +84,7 @@ final class OwnCommand: Sendable {
     posix_spawnattr_setsigmask(&attributes, &signals)
     sigaddset(&signals, SIGPIPE)
     posix_spawnattr_setsigdefault(&attributes, &signals)
-    // A group of its own: the keys of the terminal are not for it.
+    // A process group of its own, so that keys of the terminal do not signal it.
     posix_spawnattr_setpgroup(&attributes, 0)
     posix_spawnattr_setflags(
       &attributes,
@@ -100,7 +101,7 @@ final class OwnCommand: Sendable {
 
   private func waitForEnd() -> Int32 {
     guard let processID = child.withLock({ $0 }) else { return -1 }
-    // Not reaped yet, so that kill() cannot meet a process that took its number.
+    // Not reaped yet, so that kill() cannot hit a process that reuses its number.
     var information = siginfo_t()
     while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
     return child.withLock { child in
@@ -127,7 +128,7 @@ final class OwnCommand: Sendable {
         if count > 0 {
           bytes[index] += buffer[..<count]
         } else if count == 0 || errno != EINTR {
-          // poll(2) passes over what is below zero.
+          // poll(2) ignores negative descriptors.
           open[index].fd = -1
         }
       }

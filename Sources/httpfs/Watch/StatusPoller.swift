@@ -3,24 +3,26 @@ import Glibc
 import MountStatus
 import Synchronization
 
-/// Asks a mount again and again how it is, on a thread of its own.
+/// Regularly reads the status of a mount, on a thread of its own.
 final class StatusPoller: Sendable {
   enum Answer: Sendable {
     case report(StatusReport)
-    /// Why there is none, in one line.
+    /// Why there is no report, in one line.
     case failed(String)
   }
 
-  /// How often the mount is asked.
+  /// The interval between two requests.
   private static let period = Duration.seconds(1)
 
-  /// How much longer than the reading of an answer the pause after it is: a mount of very many files
-  /// is asked less often, so that a tenth of a core is enough to watch it.
+  /// The pause after an answer, as a multiple of the time to decode it.
+  ///
+  /// A mount with very many files is read less often, so that watching takes at most a tenth of a
+  /// core.
   private static let restFactor = 10.0
   private static let longestPeriod = Duration.seconds(10)
 
   private struct State {
-    /// When the question was asked that has no answer yet.
+    /// When the unanswered request was sent.
     var askedAt: ContinuousClock.Instant?
     var mustEnd = false
   }
@@ -31,13 +33,13 @@ final class StatusPoller: Sendable {
   private let wake: Mailbox<Void>
   private let queue = DispatchQueue(label: "httpfs.status")
 
-  /// Will ask the mount at `mountpoint`, an absolute path.
+  /// Prepares to read the mount at `mountpoint`, an absolute path.
   init(mountpoint: String) throws(CommandFailure) {
     self.mountpoint = mountpoint
     wake = try Mailbox()
   }
 
-  /// Begins to ask; `post` is called on the poller's thread for each answer.
+  /// Starts reading; `post` is called on the poller's thread for each answer.
   func start(_ post: @escaping @Sendable (Answer) -> Void) {
     queue.async { [self] in
       while true {
@@ -56,22 +58,22 @@ final class StatusPoller: Sendable {
     }
   }
 
-  /// Has the next question asked now.
+  /// Sends the next request now.
   func hurry() { wake.post(()) }
 
-  /// How long the last question has been without an answer; nil where it has one.
+  /// How long the last request has not been answered; nil if it was.
   var silence: Duration? {
     state.withLock { state in state.askedAt.map { ContinuousClock.now - $0 } }
   }
 
-  /// Ends it, without waiting for a question that has no answer.
+  /// Ends the poller, without waiting for an unanswered request.
   func end() {
     state.withLock { $0.mustEnd = true }
     command.kill()
     wake.post(())
   }
 
-  /// How long this thread has computed: waiting on a busy machine is no work.
+  /// The CPU time of this thread: waiting on a busy machine does not count.
   private static var computingTime: Duration {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// What the environment says of the terminal.
+/// Properties of the terminal from the environment.
 enum TerminalTraits {
-  /// Whether the locale's characters are UTF-8, by the variables that decide it.
+  /// Whether the locale uses UTF-8, by the variables that determine it.
   static var isUTF8: Bool {
     let value = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environmentVariable)
       .first { !$0.isEmpty }
@@ -10,7 +10,7 @@ enum TerminalTraits {
     return name.contains("utf-8") || name.contains("utf8")
   }
 
-  /// Whether colours are wanted: not with a `NO_COLOR` that is not empty.
+  /// Whether to use colours: not if `NO_COLOR` is set and not empty.
   static var color: Bool { environmentVariable("NO_COLOR").map(\.isEmpty) ?? true }
 
   /// Whether the terminal can move its cursor.

@@ -1,9 +1,9 @@
 import Dispatch
 import Glibc
 
-/// The signals that the live view obeys, as messages.
+/// The signals that the live view handles, as messages.
 enum WatchSignals {
-  /// Those that end the view.
+  /// The signals that end the view.
   static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
   private static var all: sigset_t {
@@ -13,14 +13,14 @@ enum WatchSignals {
     return signals
   }
 
-  /// Blocks the signals; call it before any other thread is there, because threads inherit that.
+  /// Blocks the signals; call it before other threads start, because threads inherit the mask.
   static func block() {
     var signals = all
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     signal(SIGPIPE, SIG_IGN)
   }
 
-  /// Calls `post` for each signal that comes, on a thread of its own, until the process ends.
+  /// Calls `post` for each signal, on a thread of its own, until the process ends.
   static func deliver(_ post: @escaping @Sendable (Int32) -> Void) {
     DispatchQueue(label: "httpfs.signals").async {
       var signals = all
@@ -31,13 +31,14 @@ enum WatchSignals {
     }
   }
 
-  /// Stops the process as Ctrl-Z does; returns when it is continued, or at once where nobody could
-  /// continue it.
+  /// Stops the process as Ctrl-Z does.
+  ///
+  /// Returns when it is continued, or at once if no shell could continue it.
   static func stop() {
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTSTP)
-    // At this thread alone, so that the one that waits for signals does not take it.
+    // Only for this thread, so that the thread that waits for signals does not receive it.
     raise(SIGTSTP)
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     pthread_sigmask(SIG_BLOCK, &signals, nil)

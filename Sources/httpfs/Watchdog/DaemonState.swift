@@ -1,13 +1,13 @@
 import Glibc
 
-/// What the kernel says of the daemon's process.
+/// The state of the daemon's process in the kernel.
 struct DaemonState {
   let processID: pid_t
 
-  /// Whether somebody has stopped the process, by a signal or in a debugger.
+  /// Whether the process is stopped, by a signal or in a debugger.
   ///
   /// From `/proc/PID/stat` (proc(5)): the state is the letter after the name, which is in
-  /// parentheses and may hold any character.
+  /// parentheses and may contain any character.
   var isStopped: Bool {
     guard let bytes = try? contents(ofFile: "/proc/\(processID)/stat"),
       let parenthesis = bytes.lastIndex(of: UInt8(ascii: ")")), parenthesis + 2 < bytes.count

@@ -2,17 +2,17 @@ import Glibc
 
 /// The watchdog's end of the pipe to the daemon: its standard input.
 struct Lifeline {
-  /// How the daemon has ended.
+  /// How the daemon ended.
   enum End {
-    /// It has taken its mount down.
+    /// It has unmounted.
     case dismissed
-    /// It is gone without a word.
+    /// It died without a message.
     case died
   }
 
-  /// Waits for the daemon's end, for `limit` at most.
+  /// Waits for the daemon's end, at most for `limit`.
   ///
-  /// - Returns: nil where the daemon is still there.
+  /// - Returns: nil if the daemon is still running.
   func wait(for limit: Duration) -> End? {
     let deadline = ContinuousClock.now + limit
     repeat {
@@ -23,9 +23,9 @@ struct Lifeline {
     return nil
   }
 
-  /// Waits for the daemon's end or for `descriptor` to become readable, for `limit` at most.
+  /// Waits until the daemon ends or `descriptor` becomes readable, at most for `limit`.
   ///
-  /// - Returns: whether one of them has happened.
+  /// - Returns: whether either has happened.
   func wait(for limit: Duration, or descriptor: Int32) -> Bool {
     var requests = [STDIN_FILENO, descriptor].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)

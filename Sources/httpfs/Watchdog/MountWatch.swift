@@ -1,9 +1,9 @@
 import Dispatch
 import Glibc
 
-/// The watchdog's loop: asks the mount every few seconds whether it answers.
+/// The watchdog's loop: checks every few seconds whether the mount answers.
 struct MountWatch {
-  /// Why there is nothing left to watch.
+  /// Why the watch ends.
   enum Outcome {
     case ended
     case daemonDied
@@ -12,15 +12,15 @@ struct MountWatch {
 
   let mount: WatchedMount
   let daemon: DaemonState
-  /// How long a question may stay without an answer while the daemon is able to run.
+  /// How long a request may stay unanswered while the daemon is able to run.
   let patience: Duration
 
   private let lifeline = Lifeline()
 
-  /// Between two questions: rare enough to cost nothing, and small beside the patience.
+  /// The interval between two requests: long enough to cost nothing, and short beside the patience.
   private static let period = Duration.seconds(5)
 
-  /// How often an unanswered question is looked at.
+  /// The interval between two checks of an unanswered request.
   private static let step = Duration.seconds(1)
 
   init(mount: WatchedMount, daemon: DaemonState, patience: Duration) {
@@ -33,28 +33,28 @@ struct MountWatch {
   func waitForEnd() -> Outcome {
     while true {
       if let end = lifeline.wait(for: Self.period) { return outcome(of: end) }
-      // A mount that was detached lazily lives on for its open files, but has no name to ask by.
+      // A lazily detached mount continues for its open files, but has no name to send a request to.
       guard mount.isListed else { continue }
       if let outcome = ask() { return outcome }
     }
   }
 
-  /// Asks once.
+  /// Sends one request.
   ///
-  /// - Returns: nil where the mount has answered.
+  /// - Returns: nil if the mount has answered.
   private func ask() -> Outcome? {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return nil }
     let (answer, question) = (ends[0], ends[1])
     defer { close(answer) }
     let mount = mount
-    // On a thread of its own: while there is no answer, it cannot even be killed.
+    // Use a separate thread: while there is no answer, it cannot even be killed.
     DispatchQueue.global().async {
       mount.ask()
       close(question)
     }
-    // Counted in steps, not by a clock: the time in which the machine, or this process, did not run
-    // is not the daemon's fault.
+    // Count steps instead of clock time: the daemon is not at fault while the machine, or this
+    // process, did not run.
     var unanswered = Duration.zero
     while !lifeline.wait(for: Self.step, or: answer) {
       unanswered = daemon.isStopped ? .zero : unanswered + Self.step

@@ -1,26 +1,26 @@
 import Glibc
 import MountStatus
 
-/// The companion process of a mount, as the daemon sees it.
+/// The companion process of a mount, as seen by the daemon.
 ///
-/// It is this program once more, started as ``WatchdogCommand``. Its standard input is the lifeline:
-/// a pipe whose other end only the daemon has. A byte says that the mount has ended as it should;
-/// an end of file without one, that the daemon has died.
+/// It is this program again, started as ``WatchdogCommand``. Its standard input is the lifeline: a
+/// pipe whose other end only the daemon has. A byte means that the mount has ended properly; an end
+/// of file without a byte means that the daemon has died.
 struct Watchdog {
   private let processID: pid_t
   private let lifeline: Int32
 
-  /// Starts the watchdog of a mount that has just been made.
+  /// Starts the watchdog of a new mount.
   ///
   /// - Parameters:
   ///   - mount: the mount, as the kernel lists it.
-  ///   - patience: how long the daemon may leave the watchdog without an answer.
-  ///   - logFile: where the watchdog says what it has done, beside the system's log.
+  ///   - patience: how long the daemon may leave a request unanswered.
+  ///   - logFile: where the watchdog logs its actions, in addition to the system's log.
   /// - Throws: the error of pipe(2) or posix_spawn(3).
   init(of mount: MountTable.Entry, patience: Duration, logFile: String?) throws(SystemError) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw .last }
-    // The lifeline must end with the daemon, not with what the daemon has started.
+    // The lifeline must end with the daemon, not with the daemon's child processes.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -55,7 +55,7 @@ struct Watchdog {
     lifeline = ends[1]
   }
 
-  /// Says that the mount has ended, and waits for the watchdog's own end, for a second at most.
+  /// Reports that the mount has ended, and waits for the watchdog's end, at most for a second.
   func dismiss() {
     var farewell: UInt8 = 0
     _ = write(lifeline, &farewell, 1)

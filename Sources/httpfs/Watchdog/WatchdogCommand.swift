@@ -1,19 +1,19 @@
 import ArgumentParser
 import Glibc
 
-/// What `httpfs mount` starts beside itself: it frees the readers where the daemon no longer can, and says
-/// what has happened.
+/// The companion process of `httpfs mount`: it releases waiting readers if the daemon no longer
+/// can, and logs what happened.
 ///
 /// It never removes the mount: programs would then see the empty directory below without an error,
-/// and a mirroring tool would delete its copy. The mount point gives ENOTCONN until somebody
-/// unmounts it or mounts there again.
+/// and a mirroring tool would delete its copy. The mount point returns ENOTCONN until it is
+/// unmounted or mounted again.
 ///
-/// Not for users, hence hidden. See docs/SEMANTICS.md, "The end", for what it promises.
+/// Not for users, and therefore hidden. docs/SEMANTICS.md, "The end", describes its promises.
 struct WatchdogCommand: ParsableCommand {
   static let name = "watchdog"
 
   static let configuration = CommandConfiguration(
-    commandName: name, abstract: "Watch over a mount; 'httpfs mount' starts this by itself.",
+    commandName: name, abstract: "Watch a mount; 'httpfs mount' starts this command itself.",
     shouldDisplay: false)
 
   @Option(help: "The process that serves the mount.")
@@ -22,18 +22,18 @@ struct WatchdogCommand: ParsableCommand {
   @Option(help: "The mount's device, MAJOR:MINOR as in /proc/self/mountinfo.")
   var device: String
 
-  @Option(help: "How many seconds the daemon may leave a question without an answer.")
+  @Option(help: "How many seconds the daemon may leave a request unanswered.")
   var patience: Int
 
-  @Option(help: "A file to which the log is appended.")
+  @Option(help: "A file to append the log to.")
   var logFile: String?
 
-  @Argument(help: "Where the mount is.")
+  @Argument(help: "The mount point.")
   var mountpoint: String
 
   func run() throws {
-    // Whatever the daemon was started with, a directory or a pipe of the user's among it, must not
-    // be held by this process.
+    // This process must not hold any file that the daemon was started with, such as a directory or
+    // a pipe of the user.
     closefrom(STDERR_FILENO + 1)
     chdir("/")
     let mount = WatchedMount(mountpoint: mountpoint, device: device)
@@ -56,11 +56,12 @@ struct WatchdogCommand: ParsableCommand {
     }
   }
 
-  /// Frees the readers of a mount whose daemon hangs, then ends the daemon.
+  /// Releases the readers of a mount whose daemon hangs, then ends the daemon.
   private func end(_ mount: WatchedMount) {
     mount.abort()
-    // An aborted connection ends a daemon that is well but for its requests. The others keep the
-    // cache locked and, where the connection could not be aborted, the readers: both end with them.
+    // Aborting the connection ends a daemon that only fails to answer requests. Other daemons keep
+    // the cache locked and, if the connection could not be aborted, the readers waiting. Killing
+    // them ends both.
     let lifeline = Lifeline()
     if lifeline.wait(for: .seconds(5)) == nil { kill(daemon, SIGKILL) }
   }

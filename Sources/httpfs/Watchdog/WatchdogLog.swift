@@ -2,8 +2,9 @@ import Glibc
 import Logging
 import MountStatus
 
-/// Where a watchdog says what it has done: the system's log, and the mount's log file where it has
-/// one; the daemon's standard error is the user's and not kept open.
+/// Where a watchdog logs its actions: the system's log, and the mount's log file if it has one.
+///
+/// It does not keep the daemon's standard error open, because that belongs to the user.
 struct WatchdogLog {
   /// The log file, an absolute path.
   let file: String?

@@ -2,8 +2,8 @@ import FUSEMount
 import Glibc
 import MountStatus
 
-/// The mount that a watchdog watches over, known by its device: whatever else is mounted there
-/// later is none of its business.
+/// The mount of a watchdog, identified by its device: a later mount at the same place is not
+/// affected.
 struct WatchedMount: Sendable {
   /// The absolute path, without symbolic links.
   let mountpoint: String
@@ -17,26 +17,27 @@ struct WatchedMount: Sendable {
     return entry
   }
 
-  /// Whether it is there, and on top of what else is mounted there.
+  /// Whether the kernel lists it as the topmost mount at its place.
   var isListed: Bool { entry != nil }
 
-  /// Whether it is there without a daemon.
+  /// Whether it is listed but has no daemon.
   ///
-  /// The number of a device is used again: a new mount in the place of the dead one answers.
+  /// Linux reuses device numbers, but a new mount in place of the dead one answers.
   var isDead: Bool { isListed && isFUSEMountDead(at: mountpoint) }
 
-  /// Asks the daemon for a sign of life; returns when it has answered, or when its connection to
-  /// the kernel is gone.
+  /// Sends a request to the daemon; returns when it has answered, or when its connection to the
+  /// kernel is gone.
   func ask() {
     var status = statvfs()
     _ = statvfs(mountpoint, &status)
   }
 
-  /// Ends the connection between kernel and daemon: every request of a reader fails at once.
+  /// Ends the connection between kernel and daemon: all requests of readers fail at once.
   func abort() {
     if writeAbort() { return }
-    // `/sys/fs/fuse/connections` is not mounted everywhere. A forced unmount aborts as well, but
-    // only root may ask for it; it leaves a mount that is in use, as this one is by the descriptor.
+    // `/sys/fs/fuse/connections` is not mounted everywhere. A forced unmount aborts too, but only
+    // root may request it. It does not remove a mount that is in use, as this one is through the
+    // descriptor.
     guard geteuid() == 0 else { return }
     let descriptor = open(mountpoint, Self.pathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { return }
@@ -44,7 +45,8 @@ struct WatchedMount: Sendable {
     umount2(mountpoint, Int32(MNT_FORCE) | Int32(UMOUNT_NOFOLLOW))
   }
 
-  /// `O_PATH` of Linux's fcntl.h, which Swift does not see: a descriptor that asks the mount nothing.
+  /// `O_PATH` of Linux's fcntl.h, which Swift does not import: a descriptor that sends no request
+  /// to the mount.
   private static let pathOnly: Int32 = 0o10_000_000
 
   private func writeAbort() -> Bool {
@@ -58,8 +60,8 @@ struct WatchedMount: Sendable {
 
 /// Whether `path` is a FUSE mount whose daemon is gone.
 ///
-/// By statfs(2), of which the kernel keeps no answer: a stat(2) of a mount that died a moment ago
-/// succeeds with what the daemon had said.
+/// It uses statfs(2), whose reply the kernel does not cache. A stat(2) of a mount that died a
+/// moment ago would succeed with the daemon's last answer.
 func isFUSEMountDead(at path: String) -> Bool {
   var status = statvfs()
   return statvfs(path, &status) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)

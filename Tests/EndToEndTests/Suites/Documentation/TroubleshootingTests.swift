@@ -55,7 +55,7 @@ import Testing
     #expect(try !Self.isInSources(fragments[0]))
     // Joined literals, and no comments.
     #expect(try Self.isInSources("run 'chmod 666 /dev/fuse', which is what udev does"))
-    #expect(try !Self.isInSources("The directory that a mount is to be made on."))
+    #expect(try !Self.isInSources("Prepares the directory to mount on."))
   }
 
   @Test func `each option and command of the document exists`() throws {
