@@ -77,7 +77,7 @@ public final class FileEnvironment: Sendable {
   private struct Watch {
     var versions: [VersionID: Watched] = [:]
     /// Files and directories with a question to their server.
-    var askers: [ObjectIdentifier: any Asker] = [:]
+    var askers: [ObjectIdentifier: any HasDeadline] = [:]
     var isTicking = false
     /// When deadlines were looked at last, while there are any.
     var lastTick = ContinuousClock.now
@@ -282,7 +282,7 @@ public final class FileEnvironment: Sendable {
   }
 
   /// Looks after the deadline of `asker`'s question to the server.
-  func watch(_ asker: any Asker) {
+  func watch(_ asker: any HasDeadline) {
     watch { $0.askers[ObjectIdentifier(asker)] = asker }
   }
 
@@ -319,7 +319,7 @@ public final class FileEnvironment: Sendable {
       for asker in askers { asker.postpone(by: pause) }
     }
     storage.divertIfStuck(now: now)
-    for asker in askers where asker.expireContact(now: now) { watch(asker) }
+    for asker in askers where asker.expire(now: now) { watch(asker) }
     var idle: [Watched] = []
     let areDescriptorsShort = !cache.hasSpareDescriptors
     for item in watched {
@@ -539,19 +539,6 @@ public final class FileEnvironment: Sendable {
     diskQueue.async { [self] in enforceCacheLimit() }
   }
 }
-
-/// What has a question to its server, which has a deadline; called on the network thread.
-protocol Asker: AnyObject, Sendable {
-  /// Ends a question whose time is up.
-  ///
-  /// - Returns: whether there still is one.
-  func expireContact(now: ContinuousClock.Instant) -> Bool
-
-  /// The process was suspended for `delay`, during which no server could answer.
-  func postpone(by delay: Duration)
-}
-
-extension RemoteFile: Asker {}
 
 /// Names one version of one file within a mount; never used twice.
 public struct VersionID: Hashable, Sendable {
