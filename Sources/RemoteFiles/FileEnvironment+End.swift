@@ -24,19 +24,19 @@ extension FileEnvironment {
   ///
   /// Threads may still be at work then, for which the process must not wait: `_exit(2)`.
   public func end() {
-    wait(for: Self.firstBytesPatience) { !awaitsFirstBytes }
+    wait(for: Self.firstBytesPatience) { !firstBytes.areAwaited }
     client.cancelAll()
     wait(for: Self.cancellationPatience) { client.activeExchangeCount == 0 }
     // What has been accepted is done, such as pins.
-    _ = backgroundQueue.isDone(within: Self.backgroundPatience)
+    _ = context.backgroundQueue.isDone(within: Self.backgroundPatience)
     // The disk may be slow, but the process must end.
     let isStored = DispatchQueue(label: "httpfs.end").isDone(
       within: FileSettings.checkpointPatience
     ) { [self] in
       storage.finish()
-      replyQueue.sync {}
-      cachedReplyQueue.sync {}
-      storeHosts()
+      context.replyQueue.sync {}
+      context.cachedReplyQueue.sync {}
+      connectionCounts.store()
       commitEverything()
       markUsed()
     }

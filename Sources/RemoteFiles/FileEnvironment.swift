@@ -11,38 +11,26 @@ internal import Synchronization
 /// What the files of one mount share: the client, the cache, the settings and the watch over
 /// deadlines.
 public final class FileEnvironment: Sendable {
-  public let client: HTTPClient
-  public let cache: CacheDirectory
-  public let settings: FileSettings
-  public let logger: Logger
-  /// The most bytes that the cache may hold on disk; nil for no limit.
-  public let cacheByteLimit: Int64?
-  let retryPolicy = RetryPolicy()
+  let context: MountContext
   let buffers = BufferPool()
-  let storage: StorageQueue
   let health = CacheHealth()
   let spills = SpillMemory()
   let openVersions = OpenVersions()
   /// A leaf.
   let readAheadHistory = Mutex(ReadAheadHistory())
-  /// What has been learned of hosts, in this mount and earlier ones; a leaf.
-  private let hosts: Mutex<HostMemory>
+  let connectionCounts: ConnectionCounts
   /// A leaf.
   let hedges = Mutex(HedgeBudget())
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()
-  /// Opens cache entries for look-ups and opens.
-  let looks: CacheLooks
   /// The entries that were used, and are to be marked so; a leaf.
   private let usedKeys = Mutex<Set<CacheKey>>([])
-  /// Reads listings and answers those who wait for them: one at a time, so that little memory is in use.
-  let listingQueue = DispatchQueue(label: "httpfs.listings")
+  let silentServers = SilentServers()
+  let firstBytes = FirstBytes()
+  let pages: PageInvalidator
+  private let versionIDs = VersionCounter()
   let prefetcher = Prefetcher()
-  /// The connections per file that the user has set; 0 where each file finds its best number.
-  private let connectionCount: Atomic<Int>
-  /// The files that their servers have described, and whose first bytes are on their way.
-  private let firstBytesCount = Atomic<Int>(0)
   /// Whether less is free on the disk under the cache than is to stay free.
   private let lacksRoom = Atomic<Bool>(false)
   /// How much has been stored since that was looked at.
@@ -58,21 +46,6 @@ public final class FileEnvironment: Sendable {
   /// How old what is not yet safe from a power cut becomes before it is made so, however much it is: what a
   /// loss of power costs is the time to fetch that again, while a sync holds up the reader who waits.
   private static let checkpointInterval = Duration.seconds(2)
-
-  /// Answers reads of many bytes: moving those into the kernel is work that is not to delay the next store.
-  let replyQueue = DispatchQueue(label: "httpfs.replies")
-  /// Answers reads that need the disk of the cache, and may wait for it: many bytes, and all while it stands still.
-  let cachedReplyQueue = DispatchQueue(label: "httpfs.replies.cached")
-  /// Runs what may block on the disk: fdatasync and eviction.
-  private let diskQueue = DispatchQueue(label: "httpfs.disk")
-  /// Runs what a user has asked for and what takes as long as the disk lets it: nothing waits for it.
-  let backgroundQueue = DispatchQueue(label: "httpfs.background")
-  /// Has the kernel forget wrong bytes.
-  private let droppingQueue = DispatchQueue(label: "httpfs.dropping")
-  /// Reads all that is cached of files, for minutes perhaps.
-  private let verificationQueue = DispatchQueue(label: "httpfs.verification")
-  /// Hashes pieces that have arrived, for which reads wait.
-  private let hashingQueue = DispatchQueue(label: "httpfs.hashing")
 
   private struct Watch {
     var versions: [VersionID: Watched] = [:]
@@ -117,89 +90,61 @@ public final class FileEnvironment: Sendable {
     weak var version: RemoteVersion?
   }
 
-  private let contentDropped = Mutex<(@Sendable (VersionID) -> Void)?>(nil)
   private let watch = Mutex(Watch())
   private let entries = Mutex(Entries())
-  private let lastVersion = Atomic<UInt64>(0)
-  /// Until when servers are taken not to answer.
-  private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
   public init(
     client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
     logger: Logger
   ) {
-    self.client = client
-    storage = StorageQueue(client: client)
-    self.cache = cache
-    self.settings = settings
-    looks = CacheLooks(patience: settings.cachePatience)
-    self.cacheByteLimit = cacheByteLimit
-    self.logger = logger
-    connectionCount = Atomic(settings.connections ?? 0)
-    hosts = Mutex(HostMemory(text: cache.note(CacheDirectory.hostsName) ?? ""))
+    context = MountContext(
+      client: client, cache: cache, settings: settings, cacheByteLimit: cacheByteLimit,
+      logger: logger)
+    connectionCounts = ConnectionCounts(context: context)
+    pages = PageInvalidator(context: context)
   }
+
+  // MARK: The context
+
+  public var client: HTTPClient { context.client }
+  public var cache: CacheDirectory { context.cache }
+  public var settings: FileSettings { context.settings }
+  public var logger: Logger { context.logger }
+  var retryPolicy: RetryPolicy { context.retryPolicy }
+  var storage: StorageQueue { context.storage }
+  var looks: CacheLooks { context.looks }
 
   /// The connections per file, for read-ahead; nil where each file finds its best number.
-  public var connections: Int? {
-    let count = connectionCount.load(ordering: .relaxed)
-    return count == 0 ? nil : count
-  }
+  public var connections: Int? { connectionCounts.perFile }
 
   /// Sets the connections per file; ``RemoteFile/followSettings()`` has a file take it up.
-  public func setConnections(_ count: Int?) {
-    connectionCount.store(count ?? 0, ordering: .relaxed)
-  }
+  public func setConnections(_ count: Int?) { connectionCounts.set(count) }
 
   /// How many connections have paid at the host of `url` before, where each file finds its best number.
-  func learnedConnections(for url: RemoteURL) -> Int? {
-    guard connections == nil else { return nil }
-    return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: Self.today) }
-  }
+  func learnedConnections(for url: RemoteURL) -> Int? { connectionCounts.learned(for: url) }
 
   /// `count` connections have paid at the host of `url`.
-  func noteConnections(_ count: Int, for url: RemoteURL) {
-    guard connections == nil else { return }
-    hosts.withLock { $0.note(count, for: url.normalizedOrigin, today: Self.today) }
-  }
-
-  /// Writes down what was learned of hosts, for the next mount.
-  func storeHosts() {
-    let text = hosts.withLock { $0.text }
-    guard text != cache.note(CacheDirectory.hostsName) ?? "" else { return }
-    do throws(CacheError) {
-      try cache.storeNote(text, CacheDirectory.hostsName)
-    } catch {
-      logger.debug("what was learned of hosts is not kept", metadata: ["error": "\(error)"])
-    }
-  }
-
-  /// The day, counted from 1970.
-  private static var today: Int { Int(time(nil)) / 86_400 }
+  func noteConnections(_ count: Int, for url: RemoteURL) { connectionCounts.note(count, for: url) }
 
   /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now, unless it needs the disk of the
   /// cache while that stands still.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
-    if byteCount < FileSettings.leastQueuedReply, !needsDisk || !storage.isStuck { return work() }
-    (needsDisk ? cachedReplyQueue : replyQueue).async(execute: work)
+    context.reply(byteCount: byteCount, needsDisk: needsDisk, work)
   }
 
   /// Runs `work`, which hashes all that is cached of a file, after what was asked for before.
   func hashWhole(_ work: @escaping @Sendable () -> Void) {
-    verificationQueue.async(execute: work)
+    context.verificationQueue.async(execute: work)
   }
 
-  /// Sets what is done when bytes that readers have seen are known to be wrong: the kernel is to forget
-  /// them.
+  /// Sets what is done when bytes that readers have seen are known to be wrong: the kernel must
+  /// forget them.
   public func onContentDropped(_ action: @escaping @Sendable (VersionID) -> Void) {
-    contentDropped.withLock { $0 = action }
+    pages.set(action)
   }
 
   /// Bytes of `version` that readers have seen are wrong.
-  func noteDropped(_ version: VersionID) {
-    guard let action = contentDropped.withLock({ $0 }) else { return }
-    // It may wait for a read that is being answered, but not for the disk, as the background queue may.
-    droppingQueue.async { action(version) }
-  }
+  func noteDropped(_ version: VersionID) { pages.invalidate(version) }
 
   /// Sets how many body bytes a second may come in all; nil for as many as will.
   public func setRateLimit(_ bytesPerSecond: Int64?) { client.setRateLimit(bytesPerSecond) }
@@ -225,11 +170,13 @@ public final class FileEnvironment: Sendable {
 
   /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
   public func background(_ work: @escaping @Sendable () -> Void) {
-    backgroundQueue.async(execute: work)
+    context.background(work)
   }
 
   /// Runs `work`, which hashes a piece, on a thread that may wait for the disk.
-  func hashPiece(_ work: @escaping @Sendable () -> Void) { hashingQueue.async(execute: work) }
+  func hashPiece(_ work: @escaping @Sendable () -> Void) {
+    context.hashingQueue.async(execute: work)
+  }
 
   // MARK: Prefetching
 
@@ -258,9 +205,7 @@ public final class FileEnvironment: Sendable {
   }
 
   /// A number that no other version of any file of this mount has.
-  func nextVersionID() -> VersionID {
-    VersionID(rawValue: lastVersion.add(1, ordering: .relaxed).newValue)
-  }
+  func nextVersionID() -> VersionID { versionIDs.next() }
 
   /// The files that a list names keep the cache entries of their URLs; called before the mount shows
   /// them.
@@ -346,25 +291,6 @@ public final class FileEnvironment: Sendable {
     for item in watched { item.version.abandon() }
   }
 
-  // MARK: Silent servers
-
-  /// A server did not answer in time.
-  func noteSilence(of origin: String) {
-    silences.withLock { $0[origin] = .now + FileSettings.silenceMemory }
-  }
-
-  func noteAnswer(of origin: String) {
-    silences.withLock { if !$0.isEmpty { $0[origin] = nil } }
-  }
-
-  /// Whether it would only take time to ask `origin` now.
-  func isSilent(_ origin: String) -> Bool {
-    silences.withLock { silences in
-      guard let until = silences[origin] else { return false }
-      return ContinuousClock.now < until
-    }
-  }
-
   // MARK: Durability
 
   /// How the cache is, for `.status`.
@@ -380,23 +306,17 @@ public final class FileEnvironment: Sendable {
     guard
       let ticket = version.beginCheckpoint(now: now, interval: Self.checkpointInterval)
     else { return }
-    diskQueue.async { [self] in
+    context.diskQueue.async { [self] in
       guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
       storage.perform { [self] in
         version.commit(ticket, checkpoint)
-        diskQueue.async { [self] in
+        context.diskQueue.async { [self] in
           version.finishCheckpoint(ticket)
           enforceCacheLimit()
         }
       }
     }
   }
-
-  func firstBytesBegan() { firstBytesCount.wrappingAdd(1, ordering: .relaxed) }
-  func firstBytesEnded() { firstBytesCount.wrappingSubtract(1, ordering: .relaxed) }
-
-  /// Whether the first bytes of files that their servers have described are on their way.
-  var awaitsFirstBytes: Bool { firstBytesCount.load(ordering: .relaxed) > 0 }
 
   // MARK: The cache's size
 
@@ -444,7 +364,7 @@ public final class FileEnvironment: Sendable {
       keys.insert(key)
       return keys.count == 1
     }
-    if isFirst { diskQueue.async { [self] in markUsed() } }
+    if isFirst { context.diskQueue.async { [self] in markUsed() } }
   }
 
   /// Marks what was used; waits for the disk.
@@ -494,9 +414,9 @@ public final class FileEnvironment: Sendable {
   private func enforceCacheLimit() {
     let shortage = max(0, cache.shortageByteCount ?? 0)
     lacksRoom.store(shortage > 0, ordering: .relaxed)
-    guard cacheByteLimit != nil || shortage > 0 else { return }
+    guard context.cacheByteLimit != nil || shortage > 0 else { return }
     let allocated = cache.allocatedByteCount
-    let limit = min(cacheByteLimit ?? .max, max(0, allocated - shortage))
+    let limit = min(context.cacheByteLimit ?? .max, max(0, allocated - shortage))
     if allocated > limit { evict(downTo: limit) }
     weighRoom()
   }
@@ -536,11 +456,6 @@ public final class FileEnvironment: Sendable {
 
   /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
   public func trimCache() {
-    diskQueue.async { [self] in enforceCacheLimit() }
+    context.diskQueue.async { [self] in enforceCacheLimit() }
   }
-}
-
-/// Names one version of one file within a mount; never used twice.
-public struct VersionID: Hashable, Sendable {
-  public let rawValue: UInt64
 }

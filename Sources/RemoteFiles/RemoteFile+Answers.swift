@@ -35,7 +35,7 @@ extension RemoteFile {
       state.setFirst(candidate)
       return (candidate, nil)
     }
-    environment.noteAnswer(of: source.url.origin)
+    environment.silentServers.noteAnswer(of: source.url.origin)
     mirrors?.change {
       $0.answered(mirror)
       $0.readmit(mirror)

@@ -231,7 +231,9 @@ public final class RemoteFile: Sendable {
       if version.isStreaming { return .settled }
       if state.mustAsk { return nil }
       if let at = state.confirmedAt, now - at <= interval { return .settled }
-      if environment.isSilent(source.url.origin), version.hasCachedBytes { return .offline(nil) }
+      if environment.silentServers.contains(source.url.origin), version.hasCachedBytes {
+        return .offline(nil)
+      }
       if let failure = state.recentFailure, now < failure.until {
         return .offline(Self.openError(failure.error, version))
       }

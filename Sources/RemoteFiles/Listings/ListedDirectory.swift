@@ -75,7 +75,7 @@ public final class ListedDirectory: Sendable {
   ///
   /// Answers at once, with an error on the network thread, or on the queue that reads listings.
   public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
-    let isSilent = environment.isSilent(source.url.origin)
+    let isSilent = environment.silentServers.contains(source.url.origin)
     let decision = state.withLock {
       $0.names.want(now: .now, isSilent: isSilent, answer)
     }
@@ -224,8 +224,8 @@ public final class ListedDirectory: Sendable {
 
   /// The whole body of an answer has come; reads it elsewhere, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
-    environment.noteAnswer(of: source.url.origin)
-    environment.listingQueue.async { [self] in
+    environment.silentServers.noteAnswer(of: source.url.origin)
+    environment.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
         let listing = try DirectoryListing(
@@ -244,7 +244,7 @@ public final class ListedDirectory: Sendable {
 
   /// The names are as they were.
   func unchanged(_ id: ProbeID) {
-    environment.noteAnswer(of: source.url.origin)
+    environment.silentServers.noteAnswer(of: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
@@ -287,7 +287,7 @@ public final class ListedDirectory: Sendable {
       return
     }
     // Who waits for names goes on to look into the cache: not on the network thread.
-    environment.listingQueue.async {
+    environment.context.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
       // Also where the names are as before: they may have been told to go, and stayed.
       self.noteHeld()
@@ -358,7 +358,7 @@ extension ListedDirectory: NameHolder {
 extension ListedDirectory: HasDeadline {
   func expire(now: ContinuousClock.Instant) -> Bool {
     if let id = state.withLock({ $0.names.expired(now: now) }) {
-      environment.noteSilence(of: source.url.origin)
+      environment.silentServers.noteSilence(of: source.url.origin)
       let error = FileError(.timedOut, "no answer from the server")
       conclude(state.withLock { $0.names.failed(id, error, now: .now) })
     }

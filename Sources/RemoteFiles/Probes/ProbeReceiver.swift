@@ -175,7 +175,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
     let writer = SegmentWriter(
       version: version, id: segment, transfer: transfer, body: range, start: hole.lowerBound)
-    file.environment.firstBytesBegan()
+    file.environment.firstBytes.began()
     outcome = .storing(version, writer, isAwaited: true)
     tell(version, from: url)
     return .proceed
@@ -249,7 +249,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       version.noteFetched(fetchedByteCount)
       writer.finish(completion, failure: nil) { [file, id] in
         file.endProbe(id, .success(version))
-        if isAwaited { file.environment.firstBytesEnded() }
+        if isAwaited { file.environment.firstBytes.ended() }
       }
     case .answered(let version): file.endProbe(id, .success(version))
     case .askLater: file.sendProbe(id, after: .seconds(1))

@@ -251,7 +251,7 @@ extension RemoteFile: HasDeadline {
     switch overdue {
     case .answer(_, let version): deliver(.success(version), to: end)
     case .fail(_, let isSilent):
-      if isSilent { environment.noteSilence(of: source.url.origin) }
+      if isSilent { environment.silentServers.noteSilence(of: source.url.origin) }
       deliver(.failure(lateness), to: end)
       if let exchange = end?.exchange { environment.client.cancel(exchange) }
     case .cancel(let exchange): environment.client.cancel(exchange)
