@@ -38,7 +38,7 @@ extension FileEnvironment {
       context.cachedReplyQueue.sync {}
       connectionCounts.store()
       commitEverything()
-      markUsed()
+      evictor.markUsed()
     }
     if !isStored {
       logger.warning("the disk of the cache is slow: what it has not synced is verified later")

@@ -1,6 +1,5 @@
 internal import Dispatch
 public import ExtentRecord
-internal import Glibc
 public import HTTPTransfer
 internal import HTTPTransferCore
 public import Logging
@@ -24,17 +23,12 @@ public final class FileEnvironment: Sendable {
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
   let keyOwners = CacheKeyOwners()
-  /// The entries that were used, and are to be marked so; a leaf.
-  private let usedKeys = Mutex<Set<CacheKey>>([])
   let silentServers = SilentServers()
   let firstBytes = FirstBytes()
   let pages: PageInvalidator
   private let versionIDs = VersionCounter()
   let prefetcher = Prefetcher()
-  /// Whether less is free on the disk under the cache than is to stay free.
-  private let lacksRoom = Atomic<Bool>(false)
-  /// How much has been stored since that was looked at.
-  private let unweighedByteCount = Atomic<Int64>(0)
+  let evictor: CacheEvictor<RemoteFile>
 
   /// How often deadlines and stalls are looked at: readers may be this much late.
   private static let tick = Duration.milliseconds(200)
@@ -56,26 +50,6 @@ public final class FileEnvironment: Sendable {
     var lastTick = ContinuousClock.now
   }
 
-  /// What this mount knows of the cache's entries.
-  private struct Entries {
-    /// The entries of which this mount knows something.
-    var usages: [CacheKey: Usage] = [:]
-    /// At how many of them it is looked which are of files that are gone.
-    var pruningCount = 1024
-    /// The keys of entries that are being opened for the first time, and of those being removed; no
-    /// key is in both.
-    var looks: Set<CacheKey> = []
-    var removals: Set<CacheKey> = []
-
-    mutating func note(_ usage: Usage, of key: CacheKey) {
-      if usages.count >= pruningCount {
-        usages = usages.filter { $0.value.file != nil }
-        pruningCount = max(1024, 2 * usages.count)
-      }
-      usages[key] = usage
-    }
-  }
-
   /// A version that is looked after.
   private struct Watched {
     let version: RemoteVersion
@@ -83,15 +57,7 @@ public final class FileEnvironment: Sendable {
     var requestCount = 0
   }
 
-  /// Whom to ask before evicting a cache entry, and whom to tell afterwards.
-  private struct Usage {
-    weak var file: RemoteFile?
-    /// Whose bytes it holds: the version that has opened it last.
-    weak var version: RemoteVersion?
-  }
-
   private let watch = Mutex(Watch())
-  private let entries = Mutex(Entries())
 
   public init(
     client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
@@ -102,6 +68,7 @@ public final class FileEnvironment: Sendable {
       logger: logger)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
+    evictor = CacheEvictor(context: context)
   }
 
   // MARK: The context
@@ -312,7 +279,7 @@ public final class FileEnvironment: Sendable {
         version.commit(ticket, checkpoint)
         context.diskQueue.async { [self] in
           version.finishCheckpoint(ticket)
-          enforceCacheLimit()
+          evictor.enforceLimit()
         }
       }
     }
@@ -320,61 +287,34 @@ public final class FileEnvironment: Sendable {
 
   // MARK: The cache's size
 
-  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks that version
-  /// first.
+  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
   func noteEntry(_ key: CacheKey, of version: RemoteVersion) {
-    let usage = Usage(file: version.file, version: version)
-    entries.withLock { $0.note(usage, of: key) }
+    evictor.note(key, of: version.file, version)
   }
 
   /// As ``noteEntry(_:of:)``, before the entry is created: once no eviction removes what lies there.
   ///
   /// On a thread that may wait for the disk.
   func noteNewEntry(_ key: CacheKey, of version: RemoteVersion) {
-    let usage = Usage(file: version.file, version: version)
-    while true {
-      let isNoted = entries.withLock { entries in
-        guard !entries.removals.contains(key) else { return false }
-        entries.note(usage, of: key)
-        return true
-      }
-      if isNoted { return }
-      usleep(2000)
-    }
+    evictor.noteNew(key, of: version.file, version)
   }
 
-  /// The version whose bytes the entry of `key` holds.
-  func holder(of key: CacheKey) -> RemoteVersion? { entries.withLock { $0.usages[key]?.version } }
+  /// Marks the entry of `key` as used, for the order of eviction.
+  func noteUse(of key: CacheKey) { evictor.noteUse(of: key) }
 
-  /// Keeps the entry of `key` from eviction while it is opened for the first time, until
-  /// ``endLook(_:)``.
+  /// Whether less is free on the disk under the cache than must stay free.
+  var isDiskShort: Bool { evictor.isDiskShort }
+
+  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  func noteStored(_ byteCount: Int64) { evictor.noteStored(byteCount) }
+
+  /// The disk is full: evicts what nobody uses.
   ///
-  /// - Returns: false if the entry is being removed and must not be opened.
-  func beginLook(_ key: CacheKey) -> Bool {
-    entries.withLock { !$0.removals.contains(key) && $0.looks.insert(key).inserted }
-  }
+  /// - Returns: whether anything could be evicted.
+  func makeRoom() -> Bool { evictor.makeRoom() }
 
-  /// Ends a look; ``noteEntry(_:of:)`` has remembered what it found.
-  func endLook(_ key: CacheKey) { entries.withLock { _ = $0.looks.remove(key) } }
-
-  /// Marks the entry of `key` as used, for the order of eviction; later, because that writes to the
-  /// disk.
-  func noteUse(of key: CacheKey) {
-    let isFirst = usedKeys.withLock { keys in
-      keys.insert(key)
-      return keys.count == 1
-    }
-    if isFirst { context.diskQueue.async { [self] in markUsed() } }
-  }
-
-  /// Marks what was used; waits for the disk.
-  func markUsed() {
-    let keys = usedKeys.withLock { keys in
-      defer { keys = [] }
-      return keys
-    }
-    for key in keys { cache.touch(key) }
-  }
+  /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
+  public func trimCache() { evictor.trim() }
 
   /// The versions that are looked after.
   var watchedVersions: [RemoteVersion] {
@@ -387,75 +327,5 @@ public final class FileEnvironment: Sendable {
   func releaseIdleEntries() -> Bool {
     let watched = watch.withLock { Array($0.versions.values) }
     return watched.reduce(false) { $1.version.releaseIdleEntry() || $0 }
-  }
-
-  /// Whether less is free on the disk under the cache than is to stay free.
-  var isDiskShort: Bool { lacksRoom.load(ordering: .relaxed) }
-
-  /// How much is stored before the disk's room is looked at again: what that costs is nothing beside it.
-  private static let weighedByteCount: Int64 = 8 << 20
-
-  /// Bytes were put into the cache; on a thread that may wait for the disk.
-  func noteStored(_ byteCount: Int64) {
-    let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue
-    guard sum >= Self.weighedByteCount else { return }
-    unweighedByteCount.store(0, ordering: .relaxed)
-    weighRoom()
-  }
-
-  private func weighRoom() {
-    lacksRoom.store((cache.shortageByteCount ?? 0) > 0, ordering: .relaxed)
-  }
-
-  /// How much is made free when the disk under the cache is full.
-  private static let roomByteCount: Int64 = 64 << 20
-
-  /// Keeps the cache within its limit, and the disk under it from running full.
-  private func enforceCacheLimit() {
-    let shortage = max(0, cache.shortageByteCount ?? 0)
-    lacksRoom.store(shortage > 0, ordering: .relaxed)
-    guard context.cacheByteLimit != nil || shortage > 0 else { return }
-    let allocated = cache.allocatedByteCount
-    let limit = min(context.cacheByteLimit ?? .max, max(0, allocated - shortage))
-    if allocated > limit { evict(downTo: limit) }
-    weighRoom()
-  }
-
-  /// The disk is full: evicts what nobody uses.
-  ///
-  /// - Returns: whether anything could be evicted.
-  func makeRoom() -> Bool {
-    evict(downTo: max(0, cache.allocatedByteCount - Self.roomByteCount)) > 0
-  }
-
-  @discardableResult
-  private func evict(downTo limit: Int64) -> Int64 {
-    markUsed()
-    let freed = cache.evict(downTo: limit) { key, remove in
-      // Asked for each entry in turn, because counting them takes a while and files are opened
-      // meanwhile.
-      let (isFree, file) = entries.withLock { entries -> (Bool, RemoteFile?) in
-        if entries.looks.contains(key) { return (false, nil) }
-        if let file = entries.usages[key]?.file { return (true, file) }
-        return (entries.removals.insert(key).inserted, nil)
-      }
-      guard isFree else { return }
-      if let file {
-        file.removeEntryIfUnused(remove)
-        return
-      }
-      remove()
-      entries.withLock { _ = $0.removals.remove(key) }
-    }
-    if freed > 0 { logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"]) }
-    return freed
-  }
-
-  /// The entry of `key` is gone.
-  func forgetEntry(_ key: CacheKey) { entries.withLock { $0.usages[key] = nil } }
-
-  /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
-  public func trimCache() {
-    context.diskQueue.async { [self] in enforceCacheLimit() }
   }
 }

@@ -329,8 +329,8 @@ public final class RemoteFile: Sendable {
   /// - Returns: whether the cache could be asked.
   private func lookIntoCache() -> Bool {
     // What is being evicted is as good as gone.
-    guard environment.beginLook(cacheKey) else { return true }
-    defer { environment.endLook(cacheKey) }
+    guard environment.evictor.beginLook(cacheKey) else { return true }
+    defer { environment.evictor.endLook(cacheKey) }
     do throws(CacheError) {
       let version = try loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
         // The server has described the file meanwhile, and that version opens the entry itself.
@@ -350,11 +350,11 @@ public final class RemoteFile: Sendable {
           return true
         }
         guard isFirst else { return nil }
-        environment.noteEntry(cacheKey, of: version)
+        environment.evictor.note(cacheKey, of: self, version)
         return version
       }
       if let version {
-        environment.noteUse(of: cacheKey)
+        environment.evictor.noteUse(of: cacheKey)
         version.followWishes()
       }
       return true
