@@ -61,7 +61,7 @@ extension FileEnvironment {
   ///
   /// What is not committed is verified by the next mount: least of all where there are few bytes.
   private func commitEverything() {
-    let watched = watchedVersions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
+    let watched = clock.versions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
       .sorted { $0.byteCount > $1.byteCount }
       .map(\.version)
     let patience = ContinuousClock.now + FileSettings.checkpointPatience

@@ -29,35 +29,8 @@ public final class FileEnvironment: Sendable {
   private let versionIDs = VersionCounter()
   let prefetcher = Prefetcher()
   let evictor: CacheEvictor<RemoteFile>
-
-  /// How often deadlines and stalls are looked at: readers may be this much late.
-  private static let tick = Duration.milliseconds(200)
-
-  /// Between two looks at the deadlines as much time passes only while the process is suspended
-  /// (`SIGSTOP`, a sleeping machine).
-  private static let suspension = Duration.seconds(4)
-
-  /// How old what is not yet safe from a power cut becomes before it is made so, however much it is: what a
-  /// loss of power costs is the time to fetch that again, while a sync holds up the reader who waits.
-  private static let checkpointInterval = Duration.seconds(2)
-
-  private struct Watch {
-    var versions: [VersionID: Watched] = [:]
-    /// Files and directories with a question to their server.
-    var askers: [ObjectIdentifier: any HasDeadline] = [:]
-    var isTicking = false
-    /// When deadlines were looked at last, while there are any.
-    var lastTick = ContinuousClock.now
-  }
-
-  /// A version that is looked after.
-  private struct Watched {
-    let version: RemoteVersion
-    /// How often somebody asked to watch it: a version found idle may have come into use since.
-    var requestCount = 0
-  }
-
-  private let watch = Mutex(Watch())
+  let checkpoints: CheckpointScheduler
+  let clock: DeadlineClock
 
   public init(
     client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
@@ -68,7 +41,11 @@ public final class FileEnvironment: Sendable {
       logger: logger)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
-    evictor = CacheEvictor(context: context)
+    let evictor = CacheEvictor<RemoteFile>(context: context)
+    self.evictor = evictor
+    // The cache grows by what is stored.
+    checkpoints = CheckpointScheduler(context: context) { evictor.enforceLimit() }
+    clock = DeadlineClock(context: context, checkpoints: checkpoints)
   }
 
   // MARK: The context
@@ -162,15 +139,6 @@ public final class FileEnvironment: Sendable {
     for file in files { file.verifyCached() }
   }
 
-  /// The versions in which a read has begun to wait after `moment`, and still does.
-  func versionsWithReads(since moment: ContinuousClock.Instant) -> Set<VersionID> {
-    let watched = watch.withLock { Array($0.versions.values) }
-    return Set(
-      watched.lazy.filter { item in
-        item.version.lastWaitBegan.map { $0 > moment } ?? false
-      }.map(\.version.id))
-  }
-
   /// A number that no other version of any file of this mount has.
   func nextVersionID() -> VersionID { versionIDs.next() }
 
@@ -189,73 +157,12 @@ public final class FileEnvironment: Sendable {
   // MARK: Deadlines
 
   /// Looks after `version` until nothing waits in it and all of it is committed.
-  func watch(_ version: RemoteVersion) {
-    watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
-  }
-
-  /// Looks after the deadline of `asker`'s question to the server.
-  func watch(_ asker: any HasDeadline) {
-    watch { $0.askers[ObjectIdentifier(asker)] = asker }
-  }
-
-  private func watch(_ enter: (inout Watch) -> Void) {
-    let mustStart = watch.withLock { watch in
-      enter(&watch)
-      let mustStart = !watch.isTicking
-      watch.isTicking = true
-      if mustStart { watch.lastTick = .now }
-      return mustStart
-    }
-    if mustStart { scheduleTick() }
-  }
-
-  private func scheduleTick() {
-    client.schedule(after: Self.tick) { [self] in runTick() }
-  }
-
-  private func runTick() {
-    let now = ContinuousClock.now
-    // Taken out first: a question that is asked meanwhile enters itself again.
-    let (watched, askers, pause) = watch.withLock { watch in
-      defer {
-        watch.askers = [:]
-        watch.lastTick = now
-      }
-      return (
-        Array(watch.versions.values), Array(watch.askers.values), now - watch.lastTick - Self.tick
-      )
-    }
-    if pause > Self.suspension {
-      logger.notice("suspended; deadlines begin anew", metadata: ["for": "\(pause)"])
-      for item in watched { item.version.postpone(by: pause) }
-      for asker in askers { asker.postpone(by: pause) }
-    }
-    storage.divertIfStuck(now: now)
-    for asker in askers where asker.expire(now: now) { watch(asker) }
-    var idle: [Watched] = []
-    let areDescriptorsShort = !cache.hasSpareDescriptors
-    for item in watched {
-      item.version.lookAgainIfDue(now: now)
-      item.version.expire(now: now)
-      checkpointIfDue(item.version, now: now)
-      item.version.stampSoon()
-      if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
-    }
-    let goesOn = watch.withLock { watch in
-      for item in idle where watch.versions[item.version.id]?.requestCount == item.requestCount {
-        watch.versions[item.version.id] = nil
-      }
-      watch.isTicking = !watch.versions.isEmpty || !watch.askers.isEmpty
-      return watch.isTicking
-    }
-    if goesOn { scheduleTick() }
-  }
+  func watch(_ version: RemoteVersion) { clock.watch(version) }
 
   /// Fails every read that waits, also of files that the list no longer has.
   public func abandonReads() {
     prefetcher.end()
-    let watched = watch.withLock { Array($0.versions.values) }
-    for item in watched { item.version.abandon() }
+    clock.abandonReads()
   }
 
   // MARK: Durability
@@ -267,22 +174,8 @@ public final class FileEnvironment: Sendable {
   }
 
   /// Starts a checkpoint of `version` when old enough data is uncommitted.
-  ///
-  /// The record is appended to on the storage queue, the only one that does.
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
-    guard
-      let ticket = version.beginCheckpoint(now: now, interval: Self.checkpointInterval)
-    else { return }
-    context.diskQueue.async { [self] in
-      guard let checkpoint = version.syncData(ticket) else { return version.endCheckpoint() }
-      storage.perform { [self] in
-        version.commit(ticket, checkpoint)
-        context.diskQueue.async { [self] in
-          version.finishCheckpoint(ticket)
-          evictor.enforceLimit()
-        }
-      }
-    }
+    checkpoints.checkpointIfDue(version, now: now)
   }
 
   // MARK: The cache's size
@@ -316,16 +209,8 @@ public final class FileEnvironment: Sendable {
   /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
   public func trimCache() { evictor.trim() }
 
-  /// The versions that are looked after.
-  var watchedVersions: [RemoteVersion] {
-    watch.withLock { $0.versions.values.map(\.version) }
-  }
-
   /// Closes the entries of files that nobody reads, for their descriptors.
   ///
   /// - Returns: whether there were any.
-  func releaseIdleEntries() -> Bool {
-    let watched = watch.withLock { Array($0.versions.values) }
-    return watched.reduce(false) { $1.version.releaseIdleEntry() || $0 }
-  }
+  func releaseIdleEntries() -> Bool { clock.releaseIdleEntries() }
 }

@@ -116,7 +116,7 @@ final class Prefetcher: Sendable {
     isWoken.store(false, ordering: .releasing)
     let now = ContinuousClock.now
     let items = state.withLock { $0.items }
-    let waiting = environment.versionsWithReads(since: now - Self.deference)
+    let waiting = environment.clock.versionsWithReads(since: now - Self.deference)
     var turnCount = 0
     for item in items {
       let wishes = item.file.wishes.withLock { $0 }

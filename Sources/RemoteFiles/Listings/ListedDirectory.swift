@@ -83,7 +83,7 @@ public final class ListedDirectory: Sendable {
     case .known(let result): answer(result)
     case .joined: break
     case .ask(let id):
-      environment.watch(self)
+      environment.clock.watch(self)
       send(id)
     }
   }

@@ -30,7 +30,7 @@ extension RemoteFile {
       return (id, state.isDoubted ? state.contradictions.delay(now: now) : .zero)
     }
     guard let first else { return }
-    environment.watch(self)
+    environment.clock.watch(self)
     if first.delay > .zero { return sendProbe(first.id, after: first.delay) }
     sendProbe(first.id)
   }
