@@ -177,7 +177,7 @@ extension RemoteVersion {
   }
 
   private func hasEnded(isPrefetched: Bool) {
-    if isPrefetched { environment.prefetcher.wake(in: environment) }
+    if isPrefetched { environment.prefetcher.wake() }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 

@@ -27,10 +27,10 @@ public final class FileEnvironment: Sendable {
   let firstBytes = FirstBytes()
   let pages: PageInvalidator
   private let versionIDs = VersionCounter()
-  let prefetcher = Prefetcher()
   let evictor: CacheEvictor<RemoteFile>
   let checkpoints: CheckpointScheduler
   let clock: DeadlineClock
+  let prefetcher: Prefetcher
 
   public init(
     client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
@@ -46,6 +46,7 @@ public final class FileEnvironment: Sendable {
     // The cache grows by what is stored.
     checkpoints = CheckpointScheduler(context: context) { evictor.enforceLimit() }
     clock = DeadlineClock(context: context, checkpoints: checkpoints)
+    prefetcher = Prefetcher(context: context, clock: clock)
   }
 
   // MARK: The context
@@ -125,11 +126,7 @@ public final class FileEnvironment: Sendable {
   // MARK: Prefetching
 
   /// Fetches whole files for nobody in particular, when their turns come.
-  public func prefetch(_ files: [RemoteFile]) {
-    for file in files { file.wish { $0.isPrefetched = true } }
-    // Behind evictions that were asked for before.
-    background { [self] in prefetcher.add(files, in: self) }
-  }
+  public func prefetch(_ files: [RemoteFile]) { prefetcher.start(files) }
 
   /// Takes ``prefetch(_:)`` back; what has been fetched stays.
   public func cancelPrefetch(of files: [RemoteFile]) { prefetcher.remove(files) }
@@ -163,6 +160,18 @@ public final class FileEnvironment: Sendable {
   public func abandonReads() {
     prefetcher.end()
     clock.abandonReads()
+  }
+
+  /// Ends what runs, answers what can be answered, and commits and stamps what is stored; call it
+  /// once, when the kernel asks for nothing any more.
+  ///
+  /// Threads may still be at work then, for which the process must not wait: `_exit(2)`.
+  public func end() {
+    let evictor = evictor
+    MountEnd(
+      context: context, clock: clock, firstBytes: firstBytes, connectionCounts: connectionCounts,
+      markUsed: { evictor.markUsed() }
+    ).run()
   }
 
   // MARK: Durability
