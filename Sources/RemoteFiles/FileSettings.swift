@@ -59,9 +59,9 @@ public struct FileSettings: Sendable {
 
   /// What the first request of a file brings: the kernel's first read of most tools, in the round
   /// trip that the length costs anyway.
-  static let firstContactByteCount: Int64 = 16 << 10
+  static let firstProbeByteCount: Int64 = 16 << 10
 
-  /// A file of a server without ranges is fetched whole at first contact up to this length.
+  /// A file of a server without ranges is fetched whole by its first probe up to this length.
   static let smallFileByteCount: Int64 = 256 << 10
 
   /// From how many bytes on reads are not answered by whoever stores the bytes.

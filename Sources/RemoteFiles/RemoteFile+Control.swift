@@ -88,7 +88,7 @@ extension RemoteFile {
       // Before the files are removed: whoever opens the entry from now on finds nothing.
       for version in entryHolders where !version.forgetEntryIfUnused() { return false }
       remove()
-      environment.forgetEntry(cacheKey)
+      environment.evictor.forget(cacheKey)
       return true
     }
   }
@@ -96,7 +96,7 @@ extension RemoteFile {
   /// The versions whose bytes the cache entry may hold: an older version may be open and have bytes
   /// while the current one has none yet.
   private var entryHolders: [RemoteVersion] {
-    [environment.holder(of: cacheKey), current].compactMap(\.self)
+    [environment.evictor.holder(of: cacheKey), current].compactMap(\.self)
   }
 
   private func noteKept(_ reason: String) {
@@ -125,4 +125,8 @@ extension RemoteFile {
       noteFailure(FileError(error), isRetried: false)
     }
   }
+}
+
+extension RemoteFile: EntryOwner {
+  typealias Version = RemoteVersion
 }

@@ -86,7 +86,7 @@ extension RemoteFile {
       $0.location.redirected != nil || ($0.location.isSigned && $0.location.base != nil)
     }
     if isKnown { return done(nil) }
-    contact { result in
+    joinProbe { result in
       switch result {
       case .success: done(nil)
       case .failure(let error): done(error)

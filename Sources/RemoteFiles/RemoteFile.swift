@@ -36,8 +36,8 @@ public final class RemoteFile: Sendable {
   /// How often it has been pinned or unpinned.
   let pinRequests = Atomic<Int>(0)
 
-  /// One who waits for an answer of the server.
-  typealias Waiter = @Sendable (Result<RemoteVersion, FileError>) -> Void
+  /// Gets the answer of the server.
+  typealias Waiter = Probe<RemoteVersion>.Waiter
 
   struct State {
     /// The version that a new `open` gets.
@@ -63,8 +63,8 @@ public final class RemoteFile: Sendable {
     var contradictions = ContradictionCount()
     /// Whether the user wants the server to be asked whatever is known.
     var mustAsk = false
-    var contact: Contact?
-    var lastContact = 0
+    /// The question to the server.
+    var probe = FileProbe()
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
     /// Which URL is asked.
     var location: ResourceLocation
@@ -98,13 +98,6 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Somebody who waits for the answer to a question, and their own deadline: somebody who joins
-  /// later does not inherit an earlier one.
-  struct Waiting {
-    let answer: Waiter
-    var deadline: ContinuousClock.Instant
-  }
-
   /// The first look into the cache, which may wait for the disk.
   enum Look {
     case none
@@ -113,43 +106,6 @@ public final class RemoteFile: Sendable {
     /// The look took too long, and nobody waits for it any more.
     case late
     case done
-  }
-
-  /// A question to the server, from the first who asks to the answer.
-  struct Contact {
-    let id: ContactID
-    var waiters: [Waiting]
-    /// How much of the file's start the answer may bring.
-    let byteCount: Int64
-    /// Until when somebody waits.
-    var deadline: ContinuousClock.Instant
-    /// When the server was first to be asked; nil while that has to wait.
-    var askedAt: ContinuousClock.Instant?
-    /// When the request was sent; it is given up and sent again where it brings no answer.
-    var sentAt: ContinuousClock.Instant?
-    /// Until when it goes on at most, where all who wait have cached bytes; nil while one has none.
-    var limit: ContinuousClock.Instant?
-    /// Which of the file's servers is being asked.
-    var mirror = 0
-    /// Those that have failed to answer, since all of them were last asked.
-    var failures: [(index: Int, error: FileError)] = []
-    /// A version that differs from the current one, as an answer said that is to be confirmed.
-    var contradiction: ContentVersion?
-    /// What is answered at a moment before the deadline, if nothing better is known by then.
-    var provisional: (version: RemoteVersion, at: ContinuousClock.Instant)?
-    var transfer: ExchangeID?
-    var failureCount = 0
-    var unreachableSince: ContinuousClock.Instant?
-    /// How many answers were not believed because they looked like another document, and the last
-    /// of them.
-    var doubtCount = 0
-    var doubted: ContentVersion?
-    /// How often an answer was too fresh to prove anything.
-    var freshCount = 0
-    /// Whether the last URL has refused, and another one was made for this question.
-    var hasNewURL = false
-    /// Whether it waits for the signer.
-    var awaitsURL = false
   }
 
   public init(source: FileSource, cacheKey: CacheKey, environment: FileEnvironment) {
@@ -199,7 +155,7 @@ public final class RemoteFile: Sendable {
       return (nil, nil)
     }
     if let known { return answer(known) }
-    contact(by: deadline) { result in
+    joinProbe(by: deadline) { result in
       if case .failure(let error) = result, let believed, Self.openError(error, believed) == nil {
         return answer(.success(believed))
       }
@@ -211,7 +167,7 @@ public final class RemoteFile: Sendable {
   public func probe(_ done: @escaping @Sendable () -> Void) {
     afterLook { [self] in
       if isKnown { return done() }
-      contact(byteCount: 1) { _ in done() }
+      joinProbe(byteCount: 1) { _ in done() }
     }
   }
 
@@ -235,7 +191,7 @@ public final class RemoteFile: Sendable {
       case .none, .done: break
       }
       // It records nothing more. Opening its old inode gives ESTALE, and the name is looked up again.
-      guard state.contact == nil, state.current?.supersedeIfUnused() ?? true else { return false }
+      guard !state.probe.isAsking, state.current?.supersedeIfUnused() ?? true else { return false }
       state.current = nil
       return true
     }
@@ -275,7 +231,9 @@ public final class RemoteFile: Sendable {
       if version.isStreaming { return .settled }
       if state.mustAsk { return nil }
       if let at = state.confirmedAt, now - at <= interval { return .settled }
-      if environment.isSilent(source.url.origin), version.hasCachedBytes { return .offline(nil) }
+      if environment.silentServers.contains(source.url.origin), version.hasCachedBytes {
+        return .offline(nil)
+      }
       if let failure = state.recentFailure, now < failure.until {
         return .offline(Self.openError(failure.error, version))
       }
@@ -286,7 +244,7 @@ public final class RemoteFile: Sendable {
     case .offline(let error): return answer(error)
     case nil: break
     }
-    contact(by: deadline) { [self] result in
+    joinProbe(by: deadline) { [self] result in
       switch result {
       case .success: settleOpen(of: version, by: deadline, answer)
       case .failure(let error): answer(Self.openError(error, version))
@@ -371,8 +329,8 @@ public final class RemoteFile: Sendable {
   /// - Returns: whether the cache could be asked.
   private func lookIntoCache() -> Bool {
     // What is being evicted is as good as gone.
-    guard environment.beginLook(cacheKey) else { return true }
-    defer { environment.endLook(cacheKey) }
+    guard environment.evictor.beginLook(cacheKey) else { return true }
+    defer { environment.evictor.endLook(cacheKey) }
     do throws(CacheError) {
       let version = try loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
         // The server has described the file meanwhile, and that version opens the entry itself.
@@ -392,11 +350,11 @@ public final class RemoteFile: Sendable {
           return true
         }
         guard isFirst else { return nil }
-        environment.noteEntry(cacheKey, of: version)
+        environment.evictor.note(cacheKey, of: self, version)
         return version
       }
       if let version {
-        environment.noteUse(of: cacheKey)
+        environment.evictor.noteUse(of: cacheKey)
         version.followWishes()
       }
       return true
@@ -414,7 +372,7 @@ public final class RemoteFile: Sendable {
     (current: RemoteVersion?, isAsking: Bool, isDoubted: Bool, statistics: FileStatistics)
   {
     let (current, isAsking, isDoubted) = state.withLock {
-      ($0.current, $0.contact != nil, $0.isDoubted)
+      ($0.current, $0.probe.isAsking, $0.isDoubted)
     }
     return (current, isAsking, isDoubted, statistics.withLock { $0 })
   }
@@ -453,14 +411,9 @@ public final class RemoteFile: Sendable {
 
   /// Fails whatever waits: the mount ends.
   public func abandon() {
-    if let id = state.withLock({ $0.contact?.id }) {
-      endContact(id, .failure(FileError(.unmounted, "the mount is being taken down")))
+    if let id = state.withLock({ $0.probe.id }) {
+      endProbe(id, .failure(FileError(.unmounted, "the mount is being taken down")))
     }
     state.withLock { $0.current }?.abandon()
   }
-}
-
-/// Names one question of one file to the server: an answer to an earlier one is not taken for it.
-struct ContactID: Hashable, Sendable {
-  let rawValue: Int
 }

@@ -241,7 +241,7 @@ extension RemoteVersion {
   /// A file that was fetched for nobody may be complete only now.
   private func noteProgressOfPieces() {
     let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
-    if isPrefetched { environment.prefetcher.wake(in: environment) }
+    if isPrefetched { environment.prefetcher.wake() }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 }

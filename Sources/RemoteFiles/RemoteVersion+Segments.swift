@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// What becomes of the requests for bytes of a version; on the network thread, or the storage queue.
 extension RemoteVersion {
-  /// Enters a request that a contact with the server has brought: the first bytes of the file, or
+  /// Enters a request that a probe of the server has brought: the first bytes of the file, or
   /// the whole of it.
   func adoptSegment(
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
@@ -177,7 +177,7 @@ extension RemoteVersion {
   }
 
   private func hasEnded(isPrefetched: Bool) {
-    if isPrefetched { environment.prefetcher.wake(in: environment) }
+    if isPrefetched { environment.prefetcher.wake() }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 

@@ -19,7 +19,7 @@ import Testing
   private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
   /// Asks for the names; nil where the answer is known or somebody has asked already.
-  private func ask(at seconds: Double, isSilent: Bool = false) -> ListingQuestionID? {
+  private func ask(at seconds: Double, isSilent: Bool = false) -> ProbeID? {
     guard case .ask(let id) = state.want(now: at(seconds), isSilent: isSilent, { _ in }) else {
       return nil
     }
@@ -119,19 +119,19 @@ import Testing
   // The macros cannot call what mutates.
 
   private func answer(
-    _ id: ListingQuestionID, _ names: ListedNames?, now: ContinuousClock.Instant
+    _ id: ProbeID, _ names: ListedNames?, now: ContinuousClock.Instant
   ) -> ListingState.Conclusion? {
     state.answered(id, names, now: now)
   }
 
   private func fail(
-    _ id: ListingQuestionID, _ error: FileError, now: ContinuousClock.Instant
+    _ id: ProbeID, _ error: FileError, now: ContinuousClock.Instant
   ) -> ListingState.Conclusion? {
     state.failed(id, error, now: now)
   }
 
   private func delay(
-    of id: ListingQuestionID, _ error: FileError, at seconds: Double
+    of id: ProbeID, _ error: FileError, at seconds: Double
   ) -> Duration? {
     state.delay(
       after: error, of: id, retryAfter: nil, policy: RetryPolicy(), random: 0.5, now: at(seconds))

@@ -75,7 +75,7 @@ public final class ListedDirectory: Sendable {
   ///
   /// Answers at once, with an error on the network thread, or on the queue that reads listings.
   public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
-    let isSilent = environment.isSilent(source.url.origin)
+    let isSilent = environment.silentServers.contains(source.url.origin)
     let decision = state.withLock {
       $0.names.want(now: .now, isSilent: isSilent, answer)
     }
@@ -83,7 +83,7 @@ public final class ListedDirectory: Sendable {
     case .known(let result): answer(result)
     case .joined: break
     case .ask(let id):
-      environment.watch(self)
+      environment.clock.watch(self)
       send(id)
     }
   }
@@ -206,7 +206,7 @@ public final class ListedDirectory: Sendable {
 
   // MARK: The question
 
-  private func send(_ id: ListingQuestionID) {
+  private func send(_ id: ProbeID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
     guard isAsking else { return }
     var request = ExchangeRequest(
@@ -216,15 +216,16 @@ public final class ListedDirectory: Sendable {
     request.fields[fields: .ifNoneMatch] = tag.map { [$0.field(.ifNoneMatch)] } ?? []
     request.staysInOrigin = true
     request.stallTimeout = environment.settings.responsePatience
+    state.withLock { $0.names.begin(id, now: .now) }
     let exchange = environment.client.start(
       request, receiver: ListingReceiver(id: id, directory: self))
-    state.withLock { $0.names.sent(id, as: exchange) }
+    state.withLock { $0.names.started(id, as: exchange) }
   }
 
   /// The whole body of an answer has come; reads it elsewhere, because that takes a while.
-  func received(_ id: ListingQuestionID, _ body: ListingBody, _ answer: ListingAnswer) {
-    environment.noteAnswer(of: source.url.origin)
-    environment.listingQueue.async { [self] in
+  func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
+    environment.silentServers.noteAnswer(of: source.url.origin)
+    environment.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
         let listing = try DirectoryListing(
@@ -242,13 +243,13 @@ public final class ListedDirectory: Sendable {
   }
 
   /// The names are as they were.
-  func unchanged(_ id: ListingQuestionID) {
-    environment.noteAnswer(of: source.url.origin)
+  func unchanged(_ id: ProbeID) {
+    environment.silentServers.noteAnswer(of: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
   /// The question failed; puts it again if that may help and there is time.
-  func failed(_ id: ListingQuestionID, _ error: FileError, retryAfter: Duration?) {
+  func failed(_ id: ProbeID, _ error: FileError, retryAfter: Duration?) {
     let policy = environment.retryPolicy
     let delay = state.withLock {
       $0.names.delay(
@@ -264,7 +265,7 @@ public final class ListedDirectory: Sendable {
 
   /// The request is held back until `moment`, as the server has asked.
   func held(
-    _ id: ListingQuestionID, until moment: ContinuousClock.Instant, transfer: ExchangeID
+    _ id: ProbeID, until moment: ContinuousClock.Instant, transfer: ExchangeID
   ) {
     guard state.withLock({ $0.names.ends(id, before: moment) }) else { return }
     let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
@@ -286,7 +287,7 @@ public final class ListedDirectory: Sendable {
       return
     }
     // Who waits for names goes on to look into the cache: not on the network thread.
-    environment.listingQueue.async {
+    environment.context.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
       // Also where the names are as before: they may have been told to go, and stayed.
       self.noteHeld()
@@ -296,7 +297,7 @@ public final class ListedDirectory: Sendable {
   /// Fails whatever waits, here and below: the mount ends.
   public func abandon() {
     let (id, files, directories) = state.withLock {
-      ($0.names.questionID, $0.files.all.map(\.item), $0.directories.all.map(\.item))
+      ($0.names.probeID, $0.files.all.map(\.item), $0.directories.all.map(\.item))
     }
     if let id {
       let error = FileError(.unmounted, "the mount is being taken down")
@@ -354,14 +355,14 @@ extension ListedDirectory: NameHolder {
   }
 }
 
-extension ListedDirectory: Asker {
-  func expireContact(now: ContinuousClock.Instant) -> Bool {
+extension ListedDirectory: HasDeadline {
+  func expire(now: ContinuousClock.Instant) -> Bool {
     if let id = state.withLock({ $0.names.expired(now: now) }) {
-      environment.noteSilence(of: source.url.origin)
+      environment.silentServers.noteSilence(of: source.url.origin)
       let error = FileError(.timedOut, "no answer from the server")
       conclude(state.withLock { $0.names.failed(id, error, now: .now) })
     }
-    return state.withLock { $0.names.questionID != nil }
+    return state.withLock { $0.names.probeID != nil }
   }
 
   func postpone(by delay: Duration) { state.withLock { $0.names.postpone(by: delay) } }

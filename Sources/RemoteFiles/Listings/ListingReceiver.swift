@@ -9,15 +9,23 @@ internal import HTTPTypes
 /// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
 /// network thread only.
 final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
-  private let id: ListingQuestionID
+  private let id: ProbeID
   private let directory: ListedDirectory
   private let body: ListingBody
-  private var answer: ListingAnswer?
-  private var isUnchanged = false
-  private var failure: FileError?
-  private var retryAfter: Duration?
+  private var outcome = Outcome.awaited
 
-  init(id: ListingQuestionID, directory: ListedDirectory) {
+  /// What the response leads to; the end of the exchange carries it out.
+  private enum Outcome {
+    /// No head has come. → any other
+    case awaited
+    /// The body is the listing. → `failed`
+    case listing(ListingAnswer)
+    /// The names are as they were.
+    case unchanged
+    case failed(FileError, retryAfter: Duration?)
+  }
+
+  init(id: ProbeID, directory: ListedDirectory) {
     self.id = id
     self.directory = directory
     body = ListingBody(budget: directory.environment.listingBudget)
@@ -30,20 +38,20 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
     switch verdict {
     case .whole(let content):
       do throws(FileError) {
-        answer = try ListingAnswer(head.headerFields, content, from: url, to: directory.source)
+        outcome = .listing(
+          try ListingAnswer(head.headerFields, content, from: url, to: directory.source))
         return .proceed
       } catch {
-        failure = error
+        outcome = .failed(error, retryAfter: nil)
         // Of what cannot be used nothing more is read.
         return .stop
       }
     case .notModified:
-      isUnchanged = true
+      outcome = .unchanged
     case .unavailable(_, let delay):
-      retryAfter = delay
-      failure = FileError(verdict)
+      outcome = .failed(FileError(verdict), retryAfter: delay)
     default:
-      failure = FileError(verdict)
+      outcome = .failed(FileError(verdict), retryAfter: nil)
     }
     return .discard
   }
@@ -51,11 +59,12 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(body bytes: UnsafeRawBufferPointer) -> ExchangeDisposition {
     switch body.append(bytes) {
     case .taken: return .proceed
-    case .overLimit: failure = FileError(ListingError.tooLarge)
+    case .overLimit:
+      outcome = .failed(FileError(ListingError.tooLarge), retryAfter: nil)
     case .overBudget:
-      failure = FileError(.unavailable, "too many large listings at once")
+      outcome = .failed(
+        FileError(.unavailable, "too many large listings at once"), retryAfter: nil)
     }
-    answer = nil
     return .stop
   }
 
@@ -64,17 +73,15 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    if isUnchanged { return directory.unchanged(id) }
-    if let failure { return directory.failed(id, failure, retryAfter: retryAfter) }
-    switch completion {
-    case .finished:
-      guard let answer else { break }
-      return directory.received(id, body, answer)
-    case .failed(let error):
-      return directory.failed(id, FileError(error), retryAfter: nil)
-    case .stopped, .cancelled: break
+    switch (outcome, completion) {
+    case (.unchanged, _): directory.unchanged(id)
+    case (.failed(let failure, let retryAfter), _):
+      directory.failed(id, failure, retryAfter: retryAfter)
+    case (.listing(let answer), .finished): directory.received(id, body, answer)
+    case (_, .failed(let error)): directory.failed(id, FileError(error), retryAfter: nil)
+    case (_, .finished), (_, .stopped), (_, .cancelled):
+      directory.failed(id, FileError(.timedOut, "no answer from the server"), retryAfter: nil)
     }
-    directory.failed(id, FileError(.timedOut, "no answer from the server"), retryAfter: nil)
   }
 }
 

@@ -5,8 +5,8 @@ internal import HTTPTransferCore
 ///
 /// Its methods say what is to be done; the owner does it after the lock is released.
 struct ListingState {
-  /// One who waits for the names.
-  typealias Waiter = @Sendable (Result<ListedNames, FileError>) -> Void
+  /// Gets the names.
+  typealias Waiter = Probe<ListedNames>.Waiter
 
   /// What is set about listings.
   struct Settings {
@@ -16,21 +16,11 @@ struct ListingState {
     var patience: Duration
   }
 
-  private struct Question {
-    let id: ListingQuestionID
-    var waiters: [Waiter]
-    var deadline: ContinuousClock.Instant
-    var exchange: ExchangeID?
-    var failureCount = 0
-    var unreachableSince: ContinuousClock.Instant?
-  }
-
   private let settings: Settings
   private(set) var names: ListedNames?
   /// Until when the names are believed; nil where there are none.
   private var believedUntil: ContinuousClock.Instant?
-  private var question: Question?
-  private var lastQuestion = 0
+  private var probe = Probe<ListedNames>()
   private var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
   /// When the names were last wanted.
   private(set) var usedAt = ContinuousClock.now
@@ -44,7 +34,7 @@ struct ListingState {
     /// Answer at once.
     case known(Result<ListedNames, FileError>)
     /// Ask the server; the waiter is kept.
-    case ask(ListingQuestionID)
+    case ask(ProbeID)
     /// The question is under way; the waiter is kept.
     case joined
   }
@@ -59,30 +49,27 @@ struct ListingState {
       return .known(.success(names))
     }
     if let recentFailure, now < recentFailure.until { return .known(.failure(recentFailure.error)) }
-    if question != nil {
-      question?.waiters.append(waiter)
-      return .joined
-    }
-    lastQuestion += 1
-    let id = ListingQuestionID(rawValue: lastQuestion)
     // Names that are there are not kept waiting for long by a server that does not answer.
     let patience =
       names == nil
       ? settings.patience : min(settings.patience, FileSettings.confirmationPatience)
-    question = Question(id: id, waiters: [waiter], deadline: now + patience)
-    return .ask(id)
+    // All waiters share the deadline of the first.
+    let waiting = Probe<ListedNames>.Waiting(
+      answer: waiter, deadline: probe.deadline ?? now + patience)
+    return probe.join(waiting, limit: nil).map { .ask($0) } ?? .joined
   }
 
   /// The tag to ask with: the names need not come again where it is still right.
   var entityTag: EntityTag? { names?.entityTag }
 
-  func isAsking(_ id: ListingQuestionID) -> Bool { question?.id == id }
+  func isAsking(_ id: ProbeID) -> Bool { probe.isAsking(id) }
 
-  mutating func sent(_ id: ListingQuestionID, as exchange: ExchangeID) {
-    if question?.id == id { question?.exchange = exchange }
-  }
+  /// A request is being handed to the client.
+  mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) { probe.begin(id, now: now) }
 
-  mutating func postpone(by delay: Duration) { question?.deadline += delay }
+  mutating func started(_ id: ProbeID, as exchange: ExchangeID) { probe.started(id, as: exchange) }
+
+  mutating func postpone(by delay: Duration) { probe.postpone(by: delay) }
 
   // MARK: Answers
 
@@ -99,30 +86,29 @@ struct ListingState {
   ///
   /// - Returns: nil where the question has been answered already.
   mutating func answered(
-    _ id: ListingQuestionID, _ names: ListedNames?, now: ContinuousClock.Instant
+    _ id: ProbeID, _ names: ListedNames?, now: ContinuousClock.Instant
   ) -> Conclusion? {
-    guard let question, question.id == id else { return nil }
+    guard isAsking(id) else { return nil }
     guard let names = names ?? self.names else {
       return failed(
         id, FileError(.invalidResponse, "HTTP 304 to a request without a condition"), now: now)
     }
-    self.question = nil
+    guard let end = probe.end(id) else { return nil }
     self.names = names
     recentFailure = nil
     believedUntil = now + max(settings.timeToLive, Self.leastTimeToLive)
-    return Conclusion(waiters: question.waiters, result: .success(names))
+    return Conclusion(waiters: end.waiters.map(\.answer), result: .success(names))
   }
 
   /// The question has failed for good.
   ///
   /// A server that says no is believed; one that cannot be asked does not take the names away.
   mutating func failed(
-    _ id: ListingQuestionID, _ error: FileError, now: ContinuousClock.Instant
+    _ id: ProbeID, _ error: FileError, now: ContinuousClock.Instant
   ) -> Conclusion? {
-    guard let question, question.id == id else { return nil }
-    self.question = nil
+    guard let end = probe.end(id) else { return nil }
     var conclusion = Conclusion(
-      waiters: question.waiters, result: .failure(error), exchange: question.exchange)
+      waiters: end.waiters.map(\.answer), result: .failure(error), exchange: end.exchange)
     switch error.code {
     case .missing, .denied, .unmounted: forget()
     default:
@@ -138,44 +124,31 @@ struct ListingState {
 
   /// How long to wait before the question is put again after `error`; nil where that would not help.
   mutating func delay(
-    after error: FileError, of id: ListingQuestionID, retryAfter: Duration?, policy: RetryPolicy,
+    after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
     random: Double, now: ContinuousClock.Instant
   ) -> Duration? {
-    guard question?.id == id, names == nil else { return nil }
-    question?.exchange = nil
-    question?.failureCount += 1
-    guard let question else { return nil }
-    switch error.code {
-    case .unreachable, .disconnected:
-      let since = question.unreachableSince ?? now
-      self.question?.unreachableSince = since
-      guard now - since < FileSettings.unreachablePatience else { return nil }
-    case .timedOut, .invalidResponse, .unavailable, .unsigned: break
-    case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
-      return nil
-    }
-    let delay = policy.delay(
-      failures: question.failureCount, retryAfter: retryAfter, random: random)
-    return now + delay < question.deadline ? delay : nil
+    guard names == nil else { return nil }
+    return probe.retryDelay(
+      after: error, of: id, retryAfter: retryAfter, policy: policy, random: random, now: now)
   }
 
   /// The question whose time is up.
-  func expired(now: ContinuousClock.Instant) -> ListingQuestionID? {
-    question.flatMap { $0.deadline <= now ? $0.id : nil }
+  func expired(now: ContinuousClock.Instant) -> ProbeID? {
+    probe.isExpired(now: now) ? probe.id : nil
   }
 
   /// Whether the question's time will be up at `moment`.
-  func ends(_ id: ListingQuestionID, before moment: ContinuousClock.Instant) -> Bool {
-    guard let question, question.id == id else { return true }
-    return question.deadline <= moment
+  func ends(_ id: ProbeID, before moment: ContinuousClock.Instant) -> Bool {
+    probe.ends(id, before: moment)
   }
 
-  var questionID: ListingQuestionID? { question?.id }
+  /// The question under way.
+  var probeID: ProbeID? { probe.id }
 
   /// Gives the names up, unless the server is being asked whether they are still right; they are asked
   /// for when they are wanted again.
   mutating func forget() {
-    guard question == nil else { return }
+    guard probe.phase == .idle else { return }
     names = nil
     believedUntil = nil
   }
@@ -185,9 +158,4 @@ struct ListingState {
 
   /// How long a server that could not be asked is left alone.
   private static let refreshPause = Duration.seconds(5)
-}
-
-/// Names one question of one directory to its server.
-struct ListingQuestionID: Hashable, Sendable {
-  let rawValue: Int
 }

@@ -25,7 +25,7 @@ public struct ReplaySimulation {
   private var idleConnectionCount = 0
   private var doneCount = 0
 
-  /// A file, from its first contact on.
+  /// A file, from its first probe on.
   private struct SimulatedFile {
     var state: VersionState
     var confirmedAt: Double
@@ -36,7 +36,7 @@ public struct ReplaySimulation {
   private struct Flow {
     enum Purpose {
       /// An open waits for the head.
-      case contact(step: Int, since: Double)
+      case probe(step: Int, since: Double)
       /// The bytes of a segment up to here.
       case segment(SegmentID, end: Int64)
     }
@@ -137,7 +137,7 @@ public struct ReplaySimulation {
   private mutating func open(_ name: String, _ step: Int) {
     let interval = settings.revalidationInterval / .seconds(1)
     if let file = files[name], now - file.confirmedAt <= interval { return end(step) }
-    send(name, .contact(step: step, since: now))
+    send(name, .probe(step: step, since: now))
   }
 
   private mutating func read(_ name: String, _ asked: ByteRange, _ step: Int) {
@@ -204,8 +204,8 @@ public struct ReplaySimulation {
   /// - Returns: whether more will come.
   private mutating func take(_ byteCount: Int64, _ flow: inout Flow) -> Bool {
     switch flow.purpose {
-    case .contact(let step, let since):
-      answerContact(flow.name)
+    case .probe(let step, let since):
+      answerProbe(flow.name)
       idleConnectionCount += 1
       end(step, after: now - since)
       return false
@@ -215,13 +215,13 @@ public struct ReplaySimulation {
   }
 
   /// The head of a first answer brings the length, and with it come the file's first bytes.
-  private mutating func answerContact(_ name: String) {
+  private mutating func answerProbe(_ name: String) {
     if files[name] != nil {
       files[name]?.confirmedAt = now
       return
     }
     let length = lengths[name] ?? 0
-    let first = 0..<min(length, FileSettings.firstContactByteCount)
+    let first = 0..<min(length, FileSettings.firstProbeByteCount)
     var state = VersionState(
       length: length, extents: ExtentSet([first]), connections: settings.connections)
     state.noteRoundTrip(network.roundTrip)

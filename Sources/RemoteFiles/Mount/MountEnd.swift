@@ -2,11 +2,19 @@ internal import Dispatch
 internal import Glibc
 internal import HTTPTransfer
 internal import Logging
-internal import Synchronization
 
-/// The end of a mount. Every wait here has a time limit: work left undone only makes the next mount
-/// verify some bytes again, while a process that does not end keeps the cache locked.
-extension FileEnvironment {
+/// The end of a mount: ends what runs, answers what can be answered, and commits what is stored.
+///
+/// Every wait here has a time limit: work left undone only makes the next mount verify some bytes
+/// again, while a process that does not end keeps the cache locked.
+struct MountEnd: Sendable {
+  let context: MountContext
+  let clock: DeadlineClock
+  let firstBytes: FirstBytes
+  let connectionCounts: ConnectionCounts
+  /// Marks the entries that were used.
+  let markUsed: @Sendable () -> Void
+
   /// How long the first bytes of files that their servers have described may still take.
   ///
   /// The cache records a description only together with bytes. Without them the next mount asks the
@@ -19,29 +27,27 @@ extension FileEnvironment {
   /// How long commands accepted over `.control`, and a reload of the list, may still take.
   private static let backgroundPatience = Duration.milliseconds(500)
 
-  /// Ends what runs, answers what can be answered, and commits and stamps what is stored; call it once, when
-  /// the kernel asks for nothing any more.
-  ///
-  /// Threads may still be at work then, for which the process must not wait: `_exit(2)`.
-  public func end() {
-    wait(for: Self.firstBytesPatience) { !awaitsFirstBytes }
-    client.cancelAll()
-    wait(for: Self.cancellationPatience) { client.activeExchangeCount == 0 }
+  /// Returns when all of it is done, or has taken too long; for a thread that may wait.
+  func run() {
+    wait(for: Self.firstBytesPatience) { !firstBytes.areAwaited }
+    context.client.cancelAll()
+    wait(for: Self.cancellationPatience) { context.client.activeExchangeCount == 0 }
     // What has been accepted is done, such as pins.
-    _ = backgroundQueue.isDone(within: Self.backgroundPatience)
+    _ = context.backgroundQueue.isDone(within: Self.backgroundPatience)
     // The disk may be slow, but the process must end.
     let isStored = DispatchQueue(label: "httpfs.end").isDone(
       within: FileSettings.checkpointPatience
-    ) { [self] in
-      storage.finish()
-      replyQueue.sync {}
-      cachedReplyQueue.sync {}
-      storeHosts()
+    ) {
+      context.storage.finish()
+      context.replyQueue.sync {}
+      context.cachedReplyQueue.sync {}
+      connectionCounts.store()
       commitEverything()
       markUsed()
     }
     if !isStored {
-      logger.warning("the disk of the cache is slow: what it has not synced is verified later")
+      context.logger.warning(
+        "the disk of the cache is slow: what it has not synced is verified later")
     }
   }
 
@@ -61,19 +67,19 @@ extension FileEnvironment {
   ///
   /// What is not committed is verified by the next mount: least of all where there are few bytes.
   private func commitEverything() {
-    let watched = watchedVersions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
+    let watched = clock.versions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
       .sorted { $0.byteCount > $1.byteCount }
       .map(\.version)
     let patience = ContinuousClock.now + FileSettings.checkpointPatience
     let commits = ContinuousClock.now + Self.beginPatience
     for version in watched where ContinuousClock.now < commits {
       version.finishCheckpoints(until: patience)
-      storage.finish { version.commitFinally() }
+      context.storage.finish { version.commitFinally() }
     }
     let stamps = ContinuousClock.now + Self.beginPatience
     for version in watched where ContinuousClock.now < stamps {
       version.finishCheckpoints(until: patience)
-      storage.finish { version.stampFinally() }
+      context.storage.finish { version.stampFinally() }
     }
   }
 }

@@ -46,13 +46,27 @@ final class Prefetcher: Sendable {
     }
   }
 
+  private let context: MountContext
+  private let clock: DeadlineClock
   private let state = Mutex(State())
   /// Whether a look is about to come.
   private let isWoken = Atomic<Bool>(false)
 
+  init(context: MountContext, clock: DeadlineClock) {
+    self.context = context
+    self.clock = clock
+  }
+
+  /// Fetches whole files for nobody in particular, when their turns come.
+  func start(_ files: [RemoteFile]) {
+    for file in files { file.wish { $0.isPrefetched = true } }
+    // Behind evictions that were asked for before.
+    context.background { [self] in add(files) }
+  }
+
   /// Takes up those of the files that are still to be prefetched; those that it has already keep
   /// their turns.
-  func add(_ files: [RemoteFile], in environment: FileEnvironment) {
+  private func add(_ files: [RemoteFile]) {
     let files = files.filter { $0.wishes.withLock { $0.isPrefetched } }
     let mustStart = state.withLock { state in
       let known = Set(state.items.map { ObjectIdentifier($0.file) })
@@ -61,7 +75,7 @@ final class Prefetcher: Sendable {
       if mustStart { state.isTicking = true }
       return mustStart
     }
-    if mustStart { schedule(in: environment, after: .zero) }
+    if mustStart { schedule(after: .zero) }
   }
 
   /// Gives files up; what has been fetched of them stays.
@@ -86,37 +100,31 @@ final class Prefetcher: Sendable {
     }
   }
 
-  private func schedule(in environment: FileEnvironment, after delay: Duration = tick) {
-    environment.client.schedule(after: delay) { [weak environment] in
-      guard let environment else { return }
-      environment.prefetcher.run(in: environment)
-    }
+  private func schedule(after delay: Duration = tick) {
+    context.client.schedule(after: delay) { [weak self] in self?.run() }
   }
 
   /// Looks soon: somebody else may have the turn.
-  func wake(in environment: FileEnvironment) {
+  func wake() {
     guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    environment.client.perform { [weak environment] in
-      guard let environment else { return }
-      environment.prefetcher.look(in: environment)
-    }
+    context.client.perform { [weak self] in self?.look() }
   }
 
-  private func run(in environment: FileEnvironment) {
-    look(in: environment)
+  private func run() {
+    look()
     let goesOn = state.withLock { state in
       state.isTicking = !state.items.isEmpty && !state.hasEnded
       return state.isTicking
     }
-    if goesOn { schedule(in: environment) }
+    if goesOn { schedule() }
   }
 
   /// One look at the files whose turn it is; on the network thread.
-  private func look(in environment: FileEnvironment) {
+  private func look() {
     isWoken.store(false, ordering: .releasing)
     let now = ContinuousClock.now
     let items = state.withLock { $0.items }
-    let waiting = environment.versionsWithReads(since: now - Self.deference)
+    let waiting = clock.versionsWithReads(since: now - Self.deference)
     var turnCount = 0
     for item in items {
       let wishes = item.file.wishes.withLock { $0 }
@@ -126,16 +134,14 @@ final class Prefetcher: Sendable {
         continue
       }
       if let until = item.restsUntil, now < until { continue }
-      if item.isAsking || advance(item, waiting: waiting, in: environment) { turnCount += 1 }
+      if item.isAsking || advance(item, waiting: waiting) { turnCount += 1 }
     }
   }
 
   /// Has a file whose turn it is fetched on.
   ///
   /// - Returns: whether it still has its turn.
-  private func advance(
-    _ item: Item, waiting: Set<VersionID>, in environment: FileEnvironment
-  ) -> Bool {
+  private func advance(_ item: Item, waiting: Set<VersionID>) -> Bool {
     let file = item.file
     guard file.isKnown, let version = file.current else {
       if item.hasAsked, file.isDoubted {
@@ -144,10 +150,10 @@ final class Prefetcher: Sendable {
         note(FileError(.stale, "the remote file has changed"), of: file)
         return false
       }
-      ask(about: file, environment)
+      ask(about: file)
       return true
     }
-    if environment.storage.isStuck {
+    if context.storage.isStuck {
       // It waits for the disk: what came meanwhile would come to lie in memory, and be fetched again.
       file.wish { $0.mayPrefetch = false }
       return true
@@ -160,7 +166,7 @@ final class Prefetcher: Sendable {
       return false
     }
     if version.isCompleteInCache {
-      environment.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
+      context.logger.info("prefetched", metadata: ["file": "\(file.source.path)"])
       remove([file])
       return false
     }
@@ -176,7 +182,7 @@ final class Prefetcher: Sendable {
     return true
   }
 
-  private func ask(about file: RemoteFile, _ environment: FileEnvironment) {
+  private func ask(about file: RemoteFile) {
     state.withLock {
       $0.change(file) {
         $0.isAsking = true
@@ -189,7 +195,7 @@ final class Prefetcher: Sendable {
         state.withLock { $0.change(file) { $0.hasAsked = false } }
         note(error, of: file)
       }
-      wake(in: environment)
+      wake()
     }
   }
 

@@ -8,8 +8,8 @@ internal import HTTPTypes
 ///
 /// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
 /// network thread only.
-final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
-  private let id: ContactID
+final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
+  private let id: ProbeID
   private let file: RemoteFile
   /// The version that the condition names, if there is one.
   private let known: RemoteVersion?
@@ -17,23 +17,35 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   /// Which of the file's servers is asked.
   private let mirror: Int
   private let askedURL: RemoteURL
-  private var writer: SegmentWriter?
-  private var version: RemoteVersion?
-  private var failure: FileError?
-  private var retryAfter: Duration?
-  /// Whether to ask for the whole, because a range brought no length.
-  private var asksAgain = false
-  /// Whether to put the same question once more.
-  private var asksSame = false
-  /// Whether to put it once more in a second.
-  private var asksLater = false
-  private var isReported = false
+  private var outcome = Outcome.awaited
   private var fetchedByteCount = 0
-  /// Whether the end of the mount waits for its body.
-  private var isAwaited = false
+
+  /// What the response leads to.
+  ///
+  /// Its head decides, at most once: `awaited` becomes any other case. The end of the exchange
+  /// carries that case out; `awaited` and `unusable` become `reported` then.
+  private enum Outcome {
+    /// No head has come: the exchange's end is reported as a failure.
+    case awaited
+    /// The head cannot be used; this is reported at the end, unless the exchange fails otherwise.
+    case unusable(FileError)
+    /// The failure was reported with the head; the body is of no interest.
+    case reported
+    /// A range brought no length: ask for the whole.
+    case askWhole
+    /// Ask the same question again at once.
+    case askAgain
+    /// Ask the same question again in a second.
+    case askLater
+    /// This version is the answer, and was given.
+    case answered(RemoteVersion)
+    /// This version is the answer, and the body brings bytes of it. With `isAwaited` the end of the
+    /// mount waits for them.
+    case storing(RemoteVersion, SegmentWriter, isAwaited: Bool)
+  }
 
   init(
-    id: ContactID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int,
+    id: ProbeID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int,
     askedURL: RemoteURL
   ) {
     self.id = id
@@ -53,14 +65,15 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       head.headerFields.isDoubtful(forPath: file.source.url.path),
       known?.compare(content) != .same, file.doubts(content, to: id)
     {
-      failure = FileError(.invalidResponse, "the answer looks like another document")
+      outcome = .unusable(
+        FileError(.invalidResponse, "the answer looks like another document"))
       return .stop
     }
     switch verdict {
     case .part(let content, let range):
       guard let length = content.completeLength else {
         // Only the end of the whole will tell how long it is.
-        asksAgain = true
+        outcome = .askWhole
         return .discard
       }
       if contradicts(content) { return .stop }
@@ -93,20 +106,22 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       if contradicts(empty) { return .stop }
       if file.wantsSecondOpinion(id, on: empty, from: mirror) { return hearAgain() }
       return answer(file.adopt(empty, from: mirror), from: url)
-    case .unsatisfiable:
-      asksAgain = asked != nil
+    case .unsatisfiable where asked != nil:
+      outcome = .askWhole
+      return .discard
     case .unavailable(_, let delay):
-      retryAfter = delay
+      // A refusal's body may be long in coming; what it says is said.
+      report(file.refusal(verdict, mirror: mirror), retryAfter: delay)
+      return .discard
     case .missing, .denied:
       if file.mayAskAnotherURL(id, after: askedURL) {
-        asksSame = true
+        outcome = .askAgain
         return .discard
       }
-    case .preconditionFailed, .invalid:
+    case .unsatisfiable, .preconditionFailed, .invalid:
       break
     }
-    // A refusal's body may be long in coming; what it says is said.
-    if !asksAgain { report(file.refusal(verdict, mirror: mirror)) }
+    report(file.refusal(verdict, mirror: mirror))
     // What follows a head that cannot be right cannot be trusted either, nor the connection.
     if case .invalid = verdict { return .stop }
     return .discard
@@ -116,28 +131,30 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   private func contradicts(_ content: ContentVersion) -> Bool {
     guard let reason = file.objection(to: content, from: mirror) else { return false }
     file.refuseMirror(mirror, reason)
-    // Trying again does not mend it.
-    failure = FileError(.refused, reason)
+    // A retry does not help.
+    outcome = .unusable(FileError(.refused, reason))
     return true
   }
 
   private func hearAgain() -> ExchangeDisposition {
-    asksSame = true
+    outcome = .askAgain
     return .stop
   }
 
   /// Whether the answer is of the second in which the file was modified, and is to be heard again a
   /// second later, when the date proves something.
   private func waitsForDate(_ content: ContentVersion) -> Bool {
-    guard content.isTooFresh, known?.content.compare(content) != .same else { return false }
-    asksLater = file.mayAskLater(id, after: .seconds(1))
-    return asksLater
+    guard content.isTooFresh, known?.content.compare(content) != .same,
+      file.mayAskLater(id, after: .seconds(1))
+    else { return false }
+    outcome = .askLater
+    return true
   }
 
-  func requestSent() { file.contactSent(id) }
+  func requestSent() { file.probeSent(id) }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    if let moment { file.contactHeld(id, until: moment, from: mirror, transfer: transfer) }
+    if let moment { file.probeHeld(id, until: moment, from: mirror, exchange: transfer) }
   }
 
   private func receivePart(
@@ -146,19 +163,21 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
   ) -> ExchangeDisposition {
     let version = file.adopt(content, from: mirror)
     version.markRanged()
-    // Those who wait will read what this brings: it must be known to be on its way before they are
-    // answered.
-    defer { _ = answer(version, from: url) }
     // Of what was asked, what the file has and the cache lacks.
     let start = asked?.lowerBound ?? 0
     let end = min(range.upperBound, asked?.upperBound ?? length, length)
-    guard let hole = version.firstHole(in: start..<max(start, end)) else { return .discard }
-    let id = version.adoptSegment(
+    guard let hole = version.firstHole(in: start..<max(start, end)) else {
+      return answer(version, from: url)
+    }
+    // The waiters will read what this brings: it must be known to be on its way before they are
+    // answered.
+    let segment = version.adoptSegment(
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
-    writer = SegmentWriter(
-      version: version, id: id, transfer: transfer, body: range, start: hole.lowerBound)
-    isAwaited = true
-    file.environment.firstBytesBegan()
+    let writer = SegmentWriter(
+      version: version, id: segment, transfer: transfer, body: range, start: hole.lowerBound)
+    file.environment.firstBytes.began()
+    outcome = .storing(version, writer, isAwaited: true)
+    tell(version, from: url)
     return .proceed
   }
 
@@ -176,33 +195,42 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
       // Nobody has asked for its bytes yet.
       return stop(version, from: url)
     }
-    let id = version.adoptSegment(
+    let segment = version.adoptSegment(
       range: 0..<(content.completeLength ?? Int64.max), isWhole: true, transfer: transfer,
       mirror: mirror)
-    writer = SegmentWriter(
-      version: version, id: id, transfer: transfer, body: content.completeLength.map { 0..<$0 },
-      start: 0)
+    let writer = SegmentWriter(
+      version: version, id: segment, transfer: transfer,
+      body: content.completeLength.map { 0..<$0 }, start: 0)
+    outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
-      self.version = version
       file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
-      file.answerProvisionally(self.id, version)
-      return .proceed
+      file.answerProvisionally(id, version)
+    } else {
+      tell(version, from: url)
     }
-    _ = answer(version, from: url)
     return .proceed
   }
 
   private func answer(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
-    self.version = version
-    file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
-    file.endContact(id, .success(version))
+    outcome = .answered(version)
+    tell(version, from: url)
     return .discard
   }
 
   private func stop(_ version: RemoteVersion, from url: RemoteURL) -> ExchangeDisposition {
     _ = answer(version, from: url)
     return .stop
+  }
+
+  /// Answers the question with `version`.
+  private func tell(_ version: RemoteVersion, from url: RemoteURL) {
+    file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+    file.endProbe(id, .success(version))
+  }
+
+  private var writer: SegmentWriter? {
+    if case .storing(_, let writer, _) = outcome { writer } else { nil }
   }
 
   func throttled() { writer?.throttled() }
@@ -216,26 +244,33 @@ final class ContactReceiver: ExchangeReceiver, @unchecked Sendable {
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     file.noteRequests(metrics)
-    if let writer, let version {
+    switch outcome {
+    case .storing(let version, let writer, let isAwaited):
       version.noteFetched(fetchedByteCount)
-      return writer.finish(completion, failure: nil) { [file, id, isAwaited] in
-        file.endContact(id, .success(version))
-        if isAwaited { file.environment.firstBytesEnded() }
+      writer.finish(completion, failure: nil) { [file, id] in
+        file.endProbe(id, .success(version))
+        if isAwaited { file.environment.firstBytes.ended() }
       }
-    }
-    if let version { return file.endContact(id, .success(version)) }
-    if asksLater { return file.askLater(id, after: .seconds(1)) }
-    if asksAgain || asksSame { return file.sendContact(id, whole: asksAgain) }
-    if isReported { return }
-    switch completion {
-    case .failed(let error): report(FileError(error))
-    case .finished, .stopped, .cancelled:
-      report(failure ?? FileError(.timedOut, "no answer from the server"))
+    case .answered(let version): file.endProbe(id, .success(version))
+    case .askLater: file.sendProbe(id, after: .seconds(1))
+    case .askWhole: file.sendProbe(id, whole: true)
+    case .askAgain: file.sendProbe(id)
+    case .reported: break
+    case .awaited: reportEnd(completion, FileError(.timedOut, "no answer from the server"))
+    case .unusable(let error): reportEnd(completion, error)
     }
   }
 
-  private func report(_ error: FileError) {
-    isReported = true
-    file.contactFailed(id, error, from: mirror, retryAfter: retryAfter)
+  /// Reports how the exchange has failed, else `failure`.
+  private func reportEnd(_ completion: ExchangeCompletion, _ failure: FileError) {
+    switch completion {
+    case .failed(let error): report(FileError(error))
+    case .finished, .stopped, .cancelled: report(failure)
+    }
+  }
+
+  private func report(_ error: FileError, retryAfter: Duration? = nil) {
+    outcome = .reported
+    file.probeFailed(id, error, from: mirror, retryAfter: retryAfter)
   }
 }

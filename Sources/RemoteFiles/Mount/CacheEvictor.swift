@@ -1,0 +1,151 @@
+internal import Dispatch
+internal import ExtentRecord
+internal import Glibc
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// A file that has a cache entry.
+protocol EntryOwner: AnyObject, Sendable {
+  associatedtype Version: AnyObject & Sendable
+
+  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
+  ///
+  /// - Returns: whether it is gone.
+  @discardableResult
+  func removeEntryIfUnused(_ remove: () -> Void) -> Bool
+}
+
+/// Keeps the cache within its limit, and the disk under it from running full: evicts the entries that
+/// nobody uses, those first that were not used for the longest time.
+///
+/// Lock order: `users` and `usedKeys` are leaves. Files are asked without them.
+final class CacheEvictor<File: EntryOwner>: Sendable {
+  private let context: MountContext
+  private let users = Mutex(EntryUsers<File, File.Version>())
+  /// The entries that were used, and must be marked so.
+  private let usedKeys = Mutex<Set<CacheKey>>([])
+  /// Whether less is free on the disk under the cache than must stay free.
+  private let lacksRoom = Atomic<Bool>(false)
+  /// How much has been stored since that was looked at.
+  private let unweighedByteCount = Atomic<Int64>(0)
+
+  init(context: MountContext) { self.context = context }
+
+  // MARK: Users
+
+  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
+  func note(_ key: CacheKey, of file: File, _ version: File.Version) {
+    users.withLock { $0.note(key, of: file, version) }
+  }
+
+  /// As ``note(_:of:_:)``, before the entry is created: once no eviction removes what lies there.
+  ///
+  /// On a thread that may wait for the disk.
+  func noteNew(_ key: CacheKey, of file: File, _ version: File.Version) {
+    while !users.withLock({ $0.noteNew(key, of: file, version) }) { usleep(2000) }
+  }
+
+  /// The version whose bytes the entry of `key` holds.
+  func holder(of key: CacheKey) -> File.Version? { users.withLock { $0.holder(of: key) } }
+
+  /// The entry of `key` is gone.
+  func forget(_ key: CacheKey) { users.withLock { $0.forget(key) } }
+
+  /// Keeps the entry of `key` from eviction while it is opened for the first time, until
+  /// ``endLook(_:)``.
+  ///
+  /// - Returns: false if the entry is being removed and must not be opened.
+  func beginLook(_ key: CacheKey) -> Bool { users.withLock { $0.beginLook(key) } }
+
+  /// Ends a look; ``note(_:of:_:)`` has remembered what it found.
+  func endLook(_ key: CacheKey) { users.withLock { $0.endLook(key) } }
+
+  // MARK: Use
+
+  /// Marks the entry of `key` as used, for the order of eviction; later, because that writes to the
+  /// disk.
+  func noteUse(of key: CacheKey) {
+    let isFirst = usedKeys.withLock { keys in
+      keys.insert(key)
+      return keys.count == 1
+    }
+    if isFirst { context.diskQueue.async { [self] in markUsed() } }
+  }
+
+  /// Marks what was used; waits for the disk.
+  func markUsed() {
+    let keys = usedKeys.withLock { keys in
+      defer { keys = [] }
+      return keys
+    }
+    for key in keys { context.cache.touch(key) }
+  }
+
+  // MARK: Room
+
+  /// Whether less is free on the disk under the cache than must stay free.
+  var isDiskShort: Bool { lacksRoom.load(ordering: .relaxed) }
+
+  /// How much is stored before the disk's room is looked at again: what that costs is nothing beside
+  /// it.
+  private static var weighedByteCount: Int64 { 8 << 20 }
+
+  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  func noteStored(_ byteCount: Int64) {
+    let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue
+    guard sum >= Self.weighedByteCount else { return }
+    unweighedByteCount.store(0, ordering: .relaxed)
+    weighRoom()
+  }
+
+  private func weighRoom() {
+    lacksRoom.store((context.cache.shortageByteCount ?? 0) > 0, ordering: .relaxed)
+  }
+
+  // MARK: Eviction
+
+  /// How much is made free when the disk under the cache is full.
+  private static var roomByteCount: Int64 { 64 << 20 }
+
+  /// Makes the cache as small as it was asked to be, on the disk queue.
+  func trim() { context.diskQueue.async { [self] in enforceLimit() } }
+
+  /// Makes the cache as small as it was asked to be; waits for the disk.
+  func enforceLimit() {
+    let shortage = max(0, context.cache.shortageByteCount ?? 0)
+    lacksRoom.store(shortage > 0, ordering: .relaxed)
+    guard context.cacheByteLimit != nil || shortage > 0 else { return }
+    let allocated = context.cache.allocatedByteCount
+    let limit = min(context.cacheByteLimit ?? .max, max(0, allocated - shortage))
+    if allocated > limit { evict(downTo: limit) }
+    weighRoom()
+  }
+
+  /// The disk is full: evicts what nobody uses.
+  ///
+  /// - Returns: whether anything could be evicted.
+  func makeRoom() -> Bool {
+    evict(downTo: max(0, context.cache.allocatedByteCount - Self.roomByteCount)) > 0
+  }
+
+  @discardableResult
+  private func evict(downTo limit: Int64) -> Int64 {
+    markUsed()
+    let freed = context.cache.evict(downTo: limit) { key, remove in
+      // Asked for each entry in turn, because counting them takes a while and files are opened
+      // meanwhile.
+      switch users.withLock({ $0.beginRemoval(key) }) {
+      case .no: break
+      case .byFile(let file): file.removeEntryIfUnused(remove)
+      case .free:
+        remove()
+        users.withLock { $0.endRemoval(key) }
+      }
+    }
+    if freed > 0 {
+      context.logger.info("evicted from the cache", metadata: ["bytes": "\(freed)"])
+    }
+    return freed
+  }
+}

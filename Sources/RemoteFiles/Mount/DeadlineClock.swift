@@ -1,0 +1,117 @@
+internal import HTTPTransfer
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// Looks after the deadlines of questions and parked reads, stalled requests and due checkpoints:
+/// every 200 ms on the network thread, while there are any.
+///
+/// Lock order: `state` is a leaf.
+final class DeadlineClock: Sendable {
+  /// How often deadlines and stalls are looked at: readers may be this much late.
+  private static let interval = Duration.milliseconds(200)
+
+  private struct Watched {
+    let version: any WatchedVersion
+    /// How often somebody asked to watch it: a version found idle may have come into use since.
+    var requestCount = 0
+  }
+
+  private struct State {
+    var versions: [VersionID: Watched] = [:]
+    /// Files and directories with a question to their server.
+    var askers: [ObjectIdentifier: any HasDeadline] = [:]
+    var isTicking = false
+    var suspensions = SuspensionDetector(interval: interval, now: .now)
+  }
+
+  private let context: MountContext
+  private let checkpoints: CheckpointScheduler
+  private let state = Mutex(State())
+
+  init(context: MountContext, checkpoints: CheckpointScheduler) {
+    self.context = context
+    self.checkpoints = checkpoints
+  }
+
+  // MARK: What is watched
+
+  /// Looks after `version` until nothing waits in it and all of it is committed.
+  func watch(_ version: any WatchedVersion) {
+    watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
+  }
+
+  /// Looks after the deadline of `asker`'s question to the server.
+  func watch(_ asker: any HasDeadline) { watch { $0.askers[ObjectIdentifier(asker)] = asker } }
+
+  private func watch(_ enter: (inout State) -> Void) {
+    let mustStart = state.withLock { state in
+      enter(&state)
+      let mustStart = !state.isTicking
+      state.isTicking = true
+      if mustStart { state.suspensions.start(now: .now) }
+      return mustStart
+    }
+    if mustStart { schedule() }
+  }
+
+  /// The versions that are looked after.
+  var versions: [any WatchedVersion] { state.withLock { $0.versions.values.map(\.version) } }
+
+  /// The versions in which a read has begun to wait after `moment`, and still does.
+  func versionsWithReads(since moment: ContinuousClock.Instant) -> Set<VersionID> {
+    Set(versions.lazy.filter { $0.lastWaitBegan.map { $0 > moment } ?? false }.map(\.id))
+  }
+
+  /// Closes the entries of files that nobody reads, for their descriptors.
+  ///
+  /// - Returns: whether there were any.
+  func releaseIdleEntries() -> Bool {
+    versions.reduce(false) { $1.releaseIdleEntry() || $0 }
+  }
+
+  /// Fails every read that waits.
+  func abandonReads() { for version in versions { version.abandon() } }
+
+  // MARK: Ticks
+
+  private func schedule() {
+    context.client.schedule(after: Self.interval) { [self] in tick() }
+  }
+
+  private func tick() {
+    let now = ContinuousClock.now
+    // Taken out first: a question that is asked meanwhile enters itself again.
+    let (watched, askers, suspension) = state.withLock { state in
+      defer { state.askers = [:] }
+      return (
+        Array(state.versions.values), Array(state.askers.values), state.suspensions.tick(now: now)
+      )
+    }
+    if let suspension {
+      context.logger.notice(
+        "suspended; deadlines begin anew", metadata: ["for": "\(suspension)"])
+      for item in watched { item.version.postpone(by: suspension) }
+      for asker in askers { asker.postpone(by: suspension) }
+    }
+    context.storage.divertIfStuck(now: now)
+    for asker in askers where asker.expire(now: now) { watch(asker) }
+    var idle: [Watched] = []
+    let areDescriptorsShort = !context.cache.hasSpareDescriptors
+    for item in watched {
+      item.version.lookAgainIfDue(now: now)
+      item.version.expire(now: now)
+      checkpoints.checkpointIfDue(item.version, now: now)
+      item.version.stampSoon()
+      if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
+    }
+    let goesOn = state.withLock { state in
+      for item in idle where state.versions[item.version.id]?.requestCount == item.requestCount {
+        state.versions[item.version.id] = nil
+      }
+      state.isTicking = !state.versions.isEmpty || !state.askers.isEmpty
+      return state.isTicking
+    }
+    if goesOn { schedule() }
+  }
+}

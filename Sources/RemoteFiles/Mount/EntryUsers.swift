@@ -1,0 +1,72 @@
+internal import ExtentRecord
+
+/// Which files and versions use which cache entries, as a pure value: an eviction asks the file of an
+/// entry first, and no entry is opened while it is being removed.
+///
+/// Files and versions are held weakly.
+struct EntryUsers<File: AnyObject & Sendable, Version: AnyObject & Sendable> {
+  private struct Usage {
+    weak var file: File?
+    /// Whose bytes the entry holds: the version that has opened it last.
+    weak var version: Version?
+  }
+
+  private var usages: [CacheKey: Usage] = [:]
+  /// The number of entries at which those of files that are gone are forgotten.
+  private var pruningCount = 1024
+  /// The keys of entries that are being opened for the first time, and of those being removed; no
+  /// key is in both.
+  private var looks: Set<CacheKey> = []
+  private var removals: Set<CacheKey> = []
+
+  /// The entry of `key` holds the bytes of `version`, which is one of `file`.
+  mutating func note(_ key: CacheKey, of file: File, _ version: Version) {
+    if usages.count >= pruningCount {
+      usages = usages.filter { $0.value.file != nil }
+      pruningCount = max(1024, 2 * usages.count)
+    }
+    usages[key] = Usage(file: file, version: version)
+  }
+
+  /// As ``note(_:of:_:)``, before the entry is created.
+  ///
+  /// - Returns: false while what lies there is being removed; nothing is noted then.
+  mutating func noteNew(_ key: CacheKey, of file: File, _ version: Version) -> Bool {
+    guard !removals.contains(key) else { return false }
+    note(key, of: file, version)
+    return true
+  }
+
+  /// The version whose bytes the entry of `key` holds.
+  func holder(of key: CacheKey) -> Version? { usages[key]?.version }
+
+  /// The entry of `key` is gone.
+  mutating func forget(_ key: CacheKey) { usages[key] = nil }
+
+  /// Keeps the entry of `key` from eviction while it is opened for the first time.
+  ///
+  /// - Returns: false if it is being removed, or opened already.
+  mutating func beginLook(_ key: CacheKey) -> Bool {
+    !removals.contains(key) && looks.insert(key).inserted
+  }
+
+  mutating func endLook(_ key: CacheKey) { looks.remove(key) }
+
+  /// How an eviction treats an entry.
+  enum Removal {
+    /// Leave it: it is being opened, or removed.
+    case no
+    /// Have the file that uses it remove it.
+    case byFile(File)
+    /// Remove it, then call `endRemoval`.
+    case free
+  }
+
+  mutating func beginRemoval(_ key: CacheKey) -> Removal {
+    if looks.contains(key) { return .no }
+    if let file = usages[key]?.file { return .byFile(file) }
+    return removals.insert(key).inserted ? .free : .no
+  }
+
+  mutating func endRemoval(_ key: CacheKey) { removals.remove(key) }
+}

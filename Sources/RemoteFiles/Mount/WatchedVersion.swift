@@ -1,0 +1,45 @@
+/// A version as the ``DeadlineClock`` and the end of a mount see it.
+protocol WatchedVersion: Checkpointed {
+  var id: VersionID { get }
+
+  /// When the last of the reads that wait began to wait.
+  var lastWaitBegan: ContinuousClock.Instant? { get }
+
+  /// The process was suspended for `delay`, during which no server could answer.
+  func postpone(by delay: Duration)
+
+  /// Looks into the cache again, if it could not be asked before.
+  func lookAgainIfDue(now: ContinuousClock.Instant)
+
+  /// Fails reads whose time is up, and gives up requests that bring nothing.
+  func expire(now: ContinuousClock.Instant)
+
+  /// Has a complete file stamped.
+  func stampSoon()
+
+  /// Whether nothing waits in it and all of it is committed.
+  func isIdle(areDescriptorsShort: Bool) -> Bool
+
+  /// Closes the entry if nobody reads, for its descriptors.
+  ///
+  /// - Returns: whether there was one.
+  func releaseIdleEntry() -> Bool
+
+  /// Fails whatever waits: the mount ends.
+  func abandon()
+
+  // MARK: The end of a mount
+
+  var uncommittedByteCount: Int64 { get }
+
+  /// Waits for the checkpoint under way, if there is one.
+  func finishCheckpoints(until deadline: ContinuousClock.Instant)
+
+  /// Commits what is uncommitted.
+  func commitFinally()
+
+  /// Stamps it if it is complete.
+  func stampFinally()
+}
+
+extension RemoteVersion: WatchedVersion {}

@@ -1,0 +1,256 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+
+/// One question to a server at a time, and all callers that wait for its answer, as a pure value.
+///
+/// Each method takes the identifier of the question that it is about, and does nothing if that
+/// question has ended. The owner carries out what a method returns, after it has released its lock.
+///
+/// | phase         | event                                    | next phase    |
+/// |---------------|------------------------------------------|---------------|
+/// | `idle`        | `join`: the caller sends the question    | `due`         |
+/// | any other     | `join`: the caller waits with the others | the same      |
+/// | any but idle  | `begin`                                  | `asked`       |
+/// | any but idle  | `awaitURL`                               | `awaitingURL` |
+/// | `awaitingURL` | `takeURL`                                | `due`         |
+/// | any but idle  | `retry`, or `retryDelay` with a delay    | `due`         |
+/// | any but idle  | `end`                                    | `idle`        |
+///
+/// No other method changes the phase.
+struct Probe<Answer: Sendable>: Sendable {
+  /// Gets the answer.
+  typealias Waiter = @Sendable (Result<Answer, FileError>) -> Void
+
+  /// A waiter and its own deadline: a waiter that joins late does not inherit an earlier deadline.
+  struct Waiting: Sendable {
+    let answer: Waiter
+    var deadline: ContinuousClock.Instant
+  }
+
+  /// What the question waits for.
+  enum Phase: Sendable, CaseIterable {
+    /// There is no question. → `due`
+    case idle
+    /// A request must be sent, at once or when a pause ends. → `asked`, `awaitingURL`, `idle`
+    case due
+    /// A command makes the URL for the request. → `due`, `idle`
+    case awaitingURL
+    /// A request was handed to the client. → `due` after a failure, `asked` if the response calls
+    /// for another request, `awaitingURL` if that needs another URL, `idle`
+    case asked
+  }
+
+  private struct Question {
+    let id: ProbeID
+    var phase = Phase.due
+    var waiters: [Waiting]
+    /// Until when somebody waits.
+    var deadline: ContinuousClock.Instant
+    /// When the question ends at the latest; nil unless all waiters have an older answer.
+    var limit: ContinuousClock.Instant?
+    /// When the first request was handed to the client.
+    var askedAt: ContinuousClock.Instant?
+    /// When the last request was sent to the server.
+    var sentAt: ContinuousClock.Instant?
+    /// The last request; while the question is due, its body may still be arriving.
+    var exchange: ExchangeID?
+    var failureCount = 0
+    var unreachableSince: ContinuousClock.Instant?
+  }
+
+  private var question: Question?
+  private var lastID = 0
+
+  var phase: Phase { question?.phase ?? .idle }
+
+  /// The question under way.
+  var id: ProbeID? { question?.id }
+
+  /// Until when somebody waits for the answer.
+  var deadline: ContinuousClock.Instant? { question?.deadline }
+
+  /// The last request of the question.
+  var exchange: ExchangeID? { question?.exchange }
+
+  func isAsking(_ id: ProbeID) -> Bool { question?.id == id }
+
+  // MARK: Waiters
+
+  /// Adds a waiter.
+  ///
+  /// Waiters that have an older answer do not keep alive a question whose connection is silently
+  /// dead: the next question goes out on another connection.
+  ///
+  /// - Parameters:
+  ///   - waiting: the waiter.
+  ///   - limit: when a question for this waiter alone ends at the latest; nil if the waiter has no
+  ///     older answer.
+  /// - Returns: the question that the caller must send; nil if one is under way.
+  mutating func join(_ waiting: Waiting, limit: ContinuousClock.Instant?) -> ProbeID? {
+    guard var question else {
+      lastID += 1
+      let id = ProbeID(rawValue: lastID)
+      question = Question(id: id, waiters: [waiting], deadline: waiting.deadline, limit: limit)
+      return id
+    }
+    question.waiters.append(waiting)
+    if limit == nil { question.limit = nil }
+    question.deadline = max(
+      question.deadline, min(waiting.deadline, question.limit ?? waiting.deadline))
+    self.question = question
+    return nil
+  }
+
+  /// Removes and returns the waiters whose deadlines have passed.
+  mutating func takeLate(now: ContinuousClock.Instant) -> [Waiting] {
+    guard let question else { return [] }
+    let late = question.waiters.filter { $0.deadline <= now }
+    self.question?.waiters.removeAll { $0.deadline <= now }
+    return late
+  }
+
+  /// When the first waiter gives up.
+  var firstDeadline: ContinuousClock.Instant? {
+    question.map { $0.waiters.map(\.deadline).min() ?? $0.deadline }
+  }
+
+  // MARK: Requests
+
+  /// The owner hands a request to the client.
+  mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) {
+    guard isAsking(id) else { return }
+    question?.phase = .asked
+    question?.sentAt = nil
+    if question?.askedAt == nil { question?.askedAt = now }
+  }
+
+  /// The client knows the request as `exchange`.
+  mutating func started(_ id: ProbeID, as exchange: ExchangeID) {
+    if isAsking(id) { question?.exchange = exchange }
+  }
+
+  /// The client has sent the request.
+  mutating func sent(_ id: ProbeID, now: ContinuousClock.Instant) {
+    if isAsking(id) { question?.sentAt = now }
+  }
+
+  /// A URL must be made before the request can be sent.
+  mutating func awaitURL(_ id: ProbeID) {
+    if isAsking(id) { question?.phase = .awaitingURL }
+  }
+
+  /// The URL was made, or could not be.
+  ///
+  /// - Returns: the question that has waited for it.
+  mutating func takeURL() -> ProbeID? {
+    guard phase == .awaitingURL else { return nil }
+    question?.phase = .due
+    return question?.id
+  }
+
+  /// Takes the request if the server has brought nothing within `patience` after it was sent; the
+  /// caller cancels it, and its receiver reports the failure.
+  mutating func takeUnanswered(
+    for patience: Duration, now: ContinuousClock.Instant
+  ) -> ExchangeID? {
+    guard let exchange = question?.exchange, let sentAt = question?.sentAt,
+      now - sentAt >= patience
+    else { return nil }
+    question?.exchange = nil
+    return exchange
+  }
+
+  // MARK: Retries
+
+  /// The question must be sent again; the last request is over.
+  mutating func retry(_ id: ProbeID) {
+    guard isAsking(id) else { return }
+    question?.phase = .due
+    question?.exchange = nil
+    question?.sentAt = nil
+  }
+
+  /// How long to wait before the question is sent again after `error`.
+  ///
+  /// - Returns: nil if that would not help, or not before the deadline: the caller ends the question.
+  mutating func retryDelay(
+    after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
+    random: Double, now: ContinuousClock.Instant
+  ) -> Duration? {
+    guard isAsking(id) else { return nil }
+    question?.failureCount += 1
+    guard let question else { return nil }
+    switch error.code {
+    case .unreachable, .disconnected:
+      let since = question.unreachableSince ?? now
+      self.question?.unreachableSince = since
+      guard now - since < FileSettings.unreachablePatience else { return nil }
+    case .timedOut, .invalidResponse, .unavailable, .unsigned: break
+    case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
+      return nil
+    }
+    let delay = policy.delay(
+      failures: question.failureCount, retryAfter: retryAfter, random: random)
+    guard now + delay < question.deadline else { return nil }
+    self.question?.phase = .due
+    return delay
+  }
+
+  // MARK: Time
+
+  /// Whether nobody waits any more at `moment`.
+  func isExpired(now: ContinuousClock.Instant) -> Bool {
+    question.map { $0.deadline <= now } ?? false
+  }
+
+  /// Whether the question has ended at `moment`, by its deadline or already.
+  func ends(_ id: ProbeID, before moment: ContinuousClock.Instant) -> Bool {
+    guard let question, question.id == id else { return true }
+    return question.deadline <= moment
+  }
+
+  /// Whether the server has had `patience` to answer.
+  ///
+  /// An expired deadline does not show that: the caller may have had little time left, and a question
+  /// that waits for its URL, or for its turn, was not sent.
+  func hasWaited(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
+    guard phase != .awaitingURL, let askedAt = question?.askedAt else { return false }
+    return now - askedAt >= patience
+  }
+
+  /// Whether an older answer of all waiters limits the question.
+  var isLimited: Bool { question?.limit != nil }
+
+  /// Moves all deadlines by `delay`, during which no server could answer.
+  mutating func postpone(by delay: Duration) {
+    guard var question else { return }
+    for index in question.waiters.indices { question.waiters[index].deadline += delay }
+    question.deadline += delay
+    question.limit = question.limit.map { $0 + delay }
+    question.askedAt = question.askedAt.map { $0 + delay }
+    question.sentAt = question.sentAt.map { $0 + delay }
+    self.question = question
+  }
+
+  // MARK: The end
+
+  /// What a question leaves.
+  struct End: Sendable {
+    /// The waiters, which the owner answers.
+    let waiters: [Waiting]
+    /// The last request.
+    let exchange: ExchangeID?
+  }
+
+  /// Ends the question.
+  mutating func end(_ id: ProbeID) -> End? {
+    guard let question, question.id == id else { return nil }
+    self.question = nil
+    return End(waiters: question.waiters, exchange: question.exchange)
+  }
+}
+
+/// Names one question to a server: the answer to an earlier question is not taken for it.
+struct ProbeID: Hashable, Sendable {
+  let rawValue: Int
+}

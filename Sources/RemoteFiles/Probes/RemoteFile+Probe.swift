@@ -1,0 +1,282 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import HTTPTypes
+internal import Synchronization
+
+/// The file asks its server what it is now; ``FileProbe`` decides, and the file acts.
+extension RemoteFile {
+  // MARK: Asking
+
+  /// Asks the server about the file, or waits for the answer to the question under way; the answer
+  /// may bring the first `byteCount` bytes.
+  func joinProbe(
+    byteCount: Int64 = FileSettings.firstProbeByteCount,
+    by deadline: ContinuousClock.Instant? = nil, _ waiter: @escaping Waiter
+  ) {
+    let now = ContinuousClock.now
+    let first = state.withLock { state -> (id: ProbeID, delay: Duration)? in
+      // A server that does not answer must not hold up a reader of cached bytes for long.
+      let hasCached = state.hasBelievedBytes
+      var patience = environment.settings.readTimeout
+      if hasCached { patience = min(patience, FileSettings.confirmationPatience) }
+      let own = now + patience
+      let waiting = FileProbe.Waiting(answer: waiter, deadline: min(own, deadline ?? own))
+      let limit = hasCached ? now + FileSettings.confirmationPatience : nil
+      let id = state.probe.join(waiting, limit: limit, byteCount: byteCount) {
+        mirrors?.change { $0.contact(except: [], now: now) } ?? 0
+      }
+      guard let id else { return nil }
+      state.mustAsk = false
+      return (id, state.isDoubted ? state.contradictions.delay(now: now) : .zero)
+    }
+    guard let first else { return }
+    environment.clock.watch(self)
+    if first.delay > .zero { return sendProbe(first.id, after: first.delay) }
+    sendProbe(first.id)
+  }
+
+  func sendProbe(_ id: ProbeID, after delay: Duration) {
+    environment.client.schedule(after: delay) { [weak self] in self?.sendProbe(id) }
+  }
+
+  /// Sends the question `id`, unless it has ended; `whole` asks without a range, because a range
+  /// brought no length.
+  func sendProbe(_ id: ProbeID, whole: Bool = false) {
+    let (known, asked, base) = state.withLock {
+      ($0.current, $0.probe.request(id), $0.location.base)
+    }
+    guard let asked else { return }
+    guard let url = asked.mirror == 0 ? base : url(ofMirror: asked.mirror) else {
+      // The signer's answer sends the question.
+      state.withLock { $0.probe.awaitURL(id) }
+      return sign()
+    }
+    let first = 0..<asked.byteCount
+    let wanted = known == nil ? first : known?.firstUnrequested(in: first)
+    // Where nothing is wanted except the confirmation, 304 costs no body. Not by the date: a server
+    // also answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
+    var request = request(range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
+    // A weak tag is a server's own, and says nothing of another server's bytes.
+    if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
+      request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
+    }
+    let receiver = ProbeReceiver(
+      id: id, file: self, known: known, asked: request.range, mirror: asked.mirror, askedURL: url)
+    state.withLock { $0.probe.begin(id, now: .now) }
+    let exchange = environment.client.start(request, receiver: receiver)
+    state.withLock { $0.probe.started(id, as: exchange) }
+  }
+
+  /// The request of question `id` is being sent.
+  func probeSent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
+
+  /// The request of question `id` is held back until `moment`, as the server has asked.
+  ///
+  /// A reader of cached bytes does not wait for that, nor does a question whose deadline is sooner.
+  func probeHeld(
+    _ id: ProbeID, until moment: ContinuousClock.Instant, from mirror: Int, exchange: ExchangeID
+  ) {
+    let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
+    let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
+    if mirrors?.hasReady(besides: mirror) == true {
+      probeFailed(id, error, from: mirror, retryAfter: moment - .now)
+      return environment.client.cancel(exchange)
+    }
+    let isHopeless = state.withLock {
+      $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
+    }
+    statistics.withLock { $0.lastError = error.reason }
+    guard isHopeless else { return }
+    environment.client.cancel(exchange)
+    endProbe(id, .failure(error))
+  }
+
+  /// The signer has answered: sends the question that waits for its URL, or fails that question.
+  ///
+  /// - Returns: whether a question waited.
+  func signerAnswered(_ failure: FileError?) -> Bool {
+    guard let id = state.withLock({ $0.probe.takeURL(hasFailed: failure != nil) }) else {
+      return false
+    }
+    if let failure {
+      probeFailed(id, failure, from: 0, retryAfter: nil)
+    } else {
+      sendProbe(id)
+    }
+    return true
+  }
+
+  // MARK: Answers that prove nothing
+
+  /// Whether the answer `content` to the question `id` must be confirmed by another answer: it
+  /// contradicts the current version, and several servers of a host may disagree about the same
+  /// bytes.
+  func wantsSecondOpinion(
+    _ id: ProbeID, on content: ContentVersion, from mirror: Int
+  ) -> Bool {
+    state.withLock { state in
+      guard state.probe.wantsSecondOpinion(id), let current = state.current,
+        current.hasCachedBytes, !isSame(current, content, from: mirror)
+      else { return false }
+      return state.probe.takeSecondOpinion(id)
+    }
+  }
+
+  /// Whether the question `id` may be sent again after `delay`, because its answer was of the second
+  /// in which the file was modified.
+  func mayAskLater(_ id: ProbeID, after delay: Duration) -> Bool {
+    state.withLock { $0.probe.takeFreshRetry(id, after: delay, now: .now) }
+  }
+
+  /// Whether the question `id`, which `url` has refused, is sent to another URL, which the signer
+  /// makes: once.
+  func mayAskAnotherURL(_ id: ProbeID, after url: RemoteURL) -> Bool {
+    state.withLock { state in
+      guard state.location.isSigned, state.probe.takeNewURL(id) else { return false }
+      return state.location.noteRefusal(of: url, now: .now) == .expired
+    }
+  }
+
+  /// Whether not to believe the answer `content` to the question `id`, which looks like another
+  /// document.
+  func doubts(_ content: ContentVersion, to id: ProbeID) -> Bool {
+    state.withLock { state in
+      let isKnownStrong = state.current?.content.strength == .strong
+      return state.probe.doubts(content, to: id, isKnownStrong: isKnownStrong)
+    }
+  }
+
+  /// The length is not known before the body's end: `version` is the answer unless that comes soon.
+  func answerProvisionally(_ id: ProbeID, _ version: RemoteVersion) {
+    state.withLock {
+      $0.probe.answerProvisionally(
+        id, version, at: .now + FileSettings.unknownLengthPatience)
+    }
+  }
+
+  // MARK: Failures
+
+  /// The question `id` to the server `mirror` failed; asks another server, or asks again if that may
+  /// help and there is time.
+  func probeFailed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
+    guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
+    mirrors?.failed(mirror, error, retryAfter: retryAfter)
+    if askNextMirror(id, error, after: mirror) {
+      noteFailure(error, isRetried: true)
+      return environment.client.perform { [weak self] in self?.sendProbe(id) }
+    }
+    let error = takeFailures(id) ?? error
+    let policy = environment.retryPolicy
+    let delay = state.withLock { state -> Duration? in
+      // A reader of cached bytes need not wait for a server that is in trouble.
+      guard !state.hasBelievedBytes else { return nil }
+      return state.probe.retryDelay(
+        after: error, of: id, retryAfter: retryAfter, policy: policy,
+        random: .random(in: 0..<1), now: .now)
+    }
+    guard let delay else { return endProbe(id, .failure(error)) }
+    noteFailure(error, isRetried: true)
+    sendProbe(id, after: delay)
+  }
+
+  /// Chooses the next server of the file for the question `id`.
+  ///
+  /// - Returns: whether a server is left that has not been asked.
+  private func askNextMirror(_ id: ProbeID, _ error: FileError, after mirror: Int) -> Bool {
+    guard let mirrors, mirrors.count > 1, error.isOfServer else { return false }
+    return state.withLock { state in
+      state.probe.takeNextMirror(id, after: mirror, error, now: .now) { tried in
+        mirrors.change { $0.contact(except: tried, now: .now) }
+      }
+    }
+  }
+
+  /// All servers have failed to answer the question `id`: they may be asked again.
+  ///
+  /// - Returns: one error for all of them.
+  private func takeFailures(_ id: ProbeID) -> FileError? {
+    guard let mirrors else { return nil }
+    let failures = state.withLock { state in
+      state.probe.takeFailures(id) { mirrors.change { $0.contact(except: [], now: .now) } }
+    }
+    return combined(failures)
+  }
+
+  // MARK: The end
+
+  /// Answers all callers that wait for the question `id`; nothing happens if it has ended.
+  func endProbe(_ id: ProbeID, _ result: Result<RemoteVersion, FileError>) {
+    deliver(result, to: state.withLock { $0.endProbe(id, result, now: .now) })
+  }
+
+  /// Answers the waiters of a question that has ended; nil if it had ended before.
+  private func deliver(_ result: Result<RemoteVersion, FileError>, to end: ProbeEnd?) {
+    guard let end, !end.waiters.isEmpty else { return }
+    if case .failure(let error) = result {
+      noteFailure(error, isRetried: false)
+      statistics.withLock { $0.isOffline = true }
+    }
+    for waiting in end.waiters { waiting.answer(result) }
+  }
+
+  typealias ProbeEnd = Probe<RemoteVersion>.End
+
+  /// How long a response of the server `mirror` may bring nothing before it is given up.
+  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
+    let patience = environment.settings.responsePatience
+    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
+  }
+}
+
+extension RemoteFile: HasDeadline {
+  func expire(now: ContinuousClock.Instant) -> Bool {
+    // One lock for what is due and the end: a waiter that joins later has a question of its own.
+    let (overdue, end, late, lateness) = state.withLock {
+      state -> (FileProbe.Overdue?, ProbeEnd?, [FileProbe.Waiting], FileError) in
+      let lateness = state.probe.lateness
+      guard let mirror = state.probe.mirror else { return (nil, nil, [], lateness) }
+      let overdue = state.probe.overdue(
+        now: now, patience: responsePatience(with: mirror, now: now),
+        hasOther: mirrors?.hasReady(besides: mirror, now: now) == true,
+        silencePatience: FileSettings.silencePatience(environment.settings))
+      switch overdue {
+      case .answer(let id, let version):
+        return (overdue, state.endProbe(id, .success(version), now: now), [], lateness)
+      case .fail(let id, _):
+        return (overdue, state.endProbe(id, .failure(lateness), now: now), [], lateness)
+      case .cancel, nil:
+        return (overdue, nil, state.probe.takeLate(now: now), lateness)
+      }
+    }
+    switch overdue {
+    case .answer(_, let version): deliver(.success(version), to: end)
+    case .fail(_, let isSilent):
+      if isSilent { environment.silentServers.noteSilence(of: source.url.origin) }
+      deliver(.failure(lateness), to: end)
+      if let exchange = end?.exchange { environment.client.cancel(exchange) }
+    case .cancel(let exchange): environment.client.cancel(exchange)
+    case nil: break
+    }
+    for waiting in late { waiting.answer(.failure(lateness)) }
+    return state.withLock { $0.probe.isAsking }
+  }
+
+  func postpone(by delay: Duration) { state.withLock { $0.probe.postpone(by: delay) } }
+}
+
+extension RemoteFile.State {
+  /// Whether there are cached bytes that no response has contradicted.
+  fileprivate var hasBelievedBytes: Bool { current?.hasCachedBytes == true && !isDoubted }
+
+  /// Ends the question `id`, and takes note of what its result means for later callers.
+  mutating func endProbe(
+    _ id: ProbeID, _ result: Result<RemoteVersion, FileError>, now: ContinuousClock.Instant
+  ) -> RemoteFile.ProbeEnd? {
+    guard let end = probe.end(id) else { return nil }
+    switch result {
+    case .success(let version): if current === version { confirmedAt = now }
+    case .failure(let error): recentFailure = (error, now + FileSettings.failureMemory)
+    }
+    return end
+  }
+}

@@ -1,0 +1,82 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Synchronization
+
+/// What the server's answers make of the file's current version.
+extension RemoteFile {
+  /// The server `mirror` has described the file, or with `isConfirmation` has said that it has not
+  /// changed.
+  ///
+  /// - Returns: the version that it described: the current one, if it is still that.
+  func adopt(
+    _ content: ContentVersion, from mirror: Int, isConfirmation: Bool = false
+  ) -> RemoteVersion {
+    // A first version may be the one of a record that could not be read before; its identity decides
+    // when it is opened, where it has one.
+    let (isFirst, listedID) = state.withLock {
+      ($0.current == nil, $0.listed?.takeID(ofLength: content.completeLength))
+    }
+    let isIdentified = content.strength != .unverifiable || content.completeLength != nil
+    let candidate = RemoteVersion(
+      file: self, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
+    let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
+      state.confirmedAt = .now
+      state.isDoubted = false
+      state.recentFailure = nil
+      if let current = state.current {
+        if isConfirmation && current.content == content
+          || isSame(current, content, from: mirror) && current.canContinue(with: content)
+        {
+          return (current, nil)
+        }
+        state.current = candidate
+        return (candidate, current)
+      }
+      state.setFirst(candidate)
+      return (candidate, nil)
+    }
+    environment.silentServers.noteAnswer(of: source.url.origin)
+    mirrors?.change {
+      $0.answered(mirror)
+      $0.readmit(mirror)
+      if version === candidate {
+        $0.defined(content, by: mirror)
+      } else if isConfirmation {
+        // That is an answer about these validators.
+        _ = $0.judge(content, from: mirror, pinned: content, now: .now)
+      }
+    }
+    replaced?.supersede()
+    if version === candidate {
+      version.followWishes()
+    } else {
+      version.reinstate()
+      version.learn(length: content.completeLength)
+    }
+    statistics.withLock { $0.isOffline = false }
+    return version
+  }
+
+  /// A response that described `version` has come to its end: until now that was the server's word.
+  func responseEnded(of version: RemoteVersion) {
+    state.withLock { if $0.current === version, !$0.isDoubted { $0.confirmedAt = .now } }
+  }
+
+  /// The server has confirmed `version`.
+  func confirm(_ version: RemoteVersion, by mirror: Int) {
+    _ = adopt(version.content, from: mirror, isConfirmation: true)
+  }
+
+  /// A response has shown another version than `version`.
+  func versionContradicted(_ version: RemoteVersion) {
+    state.withLock { state in
+      guard state.current === version else { return }
+      // Several requests that meet the same answer count as one contradiction.
+      if !state.isDoubted { state.contradictions.note(now: .now) }
+      state.isDoubted = true
+      state.confirmedAt = nil
+    }
+    noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
+    version.supersede()
+  }
+}

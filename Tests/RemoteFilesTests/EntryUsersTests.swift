@@ -1,0 +1,61 @@
+import ExtentRecord
+import Testing
+
+@testable import RemoteFiles
+
+/// Which cache entries an eviction may remove, and when one may be opened.
+@Suite struct EntryUsersTests {
+  private final class Item: Sendable {}
+
+  private typealias Users = EntryUsers<Item, Item>
+
+  private let key = CacheKey("a")
+
+  /// The macros cannot call what mutates.
+  private func removal(_ users: inout Users) -> String {
+    switch users.beginRemoval(key) {
+    case .no: "no"
+    case .byFile: "by its file"
+    case .free: "free"
+    }
+  }
+
+  @Test("An entry is either opened for the first time or removed")
+  func looksAndRemovals() {
+    var users = Users()
+    var answers = [users.beginLook(key), users.beginLook(key)]
+    #expect(answers == [true, false])
+    var removals = [removal(&users)]
+    users.endLook(key)
+    removals += [removal(&users), removal(&users)]
+    #expect(removals == ["no", "free", "no"])
+    let item = Item()
+    answers = [users.beginLook(key), users.noteNew(key, of: item, item)]
+    users.endRemoval(key)
+    answers += [users.beginLook(key), users.noteNew(key, of: item, item)]
+    #expect(answers == [false, false, true, true])
+  }
+
+  @Test("The file that uses an entry removes it, until the file is gone or the entry is")
+  func files() {
+    var users = Users()
+    var removals: [String] = []
+    do {
+      let file = Item()
+      let version = Item()
+      users.note(key, of: file, version)
+      #expect(users.holder(of: key) === version)
+      removals.append(removal(&users))
+      users.forget(key)
+      #expect(users.holder(of: key) == nil)
+      removals.append(removal(&users))
+      users.endRemoval(key)
+      users.note(key, of: file, version)
+      removals.append(removal(&users))
+      withExtendedLifetime((file, version)) {}
+    }
+    #expect(users.holder(of: key) == nil)
+    removals.append(removal(&users))
+    #expect(removals == ["by its file", "free", "by its file", "free"])
+  }
+}
