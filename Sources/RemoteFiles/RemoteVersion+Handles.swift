@@ -161,9 +161,10 @@ extension RemoteVersion {
     // version is stored it belongs to an older one, whatever that one looks like.
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = file.cacheKey
-    // First: an eviction of what lies there waits for `loading` then, and does not take away the files of
-    // an entry that is being created.
-    if create { environment.noteNewEntry(key, of: self) }
+    // First: an eviction that removes what lies there has ended then, and a later one asks this file.
+    // What it removes must be neither opened, for nothing more would be recorded of it, nor replaced
+    // by an entry that it would take away.
+    environment.noteUpcomingEntry(key, of: self)
     var entry: CacheEntry?
     do throws(CacheError) {
       entry = try openEntry(hasRecord: hasRecord, create: create)

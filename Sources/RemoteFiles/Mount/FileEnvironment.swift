@@ -194,10 +194,11 @@ public final class FileEnvironment: Sendable {
     evictor.note(key, of: version.file, version)
   }
 
-  /// As ``noteEntry(_:of:)``, before the entry is created: once no eviction removes what lies there.
+  /// As ``noteEntry(_:of:)``, before the entry is opened or created: once no eviction removes what
+  /// lies there.
   ///
   /// On a thread that may wait for the disk.
-  func noteNewEntry(_ key: CacheKey, of version: RemoteVersion) {
+  func noteUpcomingEntry(_ key: CacheKey, of version: RemoteVersion) {
     evictor.noteNew(key, of: version.file, version)
   }
 
