@@ -1,6 +1,7 @@
-/// Finds how many connections read-ahead of one file should use: doubles while that pays, quadruples
-/// while each brings as much as before, steps back when it does not, and now and then looks whether half
-/// of them would do.
+/// Finds how many connections a file should use.
+///
+/// The controller raises the number while that pays, by more while each connection brings as much as
+/// before. It steps back when more connections gain nothing. Now and then it tries half of them.
 public struct ParallelismController: Sendable {
   /// A connection this fast (bytes per second) is not throttled: what limits it is the line or
   /// this machine, and a second connection would only share that.
@@ -22,6 +23,13 @@ public struct ParallelismController: Sendable {
 
   /// How long a step is observed, at least, in seconds.
   static let epoch = 0.12
+
+  /// The same where the caller says which requests bring bytes, until a step has gained too little:
+  /// most files have arrived before a careful search would pay.
+  static let earlyEpoch = 0.05
+
+  /// How long a step waits at most for the new requests to bring their first byte, in seconds.
+  static let settlingTime = 1.0
 
   /// How long a count that turned out best is kept before more are tried again, in seconds: at
   /// first, and after trying has failed again and again.
@@ -49,6 +57,10 @@ public struct ParallelismController: Sendable {
   /// Whether fewer are to be tried next.
   private var triesFewer = false
   private var holdTime = holdTimes.lowerBound
+  /// Until when the requests of the present step may take to bring a byte; nil once they have.
+  private var settlesUntil: Double?
+  /// Whether every step so far has gained as much as equal connections would.
+  private var isLinear = true
 
   /// - Parameters:
   ///   - initial: where to start.
@@ -70,23 +82,34 @@ public struct ParallelismController: Sendable {
     triesFewer = target > 1
   }
 
-  /// Takes note of progress; call it when bytes were stored.
+  /// Takes note of progress; call it when bytes have arrived, or were stored.
   ///
   /// - Parameters:
-  ///   - byteCount: the bytes stored since the last call.
+  ///   - byteCount: the bytes of this kind since the last call.
   ///   - active: the requests in flight now.
+  ///   - flowing: how many of these have brought a byte. A step is then judged only once as many as
+  ///     it wants do, which takes a slow connection several round trips. Nil: judge at once.
   ///   - idle: seconds that the network thread has waited for its sockets so far.
   ///   - isWaited: whether a reader waits for bytes; nobody needs more speed otherwise.
   ///   - now: seconds of a monotonic clock.
   public mutating func note(
-    byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: Double
+    byteCount: Int64, active: Int, flowing: Int? = nil, idle: Double, isWaited: Bool, now: Double
   ) {
+    if let until = settlesUntil {
+      // With fewer than wanted, it is the end of the file that limits them.
+      if let flowing, flowing < min(target, active), now < until {
+        return beginEpoch(idle: idle, now: now)
+      }
+      settlesUntil = nil
+      return beginEpoch(idle: idle, now: now)
+    }
     epochByteCount += byteCount
     epochActive.sum += active
     epochActive.callCount += 1
     guard let start = epochStart else { return beginEpoch(idle: idle, now: now) }
     let elapsed = now - start
-    guard elapsed >= Self.epoch else { return }
+    let isEarly = flowing != nil && isLinear && !isFixed
+    guard elapsed >= (isEarly ? Self.earlyEpoch : Self.epoch) else { return }
     let goodput = Double(epochByteCount) / elapsed
     let idleShare = (idle - epochIdle) / elapsed
     // Rounded up: a step from fewer than there were would seem to gain nothing.
@@ -109,14 +132,16 @@ public struct ParallelismController: Sendable {
       target = previous.target
       return endTrial(now: now)
     }
-    var factor = 2
+    // A first step that is judged with care may be a long one.
+    var factor = isEarly ? 4 : 2
     if let previous {
       proven = target
       holdTime = Self.holdTimes.lowerBound
-      // Each connection brought as much as before: what limits them is limits of their own, and
-      // many more will bring more.
+      // If each connection brought as much as before, it has a limit of its own, and many more
+      // connections bring more.
       let gain = goodput / max(1, previous.goodput)
-      if gain >= Self.linearGain * Double(target) / Double(previous.target) { factor = 4 }
+      isLinear = gain >= Self.linearGain * Double(target) / Double(previous.target)
+      factor = !isLinear ? 2 : isEarly ? 8 : 4
     }
     guard now >= holdUntil else { return }
     if triesFewer, target > 1 {
@@ -139,13 +164,21 @@ public struct ParallelismController: Sendable {
     // What reads wait for may have taken more connections: the goodput is theirs, too.
     let used = min(max(target, meanActive), maximum)
     previous = (used, goodput)
-    // Four times as many only where that is not far more than anybody needs.
-    if factor > 2, goodput * Double(factor) > Self.enoughGoodput { factor = 2 }
-    target = min(maximum, used * factor)
+    if isEarly {
+      // As many as bring enough, if each brings what it does now.
+      let enough = Self.enoughGoodput / max(1, goodput / Double(used))
+      target = min(maximum, used * factor, max(used * 2, Int(min(enough.rounded(.up), 1e6))))
+    } else {
+      // Four times as many only where that is not far more than anybody needs.
+      if factor > 2, goodput * Double(factor) > Self.enoughGoodput { factor = 2 }
+      target = min(maximum, used * factor)
+    }
+    if flowing != nil { settlesUntil = now + Self.settlingTime }
   }
 
   /// The number of before the trial is as good, or the number that was tried is.
   private mutating func endTrial(now: Double) {
+    isLinear = false
     proven = target
     previous = nil
     hold(from: now)
@@ -164,8 +197,9 @@ public struct ParallelismController: Sendable {
   private static func leastGoodput(
     after previous: (target: Int, goodput: Double), _ target: Int
   ) -> Double {
-    let isQuadrupled = target > 2 * previous.target
-    return previous.goodput * (isQuadrupled ? leastGain * leastGain : leastGain)
+    var (least, count) = (previous.goodput * leastGain, previous.target * 2)
+    while count < target { (least, count) = (least * leastGain, count * 2) }
+    return least
   }
 
   /// Halves the count: the server refuses (403, 429, 503) or drops connections.
@@ -173,6 +207,8 @@ public struct ParallelismController: Sendable {
     target = max(1, target / 2)
     proven = target
     previous = nil
+    isLinear = false
+    settlesUntil = nil
     hold(from: now)
   }
 

@@ -104,7 +104,10 @@ final class SegmentWriter: @unchecked Sendable {
     bufferedByteCount = 0
     self.buffer = nil
     version.handedOver(id, range)
-    let handed = HandedBuffer(buffer, pool: pool, version: version)
+    let handed = HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool) { [version] in
+      // Nobody reads it any more, the disk neither.
+      version.storeEnded()
+    }
     storage.store { [self] in
       let result = put(handed, as: range, withDisk: true)
       return { [self] in take(result) }
@@ -113,32 +116,12 @@ final class SegmentWriter: @unchecked Sendable {
     }
   }
 
-  /// A buffer whose bytes are on their way into the cache, or into memory, or both, where the disk was late.
-  private final class HandedBuffer: Sendable {
-    let buffer: GatherBuffer
-    private let pool: BufferPool
-    private let version: RemoteVersion
-
-    init(_ buffer: GatherBuffer, pool: BufferPool, version: RemoteVersion) {
-      self.buffer = buffer
-      self.pool = pool
-      self.version = version
-    }
-
-    deinit {
-      // Nobody reads it any more, the disk neither.
-      pool.giveBack(buffer)
-      version.storeEnded()
-    }
-  }
-
   /// Puts the bytes `range` of the file, which the buffer holds, somewhere.
   private func put(
     _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
   ) -> RemoteVersion.StoreResult? {
     guard error.withLock({ $0 == nil }) else { return nil }
-    let bytes = UnsafeRawBufferPointer(rebasing: handed.buffer.bytes[..<Int(range.byteCount)])
-    return version.put(bytes, as: range, withDisk: withDisk)
+    return version.put(handed.bytes, as: range, withDisk: withDisk)
   }
 
   /// Has what was put somewhere marked present; false where the rest must go to memory.

@@ -149,6 +149,74 @@ import Testing
     #expect(download.controller.target == 8)
   }
 
+  /// A download over a line with a delay: a connection brings its rate once it has been open for
+  /// `delay` seconds.
+  private struct DelayedDownload {
+    static let tick = 0.01
+
+    var controller = ParallelismController(initial: 1, maximum: 32)
+    var now = 0.0
+    /// When each connection was asked for.
+    var openedAt: [Double] = [0]
+    var targets: [Int] = []
+    var arrivedByteCount: Int64 = 0
+
+    mutating func run(_ seconds: Double, delay: Double, line: Double = .infinity) {
+      for _ in 0..<Int(seconds / Self.tick) {
+        now += Self.tick
+        while openedAt.count < controller.target { openedAt.append(now) }
+        openedAt.removeLast(max(0, openedAt.count - controller.target))
+        let flowing = openedAt.filter { $0 + delay <= now }.count
+        guard flowing > 0 else { continue }
+        let byteCount = Int64(min(Double(flowing) * 10e6, line) * Self.tick)
+        arrivedByteCount += byteCount
+        controller.note(
+          byteCount: byteCount, active: openedAt.count, flowing: flowing, idle: now,
+          isWaited: true, now: now)
+        targets.append(controller.target)
+      }
+    }
+  }
+
+  @Test(
+    "A step is judged once its connections bring bytes, however long that takes",
+    arguments: [0.02, 0.1, 0.3])
+  func settles(delay: Double) {
+    var download = DelayedDownload()
+    download.run(delay * 3 + 0.25, delay: delay)
+    // One, four, then as many as bring 250 MB/s.
+    #expect(Set(download.targets).subtracting([25, 26]) == [1, 4])
+    #expect((25...26).contains(download.controller.target))
+  }
+
+  @Test("256 MiB at 10 MB/s a connection and 0.1 s of delay take less than 1.6 s")
+  func arrivesSoon() {
+    var download = DelayedDownload()
+    download.run(1.6, delay: 0.1)
+    #expect(download.arrivedByteCount >= 256 << 20)
+  }
+
+  @Test("A line that four connections fill is not given many more for long")
+  func filledLine() {
+    var download = DelayedDownload()
+    download.run(3, delay: 0.1, line: 40e6)
+    #expect(download.controller.proven == 4)
+    #expect(download.targets.filter { $0 > 4 }.count < download.targets.count / 3)
+  }
+
+  @Test("Connections that bring nothing within a second are judged all the same")
+  func neverFlows() {
+    var controller = ParallelismController(initial: 1, maximum: 16)
+    var now = 0.0
+    for _ in 0..<200 {
+      now += 0.02
+      controller.note(
+        byteCount: 200_000, active: controller.target, flowing: 1, idle: now, isWaited: true,
+        now: now)
+    }
+    #expect(controller.proven == 1)
+  }
+
   @Test("A fixed number stays", arguments: [1, 6, 32])
   func fixed(count: Int) {
     var download = Download(initial: count, maximum: count)

@@ -71,13 +71,13 @@ import Testing
       let byteCount = max(1, Int64(rate * .random(in: 0.005...0.3, using: &random)))
       // A piece may reach beyond the end, which may have been moved down meanwhile.
       let position = segment.position + byteCount
-      guard let end = table.advance(segment.id, to: position, now: now) else { return }
+      guard let end = table.advance(segment.id, to: position, idle: idle, now: now) else { return }
       let reached = min(position, end)
       let isStored = reached >= end || Bool.random(using: &random)
       if isStored, let start = table[segment.id]?.storedEnd, start < reached {
         repeatedByteCount +=
           reached - start
-          - table.stored(segment.id, start..<reached, idle: idle, now: now)
+          - table.store(segment.id, start..<reached, now: now)
       }
       if reached >= end { table.remove(segment.id) }
       plan()
@@ -176,7 +176,7 @@ import Testing
     while !table.isComplete, rounds < 10 {
       rounds += 1
       for segment in table.plan(now: .now) {
-        table.stored(segment.id, segment.start..<segment.end, idle: 0, now: .now)
+        table.store(segment.id, segment.start..<segment.end, now: .now)
         table.remove(segment.id)
       }
     }
@@ -187,9 +187,9 @@ import Testing
     var table = SegmentTable(range: nil, connections: .exactly(1))
     let segment = table.add(0..<1000, isWhole: false)
     table.setLength(1000)
-    let end = table.advance(segment.id, to: 700, now: .now)
+    let end = table.advance(segment.id, to: 700, idle: 0, now: .now)
     #expect(end == 1000)
-    table.stored(segment.id, 0..<400, idle: 0, now: .now)
+    table.store(segment.id, 0..<400, now: .now)
     let failures = table.fail(segment.id)
     #expect(failures == 1)
     let planned = table.plan(now: .now)
@@ -208,7 +208,7 @@ import Testing
       counts.append(table.fail(segment.id))
       _ = table.retry(segment.id)
     }
-    table.stored(segment.id, 0..<1, idle: 0, now: .now)
+    table.store(segment.id, 0..<1, now: .now)
     counts.append(table.fail(segment.id))
     #expect(counts == [1, 2, 3, 1])
   }
@@ -220,7 +220,7 @@ import Testing
     table.setLength(800)
     #expect(table.wantedByteCount == 300)
     #expect(table[segment.id]?.end == 800)
-    let added = table.stored(segment.id, 500..<800, idle: 0, now: .now)
+    let added = table.store(segment.id, 500..<800, now: .now)
     #expect(added == 300)
     #expect(table.isComplete)
   }
@@ -229,13 +229,13 @@ import Testing
     var table = SegmentTable(range: nil, connections: .exactly(1))
     let segment = table.add(0..<1000, isWhole: true)
     table.setLength(1000)
-    var added = [table.stored(segment.id, 0..<600, idle: 0, now: .now)]
+    var added = [table.store(segment.id, 0..<600, now: .now)]
     _ = table.fail(segment.id)
     // The whole is sent again from its first byte.
     let again = table.retry(segment.id)
     #expect(again?.start == 0)
-    added.append(table.stored(segment.id, 0..<600, idle: 0, now: .now))
-    added.append(table.stored(segment.id, 600..<1000, idle: 0, now: .now))
+    added.append(table.store(segment.id, 0..<600, now: .now))
+    added.append(table.store(segment.id, 600..<1000, now: .now))
     #expect(added == [600, 0, 400])
   }
 
@@ -252,9 +252,39 @@ import Testing
       if isThrottled { table.throttled(now: now) }
       now += .milliseconds(50)
       idle += 0.05
-      _ = table.advance(segment.id, to: start + (1 << 20), now: now)
-      table.stored(segment.id, start..<(start + (1 << 20)), idle: idle, now: now)
+      _ = table.advance(segment.id, to: start + (1 << 20), idle: idle, now: now)
+      table.store(segment.id, start..<(start + (1 << 20)), now: now)
     }
     #expect((table.parallelism.target == 1) == isThrottled, "\(table.parallelism.target)")
+  }
+
+  @Test func `bytes that are on their way to the disk are handed over once`() {
+    var table = SegmentTable(range: nil, connections: .exactly(2))
+    let one = table.add(0..<1000, isWhole: false)
+    let two = table.add(600..<1000, isWhole: false)
+    table.setLength(1000)
+    let first = table.handOver(0..<800)
+    #expect(first == [0..<800])
+    let second = table.handOver(600..<1000)
+    #expect(second == [800..<1000])
+    let added = table.stored(two.id, 600..<1000, runs: second, now: .now)
+    #expect(added == 200)
+    #expect(!table.isComplete)
+    table.stored(one.id, 0..<800, runs: first, now: .now)
+    #expect(table.isComplete)
+    // What is forgotten may be handed over again.
+    #expect(table.forget(700..<800) == 100)
+    let again = table.handOver(600..<900)
+    #expect(again == [700..<800])
+  }
+}
+
+extension SegmentTable {
+  /// Hands bytes over and has them stored at once.
+  @discardableResult
+  fileprivate mutating func store(
+    _ id: Int, _ range: ByteRange, now: ContinuousClock.Instant
+  ) -> Int64 {
+    stored(id, range, runs: handOver(range), now: now)
   }
 }

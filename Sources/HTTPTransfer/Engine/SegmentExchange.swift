@@ -35,16 +35,16 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private var buffer: GatherBuffer?
   private var bufferedByteCount = 0
   private var bufferStart: Int64 = 0
-  private var lastFlush = ContinuousClock.now
+  private var lastHandOver = ContinuousClock.now
 
   /// The offset of the next byte to arrive; nil before a body is accepted.
   private(set) var position: Int64?
   /// Where the body ends, as the head says; nil where only its end will tell.
   private(set) var expectedEnd: Int64?
 
-  /// Bytes are written out after so long at the latest, so that progress shows and a crash costs
+  /// Bytes are handed over after so long at the latest, so that progress shows and a crash costs
   /// little.
-  private static let flushInterval = Duration.milliseconds(200)
+  private static let interval = Duration.milliseconds(200)
 
   init(
     driver: TransferDriver, segmentID: Int, mirror: Int, asked: RemoteURL, pool: BufferPool
@@ -89,7 +89,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     guard var position else { return .discard }
-    if driver.mustPause { return .pause }
+    if let exchangeID, driver.mustPause(exchangeID) { return .pause }
     defer { self.position = position }
     var piece = piece[...]
     if position < bufferStart {
@@ -114,35 +114,31 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
       bufferedByteCount += part.count
       position += Int64(part.count)
       rest = rest.dropFirst(part.count)
-      if bufferedByteCount >= capacity, !flush(now: now) { return .stop }
+      if bufferedByteCount >= capacity { handOver(now: now) }
     }
     // Who takes a body as it comes does not want to wait for more of it.
-    if !driver.sink.isRandomAccess || now - lastFlush >= Self.flushInterval {
-      guard flush(now: now) else { return .stop }
+    if !driver.store.isRandomAccess || position >= end || now - lastHandOver >= Self.interval {
+      handOver(now: now)
     }
-    if position >= end {
-      return flush(now: now) && wanted == piece.count && position == expectedEnd ?? end
-        ? .proceed : .stop
-    }
-    return .proceed
+    guard position >= end else { return .proceed }
+    return wanted == piece.count && position == expectedEnd ?? end ? .proceed : .stop
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    driver.ended(self, completion, metrics)
+    handOver(now: .now)
+    // What it has brought counts before its end does.
+    driver.store.follow { [self] in driver.ended(self, completion, metrics) }
   }
 
-  /// Writes out what is gathered; false where that fails, which the verdict then tells.
-  func flush(now: ContinuousClock.Instant) -> Bool {
-    lastFlush = now
-    guard bufferedByteCount > 0, let buffer else { return true }
-    let bytes = UnsafeRawBufferPointer(rebasing: buffer.bytes[..<bufferedByteCount])
-    let start = bufferStart
-    bufferStart += Int64(bufferedByteCount)
+  /// Has what is gathered stored.
+  func handOver(now: ContinuousClock.Instant) {
+    lastHandOver = now
+    guard bufferedByteCount > 0, let buffer else { return }
+    let range = ByteRange(offset: bufferStart, byteCount: Int64(bufferedByteCount))
+    self.buffer = nil
+    bufferStart = range.upperBound
     bufferedByteCount = 0
-    if let error = driver.store(bytes, at: start, by: segmentID, of: mirror, now: now) {
-      verdict = .fail(error)
-      return false
-    }
-    return true
+    driver.handOver(
+      HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool), as: range, by: self)
   }
 }

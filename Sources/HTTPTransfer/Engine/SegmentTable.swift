@@ -35,6 +35,8 @@ package struct SegmentTable: Sendable {
 
   package private(set) var segments: [Segment] = []
   package private(set) var extents = ExtentSet()
+  /// What was handed over to be stored and is not stored yet.
+  private var handed = ExtentSet()
 
   /// The bytes wanted; its end is ``Int64/greatestFileOffset`` while the length is unknown.
   package private(set) var target: ByteRange
@@ -85,7 +87,10 @@ package struct SegmentTable: Sendable {
   package mutating func adopt(_ present: ExtentSet) { extents = present }
 
   /// Forgets what is present.
-  package mutating func forgetExtents() { extents = ExtentSet() }
+  package mutating func forgetExtents() {
+    extents = ExtentSet()
+    handed = ExtentSet()
+  }
 
   /// Forgets a part of what is present: it turned out wrong.
   ///
@@ -106,7 +111,7 @@ package struct SegmentTable: Sendable {
   package mutating func reset(range: ByteRange?) {
     target = range ?? 0..<Int64.greatestFileOffset
     isLengthKnown = false
-    extents = ExtentSet()
+    forgetExtents()
     segments = []
   }
 
@@ -114,6 +119,9 @@ package struct SegmentTable: Sendable {
 
   /// The segments with an exchange under way.
   package var activeCount: Int { segments.reduce(0) { $0 + ($1.isWaiting ? 0 : 1) } }
+
+  /// The segments whose present exchange has brought a byte.
+  private var flowingCount: Int { segments.reduce(0) { $0 + ($1.firstByteAt == nil ? 0 : 1) } }
 
   // MARK: Planning
 
@@ -170,44 +178,63 @@ package struct SegmentTable: Sendable {
 
   /// Bytes up to `position` have arrived.
   ///
+  /// - Parameters:
+  ///   - id: the segment.
+  ///   - position: the offset after the last of them.
+  ///   - idle: seconds that the network thread has waited for its sockets so far.
+  ///   - now: the time.
   /// - Returns: where the segment is to end; nil where there is no such segment any more.
   package mutating func advance(
-    _ id: Int, to position: Int64, now: ContinuousClock.Instant
+    _ id: Int, to position: Int64, idle: Double, now: ContinuousClock.Instant
   ) -> Int64? {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
-    segments[index].position = max(segments[index].position, position)
+    let added = max(0, position - segments[index].position)
+    segments[index].position += added
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
+    // What a limit of the user's lets pass says nothing about the line.
+    let isThrottled = throttledAt.map { now - $0 < Self.throttleMemory } ?? false
+    parallelism.note(
+      byteCount: added, active: activeCount, flowing: flowingCount, idle: idle,
+      isWaited: !isThrottled, now: (now - origin) / .seconds(1))
     return segments[index].end
   }
 
   /// The parts of `range` that are absent.
   package func holes(in range: ByteRange) -> [ByteRange] { extents.holes(in: range) }
 
-  /// `range` has been stored.
+  /// Bytes are handed over to be stored.
+  ///
+  /// - Returns: the parts of `range` that are wanted, absent, and not on their way already.
+  package mutating func handOver(_ range: ByteRange) -> [ByteRange] {
+    let runs = extents.holes(in: range.clamped(to: target)).flatMap { handed.holes(in: $0) }
+    for run in runs { handed.insert(run) }
+    return runs
+  }
+
+  /// Bytes that a segment has handed over have been stored, or were there.
   ///
   /// - Parameters:
-  ///   - id: the segment that brought it.
+  ///   - id: the segment that brought them.
   ///   - range: the bytes.
-  ///   - idle: seconds that the network thread has waited for its sockets so far.
+  ///   - runs: those of them that ``handOver(_:)`` gave.
   ///   - now: the time.
   /// - Returns: how many of the bytes were absent before.
   @discardableResult
   package mutating func stored(
-    _ id: Int, _ range: ByteRange, idle: Double, now: ContinuousClock.Instant
+    _ id: Int, _ range: ByteRange, runs: [ByteRange], now: ContinuousClock.Instant
   ) -> Int64 {
-    let added = extents.insert(range)
-    if let index = segments.firstIndex(where: { $0.id == id }) {
-      segments[index].storedEnd = max(segments[index].storedEnd, range.upperBound)
-      if added > 0 { segments[index].failureCount = 0 }
-      if let rate = segments[index].rate(now: now) {
-        connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
-      }
+    var added: Int64 = 0
+    for run in runs {
+      handed.remove(run)
+      added += extents.insert(run)
     }
-    // What a limit of the user's lets pass says nothing about the line.
-    let isThrottled = throttledAt.map { now - $0 < Self.throttleMemory } ?? false
-    parallelism.note(
-      byteCount: added, active: activeCount, idle: idle, isWaited: !isThrottled,
-      now: (now - origin) / .seconds(1))
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return added }
+    segments[index].storedEnd = max(
+      segments[index].storedEnd, range.clamped(to: target).upperBound)
+    if added > 0 { segments[index].failureCount = 0 }
+    if let rate = segments[index].rate(now: now) {
+      connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+    }
     return added
   }
 

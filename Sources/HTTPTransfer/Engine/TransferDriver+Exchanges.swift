@@ -36,7 +36,6 @@ extension TransferDriver {
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
       table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
     }
-    _ = receiver.flush(now: .now)
     switch receiver.verdict {
     case .superseded:
       if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }
@@ -122,10 +121,10 @@ extension TransferDriver {
     }
     table.setLength(length)
     reportTotal()
-    do throws(FileFailure) {
+    store.run { sink throws(FileFailure) in
       try sink.recordLength(length)
-    } catch {
-      fail(transferError(error))
+    } then: { [self] result in
+      if case .failure(let failure) = result { fail(transferError(failure)) }
     }
   }
 

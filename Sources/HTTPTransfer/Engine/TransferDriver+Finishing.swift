@@ -17,7 +17,7 @@ extension TransferDriver {
     guard arePiecesVerified() else { return }
     let length = table.target.byteCount
     let checksum = request.checksum
-    complete { [self] () throws(FileFailure) in
+    complete { [self] sink throws(FileFailure) in
       let bytes = try sink.finish(length: length, checksum: checksum)
       return { [self] in
         TransferResult(
@@ -35,7 +35,7 @@ extension TransferDriver {
   func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
     endExchanges()
     table.removeAll()
-    complete { [self] () throws(FileFailure) in
+    complete { [self] sink throws(FileFailure) in
       let length = try sink.keepEarlier()
       return { [self] in
         response = (head, url)
@@ -58,7 +58,8 @@ extension TransferDriver {
   /// Completes the destination by `work`, which may wait for the disk, and ends with the result that its
   /// function makes; `otherwise` gets its failure, unless the transfer was cancelled meanwhile.
   private func complete(
-    by work: @escaping @Sendable () throws(FileFailure) -> @Sendable () -> TransferResult,
+    by work:
+      @escaping @Sendable (any BodySink) throws(FileFailure) -> @Sendable () -> TransferResult,
     otherwise: @escaping @Sendable (FileFailure) -> Void
   ) {
     phase = .finishing
@@ -66,18 +67,13 @@ extension TransferDriver {
       $0.state = .finishing
       $0.connections = 0
     }
-    sink.stopCommitting()
-    onDisk("httpfs-finish") { [self] in
-      do throws(FileFailure) {
-        let result = try work()
-        client.perform { [self] in
-          hasFinished = true
-          end(.success(result()))
-        }
-      } catch {
-        client.perform { [self] in
-          if !takePendingCancel() { otherwise(error) }
-        }
+    store.run(work) { [self] result in
+      switch result {
+      case .success(let makeResult):
+        hasFinished = true
+        end(.success(makeResult()))
+      case .failure(let failure):
+        if !takePendingCancel() { otherwise(failure) }
       }
     }
   }
@@ -97,10 +93,17 @@ extension TransferDriver {
     phase = .ended
     endExchanges()
     table.removeAll()
-    if case .failure(let error) = outcome { sink.release(error) }
-    if removes { sink.remove() }
     body = nil
-    monitor.end(outcome, isSilent: isSilent)
+    guard case .failure(let error) = outcome else {
+      return monitor.end(outcome, isSilent: isSilent)
+    }
+    // Whoever hears of the end may look at what is left.
+    store.run { sink in
+      sink.release(error)
+      if removes { sink.remove() }
+    } then: { [monitor] _ in
+      monitor.end(outcome, isSilent: isSilent)
+    }
   }
 
   /// Carries out a cancellation that came while the disk was busy.

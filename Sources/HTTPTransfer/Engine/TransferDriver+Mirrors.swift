@@ -27,9 +27,9 @@ extension TransferDriver {
 
   /// What shows that two servers have the same bytes: hashes, where nothing is handed on before they are
   /// compared.
-  static func trust(of request: Request, into sink: any BodySink) -> MirrorSet.Trust {
-    let hasPieces = wantedPieces(of: request, into: sink) != nil
-    return sink.canBeginAnew && (request.checksum != nil || hasPieces)
+  static func trust(of request: Request, into store: BodyStore) -> MirrorSet.Trust {
+    let hasPieces = wantedPieces(of: request, into: store) != nil
+    return store.canBeginAnew && (request.checksum != nil || hasPieces)
       ? .hashesBeforeUse : .validators
   }
 
@@ -150,7 +150,7 @@ extension TransferDriver {
   ///
   /// - Returns: false where there is no other way to get it.
   func beginAnew(afterMismatch failure: FileFailure) -> Bool {
-    guard failure.code == .checksumMismatch, mirrors.count > 1, pieces == nil, sink.canBeginAnew,
+    guard failure.code == .checksumMismatch, mirrors.count > 1, pieces == nil, store.canBeginAnew,
       case .refetch(let liar) = wholeCheck.fail(trusted: mirrors.trusted)
     else { return false }
     if let liar { exclude(liar, "what it serves has another checksum") }

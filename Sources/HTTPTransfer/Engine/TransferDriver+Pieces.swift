@@ -5,13 +5,13 @@ internal import HTTPTypes
 /// they do not.
 extension TransferDriver {
   /// What the pieces must hash to, where the whole file is fetched as it is, to where it can be read again.
-  static func wantedPieces(of request: Request, into sink: any BodySink) -> PieceHashes? {
-    guard request.method == .get, request.range == nil, !request.decodesContent, sink.canDigest
+  static func wantedPieces(of request: Request, into store: BodyStore) -> PieceHashes? {
+    guard request.method == .get, request.range == nil, !request.decodesContent, store.canDigest
     else { return nil }
     return request.pieces
   }
 
-  var wantedPieces: PieceHashes? { Self.wantedPieces(of: request, into: sink) }
+  var wantedPieces: PieceHashes? { Self.wantedPieces(of: request, into: store) }
 
   /// Begins to keep account of pieces once the length is known.
   func beginPieces() {
@@ -56,17 +56,35 @@ extension TransferDriver {
     guard !isVerifying, !pendingChecks.isEmpty, let pieces else { return }
     let batch = pendingChecks.prefix(Self.batchCount)
     pendingChecks.removeFirst(batch.count)
-    let jobs = batch.compactMap { check in
-      sink.digester(of: check.range, algorithm: pieces.hashes.algorithm)
-        .map { (check: check, digest: $0) }
+    isVerifying = true
+    let generation = generation
+    let algorithm = pieces.hashes.algorithm
+    store.run { sink in
+      batch.compactMap { check in
+        sink.digester(of: check.range, algorithm: algorithm).map { (check: check, digest: $0) }
+      }
+    } then: { [self] jobs in
+      hash((try? jobs.get()) ?? [], count: batch.count, generation: generation)
     }
-    guard jobs.count == batch.count else {
+  }
+
+  /// Runs digesters on a thread of their own.
+  ///
+  /// - Parameters:
+  ///   - jobs: the pieces with their digesters.
+  ///   - count: how many there must be.
+  ///   - generation: of which beginning they are.
+  private func hash(
+    _ jobs: [(check: PieceTable.Check, digest: @Sendable () throws(FileFailure) -> Checksum)],
+    count: Int, generation: Int
+  ) {
+    // Of what has been thrown away meanwhile there may be none.
+    guard jobs.count == count || generation != self.generation else {
+      isVerifying = false
       // The destination is as good as gone; to wait for it would be to wait for ever.
       return fail(
         TransferError(.destination, request.url, "the pieces cannot be read again to be compared"))
     }
-    isVerifying = true
-    let generation = pieceGeneration
     let work: @Sendable () -> Void = { [self] in
       let results = jobs.map { job -> PieceResult in
         do throws(FileFailure) {
@@ -90,7 +108,7 @@ extension TransferDriver {
     isVerifying = false
     guard phase == .running || phase == .paused || phase == .verifying else { return }
     // Of what has been thrown away meanwhile they say nothing.
-    guard generation == pieceGeneration else { return verifyPieces() }
+    guard generation == self.generation else { return verifyPieces() }
     for result in results {
       switch result.digest {
       case .failure(let failure): return fail(transferError(failure))

@@ -332,16 +332,13 @@ extension TransferDriver {
     }
     monitor.emit(.responded(head, from: url))
     guard begins else { return true }
-    do throws(FileFailure) {
-      let wanted = content.completeLength.map { length in
-        max(0, min(table.target.upperBound, length) - min(table.target.lowerBound, length))
-      }
-      try sink.begin(version: content.provable, wantedByteCount: wanted)
-      return true
-    } catch {
-      exchange.verdict = .fail(transferError(error))
-      return false
+    let wanted = content.completeLength.map { length in
+      max(0, min(table.target.upperBound, length) - min(table.target.lowerBound, length))
     }
+    store.begin(version: content.provable, wantedByteCount: wanted) { [self] result in
+      if case .failure(let failure) = result { fail(transferError(failure)) }
+    }
+    return phase != .ended
   }
 
   /// A response is of another version than the pinned one: asked again, as a host of several may

@@ -148,7 +148,7 @@ extension TransferDriver {
   func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
     endExchanges(flushing: false, except: kept)
     let progress = monitor.progress
-    guard sink.canBeginAnew || progress.receivedByteCount == 0 else {
+    guard store.canBeginAnew || progress.receivedByteCount == 0 else {
       fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
       return false
     }
@@ -173,7 +173,7 @@ extension TransferDriver {
     pieces = nil
     verified = ExtentSet()
     pendingChecks = []
-    pieceGeneration += 1
+    generation += 1
     return true
   }
 
@@ -182,7 +182,7 @@ extension TransferDriver {
     let running = exchanges
     for (id, exchange) in running where exchange.receiver !== kept { drop(id) }
     for exchange in running.values where exchange.receiver !== kept {
-      if flushing { _ = exchange.receiver.flush(now: .now) }
+      if flushing { exchange.receiver.handOver(now: .now) }
       client.cancel(exchange.id)
     }
     if let scout, exchanges[scout] == nil { self.scout = nil }

@@ -2,52 +2,56 @@ internal import HTTPTransferCore
 
 /// Where bytes that arrive go.
 extension TransferDriver {
-  /// Bytes have arrived; where the segment is to end, nil where nobody wants them.
+  /// Bytes have arrived.
+  ///
+  /// - Returns: where the segment ends; nil if nobody wants the bytes.
   func advance(_ id: Int, to position: Int64, now: ContinuousClock.Instant) -> Int64? {
     guard phase == .running else { return nil }
-    return table.advance(id, to: position, now: now)
+    let target = table.parallelism.target
+    let end = table.advance(
+      id, to: position, idle: client.idleSeconds - store.fullSeconds, now: now)
+    // More connections begin at once, not only when the next buffer is stored.
+    if table.parallelism.target > target { plan() }
+    return table[id]?.end ?? end
   }
 
-  /// How much is gathered before it is written: 512 KiB, less where many exchanges gather, so that a
-  /// crash loses little.
+  /// How many bytes an exchange gathers before it hands them over: 512 KiB, or fewer if many
+  /// exchanges gather, so that a crash loses little.
   var gatherByteCount: Int {
-    guard sink.isRandomAccess else { return 16 << 10 }
+    guard store.isRandomAccess else { return 16 << 10 }
     let share = (3 << 20) / max(1, exchanges.count)
     return max(64 << 10, min(BufferPool.bufferByteCount, share))
   }
 
-  /// Stores what is absent of a run of bytes.
-  ///
-  /// - Returns: why that failed.
-  func store(
-    _ bytes: UnsafeRawBufferPointer, at start: Int64, by id: Int, of mirror: Int,
-    now: ContinuousClock.Instant
-  ) -> TransferError? {
-    let range = ByteRange(offset: start, byteCount: Int64(bytes.count))
+  /// Has the bytes `range`, which an exchange has gathered in a buffer, stored.
+  func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
     beginPieces()
-    do throws(FileFailure) {
-      for hole in table.holes(in: range.clamped(to: table.target)) {
-        let slice = bytes[Int(hole.lowerBound - start)..<Int(hole.upperBound - start)]
-        try sink.write(
-          UnsafeRawBufferPointer(rebasing: slice), at: hole.lowerBound - table.target.lowerBound)
+    let runs = table.handOver(range)
+    let (id, mirror, generation) = (exchange.segmentID, exchange.mirror, generation)
+    store.store(handed, at: range.lowerBound, runs: runs, from: table.target.lowerBound) {
+      [self] result in
+      // The bytes of an earlier beginning have been thrown away since.
+      guard generation == self.generation else { return }
+      switch result {
+      case .success: stored(range, runs: runs, by: id, of: mirror)
+      case .failure(let failure): fail(transferError(failure))
       }
-    } catch {
-      return transferError(error)
     }
-    let added = table.stored(
-      id, range.clamped(to: table.target), idle: client.idleSeconds, now: now)
+  }
+
+  private func stored(_ range: ByteRange, runs: [ByteRange], by id: Int, of mirror: Int) {
+    let added = table.stored(id, range, runs: runs, now: .now)
     disconnectedSince = nil
     if added > 0 { monitor.emit(.received(byteCount: added)) }
     if mirrors.count > 1 {
       wholeCheck.noteStored(from: mirror)
       mirrors.answered(mirror)
-      mirrors.measured(mirror, bytesPerSecond: table[id]?.rate(now: now))
+      mirrors.measured(mirror, bytesPerSecond: table[id]?.rate(now: .now))
     }
     if pieces != nil {
-      noteArrival(of: range.clamped(to: table.target), from: mirror)
+      for run in runs { noteArrival(of: run, from: mirror) }
       verifyPieces()
     }
     plan()
-    return nil
   }
 }

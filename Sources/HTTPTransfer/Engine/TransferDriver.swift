@@ -17,7 +17,7 @@ final class TransferDriver: @unchecked Sendable {
   let request: Request
   let client: HTTPClient
   let monitor: TransferMonitor
-  let sink: any BodySink
+  let store: BodyStore
   var table: SegmentTable
   var phase = Phase.idle
 
@@ -65,8 +65,8 @@ final class TransferDriver: @unchecked Sendable {
   var verified = ExtentSet()
   /// The pieces that are there and are to be hashed.
   var pendingChecks: [PieceTable.Check] = []
-  /// Counts the new beginnings, which make the results of earlier verifications void.
-  var pieceGeneration = 0
+  /// Counts the new beginnings, which make what is under way on other threads void.
+  var generation = 0
   /// Whether a piece was wrong since the last request was planned, and is absent again.
   var hasRefutedPiece = false
   /// Whether a thread hashes pieces.
@@ -99,12 +99,14 @@ final class TransferDriver: @unchecked Sendable {
     self.request = request
     self.client = client
     self.monitor = monitor
-    self.sink = sink
+    var mayWait = request.body != nil || request.checksum != nil
+    if case .file = request.destination { mayWait = true }
+    store = BodyStore(sink: sink, client: client, mayWait: mayWait)
     let isSigned = request.signer != nil && request.method == .get
     // The signer makes URLs of the first one.
     let others = request.method == .get && !isSigned ? request.mirrors : []
     mirrors = MirrorSet(
-      urls: [request.url] + others, trust: Self.trust(of: request, into: sink),
+      urls: [request.url] + others, trust: Self.trust(of: request, into: store),
       rests: request.retryPolicy)
     locations = mirrors.mirrors.map { ResourceLocation(listed: $0.url, isSigned: isSigned) }
     let isWhole =
@@ -127,16 +129,14 @@ final class TransferDriver: @unchecked Sendable {
       return fail(TransferError(.invalidRequest, request.url, flaw))
     }
     monitor.update { $0.state = .connecting }
-    onDisk("httpfs-prepare") { [self] in
-      do throws(FileFailure) {
-        let remains = try sink.prepare()
-        let body = try makeBody()
-        client.perform { [self] in prepared(remains, body) }
-      } catch {
-        client.perform { [self] in
-          phase = .running
-          if !takePendingCancel() { fail(transferError(error)) }
-        }
+    store.run { [request, monitor] sink throws(FileFailure) in
+      try Preparation(sink, request: request, monitor: monitor)
+    } then: { [self] result in
+      phase = .running
+      if takePendingCancel() { return }
+      switch result {
+      case .success(let preparation): prepared(preparation)
+      case .failure(let failure): fail(transferError(failure))
       }
     }
   }
@@ -181,7 +181,11 @@ final class TransferDriver: @unchecked Sendable {
     }
     // A segment that waited to be tried again is not left beside the new one.
     table.removeAll()
-    launch()
+    // What the pause has cut is stored first, so that it is not fetched again.
+    store.follow { [self] in
+      guard phase == .running, exchanges.isEmpty, table.segments.isEmpty else { return }
+      if table.isComplete, isConfirmed { finish() } else { launch() }
+    }
   }
 
   /// Ends without success; what was stored can be gone on with unless it `removes` that too.
@@ -189,7 +193,7 @@ final class TransferDriver: @unchecked Sendable {
     switch phase {
     case .ended:
       // What a failed or cancelled transfer has left goes, too.
-      if removes, !hasFinished { sink.remove() }
+      if removes, !hasFinished { store.run({ $0.remove() }, then: { _ in }) }
     case .preparing, .finishing: pendingCancel = (isSilent, removes)
     case .idle, .running, .paused, .verifying:
       end(
@@ -203,35 +207,40 @@ final class TransferDriver: @unchecked Sendable {
     for exchange in exchanges.values { client.unpause(exchange.id) }
   }
 
-  /// Whether pieces are to stay where they are for now.
-  var mustPause: Bool { phase == .paused || sink.isFull }
+  /// Whether an exchange may not deliver more for now.
+  func mustPause(_ id: ExchangeID) -> Bool { phase == .paused || !store.hasRoom(for: id) }
 
   // MARK: Beginning
 
-  /// Runs `work` on a thread of its own where it may wait for the disk.
-  func onDisk(_ name: String, _ work: @escaping @Sendable () -> Void) {
-    var mayWait = false
-    if case .file = request.destination { mayWait = true }
-    if request.body != nil || request.checksum != nil { mayWait = true }
-    // Without a thread to spare the network thread waits: slow, and right.
-    if !mayWait || !spawnThread(name: name, work) { work() }
+  /// What the disk says before the first request.
+  private struct Preparation: Sendable {
+    let remains: PartialFile.Remains?
+    let refusal: String?
+    let earlierVersion: ContentVersion?
+    let body: BodyReader?
+
+    init(
+      _ sink: any BodySink, request: Request, monitor: TransferMonitor
+    ) throws(FileFailure) {
+      remains = try sink.prepare()
+      refusal = sink.refusal
+      earlierVersion = sink.earlierVersion
+      guard let content = request.body else {
+        body = nil
+        return
+      }
+      let reader = try BodyReader(content)
+      reader.onProgress = { monitor.emit(.sent(byteCount: $0)) }
+      body = reader
+    }
   }
 
-  private func makeBody() throws(FileFailure) -> BodyReader? {
-    guard let content = request.body else { return nil }
-    let reader = try BodyReader(content)
-    reader.onProgress = { [monitor] in monitor.emit(.sent(byteCount: $0)) }
-    return reader
-  }
-
-  private func prepared(_ remains: PartialFile.Remains?, _ body: BodyReader?) {
-    phase = .running
-    if takePendingCancel() { return }
-    self.body = body
+  private func prepared(_ preparation: Preparation) {
+    body = preparation.body
     if let body { monitor.update { $0.bodyByteCount = body.byteCount } }
-    var refusal = sink.refusal
+    var refusal = preparation.refusal
     var recovered: PartialFile.Remains?
-    if let remains, !remains.extents.isEmpty {
+    if let remains = preparation.remains, !remains.extents.isEmpty {
       if remains.version.isResumable || remains.version.lastModified != nil {
         recovered = remains
       } else {
@@ -251,7 +260,7 @@ final class TransferDriver: @unchecked Sendable {
       version?.dateStrength = .strong
       if let length = recovered.version.completeLength { table.setLength(length) }
     } else if !hasCondition(request) {
-      earlier = sink.earlierVersion
+      earlier = preparation.earlierVersion
     }
     let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
     reportedTotal = total

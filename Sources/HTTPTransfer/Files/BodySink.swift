@@ -2,8 +2,9 @@ internal import HTTPTransferCore
 
 /// Where the bytes of a response's body go, by their offset from the first byte wanted.
 ///
-/// ``prepare()``, ``keepEarlier()`` and ``finish(length:checksum:)`` may wait for the disk and are
-/// called on a thread of their own, everything else on the network thread; never two at a time.
+/// ``BodyStore`` calls its methods one at a time, in order, on a thread that may wait for the disk if
+/// there is one. ``isFull``, ``isRandomAccess``, ``canBeginAnew`` and ``canDigest`` may be asked for on
+/// any thread at any time.
 protocol BodySink: AnyObject, Sendable {
   /// Finds out whether the destination can be written, and what of it is there.
   func prepare() throws(FileFailure) -> PartialFile.Remains?
@@ -29,7 +30,7 @@ protocol BodySink: AnyObject, Sendable {
   /// The length has become known after the beginning.
   func recordLength(_ length: Int64) throws(FileFailure)
 
-  /// Whether nothing more is to be written now; a ``drained`` call tells when it is again.
+  /// Whether nothing more may be written now; the sink tells when that ends.
   var isFull: Bool { get }
 
   /// Whether bytes can be written in any order, and again.
@@ -46,9 +47,6 @@ protocol BodySink: AnyObject, Sendable {
   func digester(
     of range: ByteRange, algorithm: Checksum.Algorithm
   ) -> (@Sendable () throws(FileFailure) -> Checksum)?
-
-  /// What comes next is ``finish(length:checksum:)``: nothing else may touch the destination.
-  func stopCommitting()
 
   /// All is there: checks it and hands it over.
   ///
@@ -74,7 +72,6 @@ extension BodySink {
     of range: ByteRange, algorithm: Checksum.Algorithm
   ) -> (@Sendable () throws(FileFailure) -> Checksum)? { nil }
   func recordLength(_ length: Int64) throws(FileFailure) {}
-  func stopCommitting() {}
 }
 
 /// Compares what was calculated with what was asked for.

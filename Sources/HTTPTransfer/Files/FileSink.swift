@@ -2,11 +2,10 @@ internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
-internal import Synchronization
 
 /// Writes to a file that appears when it is whole; see ``PartialFile``.
 ///
-/// `@unchecked Sendable`: see ``BodySink`` for its threads.
+/// `@unchecked Sendable`: one thread at a time uses it, see ``BodySink``.
 final class FileSink: BodySink, @unchecked Sendable {
   private let path: String
   private let base: String?
@@ -14,7 +13,6 @@ final class FileSink: BodySink, @unchecked Sendable {
   private let identity: String
   private let source: String
   private let resumes: Bool
-  private let client: HTTPClient
   private var location: FileLocation?
   private var file: PartialFile?
   /// What is there already of an earlier transfer.
@@ -30,17 +28,10 @@ final class FileSink: BodySink, @unchecked Sendable {
   /// How much is yet to be written; nil where that is not known.
   private var missingByteCount: Int64?
   private var lastSync = ContinuousClock.now
-  private var isSyncing = false
-  /// Whether ``isFull`` has told an exchange to pause since the last sync ended.
-  private var hasPaused = false
-  /// Resumes the exchanges that ``isFull`` has paused.
-  private let hasRoom: @Sendable () -> Void
-  /// Whether the file is being finished, so that nothing more may be recorded.
-  private var isFinishing = false
-  /// The first failure of a sync; held while one runs, so that who finishes waits for its result.
-  private let syncFailure = Mutex<ErrorNumber?>(nil)
-  /// Whether ``syncFailure`` is set, for those who must not wait.
-  private let hasSyncFailed = Atomic<Bool>(false)
+  /// The sync that is under way.
+  private var sync: SyncInProgress?
+  /// The first failure of a sync.
+  private var syncError: ErrorNumber?
 
   /// So many bytes, or so much time, may pass between two commits: what a loss of power may cost.
   ///
@@ -56,16 +47,10 @@ final class FileSink: BodySink, @unchecked Sendable {
   /// however slow the disk is.
   private static let waitingByteCount: Int64 = 28 << 20
 
-  /// `hasRoom` is called on the network thread when ``isFull`` is false again.
-  init(
-    path: String, inside base: String?, existing: ExistingFile, request: Request,
-    client: HTTPClient, hasRoom: @escaping @Sendable () -> Void
-  ) {
-    self.hasRoom = hasRoom
+  init(path: String, inside base: String?, existing: ExistingFile, request: Request) {
     self.path = path
     self.base = base
     self.existing = existing
-    self.client = client
     completeLength = request.completeLength
     checksum = request.checksum
     pieces = request.pieces
@@ -173,7 +158,6 @@ final class FileSink: BodySink, @unchecked Sendable {
     try file.begin(version: version, byteCount: wantedByteCount)
     record?.version = version
     lastSync = .now
-    isFinishing = false
     missingByteCount = wantedByteCount
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
@@ -188,63 +172,42 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
-    if hasSyncFailed.load(ordering: .relaxed), let failure = failedSync() { throw failure }
+    // The disk loses no time meanwhile: the finished file is synced in any case.
+    try settleSync(waits: uncommittedByteCount >= Self.waitingByteCount)
     try file?.store(bytes, at: offset)
     uncommittedByteCount += Int64(bytes.count)
     missingByteCount = missingByteCount.map { $0 - Int64(bytes.count) }
-    commitIfDue()
+    syncIfDue()
   }
 
   func recordLength(_ length: Int64) throws(FileFailure) {
     try file?.recordLength(length)
   }
 
-  /// True while a sync is under way and as much waits behind it as may.
-  ///
-  /// The disk loses no time: the finished file is synced in any case.
-  var isFull: Bool {
-    guard isSyncing, uncommittedByteCount >= Self.waitingByteCount else { return false }
-    hasPaused = true
-    return true
-  }
-
-  /// Lets a thread of its own sync what is there, then records that.
-  private func commitIfDue() {
-    let now = ContinuousClock.now
+  /// Has a thread of its own sync what is there.
+  private func syncIfDue() {
     let missing = missingByteCount ?? Self.syncByteCount
     let enough = min(Self.syncByteCount, max(Self.leastSyncByteCount, missing))
     // The last sync is that of the finished file.
-    guard !isSyncing, missing > 0,
-      uncommittedByteCount >= enough || now - lastSync >= Self.syncInterval,
-      let sync = file?.makeDataSync()
+    guard sync == nil, missing > 0,
+      uncommittedByteCount >= enough || ContinuousClock.now - lastSync >= Self.syncInterval,
+      let next = file?.makeDataSync()
     else { return }
-    isSyncing = true
-    uncommittedByteCount = 0
-    let isStarted = spawnThread(name: "httpfs-sync") { [self] in
-      let isDurable = syncFailure.withLock { failure in
-        do throws(ErrorNumber) {
-          try sync.run()
-        } catch {
-          failure = error
-          hasSyncFailed.store(true, ordering: .relaxed)
-        }
-        return failure == nil
-      }
-      client.perform { [self] in
-        if isDurable, !isFinishing { file?.commit(sync) }
-        isSyncing = false
-        lastSync = .now
-        guard hasPaused else { return }
-        hasPaused = false
-        hasRoom()
-      }
-    }
-    if !isStarted { isSyncing = false }
+    sync = SyncInProgress(next)
+    if sync != nil { uncommittedByteCount = 0 }
   }
 
-  /// The failure of a sync that is over.
-  private func failedSync() -> FileFailure? {
-    syncFailure.withLock { $0 }.flatMap { file?.syncFailure($0) }
+  /// Records what a sync has brought to the disk once it has ended, and `waits` for that.
+  ///
+  /// - Throws: the failure of this sync, or of an earlier one.
+  private func settleSync(waits: Bool) throws(FileFailure) {
+    if let sync, waits || sync.isOver {
+      self.sync = nil
+      lastSync = .now
+      syncError = syncError ?? sync.wait()
+      if syncError == nil { file?.commit(sync.sync) }
+    }
+    if let syncError, let file { throw file.syncFailure(syncError) }
   }
 
   var canDigest: Bool { true }
@@ -262,12 +225,10 @@ final class FileSink: BodySink, @unchecked Sendable {
     }
   }
 
-  func stopCommitting() { isFinishing = true }
-
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
     guard let file, let location else { return [] }
     // A sync under way reports what it finds to itself alone.
-    if let failure = failedSync() { throw failure }
+    try settleSync(waits: true)
     if let checksum, let descriptor = file.descriptor {
       let found: Checksum
       do throws(ErrorNumber) {
@@ -293,7 +254,11 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func release(_ error: TransferError?) {
-    if hasSyncFailed.load(ordering: .relaxed) { file?.hasSyncFailed = true }
+    do throws(FileFailure) {
+      try settleSync(waits: false)
+    } catch {
+      file?.hasSyncFailed = true
+    }
     file?.release()
     letGo()
   }

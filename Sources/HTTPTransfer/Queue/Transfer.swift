@@ -38,9 +38,7 @@ public final class Transfer: Sendable, Identifiable {
     let room = RoomSignal()
     switch request.destination {
     case .file(let path, let base, let existing):
-      sink = FileSink(
-        path: path, inside: base, existing: existing, request: request, client: client,
-        hasRoom: { room.send() })
+      sink = FileSink(path: path, inside: base, existing: existing, request: request)
       stream = nil
     case .discard:
       sink = DiscardSink(checksum: request.checksum)

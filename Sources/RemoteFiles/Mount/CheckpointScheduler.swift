@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import HTTPTransfer
 internal import RangeCache
 
 /// What a checkpoint makes safe from a loss of power: the cached bytes of a version.

@@ -1,4 +1,5 @@
 import Dispatch
+import HTTPTransfer
 
 @testable import RemoteFiles
 

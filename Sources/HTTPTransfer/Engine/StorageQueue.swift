@@ -1,14 +1,14 @@
 internal import Dispatch
-internal import HTTPTransfer
 internal import Synchronization
 
-/// Runs what writes to cache files and appends to their records: one thing at a time, in the order in which it
-/// was handed over, on a thread that may wait for the disk.
+/// Runs what writes to cache files or to the file of a download: one thing at a time, in order, on a
+/// thread that may wait for the disk.
 ///
-/// The network thread hands over what it has gathered and goes on; when too much waits for the disk, exchanges
-/// pause. When the disk stands still, which shows in the head of the queue, what readers may wait for is done
-/// on another thread without it, in the same order, until the head moves again.
-final class StorageQueue: Sendable {
+/// The network thread hands over what it has gathered and returns to its sockets. If too much waits
+/// for the disk, exchanges pause. A mount also looks whether the disk stands still, which shows in
+/// the head of the queue. If so, what readers may wait for is done on another thread without the
+/// disk, in the same order, until the head moves again.
+package final class StorageQueue: Sendable {
   /// How many buffers may wait to be stored: enough for the disk to have work while one is filled, and
   /// little memory.
   private static let bufferLimit = 8
@@ -43,10 +43,10 @@ final class StorageQueue: Sendable {
   }
 
   /// What follows from work that has waited for the disk.
-  typealias Outcome = @Sendable () -> Void
+  package typealias Outcome = @Sendable () -> Void
 
   /// As ``Outcome``; returns whether the disk has taken all.
-  typealias StoreOutcome = @Sendable () -> Bool
+  package typealias StoreOutcome = @Sendable () -> Bool
 
   private let queue = DispatchQueue(label: "httpfs.storage")
   private let memoryQueue = DispatchQueue(label: "httpfs.memory")
@@ -70,10 +70,10 @@ final class StorageQueue: Sendable {
 
   private let state = Mutex(State())
 
-  init(client: HTTPClient) { self.client = client }
+  package init(client: HTTPClient) { self.client = client }
 
   /// Runs `work`, which needs the disk, after all that was handed over before.
-  func perform(_ work: @escaping @Sendable () -> Void) {
+  package func perform(_ work: @escaping @Sendable () -> Void) {
     queue.async { [self] in run(work) }
   }
 
@@ -85,16 +85,26 @@ final class StorageQueue: Sendable {
   /// `work` does nothing but write to the disk, for it may go on when `withoutDisk` has been run: what it
   /// writes then counts for nothing, and lies where nothing was present. What comes after it on this queue
   /// is written over it.
-  func store(
+  package func store(
     _ work: @escaping @Sendable () -> StoreOutcome,
     withoutDisk: @escaping @Sendable () -> Void
   ) {
     add(Job(isBuffer: true, work: work, workWithoutDisk: withoutDisk))
   }
 
+  /// Runs `work`, which stores what a buffer holds, after all that was handed over before, however
+  /// long the disk takes.
+  package func store(_ work: @escaping @Sendable () -> Void) {
+    store(
+      {
+        work()
+        return { true }
+      }, withoutDisk: {})
+  }
+
   /// Runs `work`, which records what was stored, after all that was handed over before, and then what it
   /// returns; or `withoutDisk` instead, where the disk stands still.
-  func record(
+  package func record(
     _ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void
   ) {
     add(
@@ -110,7 +120,7 @@ final class StorageQueue: Sendable {
   }
 
   /// Runs `work`, which needs no disk, after all that was handed over before.
-  func follow(_ work: @escaping @Sendable () -> Void) {
+  package func follow(_ work: @escaping @Sendable () -> Void) {
     record({ work }, withoutDisk: work)
   }
 
@@ -149,10 +159,10 @@ final class StorageQueue: Sendable {
   }
 
   /// Whether the disk stands still: what arrives goes to memory.
-  var isStuck: Bool { state.withLock { $0.isStuck } }
+  package var isStuck: Bool { state.withLock { $0.isStuck } }
 
   /// Looks whether the disk stands still: then what waits for it is done without.
-  func divertIfStuck(now: ContinuousClock.Instant) {
+  package func divertIfStuck(now: ContinuousClock.Instant) {
     let jobs = state.withLock { state -> [Job] in
       guard !state.isStuck, let since = state.headSince, now - since > Self.patience else {
         return []
@@ -190,7 +200,7 @@ final class StorageQueue: Sendable {
   }
 
   /// Whether more may be handed over; if not, `transfer` is to pause, and goes on when there is room.
-  func hasRoom(for transfer: ExchangeID) -> Bool {
+  package func hasRoom(for transfer: ExchangeID) -> Bool {
     state.withLock { state in
       // Once it is full nobody is let in before those who have paused.
       guard state.fullSince != nil || state.bufferCount >= Self.bufferLimit else { return true }
@@ -201,7 +211,7 @@ final class StorageQueue: Sendable {
   }
 
   /// For how long exchanges have been paused so far, in seconds.
-  var fullSeconds: Double {
+  package var fullSeconds: Double {
     state.withLock { state in
       let current = state.fullSince.map { ContinuousClock.now - $0 } ?? .zero
       return (state.fullTime + current) / .seconds(1)
@@ -209,7 +219,7 @@ final class StorageQueue: Sendable {
   }
 
   /// Runs `work` after all that was handed over before, and returns then; for the end of a mount.
-  func finish(_ work: () -> Void = {}) {
+  package func finish(_ work: () -> Void = {}) {
     queue.sync(execute: work)
     memoryQueue.sync {}
   }

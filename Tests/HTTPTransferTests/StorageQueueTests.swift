@@ -2,8 +2,6 @@ import Dispatch
 import HTTPTransfer
 import Testing
 
-@testable import RemoteFiles
-
 @Suite struct StorageQueueTests {
   private let queue = StorageQueue(client: HTTPClient())
 

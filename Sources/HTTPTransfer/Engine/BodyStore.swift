@@ -1,0 +1,126 @@
+internal import HTTPTransferCore
+
+/// The door to the destination of one transfer: calls its sink in order, on a thread that may wait
+/// for the disk if the destination needs one, and answers on the network thread.
+///
+/// `@unchecked Sendable`: its methods are called on the network thread only. `failure` belongs to
+/// whoever runs the calls of the sink.
+final class BodyStore: @unchecked Sendable {
+  private let sink: any BodySink
+  private let client: HTTPClient
+  /// Whether calls of the sink may wait for the disk, or take long because they hash.
+  private let mayWait: Bool
+  private lazy var queue = mayWait ? StorageQueue(client: client) : nil
+  /// Why nothing more can be stored.
+  ///
+  /// It stays, since what came after it would leave a gap.
+  private var failure: FileFailure?
+
+  init(sink: any BodySink, client: HTTPClient, mayWait: Bool) {
+    self.sink = sink
+    self.client = client
+    self.mayWait = mayWait
+  }
+
+  // MARK: What the sink is
+
+  /// Whether bytes can be written in any order, and again.
+  var isRandomAccess: Bool { sink.isRandomAccess }
+
+  /// Whether ``begin(version:wantedByteCount:then:)`` may come again after bytes.
+  var canBeginAnew: Bool { sink.canBeginAnew }
+
+  /// Whether bytes can be read again to be hashed.
+  var canDigest: Bool { sink.canDigest }
+
+  /// Whether `exchange` may deliver more.
+  ///
+  /// If not, it pauses, and is resumed when there is room.
+  func hasRoom(for exchange: ExchangeID) -> Bool {
+    !sink.isFull && queue?.hasRoom(for: exchange) ?? true
+  }
+
+  /// For how long exchanges have waited for room so far, in seconds.
+  var fullSeconds: Double { queue?.fullSeconds ?? 0 }
+
+  // MARK: Calls
+
+  /// Runs `work` after everything that was asked for before, then `body` with what came of it on the
+  /// network thread.
+  func run<Value: Sendable>(
+    _ work: @escaping @Sendable (any BodySink) throws(FileFailure) -> Value,
+    then body: @escaping @Sendable (Result<Value, FileFailure>) -> Void
+  ) {
+    guard let queue else { return body(attempt(work)) }
+    queue.perform { [self] in
+      let result = attempt(work)
+      client.perform { body(result) }
+    }
+  }
+
+  /// Begins at the first byte; what is there is thrown away.
+  func begin(
+    version: ContentVersion, wantedByteCount: Int64?,
+    then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
+  ) {
+    run { [self] sink throws(FileFailure) in
+      do throws(FileFailure) {
+        try sink.begin(version: version, wantedByteCount: wantedByteCount)
+        failure = nil
+      } catch {
+        failure = error
+        throw error
+      }
+    } then: {
+      body($0)
+    }
+  }
+
+  /// Writes the parts `runs` of what a buffer holds.
+  ///
+  /// - Parameters:
+  ///   - handed: the buffer.
+  ///   - start: the offset of its first byte.
+  ///   - runs: the offsets of the bytes to write.
+  ///   - origin: the offset of the destination's first byte.
+  ///   - body: what follows, on the network thread.
+  func store(
+    _ handed: HandedBuffer, at start: Int64, runs: [ByteRange], from origin: Int64,
+    then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
+  ) {
+    let work: @Sendable (any BodySink) throws(FileFailure) -> Void = {
+      [self] sink throws(FileFailure) in
+      if let failure { throw failure }
+      do throws(FileFailure) {
+        for run in runs {
+          let slice = handed.bytes[Int(run.lowerBound - start)..<Int(run.upperBound - start)]
+          try sink.write(UnsafeRawBufferPointer(rebasing: slice), at: run.lowerBound - origin)
+        }
+      } catch {
+        failure = error
+        throw error
+      }
+    }
+    guard let queue else { return body(attempt(work)) }
+    queue.store { [self] in
+      let result = attempt(work)
+      client.perform { body(result) }
+    }
+  }
+
+  /// Runs `body` on the network thread after everything that was asked for before.
+  func follow(_ body: @escaping @Sendable () -> Void) {
+    guard let queue else { return body() }
+    queue.perform { [client] in client.perform(body) }
+  }
+
+  private func attempt<Value>(
+    _ work: (any BodySink) throws(FileFailure) -> Value
+  ) -> Result<Value, FileFailure> {
+    do throws(FileFailure) {
+      return .success(try work(sink))
+    } catch {
+      return .failure(error)
+    }
+  }
+}
