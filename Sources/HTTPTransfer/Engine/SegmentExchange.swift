@@ -18,6 +18,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     case unchanged(HTTPResponse, from: RemoteURL)
     /// The exchange was ended because everything begins anew.
     case superseded
+
+    var isFailure: Bool {
+      switch self {
+      case .fail, .retry, .expired: true
+      case .none, .unchanged, .superseded: false
+      }
+    }
   }
 
   /// The segment that it serves; another one once the server has answered with the whole.
@@ -30,6 +37,11 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// The URL that was asked.
   let asked: RemoteURL
   private(set) var exchangeID: ExchangeID?
+  /// Whether the request is with the server, and nothing else delays the next byte.
+  var isServed: Bool { isSent && !isPaused && !isHeld }
+  private var isSent = false
+  private var isPaused = false
+  private var isHeld = false
   private let driver: TransferDriver
   private let pool: BufferPool
   private var buffer: GatherBuffer?
@@ -75,8 +87,11 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
+    isHeld = moment != nil
     driver.held(until: moment)
   }
+
+  func requestSent() { isSent = true }
 
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
@@ -89,7 +104,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     guard var position else { return .discard }
-    if let exchangeID, driver.mustPause(exchangeID) { return .pause }
+    isPaused = exchangeID.map { driver.mustPause($0) } ?? false
+    if isPaused { return .pause }
     defer { self.position = position }
     var piece = piece[...]
     if position < bufferStart {

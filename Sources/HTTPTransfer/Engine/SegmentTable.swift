@@ -23,6 +23,48 @@ package struct SegmentTable: Sendable {
     /// Whether no exchange is under way for it: it has failed and will be tried again.
     package var isWaiting = false
     package var firstByteAt: ContinuousClock.Instant?
+    /// When it was asked for, or last brought more than a trickle.
+    package var lastProgressAt: ContinuousClock.Instant
+    /// Where its position was then.
+    private var progressPosition: Int64
+    /// The piece that it fetches again from one server alone; nil if it fetches no such piece.
+    package var suspectPiece: Int?
+    /// The servers that must not be asked for it, while there are others.
+    package var excludedMirrors: Set<Int> = []
+    /// The segment whose next bytes it asks for a second time; nil if it is no hedge.
+    package var hedgeOf: Int?
+
+    /// Fewer bytes than these are no progress, except the last ones.
+    private static let leastProgress: Int64 = 1024
+
+    fileprivate init(
+      id: Int, range: ByteRange, isWhole: Bool, hedgeOf: Int?, now: ContinuousClock.Instant
+    ) {
+      self.id = id
+      self.isWhole = isWhole
+      self.hedgeOf = hedgeOf
+      start = range.lowerBound
+      position = range.lowerBound
+      storedEnd = range.lowerBound
+      progressPosition = range.lowerBound
+      end = range.upperBound
+      lastProgressAt = now
+    }
+
+    fileprivate mutating func noteProgress(now: ContinuousClock.Instant) {
+      guard position - progressPosition >= Self.leastProgress || position >= end else { return }
+      progressPosition = position
+      lastProgressAt = now
+    }
+
+    /// A new request is sent for it, from `start` on.
+    fileprivate mutating func restart(at start: Int64, now: ContinuousClock.Instant) {
+      isWaiting = false
+      self.start = start
+      position = start
+      progressPosition = start
+      lastProgressAt = now
+    }
 
     /// Bytes per second since the first byte, nil until it means something.
     package func rate(now: ContinuousClock.Instant) -> Double? {
@@ -127,12 +169,32 @@ package struct SegmentTable: Sendable {
 
   /// Enters a segment.
   package mutating func add(_ range: ByteRange, isWhole: Bool) -> Segment {
+    enter(range, isWhole: isWhole, now: .now)
+  }
+
+  private mutating func enter(
+    _ range: ByteRange, isWhole: Bool = false, hedgeOf: Int? = nil,
+    now: ContinuousClock.Instant
+  ) -> Segment {
     lastID += 1
     let segment = Segment(
-      id: lastID, isWhole: isWhole, start: range.lowerBound, position: range.lowerBound,
-      storedEnd: range.lowerBound, end: range.upperBound)
+      id: lastID, range: range, isWhole: isWhole, hedgeOf: hedgeOf, now: now)
     segments.append(segment)
     return segment
+  }
+
+  /// Enters a segment that fetches a whole piece again from one server alone; nil if it is under way,
+  /// or if there is no connection for it.
+  package mutating func add(
+    piece: Int, _ range: ByteRange, except mirrors: Set<Int>
+  ) -> Segment? {
+    guard segments.count < maximum, !segments.contains(where: { $0.suspectPiece == piece }) else {
+      return nil
+    }
+    let id = enter(range, now: .now).id
+    segments[segments.count - 1].suspectPiece = piece
+    segments[segments.count - 1].excludedMirrors = mirrors
+    return self[id]
   }
 
   /// The first range to ask for, while nothing is known: it brings the length too.
@@ -149,9 +211,19 @@ package struct SegmentTable: Sendable {
   static let firstByteCount: Int64 = 64 << 20
 
   /// Starts what is wanted, neither present nor in flight, and cuts what others are to bring.
-  package mutating func plan(now: ContinuousClock.Instant) -> [Segment] {
+  ///
+  /// - Parameters:
+  ///   - suspects: the pieces that are fetched from one server alone.
+  ///   - now: the time.
+  /// - Returns: the new segments, to be sent.
+  package mutating func plan(
+    except suspects: [ByteRange] = [], now: ContinuousClock.Instant
+  ) -> [Segment] {
+    var extents = extents
+    for range in suspects { extents.insert(range) }
     guard isLengthKnown, let hole = extents.firstHole(in: target) else { return [] }
-    let flights = segments.map {
+    // Of a segment and its hedge the planner sees the first one.
+    let flights = segments.filter { $0.suspectPiece == nil && $0.hedgeOf == nil }.map {
       FetchPlanner.Flight(
         id: $0.id, start: $0.storedEnd, position: $0.position, end: $0.end, rate: $0.rate(now: now))
     }
@@ -171,7 +243,7 @@ package struct SegmentTable: Sendable {
       // Read-ahead leaves small holes alone, which a reader would come to; a download must not.
       starts = [hole.lowerBound..<min(hole.upperBound, hole.lowerBound + Self.firstByteCount)]
     }
-    return starts.map { add($0, isWhole: false) }
+    return starts.map { enter($0, now: now) }
   }
 
   // MARK: Progress
@@ -190,6 +262,7 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
     let added = max(0, position - segments[index].position)
     segments[index].position += added
+    segments[index].noteProgress(now: now)
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     // What a limit of the user's lets pass says nothing about the line.
     let isThrottled = throttledAt.map { now - $0 < Self.throttleMemory } ?? false
@@ -231,7 +304,8 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return added }
     segments[index].storedEnd = max(
       segments[index].storedEnd, range.clamped(to: target).upperBound)
-    if added > 0 { segments[index].failureCount = 0 }
+    // A piece that comes from one server alone begins again after each failure.
+    if added > 0, segments[index].suspectPiece == nil { segments[index].failureCount = 0 }
     if let rate = segments[index].rate(now: now) {
       connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
     }
@@ -259,6 +333,12 @@ package struct SegmentTable: Sendable {
   package mutating func fail(_ id: Int, isCounted: Bool = true) -> Int {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return 0 }
     if isCounted { segments[index].failureCount += 1 }
+    // Its hedge goes on by itself, and brings what this one was to bring from there on.
+    if let hedge = segments.firstIndex(where: { $0.hedgeOf == id }) {
+      segments[hedge].hedgeOf = nil
+      segments[index].end = max(
+        segments[index].storedEnd, min(segments[index].end, segments[hedge].start))
+    }
     segments[index].isWaiting = true
     segments[index].position = segments[index].storedEnd
     segments[index].firstByteAt = nil
@@ -268,18 +348,84 @@ package struct SegmentTable: Sendable {
   /// The segment is tried again, from where it has come to.
   ///
   /// - Returns: the segment; nil where nothing of it is left to fetch.
-  package mutating func retry(_ id: Int) -> Segment? {
+  package mutating func retry(_ id: Int, now: ContinuousClock.Instant = .now) -> Segment? {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
     let start = segments[index].isWhole ? 0 : segments[index].storedEnd
     guard start < segments[index].end else {
       segments.remove(at: index)
       return nil
     }
-    segments[index].isWaiting = false
-    segments[index].start = start
-    segments[index].position = start
+    segments[index].restart(at: start, now: now)
     if segments[index].isWhole { segments[index].storedEnd = start }
     return segments[index]
+  }
+
+  /// Begins again with a segment that waits, at its first byte: what it has stored was forgotten.
+  package mutating func rewind(_ id: Int, to start: Int64) {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return }
+    segments[index].storedEnd = start
+  }
+
+  // MARK: Hedges
+
+  /// How many round trips without a byte are no accident.
+  private static let roundTripsBeforeHedge = 8.0
+  private static let hedgeDelays = 0.5...4.0
+  /// The most that a hedge asks for: what comes behind is planned when the hedge has won.
+  private static let greatestHedge: Int64 = 4 << 20
+
+  /// How long a request may bring nothing before it is hedged, if one may bring nothing for
+  /// `patience` before it is given up.
+  package func hedgeDelay(patience: Duration) -> Duration {
+    let seconds = min(
+      max(roundTrip * Self.roundTripsBeforeHedge, Self.hedgeDelays.lowerBound),
+      Self.hedgeDelays.upperBound)
+    return min(.seconds(seconds), patience / 2)
+  }
+
+  /// Asks a second time for what requests do not bring.
+  ///
+  /// - Parameters:
+  ///   - now: the time.
+  ///   - delay: how long they have brought nothing.
+  ///   - allowance: how many may be asked for.
+  ///   - isServed: whether the exchange of a segment is with its server, which alone delays it.
+  /// - Returns: the hedges, to be sent.
+  package mutating func planHedges(
+    now: ContinuousClock.Instant, after delay: Duration, allowance: Int,
+    isServed: (Int) -> Bool
+  ) -> [Segment] {
+    guard isLengthKnown, throttledAt.map({ now - $0 >= Self.throttleMemory }) ?? true else {
+      return []
+    }
+    var hedges: [Segment] = []
+    for segment in segments {
+      guard hedges.count < allowance, segments.count < maximum else { break }
+      guard !segment.isWaiting, !segment.isWhole, segment.suspectPiece == nil,
+        segment.position < segment.end, now - segment.lastProgressAt >= delay,
+        segment.hedgeOf == nil, !segments.contains(where: { $0.hedgeOf == segment.id }),
+        isServed(segment.id)
+      else { continue }
+      let end = min(segment.end, segment.position + Self.greatestHedge)
+      hedges.append(enter(segment.position..<end, hedgeOf: segment.id, now: now))
+    }
+    return hedges
+  }
+
+  /// A segment has brought something: what was to bring the same need not any more.
+  ///
+  /// - Returns: the other segment, whose exchange is to be ended; nil if there is none.
+  package mutating func endRival(of id: Int) -> Int? {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
+    let hedged = segments[index].hedgeOf
+    guard
+      let rival = segments.firstIndex(where: { $0.id == hedged || $0.hedgeOf == id })
+    else { return nil }
+    segments[index].hedgeOf = nil
+    segments[rival].hedgeOf = nil
+    // What it was to bring beyond is planned again.
+    segments[rival].end = segments[rival].position
+    return segments[rival].id
   }
 
   /// The server refuses or drops connections: fewer are used.

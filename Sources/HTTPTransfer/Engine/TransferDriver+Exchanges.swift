@@ -36,6 +36,7 @@ extension TransferDriver {
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
       table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
     }
+    if receiver.verdict.isFailure, dropFailedHedge(id) { return showConnections() }
     switch receiver.verdict {
     case .superseded:
       if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }

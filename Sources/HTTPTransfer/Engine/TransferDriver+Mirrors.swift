@@ -5,15 +5,21 @@ internal import HTTPTypes
 extension TransferDriver {
   // MARK: Whom to ask
 
-  /// The mirror that the next request goes to; the first where none is left.
-  func nextMirror() -> Int { chooseMirror() ?? 0 }
+  /// The mirror that the request for a segment goes to; the first if none is left.
+  func nextMirror(for segment: SegmentTable.Segment) -> Int {
+    let others =
+      segment.excludedMirrors.isEmpty ? nil : chooseMirror(except: segment.excludedMirrors)
+    return others ?? chooseMirror() ?? 0
+  }
 
-  func chooseMirror() -> Int? {
+  func chooseMirror(except excluded: Set<Int> = []) -> Int? {
     guard mirrors.count > 1 else { return 0 }
     // A download can wait until it can be asked, which a reader would not.
     if let sole = mirrors.sole { return sole }
     let now = ContinuousClock.now
-    return canSpread ? mirrors.choose(isUrgent: false, now: now) : mirrors.contact(now: now)
+    return canSpread
+      ? mirrors.choose(isUrgent: false, except: excluded, now: now)
+      : mirrors.contact(except: excluded, now: now)
   }
 
   /// Whether several exchanges are with one mirror.

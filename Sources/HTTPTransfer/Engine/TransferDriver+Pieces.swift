@@ -134,17 +134,11 @@ extension TransferDriver {
     if matches {
       verified.insert(check.range)
     } else {
-      let removed = table.forget(check.range)
-      if removed != 0 { monitor.emit(.received(byteCount: -removed)) }
+      forgetBytes(check.range)
       hasRefutedPiece = true
     }
     if let liar { excludeLiar(liar, "it has served bytes that do not hash to what they should") }
-    if matches {
-      if pieces?.suspects.isEmpty == true { mirrors.sole = nil }
-      return true
-    }
-    // Fetched from one mirror alone, the piece shows who has served the wrong bytes.
-    if liar == nil, mirrors.count > 1 { mirrors.sole = chooseMirror() }
+    if matches { return true }
     let (first, last) = (check.range.lowerBound, check.range.upperBound - 1)
     let error = TransferError(
       .checksumMismatch, request.url, "bytes \(first)-\(last) hash to \(found), not to \(wanted)")
@@ -155,6 +149,42 @@ extension TransferDriver {
     let failureCount = pieces?.failureCount(ofPiece: check.piece) ?? 1
     monitor.emit(.retrying(error, attempt: failureCount, after: .zero))
     return true
+  }
+
+  private func forgetBytes(_ range: ByteRange) {
+    let removed = table.forget(range)
+    if removed != 0 { monitor.emit(.received(byteCount: -removed)) }
+  }
+
+  /// Asks for each piece that was wrong by a request of its own, to one mirror.
+  ///
+  /// That shows who has served the wrong bytes, and the other requests continue meanwhile.
+  func sendSuspects() {
+    guard let suspects = pieces?.suspects, let table = pieces else { return }
+    for piece in suspects where !table.isChecking(piece: piece) {
+      let range = table.hashes.range(ofPiece: piece, length: table.length)
+      guard
+        let segment = self.table.add(
+          piece: piece, range, except: table.excluded(fromPiece: piece))
+      else { continue }
+      _ = restart(segment, ofPiece: piece)
+      send(segment)
+    }
+  }
+
+  /// Forgets what others have brought of a suspect piece, so that it comes from one mirror.
+  ///
+  /// - Returns: the bytes of the piece.
+  func restart(_ segment: SegmentTable.Segment, ofPiece piece: Int) -> ByteRange {
+    guard let range = pieces?.restart(piece: piece) else { return segment.start..<segment.end }
+    forgetBytes(range)
+    return range
+  }
+
+  /// The pieces that ordinary requests leave out.
+  var suspectRanges: [ByteRange] {
+    guard let pieces else { return [] }
+    return pieces.suspects.map { pieces.hashes.range(ofPiece: $0, length: pieces.length) }
   }
 
   private func goOnAfterVerification() {

@@ -9,10 +9,14 @@ extension TransferDriver {
   func retry(
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int
   ) {
+    if dropFailedHedge(id) { return }
     if failOver(id, error, after: retryAfter, from: mirror) { return }
     guard error.isTransient else { return fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused
-    if isRefusal { table.stepDown(now: .now) }
+    if isRefusal {
+      table.stepDown(now: .now)
+      hedgeBudget.noteRefusal(by: error.url.normalizedOrigin, now: .now)
+    }
     // One of many connections that a server will not serve says nothing about the others.
     if isRefusal, isConfirmed, !isSequential, !exchanges.isEmpty {
       table.remove(id)
@@ -80,6 +84,15 @@ extension TransferDriver {
 
   /// Sends a segment again, or does what there is to do where it is not wanted any more.
   private func goOn(with id: Int) {
+    if let piece = table[id]?.suspectPiece {
+      guard let segment = table[id], pieces?.suspects.contains(piece) == true else {
+        table.remove(id)
+        return table.isComplete ? finish() : plan()
+      }
+      // Another server may bring it now, so it begins again.
+      let range = restart(segment, ofPiece: piece)
+      table.rewind(id, to: range.lowerBound)
+    }
     if let segment = table.retry(id) {
       resendable(segment)
     } else if table.isComplete {

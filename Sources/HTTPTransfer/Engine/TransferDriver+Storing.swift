@@ -10,6 +10,7 @@ extension TransferDriver {
     let target = table.parallelism.target
     let end = table.advance(
       id, to: position, idle: client.idleSeconds - store.fullSeconds, now: now)
+    endRival(of: id)
     // More connections begin at once, not only when the next buffer is stored.
     if table.parallelism.target > target { plan() }
     return table[id]?.end ?? end

@@ -80,6 +80,10 @@ final class TransferDriver: @unchecked Sendable {
   var isSigning = false
   /// How often in a row the signer has failed.
   var signerFailureCount = 0
+  /// How many requests may be hedged.
+  var hedgeBudget = HedgeBudget()
+  /// Whether a look for requests to hedge is due.
+  var watchesForHedges = false
   /// The total as reported so far.
   var reportedTotal: Int64?
 
@@ -296,11 +300,12 @@ final class TransferDriver: @unchecked Sendable {
 
   func plan() {
     guard phase == .running, isConfirmed, !isSequential else { return }
-    for segment in table.plan(now: .now) { send(segment) }
+    sendSuspects()
+    for segment in table.plan(except: suspectRanges, now: .now) { send(segment) }
   }
 
   func send(_ segment: SegmentTable.Segment) {
-    let index = nextMirror()
+    let index = nextMirror(for: segment)
     guard let url = place(segment, at: index) else { return }
     let (server, location) = (mirrors[index].url, locations[index])
     var exchange = ExchangeRequest(
@@ -331,7 +336,9 @@ final class TransferDriver: @unchecked Sendable {
     let id = client.start(exchange, receiver: receiver)
     exchanges[segment.id] = (id, receiver)
     mirrors.began(index)
+    hedgeBudget.noteRequests(1, hedges: 0)
     showConnections()
+    watchForHedges()
   }
 
   /// An exchange is over, or what comes of it is not wanted.
