@@ -54,20 +54,4 @@ extension CacheDirectory {
     try FreeBlocks.giveBack(of: data, except: present)
     state.withLock { $0.blocks[dataID]?.noteSettled(after: before) }
   }
-
-  // MARK: Lost records
-
-  /// Remembers that a sync of the record beside the data file `dataID` has failed.
-  func noteRecordLoss(ofData dataID: UInt64) {
-    state.withLock { _ = $0.lostRecords.insert(dataID) }
-  }
-
-  /// Forgets it: another record, which is on the disk, has taken the place of the lost one.
-  func noteRecordReplaced(ofData dataID: UInt64) {
-    state.withLock { _ = $0.lostRecords.remove(dataID) }
-  }
-
-  func isRecordLost(ofData dataID: UInt64) -> Bool {
-    state.withLock { $0.lostRecords.contains(dataID) }
-  }
 }

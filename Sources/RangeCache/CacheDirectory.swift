@@ -39,10 +39,6 @@ public final class CacheDirectory: Sendable {
     var blocks: [UInt64: DataBlocks] = [:]
     /// Data files with settled blocks that no entry object has open.
     var settledData: Set<UInt64> = []
-    /// The data files whose records a failed sync may have lost, until a copy replaces the record.
-    ///
-    /// At most one for each entry that the process has created or opened.
-    var lostRecords: Set<UInt64> = []
     /// The number of bytes that all entries occupy; nil until they were counted.
     var allocatedByteCount: Int64?
     /// The keys that are never evicted.
@@ -148,7 +144,6 @@ public final class CacheDirectory: Sendable {
             log: log, header: header, salt: salt, in: directory)
         else { return nil }
         header.salt = salt
-        noteRecordReplaced(ofData: header.dataID)
         position = file.position
         sequence = file.sequence
       } catch {
@@ -172,10 +167,7 @@ public final class CacheDirectory: Sendable {
       directory: self, header: header, extents: recovery.extents,
       believed: isStamped ? ExtentSet() : recovery.believed,
       fetchedByteCount: recovery.summary.fetchedByteCount,
-      // A COMMIT in a record that may be lost covers nothing.
-      uncommittedByteCount: isRecordLost(ofData: header.dataID)
-        ? recovery.extents.byteCount : recovery.uncommittedByteCount,
-      data: data, stamp: stamp,
+      uncommittedByteCount: recovery.uncommittedByteCount, data: data, stamp: stamp,
       isStamped: isStamped, checksumMark: recovery.checksumMark, record: nil, position: position,
       sequence: sequence)
     if isReadOnly { endRecording(of: key) }

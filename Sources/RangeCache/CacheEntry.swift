@@ -75,6 +75,11 @@ public final class CacheEntry: Sendable {
     var areNamesDurable = false
     /// How many of `storedByteCount` a COMMIT covers.
     var committedByteCount: Int64 = 0
+    /// Whether a sync of the record has failed.
+    ///
+    /// Its content may then never reach the disk, whatever a later sync reports: the next COMMIT
+    /// goes to a copy.
+    var isRecordLost = false
     /// The end of the data file after the opening or the writer's last change.
     var dataEnd: Int64
     /// The writes to the data file.
@@ -192,10 +197,7 @@ public final class CacheEntry: Sendable {
   }
 
   /// Whether a sync of the record has failed and no copy has replaced the record yet.
-  ///
-  /// What the record says may then never reach the disk, whatever a later sync reports: the next
-  /// COMMIT goes to a copy. The directory keeps this, because the object may end before that.
-  public var isRecordLost: Bool { directory.isRecordLost(ofData: dataID) }
+  public var isRecordLost: Bool { state.withLock { $0.isRecordLost } }
 
   /// The failure that ``hasLostWrites`` or ``syncData()`` found; nil if none.
   public var lostWrites: CacheError? {
@@ -396,8 +398,10 @@ public final class CacheEntry: Sendable {
       }
     } catch {
       // With no committed bytes, the next checkpoint replaces the record by a copy.
-      directory.noteRecordLoss(ofData: dataID)
-      state.withLock { $0.committedByteCount = 0 }
+      state.withLock {
+        $0.isRecordLost = true
+        $0.committedByteCount = 0
+      }
       throw CacheError(error, path: path)
     }
   }
@@ -451,11 +455,11 @@ public final class CacheEntry: Sendable {
     state.withLock { state in
       if let copy {
         state.record = copy
+        state.isRecordLost = false
       } else if state.failedSync == nil {
         state.failedSync = ErrorNumber(rawValue: EIO)
       }
     }
-    if copy != nil { directory.noteRecordReplaced(ofData: dataID) }
     try checkSync()
   }
 

@@ -460,40 +460,6 @@ import Testing
     #expect(next.isWritable)
   }
 
-  @Test("A copy replaces a record whose sync failed, also after the entry was closed")
-  func lostRecordOfClosedEntry() throws {
-    let directory = try CacheDirectory(path: cachePath)
-    var entry: CacheEntry? = try directory.createEntry(
-      key, version: version, source: "http://example.org/a")
-    try entry?.storePattern(0..<5000)
-    let checkpoint = try #require(try entry?.syncData())
-    try entry?.appendCommit(checkpoint, fetchedByteCount: 5000)
-    #expect(entry?.uncommittedByteCount == 0)
-    let path = directory.path(of: key)
-    // Its names cannot be synced.
-    try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
-    #expect(throws: CacheError.self) { try entry?.syncRecord() }
-    try FileManager.default.moveItem(atPath: path + ".moved", toPath: path)
-    #expect(entry?.isRecordLost == true)
-    #expect(entry?.uncommittedByteCount == 5000)
-    let lost = try recordNumber()
-    entry = nil
-    let next = try #require(try directory.openEntry(key))
-    #expect(next.isRecordLost)
-    #expect(next.uncommittedByteCount == 5000)
-    #expect(!next.isCommitted)
-    try next.checkpoint(fetchedByteCount: 5000)
-    #expect(!next.isRecordLost)
-    #expect(next.isCommitted)
-    #expect(try recordNumber() != lost)
-    #expect(next.holdsPattern(next.recoveredExtents))
-
-    func recordNumber() throws -> UInt64? {
-      try FileManager.default.attributesOfItem(atPath: path + "/record")[.systemFileNumber]
-        as? UInt64
-    }
-  }
-
   private func openDescriptorCount(under path: String) -> Int {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     return names.count {
