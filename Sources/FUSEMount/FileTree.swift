@@ -204,12 +204,15 @@ public final class FileTree: Sendable {
   }
 
   /// The files below listings that were looked up, ordered by their paths within each listing.
-  var existingListedFiles: [RemoteFile] {
+  var existingListedFiles: [RemoteFile] { allListedFiles.filter(\.wasAskedFor) }
+
+  /// The same, and the files that the mount has looked at ahead.
+  private var allListedFiles: [RemoteFile] {
     listings.sorted { $0.key < $1.key }.flatMap { $0.value.existingFiles }
   }
 
-  /// All files that were looked up.
-  var existingFiles: [RemoteFile] { existingListFiles + existingListedFiles }
+  /// All files that were looked up, or looked at ahead.
+  var existingFiles: [RemoteFile] { existingListFiles + allListedFiles }
 
   /// Fails all waiting requests, because the mount ends.
   func abandon() {

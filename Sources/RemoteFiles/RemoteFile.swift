@@ -71,6 +71,8 @@ public final class RemoteFile: Sendable {
     /// Whether the signer is at work for this file.
     var isSigning = false
     var look = Look.none
+    /// Whether somebody has asked for it, so that it is more than a name that was looked at ahead.
+    var wasAskedFor = false
 
     init(location: ResourceLocation) { self.location = location }
 
@@ -290,6 +292,20 @@ public final class RemoteFile: Sendable {
   /// A second caller waits for the look of the first, because the answer is in the cache, not on
   /// the network.
   func afterLook(_ work: @escaping @Sendable () -> Void) {
+    let isFirst = state.withLock { state in
+      defer { state.wasAskedFor = true }
+      return !state.wasAskedFor
+    }
+    look { [self] in
+      if isFirst, current?.hasRecord == true { environment.evictor.noteUse(of: cacheKey) }
+      work()
+    }
+  }
+
+  /// Whether somebody has asked for the file.
+  public var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
+
+  private func look(_ work: @escaping @Sendable () -> Void) {
     let mustLook = state.withLock { state -> Bool? in
       switch state.look {
       case .done, .late: return nil
@@ -311,8 +327,12 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Looks into the cache although nobody waits for it yet.
-  func lookAhead() { afterLook {} }
+  /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
+  ///
+  /// Does nothing while descriptors are short.
+  func lookAhead() {
+    if environment.cache.hasSpareDescriptors { look {} }
+  }
 
   private func endLook(_ outcome: Look) {
     let waiters = state.withLock { state -> [@Sendable () -> Void] in
@@ -353,10 +373,7 @@ public final class RemoteFile: Sendable {
         environment.evictor.note(cacheKey, of: self, version)
         return version
       }
-      if let version {
-        environment.evictor.noteUse(of: cacheKey)
-        version.followWishes()
-      }
+      version?.followWishes()
       return true
     } catch {
       environment.logger.warning(

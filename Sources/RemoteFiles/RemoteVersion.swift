@@ -390,6 +390,9 @@ public final class RemoteVersion: Sendable {
   /// Whether every byte is in the cache, for later mounts too.
   var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
 
+  /// Whether the cache has a record of it.
+  var hasRecord: Bool { state.withLock { $0.hasRecord } }
+
   /// Whether the cache has bytes of it, be it that its entry could not be opened just now.
   var hasCachedBytes: Bool {
     state.withLock { !$0.version.extents.isEmpty || $0.hasRecord && $0.isRecordUnread }

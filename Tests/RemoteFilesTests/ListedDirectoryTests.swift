@@ -173,6 +173,10 @@ import Testing
     }
     while !areDone(), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
     #expect(areDone())
+    // That is no use of their entries, and nobody has looked them up.
+    #expect(files.allSatisfy { !$0.wasAskedFor })
+    files.first?.afterLook {}
+    #expect(files.filter(\.wasAskedFor).count == 1)
     // Out of order: nobody walks.
     for name in ["f1190", "f1180", "f1170"] { directory.lookAhead(from: name, in: many) }
     #expect(directory.existingFiles.count == LookAhead.distance)

@@ -28,6 +28,8 @@ final class FileSink: BodySink, @unchecked Sendable {
   /// How much is yet to be written; nil where that is not known.
   private var missingByteCount: Int64?
   private var lastSync = ContinuousClock.now
+  /// Whether a later run can continue with what is there.
+  private var isResumable = true
   /// The sync that is under way.
   private var sync: SyncInProgress?
   /// The first failure of a sync.
@@ -157,6 +159,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     // First, because what is thrown away makes room.
     try file.begin(version: version, byteCount: wantedByteCount)
     record?.version = version
+    isResumable = resumes && (version.isResumable || version.lastModified != nil)
     lastSync = .now
     missingByteCount = wantedByteCount
     if let wantedByteCount, let available = location.availableByteCount,
@@ -172,8 +175,9 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
-    // The disk loses no time meanwhile: the finished file is synced in any case.
-    try settleSync(waits: uncommittedByteCount >= Self.waitingByteCount)
+    // The disk loses no time meanwhile: the finished file is synced in any case. What cannot be
+    // resumed is lost with the power however much of it is on the disk.
+    try settleSync(waits: isResumable && uncommittedByteCount >= Self.waitingByteCount)
     try file?.store(bytes, at: offset)
     uncommittedByteCount += Int64(bytes.count)
     missingByteCount = missingByteCount.map { $0 - Int64(bytes.count) }
@@ -187,9 +191,11 @@ final class FileSink: BodySink, @unchecked Sendable {
   /// Has a thread of its own sync what is there.
   private func syncIfDue() {
     let missing = missingByteCount ?? Self.syncByteCount
-    let enough = min(Self.syncByteCount, max(Self.leastSyncByteCount, missing))
-    // The last sync is that of the finished file.
-    guard sync == nil, missing > 0,
+    let enough =
+      missing < 0
+      ? Self.syncByteCount : min(Self.syncByteCount, max(Self.leastSyncByteCount, missing))
+    // The last sync is that of the finished file. Pieces that are fetched again come beyond that.
+    guard sync == nil, missing != 0,
       uncommittedByteCount >= enough || ContinuousClock.now - lastSync >= Self.syncInterval,
       let next = file?.makeDataSync()
     else { return }
