@@ -277,6 +277,99 @@ import Testing
     let again = table.handOver(600..<900)
     #expect(again == [700..<800])
   }
+
+  // MARK: Hedges
+
+  /// A table whose only segment, of 1 MiB, has brought half of it at `now`.
+  private func stalledTable(now: ContinuousClock.Instant) -> (table: SegmentTable, id: Int) {
+    var table = SegmentTable(range: nil, connections: .exactly(4))
+    let segment = table.add(0..<(1 << 20), isWhole: false)
+    table.setLength(1 << 20)
+    _ = table.advance(segment.id, to: 1 << 19, idle: 0, now: now)
+    return (table, segment.id)
+  }
+
+  @Test func `a request that brings nothing is hedged once, if its server has it`() {
+    let now = ContinuousClock.now
+    var (table, id) = stalledTable(now: now)
+    let late = now + .seconds(1)
+    let early = table.planHedges(
+      now: now + .milliseconds(400), after: .milliseconds(500), allowance: 2,
+      isServed: { _ in true })
+    #expect(early.isEmpty)
+    let unsent = table.planHedges(
+      now: late, after: .milliseconds(500), allowance: 2, isServed: { _ in false })
+    #expect(unsent.isEmpty)
+    let hedges = table.planHedges(
+      now: late, after: .milliseconds(500), allowance: 2, isServed: { _ in true })
+    #expect(hedges.map(\.start) == [1 << 19])
+    #expect(hedges.map(\.end) == [1 << 20])
+    #expect(hedges.map(\.hedgeOf) == [id])
+    let again = table.planHedges(
+      now: late + .seconds(9), after: .milliseconds(500), allowance: 2,
+      isServed: { $0 == id })
+    #expect(again.isEmpty)
+  }
+
+  @Test func `the first of a request and its hedge that brings a byte ends the other one`() throws {
+    for hedgeWins in [true, false] {
+      let now = ContinuousClock.now
+      var (table, id) = stalledTable(now: now)
+      let hedges = table.planHedges(
+        now: now + .seconds(1), after: .milliseconds(500), allowance: 1, isServed: { _ in true })
+      let hedge = try #require(hedges.first)
+      let (winner, loser) = hedgeWins ? (hedge.id, id) : (id, hedge.id)
+      let ended = table.endRival(of: winner)
+      let second = table.endRival(of: winner)
+      #expect(ended == loser)
+      #expect(second == nil)
+      #expect(table[loser]?.end == 1 << 19)
+      #expect(table[winner]?.end == 1 << 20)
+      #expect(table[winner]?.hedgeOf == nil)
+    }
+  }
+
+  @Test func `the hedge of a request that fails brings the rest by itself`() throws {
+    let now = ContinuousClock.now
+    var (table, id) = stalledTable(now: now)
+    let hedges = table.planHedges(
+      now: now + .seconds(1), after: .milliseconds(500), allowance: 1, isServed: { _ in true })
+    let hedge = try #require(hedges.first)
+    table.store(id, 0..<(1 << 19), now: now)
+    table.fail(id)
+    #expect(table[hedge.id]?.hedgeOf == nil)
+    let retried = table.retry(id)
+    #expect(retried == nil)
+    #expect(table.segments.map(\.id) == [hedge.id])
+  }
+
+  // MARK: Wrong pieces
+
+  @Test func `a piece that was wrong has a request of its own, and the others leave it out`() throws
+  {
+    var table = SegmentTable(range: nil, connections: .exactly(4))
+    table.setLength(4 << 20)
+    let piece: ByteRange = (1 << 20)..<(2 << 20)
+    let added = table.add(piece: 1, piece, except: [0])
+    let suspect = try #require(added)
+    #expect(suspect.suspectPiece == 1)
+    #expect(suspect.excludedMirrors == [0])
+    let twice = table.add(piece: 1, piece, except: [])
+    #expect(twice == nil)
+    let others = table.plan(except: [piece], now: .now)
+    #expect(!others.isEmpty)
+    #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
+    // It begins again after each failure, and its failures are counted.
+    for expected in 1...3 {
+      table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)
+      let failures = table.fail(suspect.id)
+      #expect(failures == expected)
+      _ = table.forget(piece)
+      table.rewind(suspect.id, to: piece.lowerBound)
+      let again = table.retry(suspect.id)
+      #expect(again?.start == piece.lowerBound)
+    }
+  }
 }
 
 extension SegmentTable {
