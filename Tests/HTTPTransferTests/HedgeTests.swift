@@ -44,6 +44,7 @@ extension TransferTests {
       var request = try Request.quick(server.url("/a"))
       request.connections = .exactly(1)
       request.stallTimeout = .seconds(3)
+      request.retries = 2
       let start = ContinuousClock.now
       let run = await client.run(request)
       #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
