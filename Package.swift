@@ -183,14 +183,14 @@ let package = Package(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
-        "ExtentRecord", "OriginContent", "CCrypto", httpTypes,
+        "ExtentRecord", "CCrypto", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RemoteFilesTests",
       dependencies: [
         "SeededRandom", "RemoteFiles", "DirectoryListing", "HTTPTransferCore", "HTTPTransfer",
-        "ExtentRecord", "RangeCache", "AccessTrace", "MountStatus", httpTypes,
+        "ExtentRecord", "RangeCache", "AccessTrace", "MountStatus", httpTypes, logging,
       ],
       exclude: ["Traces"],
       swiftSettings: strict + unoptimized),

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import HTTPTransfer
 internal import RemoteFiles
 
 extension FileSystem {
@@ -10,8 +9,7 @@ extension FileSystem {
   /// are in progress, the reply also passes through the network thread, on which every deadline of
   /// a read depends. An idle network thread has ended and is not started for this.
   func replyInTurn(_ values: statvfs, _ reply: consuming sending Reply) {
-    guard environment.client.activeExchangeCount > 0 else { return reply.statfs(values) }
     let parked = ParkedReply(reply)
-    environment.client.perform { parked.take()?.statfs(values) }
+    environment.afterNetworkTurn { parked.take()?.statfs(values) }
   }
 }

@@ -1,8 +1,6 @@
 internal import ExtentRecord
-internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import MountStatus
-internal import RangeCache
 internal import RemoteFiles
 internal import Synchronization
 
@@ -25,7 +23,7 @@ extension FileSystem {
     let head = StatusReport(
       mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
       files: [], cache: environment.cacheStatus, kernel: inodes.status,
-      verifiesServers: environment.client.configuration.verifiesServers,
+      verifiesServers: environment.verifiesServers,
       rateLimitBytesPerSecond: environment.rateLimit)
     let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
     return StatusStream(document, fileCount: rows.count) { rows[$0] }
@@ -55,7 +53,7 @@ private struct StatusRows: Sendable {
     self.environment = environment
     self.passthrough = passthrough
     self.knownOnly = knownOnly
-    pinned = environment.cache.pinnedKeys
+    pinned = environment.pinnedKeys
     known = tree.existingListFiles
     listed = tree.existingListedFiles
   }

@@ -1,7 +1,6 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
-internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
 internal import MountStatus

@@ -1,6 +1,5 @@
 internal import ExtentRecord
 internal import HTTPTransferCore
-internal import RangeCache
 public import RemoteFiles
 internal import Synchronization
 

@@ -49,10 +49,25 @@ public final class FileEnvironment: Sendable {
     prefetcher = Prefetcher(context: context, clock: clock)
   }
 
+  // MARK: For the file system
+
+  /// The keys of the cache entries that are never evicted.
+  public var pinnedKeys: Set<CacheKey> { cache.pinnedKeys }
+
+  /// Whether the certificates of servers are verified.
+  public var verifiesServers: Bool { client.configuration.verifiesServers }
+
+  /// Runs `work` once the network thread has shown that it is alive: at once if there is no exchange
+  /// that needs it.
+  public func afterNetworkTurn(_ work: @escaping @Sendable () -> Void) {
+    guard client.activeExchangeCount > 0 else { return work() }
+    client.perform(work)
+  }
+
   // MARK: The context
 
-  public var client: HTTPClient { context.client }
-  public var cache: CacheDirectory { context.cache }
+  var client: HTTPClient { context.client }
+  var cache: CacheDirectory { context.cache }
   public var settings: FileSettings { context.settings }
   public var logger: Logger { context.logger }
   var retryPolicy: RetryPolicy { context.retryPolicy }
