@@ -20,6 +20,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       var request = try Request.quick(server.url("/a"))
+      request.isHedged = true
       request.connections = .exactly(4)
       request.stallTimeout = .seconds(100)
       let start = ContinuousClock.now
@@ -42,6 +43,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       var request = try Request.quick(server.url("/a"))
+      request.isHedged = true
       request.connections = .exactly(1)
       request.stallTimeout = .seconds(3)
       request.retries = 2

@@ -7,7 +7,7 @@ internal import HTTPTransferCore
 extension TransferDriver {
   /// Looks for requests to hedge, again and again while there are requests.
   func watchForHedges() {
-    guard !watchesForHedges, !isSequential else { return }
+    guard request.isHedged, !watchesForHedges, !isSequential else { return }
     watchesForHedges = true
     let delay = table.hedgeDelay(patience: request.stallTimeout ?? .seconds(60))
     client.schedule(after: delay / 2) { [weak self] in

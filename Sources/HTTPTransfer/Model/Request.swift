@@ -95,6 +95,10 @@ public struct Request: Sendable {
   /// How long no byte may move before an exchange counts as failed; whole seconds.
   public var stallTimeout = Duration.seconds(30)
 
+  /// Whether what a request does not bring for a while is asked for a second time, over another
+  /// connection; for tests that hold a response back.
+  package var isHedged = true
+
   /// What bounds the body's bytes per second, over all its connections; nil for nothing but the
   /// client's own limit.
   ///
