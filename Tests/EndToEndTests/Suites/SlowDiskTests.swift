@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// A disk under the cache that is slower than the line, or stands still.
@@ -297,6 +298,31 @@ extension RealMounts {
         })
       #expect(try mount.cacheFailure() == nil)
       #expect(try mount.unmount() == .exited(0))
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a disk that stands still under one download holds up no other`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let digest = Digest.ofContent(seed: 71, byteCount: 8 << 20)
+      let urls = ["a.bin", "b.bin"].map { origin.url($0, length: 8 << 20, seed: 71) }
+      let failing = try FailingCalls(below: work.directory, in: work.sandbox)
+      // Where the bytes of the first one are to go.
+      try failing.fail(
+        FailingCalls.Plan(calls: "ftruncate", filePrefix: "a.bin.httpfs-part", effect: .held))
+      let process = try work.sandbox.start(
+        try failing.launcher
+          + work.commandLine(["get", "--jobs", "2", "-o", work.directory] + urls))
+      let isDone = try Deadline(after: .seconds(30)).wait {
+        access(work.path("b.bin"), F_OK) == 0
+      }
+      #expect(isDone)
+      #expect(process.isRunning)
+      #expect(try failing.calls().contains { $0.outcome == .held })
+      #expect(access(work.path("a.bin"), F_OK) != 0)
+      failing.pass()
+      #expect(process.wait(within: .seconds(60)) == .exited(0))
+      for name in ["a.bin", "b.bin"] { #expect(try work.sha256(name) == digest) }
     }
   }
 }
