@@ -97,10 +97,7 @@ public struct ParallelismController: Sendable {
   ) {
     if let until = settlesUntil {
       // With fewer than wanted, it is the end of the file that limits them.
-      if let flowing, flowing < min(target, active), now < until {
-        return beginEpoch(idle: idle, now: now)
-      }
-      settlesUntil = nil
+      if (flowing ?? active) >= min(target, active) || now >= until { settlesUntil = nil }
       return beginEpoch(idle: idle, now: now)
     }
     epochByteCount += byteCount

@@ -37,6 +37,20 @@ extension TransferTests {
       }
     }
 
+    @Test("An empty file that cannot be begun is no success")
+    func emptyAndRefused() async throws {
+      let server = try ScriptedServer(answer: ServedFile([]).answer)
+      defer { server.stop() }
+      let directory = try TemporaryDirectory()
+      // In the place of the partial file.
+      #expect(mkdir(directory.file("a.httpfs-part"), 0o700) == 0)
+      var request = try Request.quick(server.url("/a"), to: .file(directory.file("a")))
+      request.resumes = false
+      let run = await client.run(request)
+      #expect(run.error?.code == .destination, "\(String(describing: run.error))")
+      #expect(directory.names == ["a.httpfs-part"])
+    }
+
     @Test("An existing file stays as it is until the new one is whole, then is replaced at once")
     func replacement() async throws {
       let gate = Gate()

@@ -125,7 +125,8 @@ extension TransferDriver {
     store.run { sink throws(FileFailure) in
       try sink.recordLength(length)
     } then: { [self] result in
-      if case .failure(let failure) = result { fail(transferError(failure)) }
+      // A file that is being finished needs no record any more.
+      if case .failure(let failure) = result, phase != .finishing { fail(transferError(failure)) }
     }
   }
 

@@ -68,6 +68,8 @@ extension TransferDriver {
       $0.connections = 0
     }
     store.run(work) { [self] result in
+      // What was asked of the destination before may have failed meanwhile, and has ended it all.
+      guard phase == .finishing else { return }
       switch result {
       case .success(let makeResult):
         hasFinished = true

@@ -9,7 +9,7 @@ extension TransferDriver {
   func watchForHedges() {
     guard request.isHedged, !watchesForHedges, !isSequential else { return }
     watchesForHedges = true
-    let delay = table.hedgeDelay(patience: request.stallTimeout ?? .seconds(60))
+    let delay = table.hedgeDelay(patience: request.stallTimeout)
     client.schedule(after: delay / 2) { [weak self] in
       guard let self else { return }
       watchesForHedges = false
