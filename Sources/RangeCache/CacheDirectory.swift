@@ -238,6 +238,9 @@ public final class CacheDirectory: Sendable {
     try? SystemCalls.touch(directory.rawValue)
   }
 
+  /// How many descriptors the process may have open.
+  public var descriptorLimit: Int { SystemCalls.descriptorLimit }
+
   /// Whether there are enough free descriptors to keep files open that no program reads: false once
   /// somewhat less than half of them are in use.
   ///

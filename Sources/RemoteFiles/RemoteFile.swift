@@ -93,6 +93,22 @@ public final class RemoteFile: Sendable {
       return kept.take()
     }
 
+    /// Ends the look that is under way.
+    ///
+    /// - Returns: what waits for it, to be run without the lock.
+    mutating func endLook(_ outcome: Look) -> [@Sendable () -> Void] {
+      let before = look
+      switch outcome {
+      // The version that was found is gone soon: the next look finds it again.
+      case .done where !keepsVersion: look = .none
+      case .none, .underWay, .done, .late: look = outcome
+      }
+      if case .underWay(let waiters) = before { return waiters }
+      // The look ended at the same moment as its time.
+      if case .late = outcome { look = before }
+      return []
+    }
+
     /// Takes ``letGo()`` back.
     mutating func keep() {
       keepsVersion = true
@@ -318,38 +334,53 @@ public final class RemoteFile: Sendable {
       }
     }
     guard let mustLook else { return work() }
-    guard mustLook else { return }
-    environment.looks.perform { [self] in
-      let hasLooked = lookIntoCache()
-      endLook(hasLooked ? .done : .none)
-    } late: { [self] in
-      endLook(.late)
-    }
+    if mustLook { runLook(isAhead: false) {} }
   }
 
   /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
   ///
   /// Does nothing while descriptors are short.
   func lookAhead() {
-    if environment.cache.hasSpareDescriptors { look {} }
+    environment.looksAhead.perform { [self] ended in
+      let mustLook = state.withLock { state -> Bool in
+        guard case .none = state.look else { return false }
+        state.look = .underWay([])
+        return true
+      }
+      if mustLook { runLook(isAhead: true, ended) } else { ended() }
+    }
+  }
+
+  /// Has a look run, and then `ended`.
+  private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
+    environment.looks.perform { [self] in
+      defer { ended() }
+      if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
+      let found = lookIntoCache()
+      // A file that has been let go of keeps no version; those who wait for the look get it.
+      withExtendedLifetime(found.version) { endLook(found.outcome) }
+    } late: { [self] in
+      endLook(.late)
+    }
+  }
+
+  /// Ends the look that is under way if nobody waits for it.
+  private func abandonLook() -> Bool {
+    state.withLock { state in
+      guard case .underWay(let waiters) = state.look, waiters.isEmpty else { return false }
+      state.look = .none
+      return true
+    }
   }
 
   private func endLook(_ outcome: Look) {
-    let waiters = state.withLock { state -> [@Sendable () -> Void] in
-      let before = state.look
-      state.look = outcome
-      if case .underWay(let waiters) = before { return waiters }
-      // The look ended at the same moment as its time.
-      if case .late = outcome { state.look = before }
-      return []
-    }
-    for waiter in waiters { waiter() }
+    for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
   }
 
-  /// - Returns: whether the cache could be asked.
-  private func lookIntoCache() -> Bool {
+  /// - Returns: how the look ended, and the version that the cache has.
+  private func lookIntoCache() -> (outcome: Look, version: RemoteVersion?) {
     // What is being evicted is as good as gone.
-    guard environment.evictor.beginLook(cacheKey) else { return true }
+    guard environment.evictor.beginLook(cacheKey) else { return (.done, nil) }
     defer { environment.evictor.endLook(cacheKey) }
     do throws(CacheError) {
       let version = try loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
@@ -374,11 +405,11 @@ public final class RemoteFile: Sendable {
         return version
       }
       version?.followWishes()
-      return true
+      return (.done, version)
     } catch {
       environment.logger.warning(
         "cannot open the cache entry", metadata: ["file": "\(source.path)", "error": "\(error)"])
-      return false
+      return (.none, nil)
     }
   }
 

@@ -80,15 +80,13 @@ final class SegmentWriter: @unchecked Sendable {
     while !rest.isEmpty {
       let buffer = self.buffer ?? pool.take()
       self.buffer = buffer
-      // The capacity falls when other writers begin: then this one may hold more than its share.
-      let capacity = max(bufferedByteCount, pool.gatherByteCount)
-      let part = rest.prefix(capacity - bufferedByteCount)
+      let part = rest.prefix(buffer.capacity - bufferedByteCount)
       UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[bufferedByteCount...])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
       bufferedByteCount += part.count
       position += Int64(part.count)
       rest = rest.dropFirst(part.count)
-      if bufferedByteCount >= capacity { handOver() }
+      if bufferedByteCount >= buffer.capacity { handOver() }
     }
     if advice.mustFlush || position >= advice.end { handOver() }
     if error.withLock({ $0 != nil }) { return .stop }

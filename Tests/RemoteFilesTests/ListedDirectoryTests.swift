@@ -182,6 +182,19 @@ import Testing
     #expect(directory.existingFiles.count == LookAhead.distance)
   }
 
+  @Test("A file that is let go of while the cache is looked into is looked for again")
+  func letGo() async throws {
+    let file = try #require(self.file("a"))
+    file.letGo()
+    await withCheckedContinuation { continuation in
+      file.afterLook { continuation.resume() }
+    }
+    let mustLook = file.state.withLock {
+      if case .none = $0.look { true } else { false }
+    }
+    #expect(mustLook)
+  }
+
   @Test("A key that a file had is free again when many others have come and gone")
   func keys() throws {
     let owners = CacheKeyOwners()

@@ -3,7 +3,7 @@ internal import HTTPTransferCore
 /// The door to the destination of one transfer: calls its sink in order, on a thread that may wait
 /// for the disk if the destination needs one, and answers on the network thread.
 ///
-/// `@unchecked Sendable`: its methods are called on the network thread only. `failure` belongs to
+/// `@unchecked Sendable`: its methods are called, and `beginningCount` is used, on the network thread only. `failure` belongs to
 /// whoever runs the calls of the sink.
 final class BodyStore: @unchecked Sendable {
   private let sink: any BodySink
@@ -15,6 +15,8 @@ final class BodyStore: @unchecked Sendable {
   ///
   /// It stays, since what came after it would leave a gap.
   private var failure: FileFailure?
+  /// How often the destination has yet to say that it can be begun.
+  private var beginningCount = 0
 
   init(sink: any BodySink, client: HTTPClient, mayWait: Bool) {
     self.sink = sink
@@ -37,7 +39,8 @@ final class BodyStore: @unchecked Sendable {
   ///
   /// If not, it pauses, and is resumed when there is room.
   func hasRoom(for exchange: ExchangeID) -> Bool {
-    !sink.isFull && queue?.hasRoom(for: exchange) ?? true
+    // Nothing comes for a file that has no room for it: its beginning is the one that waits.
+    !sink.isFull && queue?.hasRoom(for: exchange, bufferLimit: beginningCount > 0 ? 1 : nil) ?? true
   }
 
   /// For how long exchanges have waited for room so far, in seconds.
@@ -52,10 +55,7 @@ final class BodyStore: @unchecked Sendable {
     then body: @escaping @Sendable (Result<Value, FileFailure>) -> Void
   ) {
     guard let queue else { return body(attempt(work)) }
-    queue.perform { [self] in
-      let result = attempt(work)
-      client.perform { body(result) }
-    }
+    queue.perform { [self] in answer(attempt(work), body) }
   }
 
   /// Begins at the first byte; what is there is thrown away.
@@ -63,7 +63,8 @@ final class BodyStore: @unchecked Sendable {
     version: ContentVersion, wantedByteCount: Int64?,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
   ) {
-    run { [self] sink throws(FileFailure) in
+    beginningCount += 1
+    runStore { [self] sink throws(FileFailure) in
       do throws(FileFailure) {
         try sink.begin(version: version, wantedByteCount: wantedByteCount)
         failure = nil
@@ -71,7 +72,8 @@ final class BodyStore: @unchecked Sendable {
         failure = error
         throw error
       }
-    } then: {
+    } then: { [self] in
+      beginningCount -= 1
       body($0)
     }
   }
@@ -88,30 +90,41 @@ final class BodyStore: @unchecked Sendable {
     _ handed: HandedBuffer, at start: Int64, runs: [ByteRange], from origin: Int64,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
   ) {
-    let work: @Sendable (any BodySink) throws(FileFailure) -> Void = {
-      [self] sink throws(FileFailure) in
-      if let failure { throw failure }
-      do throws(FileFailure) {
-        for run in runs {
-          let slice = handed.bytes[Int(run.lowerBound - start)..<Int(run.upperBound - start)]
-          try sink.write(UnsafeRawBufferPointer(rebasing: slice), at: run.lowerBound - origin)
+    runStore(
+      { [self] sink throws(FileFailure) in
+        if let failure { throw failure }
+        do throws(FileFailure) {
+          for run in runs {
+            let slice = handed.bytes[Int(run.lowerBound - start)..<Int(run.upperBound - start)]
+            try sink.write(UnsafeRawBufferPointer(rebasing: slice), at: run.lowerBound - origin)
+          }
+        } catch {
+          failure = error
+          throw error
         }
-      } catch {
-        failure = error
-        throw error
-      }
-    }
+      }, then: body)
+  }
+
+  /// As ``run(_:then:)``; it counts as a buffer, so exchanges wait while there are many.
+  private func runStore(
+    _ work: @escaping @Sendable (any BodySink) throws(FileFailure) -> Void,
+    then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
+  ) {
     guard let queue else { return body(attempt(work)) }
-    queue.store { [self] in
-      let result = attempt(work)
-      client.perform { body(result) }
-    }
+    queue.store { [self] in answer(attempt(work), body) }
   }
 
   /// Runs `body` on the network thread after everything that was asked for before.
   func follow(_ body: @escaping @Sendable () -> Void) {
     guard let queue else { return body() }
     queue.perform { [client] in client.perform(body) }
+  }
+
+  private func answer<Value: Sendable>(
+    _ result: Result<Value, FileFailure>,
+    _ body: @escaping @Sendable (Result<Value, FileFailure>) -> Void
+  ) {
+    client.perform { body(result) }
   }
 
   private func attempt<Value>(

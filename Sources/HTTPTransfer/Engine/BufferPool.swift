@@ -11,32 +11,45 @@ package final class BufferPool: Sendable {
   /// The buffers kept for reuse, at most; a fresh one costs page faults, not correctness.
   private static let keptCount = 8
 
-  /// What all buffers together may hold that is not stored: a crash loses it.
-  private static let gatheredByteLimit = 8 << 20
+  /// What all buffers together may hold that is not stored, apart from the least of each: a crash
+  /// loses it.
+  package static let gatheredByteLimit = 8 << 20
+
+  /// A buffer takes this part of what is left of the limit.
+  private static let share = 16
 
   /// A system call for less costs more than what it writes.
-  private static let leastGatherByteCount = 64 << 10
+  package static let leastGatherByteCount = 64 << 10
 
-  private let idle = Mutex<[GatherBuffer]>([])
-  private let takenCount = Atomic<Int>(0)
+  private struct State {
+    var idle: [GatherBuffer] = []
+    /// The capacities of the buffers that are in use.
+    var reservedByteCount = 0
+  }
+
+  private let state = Mutex(State())
 
   package init() {}
 
-  /// How many bytes a writer gathers in a buffer before it hands them over: fewer where many buffers
-  /// are in use.
-  package var gatherByteCount: Int {
-    let share = Self.gatheredByteLimit / max(1, takenCount.load(ordering: .relaxed))
-    return max(Self.leastGatherByteCount, min(Self.bufferByteCount, share))
-  }
-
+  /// A buffer, whose capacity is the smaller the more are in use, so that all of them never hold
+  /// more than the limit and the least of each.
   package func take() -> GatherBuffer {
-    takenCount.add(1, ordering: .relaxed)
-    return idle.withLock { $0.popLast() } ?? GatherBuffer(byteCount: Self.bufferByteCount)
+    let (idle, capacity) = state.withLock { state in
+      let part = (Self.gatheredByteLimit - state.reservedByteCount) / Self.share
+      let capacity = max(Self.leastGatherByteCount, min(Self.bufferByteCount, part))
+      state.reservedByteCount += capacity
+      return (state.idle.popLast(), capacity)
+    }
+    let buffer = idle ?? GatherBuffer(byteCount: Self.bufferByteCount)
+    buffer.capacity = capacity
+    return buffer
   }
 
   package func giveBack(_ buffer: GatherBuffer) {
-    takenCount.subtract(1, ordering: .relaxed)
-    idle.withLock { if $0.count < Self.keptCount { $0.append(buffer) } }
+    state.withLock { state in
+      state.reservedByteCount -= buffer.capacity
+      if state.idle.count < Self.keptCount { state.idle.append(buffer) }
+    }
   }
 }
 
@@ -45,6 +58,8 @@ package final class BufferPool: Sendable {
 /// `@unchecked Sendable`: it is handed over through the pool's lock and used by its owner only.
 package final class GatherBuffer: @unchecked Sendable {
   package let bytes: UnsafeMutableRawBufferPointer
+  /// How many bytes its owner gathers before it hands them over.
+  package fileprivate(set) var capacity = 0
 
   /// Pages of its own, which go back to the system with it; the heap would keep them.
   package init(byteCount: Int) {

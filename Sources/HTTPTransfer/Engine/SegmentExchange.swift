@@ -120,17 +120,16 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     else { return .stop }
     let wanted = Int(max(0, min(Int64(piece.count), end - position)))
     var rest = piece.prefix(wanted)
-    let capacity = driver.gatherByteCount
     while !rest.isEmpty {
       let buffer = self.buffer ?? pool.take()
       self.buffer = buffer
-      let part = rest.prefix(max(0, capacity - bufferedByteCount))
+      let part = rest.prefix(buffer.capacity - bufferedByteCount)
       UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[bufferedByteCount...])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
       bufferedByteCount += part.count
       position += Int64(part.count)
       rest = rest.dropFirst(part.count)
-      if bufferedByteCount >= capacity { handOver(now: now) }
+      if bufferedByteCount >= buffer.capacity { handOver(now: now) }
     }
     // Who takes a body as it comes does not want to wait for more of it.
     if !driver.store.isRandomAccess || position >= end || now - lastHandOver >= Self.interval {

@@ -199,11 +199,19 @@ package final class StorageQueue: Sendable {
     for transfer in resumed { client.unpause(transfer) }
   }
 
-  /// Whether more may be handed over; if not, `transfer` is to pause, and goes on when there is room.
-  package func hasRoom(for transfer: ExchangeID) -> Bool {
+  /// Says whether `transfer` may hand over more; if not, it is to pause, and goes on when there is
+  /// room.
+  ///
+  /// - Parameters:
+  ///   - transfer: the exchange.
+  ///   - bufferLimit: how many buffers may wait; nil for as many as may ever wait.
+  /// - Returns: whether there is room.
+  package func hasRoom(for transfer: ExchangeID, bufferLimit: Int? = nil) -> Bool {
     state.withLock { state in
       // Once it is full nobody is let in before those who have paused.
-      guard state.fullSince != nil || state.bufferCount >= Self.bufferLimit else { return true }
+      guard state.fullSince != nil || state.bufferCount >= bufferLimit ?? Self.bufferLimit else {
+        return true
+      }
       state.fullSince = state.fullSince ?? .now
       state.paused.append(transfer)
       return false

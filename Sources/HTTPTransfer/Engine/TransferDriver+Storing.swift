@@ -16,14 +16,6 @@ extension TransferDriver {
     return table[id]?.end ?? end
   }
 
-  /// How many bytes an exchange gathers before it hands them over: 512 KiB, or fewer if many
-  /// exchanges gather, so that a crash loses little.
-  var gatherByteCount: Int {
-    guard store.isRandomAccess else { return 16 << 10 }
-    let share = (3 << 20) / max(1, exchanges.count)
-    return max(64 << 10, min(BufferPool.bufferByteCount, share))
-  }
-
   /// Has the bytes `range`, which an exchange has gathered in a buffer, stored.
   func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
     beginPieces()

@@ -24,30 +24,13 @@ final class FileSink: BodySink, @unchecked Sendable {
   private let completeLength: Int64?
   private let checksum: Checksum?
   private let pieces: PieceHashes?
-  private var uncommittedByteCount: Int64 = 0
-  /// How much is yet to be written; nil where that is not known.
-  private var missingByteCount: Int64?
-  private var lastSync = ContinuousClock.now
+  private var schedule = SyncSchedule(wantedByteCount: nil, now: .now)
   /// Whether a later run can continue with what is there.
   private var isResumable = true
   /// The sync that is under way.
   private var sync: SyncInProgress?
   /// The first failure of a sync.
   private var syncError: ErrorNumber?
-
-  /// So many bytes, or so much time, may pass between two commits: what a loss of power may cost.
-  ///
-  /// Small enough that the disk works while the network does.
-  private static let syncByteCount: Int64 = 16 << 20
-  /// Towards the end commits come closer, so that the last sync, for which the user waits, has little
-  /// left to do.
-  private static let leastSyncByteCount: Int64 = 1 << 20
-  private static let syncInterval = Duration.seconds(2)
-  /// How many bytes may wait behind a sync that is under way.
-  ///
-  /// With as many that the sync writes, and 8 MiB in buffers, a loss of power costs 64 MiB at most,
-  /// however slow the disk is.
-  private static let waitingByteCount: Int64 = 28 << 20
 
   init(path: String, inside base: String?, existing: ExistingFile, request: Request) {
     self.path = path
@@ -160,8 +143,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     try file.begin(version: version, byteCount: wantedByteCount)
     record?.version = version
     isResumable = resumes && (version.isResumable || version.lastModified != nil)
-    lastSync = .now
-    missingByteCount = wantedByteCount
+    schedule = SyncSchedule(wantedByteCount: wantedByteCount, now: .now)
     if let wantedByteCount, let available = location.availableByteCount,
       wantedByteCount > available
     {
@@ -177,10 +159,9 @@ final class FileSink: BodySink, @unchecked Sendable {
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
     // The disk loses no time meanwhile: the finished file is synced in any case. What cannot be
     // resumed is lost with the power however much of it is on the disk.
-    try settleSync(waits: isResumable && uncommittedByteCount >= Self.waitingByteCount)
+    try settleSync(waits: isResumable && schedule.isFull)
     try file?.store(bytes, at: offset)
-    uncommittedByteCount += Int64(bytes.count)
-    missingByteCount = missingByteCount.map { $0 - Int64(bytes.count) }
+    schedule.wrote(Int64(bytes.count))
     syncIfDue()
   }
 
@@ -190,17 +171,9 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   /// Has a thread of its own sync what is there.
   private func syncIfDue() {
-    let missing = missingByteCount ?? Self.syncByteCount
-    let enough =
-      missing < 0
-      ? Self.syncByteCount : min(Self.syncByteCount, max(Self.leastSyncByteCount, missing))
-    // The last sync is that of the finished file. Pieces that are fetched again come beyond that.
-    guard sync == nil, missing != 0,
-      uncommittedByteCount >= enough || ContinuousClock.now - lastSync >= Self.syncInterval,
-      let next = file?.makeDataSync()
-    else { return }
+    guard sync == nil, schedule.isDue(now: .now), let next = file?.makeDataSync() else { return }
     sync = SyncInProgress(next)
-    if sync != nil { uncommittedByteCount = 0 }
+    if sync != nil { schedule.began() }
   }
 
   /// Records what a sync has brought to the disk once it has ended, and `waits` for that.
@@ -209,7 +182,7 @@ final class FileSink: BodySink, @unchecked Sendable {
   private func settleSync(waits: Bool) throws(FileFailure) {
     if let sync, waits || sync.isOver {
       self.sync = nil
-      lastSync = .now
+      schedule.ended(now: .now)
       syncError = syncError ?? sync.wait()
       if syncError == nil { file?.commit(sync.sync) }
     }

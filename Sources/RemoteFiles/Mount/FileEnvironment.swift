@@ -25,6 +25,7 @@ public final class FileEnvironment: Sendable {
   let keyOwners = CacheKeyOwners()
   let silentServers = SilentServers()
   let firstBytes = FirstBytes()
+  let looksAhead: LooksAhead
   let pages: PageInvalidator
   private let versionIDs = VersionCounter()
   let evictor: CacheEvictor<RemoteFile>
@@ -39,6 +40,7 @@ public final class FileEnvironment: Sendable {
     context = MountContext(
       client: client, cache: cache, settings: settings, cacheByteLimit: cacheByteLimit,
       logger: logger)
+    looksAhead = LooksAhead(descriptorLimit: cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
     let evictor = CacheEvictor<RemoteFile>(context: context)

@@ -301,6 +301,66 @@ extension RealMounts {
     }
 
     @Test(.timeLimit(.minutes(2)))
+    func `a slow sync pauses a download that can be resumed, and no other`() throws {
+      let work = try TransferWorkspace()
+      let origin = try OriginServer()
+      let length: Int64 = 96 << 20
+      let urls = [
+        origin.url("a.bin", length: length, seed: 72),
+        origin.url("b.bin", length: length, seed: 72, query: "validators=none"),
+      ]
+      let failing = try FailingCalls(below: work.directory, in: work.sandbox)
+      try failing.fail(FailingCalls.Plan(calls: "fdatasync", count: nil, effect: .held))
+      let process = try work.sandbox.start(
+        try failing.launcher
+          + work.commandLine(["get", "--jobs", "2", "-o", work.directory] + urls))
+      func storedByteCount(of name: String) -> Int64 {
+        FileStatus.allocatedByteCount(of: work.path(name + ".httpfs-part")) ?? 0
+      }
+      // A loss of power would cost all of it in any case.
+      let isWhole = Deadline(after: .seconds(30)).wait { storedByteCount(of: "b.bin") >= length }
+      #expect(isWhole)
+      // Of this one it would cost 64 MiB at most.
+      #expect(storedByteCount(of: "a.bin") <= 64 << 20)
+      #expect(try failing.calls().contains { $0.outcome == .held })
+      failing.pass()
+      #expect(process.wait(within: .seconds(60)) == .exited(0))
+      let digest = Digest.ofContent(seed: 72, byteCount: length)
+      for name in ["a.bin", "b.bin"] { #expect(try work.sha256(name) == digest) }
+    }
+
+    @Test(.timeLimit(.minutes(3)))
+    func `looking ahead on a slow disk leaves descriptors to programs`() throws {
+      let sandbox = try Sandbox()
+      let root = try sandbox.makeDirectory("root")
+      let names = (100..<250).map { "f\($0).bin" }
+      for name in names {
+        try sandbox.write([UInt8](repeating: 7, count: 20_000), to: "root/" + name)
+      }
+      let server = try ListingServer(.python, root: root, in: sandbox)
+      let first = try sandbox.mount(source: server.url())
+      let digest = try output(of: ["sha256sum", "\(root)/\(names[0])"]).prefix(64)
+      for name in names { #expect(try first.sha256(name) == digest) }
+      #expect(try first.unmount() == .exited(0))
+
+      let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
+      let limit = ["bash", "-c", "ulimit -n 96 && exec \"$@\"", "bash"]
+      let mount = sandbox.adopt(
+        try Mount(
+          source: server.url(), mountpoint: try sandbox.makeDirectory("second"),
+          cacheDirectory: failing.directory, launcher: limit + failing.launcher))
+      // Milliseconds, for each call.
+      try failing.fail(FailingCalls.Plan(calls: "fstat", count: nil, errno: 40, effect: .slow))
+      // In order, which has the cache looked into for the names that come next.
+      let walk = try run(["stat"] + names.prefix(60).map { mount.path($0) })
+      #expect(walk.succeeded, "\(walk.error)")
+      for name in names.prefix(20) { #expect(try mount.sha256(name) == digest) }
+      failing.pass()
+      #expect(try mount.unmount() == .exited(0))
+      #expect(!mount.process.standardError.contains("too many open files"))
+    }
+
+    @Test(.timeLimit(.minutes(2)))
     func `a disk that stands still under one download holds up no other`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()

@@ -218,10 +218,13 @@ extension RealMounts {
       try FileManager.default.createDirectory(
         atPath: disk.path + "/there", withIntermediateDirectories: false)
       let result = try work.get(
-        origin.url("a.bin", length: 64 << 20, seed: 1), "-o", disk.path + "/there/a.bin")
-      expectRefusal(result, work, mentions: "a.bin", "needs 67108864 bytes", "free")
+        origin.url("a.bin", length: 512 << 20, seed: 1), "-o", disk.path + "/there/a.bin")
+      expectRefusal(result, work, mentions: "a.bin", "needs 536870912 bytes", "free")
       #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path + "/there").isEmpty)
-      #expect(try origin.requests().bodyByteCount < 8 << 20)
+      let requests = try origin.requests()
+      #expect(requests.count == 1)
+      // The kernel may hold as much of the answer as the buffers of its sockets can grow to.
+      #expect(requests.bodyByteCount < 64 << 20)
     }
 
     @Test(.enabled(if: Host.isRoot, "needs root, to mount"))

@@ -1,0 +1,54 @@
+internal import Synchronization
+
+/// Lets few looks into the cache that nobody waits for run at a time, since each takes descriptors
+/// which programs may need, and a slow disk keeps it.
+///
+/// Its lock is a leaf.
+final class LooksAhead: Sendable {
+  /// Runs a look, and calls what it is given once that has ended.
+  typealias Look = @Sendable (_ ended: @escaping @Sendable () -> Void) -> Void
+
+  /// How many may wait; what comes beyond that is not looked at ahead.
+  static let waitingLimit = 128
+
+  private struct State {
+    var runningCount = 0
+    var waiting: [Look] = []
+  }
+
+  /// How many run at a time.
+  private let width: Int
+  private let state = Mutex(State())
+
+  /// - Parameter descriptorLimit: how many descriptors the process may have open.
+  init(descriptorLimit: Int) {
+    // A look has four of them open, so all together take an eighth.
+    width = max(1, min(CacheLooks.greatestWidth, descriptorLimit / 32))
+  }
+
+  /// Runs `look` when its turn comes.
+  func perform(_ look: @escaping Look) {
+    let mayBegin = state.withLock { state in
+      guard state.runningCount == width else {
+        state.runningCount += 1
+        return true
+      }
+      if state.waiting.count < Self.waitingLimit { state.waiting.append(look) }
+      return false
+    }
+    if mayBegin { run(look) }
+  }
+
+  private func run(_ look: Look) {
+    look { [self] in
+      let next = state.withLock { state -> Look? in
+        if state.waiting.isEmpty {
+          state.runningCount -= 1
+          return nil
+        }
+        return state.waiting.removeFirst()
+      }
+      if let next { run(next) }
+    }
+  }
+}
