@@ -51,7 +51,7 @@ public struct PieceTable: Sendable {
   private var lastTicket = 0
 
   /// How often a server that is the only one left may bring a wrong piece.
-  static let attemptLimit = 2
+  package static let attemptLimit = 2
 
   /// Stands in the place of a server for bytes of which nobody knows who brought them, as those of an earlier
   /// run.

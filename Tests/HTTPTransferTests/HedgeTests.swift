@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
@@ -29,6 +30,69 @@ extension TransferTests {
       #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
       #expect(duration < .seconds(50), "\(duration)")
       #expect(run.log.restarts.isEmpty)
+    }
+
+    @Test(
+      "A hedge that is refused where redirects begin leaves the way to be found by others",
+      .timeLimit(.minutes(1)))
+    func refusedAtItsListedURL() async throws {
+      let file = ServedFile(byteCount: 64 << 20)
+      let expiry = (Date.now.timeIntervalSince1970 + 6).rounded(.down)
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        let now = Date.now.timeIntervalSince1970
+        guard request.target.hasPrefix("/target") else {
+          switch counter.next() {
+          case 1: return ScriptedServer.redirect(to: "/target?expires=\(Int(expiry))&signature=0x1")
+          case 2: return [.head("HTTP/1.1 503 Busy", "Content-Length: 0")]
+          default:
+            return ScriptedServer.redirect(
+              to: "/target?expires=\(Int(expiry) + 900)&signature=0x2")
+          }
+        }
+        guard request.target.hasSuffix("0x1") else { return file.answer(request) }
+        guard now < expiry else { return [.head("HTTP/1.1 403 Expired", "Content-Length: 0")] }
+        // Slowly, then nothing from the time on when the URL is renewed, until it has expired.
+        let count = max(0, Int((expiry - 1.3 - now) / 0.01))
+        let (head, body) = (file.answer(request)[0], file.bytes[(request.range?.first ?? 0)...])
+        let chunks = (0..<count).flatMap { index -> [ScriptedServer.Step] in
+          let bytes = body.dropFirst(index << 12).prefix(1 << 12)
+          return [.send(Array(bytes)), .pause(milliseconds: 10)]
+        }
+        let rest = max(0, expiry + 0.5 - max(now, expiry - 1.3))
+        return [head] + chunks + [.pause(milliseconds: UInt32(rest * 1000)), .reset]
+      }
+      defer { server.stop() }
+      var request = try Request.quick(server.url("/a"))
+      request.isHedged = true
+      request.connections = .exactly(4)
+      request.stallTimeout = .seconds(20)
+      let run = await client.run(request)
+      #expect(
+        run.result?.body.fingerprint == file.bytes.fingerprint, "\(String(describing: run.error))")
+      #expect(counter.next() > 3)
+    }
+
+    @Test(
+      "A server that takes long to refuse a request and its hedge is asked again",
+      .timeLimit(.minutes(1)))
+    func slowlyRefused() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        switch counter.next() {
+        case 1: [file.answer(request)[0], .send(Array(file.bytes[..<(1 << 20)])), .reset]
+        case 2, 3: [.pause(milliseconds: 1500), .head("HTTP/1.1 503 Busy", "Content-Length: 0")]
+        default: file.answer(request)
+        }
+      }
+      defer { server.stop() }
+      var request = try Request.quick(server.url("/a"))
+      request.isHedged = true
+      request.connections = .exactly(4)
+      request.stallTimeout = .seconds(20)
+      let run = await client.run(request)
+      #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
     }
 
     @Test("A stalled request of a download over one connection is not hedged")

@@ -158,6 +158,40 @@ extension TransferTests {
       #expect(run.log.restarts.count == 1)
     }
 
+    @Test("What a request of the version before has gathered does not get into another version")
+    func gatheredBefore() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      var other = ServedFile(byteCount: 4 << 20, seed: 2)
+      other.entityTag = "\"other\""
+      let rest = other
+      let (counter, gate) = (Counter(), Gate())
+      let dying = try ScriptedServer { request in
+        switch counter.next() {
+        case 1:
+          // It stands still, and what it has brought is not stored yet.
+          return [file.answer(request)[0], .send(Array(file.bytes[..<100_000])), .hold]
+        default:
+          // Once the other mirror has been asked, and found to have another version.
+          return [.wait(for: gate), .reset]
+        }
+      }
+      let server = try ScriptedServer { request in
+        gate.open()
+        return rest.answer(request)
+      }
+      defer {
+        dying.stop()
+        server.stop()
+        gate.open()
+      }
+      var request = try request([dying.url("/dying"), server.url("/a")])
+      request.retries = 1
+      request.stallTimeout = .seconds(60)
+      let run = await client.run(request)
+      #expect(run.result?.body.fingerprint == rest.bytes.fingerprint, "\(run.log.restarts)")
+      #expect(run.log.restarts.count == 1)
+    }
+
     @Test("A server whose file has not the length that was said is refused")
     func wrongLength() async throws {
       let server = try ScriptedServer(answer: ServedFile(byteCount: 1000).answer)
@@ -281,6 +315,47 @@ extension TransferTests {
       #expect(run.result?.body == file.bytes)
       // Of several connections another one may have brought it.
       if connections == 1 { #expect(run.log.negativeDifferences == [-(1 << 20)]) }
+    }
+
+    @Test("A wrong piece comes again from a server that sends shorter parts than asked for")
+    func shortParts() async throws {
+      let file = ServedFile(byteCount: 4 << 20)
+      let liar = Self.lying(file, at: 1 << 20)
+      let partByteCount = 256 << 10
+      let counter = Counter()
+      let server = try ScriptedServer { request in
+        guard let range = request.range else { return [.reset] }
+        let end = min(range.first + partByteCount, file.bytes.count)
+        let isWrong = range.first...end ~= 1 << 20 && counter.next() == 1
+        return [
+          .head(
+            "HTTP/1.1 206 Partial Content", "ETag: \"v1\"", "Content-Length: \(end - range.first)",
+            "Content-Range: bytes \(range.first)-\(end - 1)/\(file.bytes.count)"),
+          .send(Array((isWrong ? liar : file).bytes[range.first..<end])),
+        ]
+      }
+      defer { server.stop() }
+      var request = try request([server.url("/a")])
+      request.pieces = TestHashes.pieces(file.bytes, of: 1 << 20)
+      let run = await client.run(request)
+      #expect(
+        run.result?.body.fingerprint == file.bytes.fingerprint, "\(String(describing: run.error))")
+      #expect(server.requests.count < 60)
+    }
+
+    @Test("A piece that is wrong each time ends a download that can only be repeated whole")
+    func wrongWithoutRanges() async throws {
+      var file = ServedFile(byteCount: 1 << 20)
+      file.entityTag = nil
+      file.servesRanges = false
+      let liar = Self.lying(file, at: 1000)
+      let server = try ScriptedServer(answer: liar.answer)
+      defer { server.stop() }
+      var request = try request([server.url("/a")])
+      request.pieces = TestHashes.pieces(file.bytes, of: 1 << 18)
+      let run = await client.run(request)
+      #expect(run.error?.code == .checksumMismatch, "\(String(describing: run.error))")
+      #expect(server.requests.count <= 4)
     }
 
     @Test("A checksum of the whole finds a lying mirror, too", arguments: [1, 4])

@@ -343,7 +343,36 @@ import Testing
     #expect(table.segments.map(\.id) == [hedge.id])
   }
 
+  @Test func `the hedge of a request that is given up is a hedge no more`() throws {
+    let now = ContinuousClock.now
+    var (table, id) = stalledTable(now: now)
+    let hedges = table.planHedges(
+      now: now + .seconds(1), after: .milliseconds(500), allowance: 1, isServed: { _ in true })
+    let hedge = try #require(hedges.first)
+    table.remove(id)
+    #expect(table[hedge.id]?.hedgeOf == nil)
+  }
+
   // MARK: Wrong pieces
+
+  @Test func `requests of all kinds together are no more than the connections`() {
+    let now = ContinuousClock.now
+    let (length, piece): (Int64, Int64) = (512 << 20, 1 << 20)
+    var table = SegmentTable(range: nil, connections: .exactly(4))
+    table.setLength(length)
+    let pieces = (0..<3).map { number in number * 100 * piece..<(number * 100 + 1) * piece }
+    for (number, range) in pieces.enumerated() {
+      let added = table.add(piece: number * 100, range, except: [])
+      #expect(added != nil)
+    }
+    let first = table.plan(except: pieces, now: now)
+    #expect(first.count == 1)
+    // Each of them gives its connection back.
+    for segment in table.segments where segment.suspectPiece != nil { table.remove(segment.id) }
+    let second = table.plan(except: pieces, now: now)
+    #expect(second.count == 3)
+    #expect(table.segments.count == 4)
+  }
 
   @Test func `a piece that was wrong has a request of its own, and the others leave it out`() throws
   {
@@ -359,6 +388,7 @@ import Testing
     let others = table.plan(except: [piece], now: .now)
     #expect(!others.isEmpty)
     #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
+    #expect(table.segments.count <= 4)
     // It begins again after each failure, and its failures are counted.
     for expected in 1...3 {
       table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)

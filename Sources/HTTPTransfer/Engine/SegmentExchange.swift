@@ -51,6 +51,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   /// The offset of the next byte to arrive; nil before a body is accepted.
   private(set) var position: Int64?
+  /// The beginning of the transfer to which the body belongs.
+  private(set) var generation = 0
   /// Where the body ends, as the head says; nil where only its end will tell.
   private(set) var expectedEnd: Int64?
 
@@ -76,6 +78,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// `start` are not wanted.
   func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64) {
     position = body.lowerBound
+    generation = driver.generation
     expectedEnd = isEndKnown ? body.upperBound : nil
     bufferStart = max(body.lowerBound, start)
   }

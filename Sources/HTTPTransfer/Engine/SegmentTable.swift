@@ -222,18 +222,21 @@ package struct SegmentTable: Sendable {
     var extents = extents
     for range in suspects { extents.insert(range) }
     guard isLengthKnown, let hole = extents.firstHole(in: target) else { return [] }
-    // Of a segment and its hedge the planner sees the first one.
+    // Of a segment and its hedge the planner sees the first one, and the pieces of suspects are not
+    // its to cut; but each of them has a connection.
     let flights = segments.filter { $0.suspectPiece == nil && $0.hedgeOf == nil }.map {
       FetchPlanner.Flight(
         id: $0.id, start: $0.storedEnd, position: $0.position, end: $0.end, rate: $0.rate(now: now))
     }
+    let others = segments.count - flights.count
+    guard others < maximum else { return [] }
     let plan = FetchPlanner().plan(
       length: extents.holes(in: target).last?.upperBound ?? target.upperBound, extents: extents,
       flights: flights, demands: [],
       streams: [FetchPlanner.Reader(cursor: hole.lowerBound, window: Self.window)],
       limits: FetchPlanner.Limits(
-        connections: parallelism.target, demandConnections: maximum, roundTrip: roundTrip,
-        connectionRate: connectionRate))
+        connections: max(1, parallelism.target - others), demandConnections: maximum - others,
+        roundTrip: roundTrip, connectionRate: connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)
@@ -319,7 +322,14 @@ package struct SegmentTable: Sendable {
   package mutating func throttled(now: ContinuousClock.Instant) { throttledAt = now }
 
   /// The segment is done, or is to be planned anew.
-  package mutating func remove(_ id: Int) { segments.removeAll { $0.id == id } }
+  ///
+  /// If it has a hedge, that continues by itself.
+  package mutating func remove(_ id: Int) {
+    segments.removeAll { $0.id == id }
+    for index in segments.indices where segments[index].hedgeOf == id {
+      segments[index].hedgeOf = nil
+    }
+  }
 
   package mutating func removeAll() { segments = [] }
 
@@ -352,7 +362,7 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
     let start = segments[index].isWhole ? 0 : segments[index].storedEnd
     guard start < segments[index].end else {
-      segments.remove(at: index)
+      remove(id)
       return nil
     }
     segments[index].restart(at: start, now: now)

@@ -36,7 +36,13 @@ extension TransferDriver {
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
       table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
     }
-    if receiver.verdict.isFailure, dropFailedHedge(id) { return showConnections() }
+    if !receiver.verdict.isFailure || !dropFailedHedge(id) { conclude(receiver, completion) }
+    scoutEnded(id)
+    showConnections()
+  }
+
+  private func conclude(_ receiver: SegmentExchange, _ completion: ExchangeCompletion) {
+    let id = receiver.segmentID
     switch receiver.verdict {
     case .superseded:
       if phase == .running, exchanges.isEmpty, table.segments.isEmpty { launch() }
@@ -47,8 +53,6 @@ extension TransferDriver {
     case .unchanged(let head, let url): leaveEarlier(head, from: url)
     case .none: bodyEnded(receiver, completion)
     }
-    scoutEnded(id)
-    showConnections()
   }
 
   private func bodyEnded(_ receiver: SegmentExchange, _ completion: ExchangeCompletion) {
@@ -84,12 +88,11 @@ extension TransferDriver {
           guard phase != .ended else { return }
         }
         if !segment.isWhole, position < segment.end, !table.isComplete {
-          // A part shorter than asked for, which a server may send: the rest is asked for anew.
-          table.remove(id)
-          return plan()
+          // A server may send a shorter part than asked for.
+          return sendRest(of: segment, after: position, receiver)
         }
       }
-      if phase == .running, isSequential, !table.isComplete, hasRefutedPiece {
+      if phase == .running, isSequential, !table.isComplete, refutation != nil {
         table.remove(id)
         return fetchRefutedPieces()
       }
@@ -104,6 +107,20 @@ extension TransferDriver {
         launch()
       }
     }
+  }
+
+  /// Asks for what a part that was shorter than asked for lacks: the rest of a piece that has to come
+  /// from one mirror at that mirror.
+  private func sendRest(
+    of segment: SegmentTable.Segment, after position: Int64, _ receiver: SegmentExchange
+  ) {
+    guard segment.suspectPiece != nil, phase == .running else {
+      table.remove(segment.id)
+      return plan()
+    }
+    guard position > segment.start else { return retryCut(receiver) }
+    table.fail(segment.id, isCounted: false)
+    if let rest = table.retry(segment.id) { send(rest, to: receiver.mirror) } else { plan() }
   }
 
   private func retryCut(_ receiver: SegmentExchange) {

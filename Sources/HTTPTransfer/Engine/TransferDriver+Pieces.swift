@@ -135,7 +135,6 @@ extension TransferDriver {
       verified.insert(check.range)
     } else {
       forgetBytes(check.range)
-      hasRefutedPiece = true
     }
     if let liar { excludeLiar(liar, "it has served bytes that do not hash to what they should") }
     if matches { return true }
@@ -146,6 +145,7 @@ extension TransferDriver {
       fail(naming(error, besides: nil))
       return false
     }
+    refutation = error
     let failureCount = pieces?.failureCount(ofPiece: check.piece) ?? 1
     monitor.emit(.retrying(error, attempt: failureCount, after: .zero))
     return true
@@ -205,8 +205,14 @@ extension TransferDriver {
 
   /// Asks for what has turned out wrong, where nothing is under way: by ranges where the server has them.
   func fetchRefutedPieces() {
-    hasRefutedPiece = false
+    guard let error = refutation else { return launch() }
+    refutation = nil
     if canSkip, !haveRangesBeenRefused { isSequential = false }
+    if isSequential {
+      // All of it has to come again, which forgets how often the piece was wrong.
+      refetchCount += 1
+      guard refetchCount <= PieceTable.attemptLimit * mirrors.count else { return fail(error) }
+    }
     launch()
   }
 }

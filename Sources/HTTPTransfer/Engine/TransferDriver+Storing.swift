@@ -17,7 +17,10 @@ extension TransferDriver {
   }
 
   /// Has the bytes `range`, which an exchange has gathered in a buffer, stored.
+  ///
+  /// What an exchange of an earlier beginning has gathered is dropped: it may be of another version.
   func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
+    guard exchange.generation == generation else { return }
     beginPieces()
     let runs = table.handOver(range)
     let (id, mirror, generation) = (exchange.segmentID, exchange.mirror, generation)

@@ -67,8 +67,10 @@ final class TransferDriver: @unchecked Sendable {
   var pendingChecks: [PieceTable.Check] = []
   /// Counts the new beginnings, which make what is under way on other threads void.
   var generation = 0
-  /// Whether a piece was wrong since the last request was planned, and is absent again.
-  var hasRefutedPiece = false
+  /// How a piece was wrong that is absent again since; nil where no request has been planned for it yet.
+  var refutation: TransferError?
+  /// How often all has come again because a piece was wrong.
+  var refetchCount = 0
   /// Whether a thread hashes pieces.
   var isVerifying = false
   /// The segments that wait for a URL.
@@ -304,8 +306,9 @@ final class TransferDriver: @unchecked Sendable {
     for segment in table.plan(except: suspectRanges, now: .now) { send(segment) }
   }
 
-  func send(_ segment: SegmentTable.Segment) {
-    let index = nextMirror(for: segment)
+  /// Sends the request for a segment, to `mirror` if that is given.
+  func send(_ segment: SegmentTable.Segment, to mirror: Int? = nil) {
+    let index = mirror ?? nextMirror(for: segment)
     guard let url = place(segment, at: index) else { return }
     let (server, location) = (mirrors[index].url, locations[index])
     var exchange = ExchangeRequest(
