@@ -343,6 +343,32 @@ extension TransferTests {
       #expect(server.requests.count < 60)
     }
 
+    @Test(
+      "A wrong piece comes again from a mirror that cuts each response", .timeLimit(.minutes(1)))
+    func cutParts() async throws {
+      let file = ServedFile(byteCount: 3 << 20)
+      let liar = Self.lying(file, at: 1 << 19)
+      let counter = Counter()
+      let servers = try [
+        ScriptedServer { request in
+          let isFirst = request.range.map { $0.first <= 1 << 19 } == true && counter.next() <= 2
+          return (isFirst ? liar : file).answer(request)
+        },
+        ScriptedServer { request in
+          let steps = file.answer(request)
+          guard case .send(let body) = steps[1], body.count > 100_000 else { return steps }
+          return [steps[0], .send(Array(body[..<100_000])), .reset]
+        },
+      ]
+      defer { for server in servers { server.stop() } }
+      var request = try request(servers.map { $0.url("/a") })
+      request.pieces = TestHashes.pieces(file.bytes, of: 1 << 19)
+      let run = await client.run(request)
+      #expect(
+        run.result?.body.fingerprint == file.bytes.fingerprint, "\(String(describing: run.error))")
+      #expect(servers[1].requests.count < 100)
+    }
+
     @Test("A piece that is wrong each time ends a download that can only be repeated whole")
     func wrongWithoutRanges() async throws {
       var file = ServedFile(byteCount: 1 << 20)

@@ -389,16 +389,21 @@ import Testing
     #expect(!others.isEmpty)
     #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
     #expect(table.segments.count <= 4)
-    // It begins again after each failure, and its failures are counted.
-    for expected in 1...3 {
-      table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)
+    // It continues at the same server, and begins again at another one.
+    table.noteAsked(suspect.id, of: 1)
+    table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)
+    for failureCount in 1...3 {
       let failures = table.fail(suspect.id)
-      #expect(failures == expected)
-      _ = table.forget(piece)
-      table.rewind(suspect.id, to: piece.lowerBound)
+      #expect(failures == failureCount)
       let again = table.retry(suspect.id)
-      #expect(again?.start == piece.lowerBound)
+      #expect(again?.start == piece.lowerBound + 1000)
+      #expect(again?.mirror == 1)
     }
+    table.fail(suspect.id)
+    _ = table.forget(piece)
+    table.rewind(suspect.id, to: piece.lowerBound)
+    let anew = table.retry(suspect.id)
+    #expect(anew?.start == piece.lowerBound)
   }
 }
 

@@ -31,6 +31,8 @@ package struct SegmentTable: Sendable {
     package var suspectPiece: Int?
     /// The servers that must not be asked for it, while there are others.
     package var excludedMirrors: Set<Int> = []
+    /// The server that was asked for it last.
+    package fileprivate(set) var mirror: Int?
     /// The segment whose next bytes it asks for a second time; nil if it is no hedge.
     package var hedgeOf: Int?
 
@@ -307,8 +309,7 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return added }
     segments[index].storedEnd = max(
       segments[index].storedEnd, range.clamped(to: target).upperBound)
-    // A piece that comes from one server alone begins again after each failure.
-    if added > 0, segments[index].suspectPiece == nil { segments[index].failureCount = 0 }
+    if added > 0 { segments[index].failureCount = 0 }
     if let rate = segments[index].rate(now: now) {
       connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
     }
@@ -368,6 +369,12 @@ package struct SegmentTable: Sendable {
     segments[index].restart(at: start, now: now)
     if segments[index].isWhole { segments[index].storedEnd = start }
     return segments[index]
+  }
+
+  /// The segment is asked of a server.
+  package mutating func noteAsked(_ id: Int, of mirror: Int) {
+    guard let index = segments.firstIndex(where: { $0.id == id }) else { return }
+    segments[index].mirror = mirror
   }
 
   /// Begins again with a segment that waits, at its first byte: what it has stored was forgotten.

@@ -7,6 +7,10 @@ extension TransferDriver {
 
   /// The mirror that the request for a segment goes to; the first if none is left.
   func nextMirror(for segment: SegmentTable.Segment) -> Int {
+    // A piece that has to come from one mirror stays with it for as long as that can be asked.
+    if segment.suspectPiece != nil, let mirror = segment.mirror, !mirrors[mirror].isRefused {
+      return mirror
+    }
     let others =
       segment.excludedMirrors.isEmpty ? nil : chooseMirror(except: segment.excludedMirrors)
     return others ?? chooseMirror() ?? 0
@@ -100,7 +104,8 @@ extension TransferDriver {
       exclude(index, error.reason)
     }
     guard let next = chooseMirror() else { return goOnWithout(index, error) }
-    return send(id, to: next, after: error, attempt: attempt)
+    return send(
+      id, to: table[id].map(nextMirror(for:)) ?? next, after: error, attempt: attempt)
   }
 
   private func send(_ id: Int, to next: Int, after error: TransferError, attempt: Int) -> Bool {

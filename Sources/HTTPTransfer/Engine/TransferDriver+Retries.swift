@@ -89,9 +89,10 @@ extension TransferDriver {
         table.remove(id)
         return table.isComplete ? finish() : plan()
       }
-      // Another server may bring it now, so it begins again.
-      let range = restart(segment, ofPiece: piece)
-      table.rewind(id, to: range.lowerBound)
+      if nextMirror(for: segment) != segment.mirror {
+        let range = restart(segment, ofPiece: piece)
+        table.rewind(id, to: range.lowerBound)
+      }
     }
     if let segment = table.retry(id) {
       resendable(segment)

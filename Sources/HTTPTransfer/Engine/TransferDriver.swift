@@ -310,6 +310,7 @@ final class TransferDriver: @unchecked Sendable {
   func send(_ segment: SegmentTable.Segment, to mirror: Int? = nil) {
     let index = mirror ?? nextMirror(for: segment)
     guard let url = place(segment, at: index) else { return }
+    table.noteAsked(segment.id, of: index)
     let (server, location) = (mirrors[index].url, locations[index])
     var exchange = ExchangeRequest(
       method: request.method, url: url,
