@@ -95,6 +95,25 @@ extension TransferTests {
       #expect(run.result?.body == file.bytes, "\(String(describing: run.error))")
     }
 
+    @Test("A request that a rate limit holds back is not hedged")
+    func limited() async throws {
+      let file = ServedFile(byteCount: 1 << 20)
+      let server = try ScriptedServer(answer: file.answer)
+      defer { server.stop() }
+      let transfers = try (0..<4).map { number in
+        var request = try Request.quick(server.url("/\(number)"))
+        request.isHedged = true
+        request.connections = .exactly(4)
+        // A piece of 16 KiB takes four seconds.
+        request.rateLimit = RateLimit(bytesPerSecond: 4096)
+        return client.transfer(request)
+      }
+      for transfer in transfers { transfer.start() }
+      try await Task.sleep(for: .seconds(6))
+      for transfer in transfers { transfer.cancel() }
+      #expect(server.requests.count == 4)
+    }
+
     @Test("A stalled request of a download over one connection is not hedged")
     func single() async throws {
       let file = ServedFile(byteCount: 1 << 20)

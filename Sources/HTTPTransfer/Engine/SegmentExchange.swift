@@ -38,10 +38,12 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   let asked: RemoteURL
   private(set) var exchangeID: ExchangeID?
   /// Whether the request is with the server, and nothing else delays the next byte.
-  var isServed: Bool { isSent && !isPaused && !isHeld }
+  var isServed: Bool { isSent && !isPaused && !isHeld && !isThrottled }
   private var isSent = false
   private var isPaused = false
   private var isHeld = false
+  /// Whether a rate limit holds the next piece back.
+  private var isThrottled = false
   private let driver: TransferDriver
   private let pool: BufferPool
   private var buffer: GatherBuffer?
@@ -103,9 +105,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     return driver.receive(head, from: url, by: self)
   }
 
-  func throttled() { driver.table.throttled(now: .now) }
+  func throttled() {
+    isThrottled = true
+    driver.table.throttled(now: .now)
+  }
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
+    isThrottled = false
     guard var position else { return .discard }
     isPaused = exchangeID.map { driver.mustPause($0) } ?? false
     if isPaused { return .pause }

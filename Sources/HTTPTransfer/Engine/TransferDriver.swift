@@ -107,6 +107,9 @@ final class TransferDriver: @unchecked Sendable {
     self.monitor = monitor
     var mayWait = request.body != nil || request.checksum != nil
     if case .file = request.destination { mayWait = true }
+    // libcurl keeps what it has decoded while an exchange pauses, and fails if that is much: the
+    // network thread waits for the disk instead.
+    if request.decodesContent { mayWait = false }
     store = BodyStore(sink: sink, client: client, mayWait: mayWait)
     let isSigned = request.signer != nil && request.method == .get
     // The signer makes URLs of the first one.

@@ -460,6 +460,18 @@ extension RealMounts {
       )
     }
 
+    @Test func `--compressed stores a body that decodes to a thousand times as much`() throws {
+      let work = try TransferWorkspace()
+      let root = try work.sandbox.makeDirectory("root")
+      try shell("head -c 268435456 /dev/zero | gzip -1 > \(quoted(root))/a.bin")
+      let server = try work.sandbox.nginx(
+        root: root, locations: "add_header Content-Encoding gzip;")
+      let result = try work.get("--compressed", server.url("a.bin"))
+      #expect(result.succeeded, "\(result.error)")
+      let wanted = try shell("head -c 268435456 /dev/zero | sha256sum").prefix(64)
+      #expect(try work.sha256("a.bin") == wanted)
+    }
+
     @Test(arguments: ["gzip", "deflate"])
     func `--compressed stores the decoded bytes`(_ coding: String) throws {
       let work = try TransferWorkspace()
