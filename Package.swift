@@ -74,6 +74,7 @@ let package = Package(
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
     // The layers, lowest first; dependencies point only upward in this file.
+    .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib", "CXML"],
@@ -93,29 +94,32 @@ let package = Package(
       dependencies: ["HTTPTransferCore", "MountStatus", "MountControl", "TransferDisplay"],
       swiftSettings: strict),
     .target(
-      name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
+      name: "ExtentRecord",
+      dependencies: ["LinuxSystem", "HTTPTransferCore", "CXXHash", "CCrypto"],
       swiftSettings: strict),
     .target(
       name: "HTTPTransfer",
-      dependencies: ["HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes],
+      dependencies: [
+        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes,
+      ],
       swiftSettings: strict),
     .target(
       name: "HTTPTransferFoundation", dependencies: ["HTTPTransfer"], swiftSettings: strict),
     .target(
-      name: "RangeCache", dependencies: ["HTTPTransferCore", "ExtentRecord"],
+      name: "RangeCache", dependencies: ["LinuxSystem", "HTTPTransferCore", "ExtentRecord"],
       swiftSettings: strict + testableRelease),
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "DirectoryListing",
-        "MountStatus", "AccessTrace", httpTypes, logging,
+        "LinuxSystem", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
+        "DirectoryListing", "MountStatus", "AccessTrace", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
         "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace", "CFuse",
-        "CPassthrough", "ExtentRecord", "HTTPTransferCore", logging,
+        "CPassthrough", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -177,13 +181,15 @@ let package = Package(
       ], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RangeCacheTests",
-      dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
+      dependencies: [
+        "SeededRandom", "RangeCache", "LinuxSystem", "ExtentRecord", "HTTPTransferCore",
+      ],
       swiftSettings: strict + unoptimized),
     .testTarget(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
-        "ExtentRecord", "CCrypto", httpTypes,
+        "LinuxSystem", "CCrypto", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(

@@ -1,7 +1,7 @@
 internal import AccessTrace
 internal import Dispatch
-internal import ExtentRecord
 internal import Glibc
+internal import LinuxSystem
 public import Logging
 internal import Synchronization
 

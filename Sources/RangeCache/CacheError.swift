@@ -1,5 +1,5 @@
-import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// An error of the cache: what failed, where, and what to do.
 public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {

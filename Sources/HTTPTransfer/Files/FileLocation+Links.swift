@@ -1,6 +1,6 @@
-internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// How a path leads to a directory and a name in it.
 extension FileLocation {

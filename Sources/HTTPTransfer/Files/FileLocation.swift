@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// A failure of the destination, before it is known of which transfer.
 struct FileFailure: Error {

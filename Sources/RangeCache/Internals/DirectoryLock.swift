@@ -1,5 +1,5 @@
-import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// The lock on a cache directory, which one process at a time holds (`flock(2)`).
 ///
@@ -72,7 +72,7 @@ struct DirectoryLock: ~Copyable {
   /// It compares inode numbers only: on some file systems the listed device differs from that of
   /// `fstat(2)`.
   static func isHeld(_ file: Descriptor, by processID: Int32) -> Bool {
-    guard let inode = try? SystemCalls.inodeNumber(file.rawValue),
+    guard let inode = try? SystemCalls.status(file.rawValue).identity.inode,
       let table = try? SystemCalls.openForReading(atPath: "/proc/locks")
     else { return false }
     var text: [UInt8] = []

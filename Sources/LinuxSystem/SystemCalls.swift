@@ -1,6 +1,5 @@
 package import CLinux
 internal import Glibc
-internal import HTTPTransferCore
 
 /// An `errno` value as a thrown error; the code that catches it adds the context.
 package struct ErrorNumber: Error, Equatable {
@@ -37,7 +36,7 @@ package enum SystemCalls {
     /// A file's device and inode number.
     package struct Identity: Hashable, Sendable {
       let device: dev_t
-      let inode: ino_t
+      package let inode: ino_t
     }
 
     package init(_ status: stat) {
@@ -135,9 +134,10 @@ package enum SystemCalls {
     } catch {
       guard creatingMissing, error.rawValue == ENOENT else { throw error }
     }
-    var made = path.isAbsolutePath ? "/" : ""
-    for part in path.pathParts() {
-      made += part
+    let slash = UInt8(ascii: "/")
+    var made = path.utf8.first == slash ? "/" : ""
+    for part in path.utf8.split(separator: slash) {
+      made += String(decoding: part, as: UTF8.self)
       do throws(ErrorNumber) {
         _ = try checked { mkdir(made, 0o777) }
       } catch {
