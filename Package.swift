@@ -127,14 +127,14 @@ let package = Package(
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
         "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "ConfigurationFile", "TransferDisplay", "MountView", "CLinux", argumentParser, httpTypes,
-        logging,
+        "ConfigurationFile", "TransferDisplay", "MountView", "LinuxSystem", "CLinux",
+        argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
     .executableTarget(
-      name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
-      linkerSettings: staticRuntime),
+      name: "Origin", dependencies: ["OriginContent", "LinuxSystem", argumentParser],
+      swiftSettings: strict, linkerSettings: staticRuntime),
     // Not a product: scripts/bench-core counts its instructions.
     .executableTarget(
       name: "CoreBenchmarks",

@@ -1,6 +1,7 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
+internal import LinuxSystem
 internal import Logging
 internal import MountStatus
 internal import RemoteFiles
@@ -85,8 +86,7 @@ public final class MountSession: Sendable {
       fuse_session_unmount(pointer)
       fuse_session_destroy(pointer)
       throw MountError(
-        "cannot prepare the FUSE device: \(String(cString: strerror(-code))); is there a /dev/null?"
-      )
+        "cannot prepare the FUSE device: \(ErrorNumber(rawValue: -code)); is there a /dev/null?")
     }
     session = SessionPointer(pointer: pointer, offersPassthrough: isRoot)
     device = MountTable.current()?.mount(at: fileSystem.mountpoint)?.device

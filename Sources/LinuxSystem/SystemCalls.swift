@@ -1,13 +1,6 @@
 package import CLinux
 internal import Glibc
 
-/// An `errno` value as a thrown error; the code that catches it adds the context.
-package struct ErrorNumber: Error, Equatable {
-  package let rawValue: CInt
-
-  package init(rawValue: CInt) { self.rawValue = rawValue }
-}
-
 /// The only door to the operating system: one thin function per call.
 ///
 /// Calls are repeated if a signal interrupts them. Transfers are repeated until they are complete.

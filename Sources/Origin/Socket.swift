@@ -45,7 +45,8 @@ final class Socket {
     var position = 0
     while position < bytes.count {
       let count = Glibc.send(
-        descriptor, bytes[position...].baseAddressOfSlice, bytes.count - position, flags)
+        descriptor, UnsafeRawBufferPointer(rebasing: bytes[position...]).baseAddress,
+        bytes.count - position, flags)
       if count >= 0 {
         position += count
         sent(count)

@@ -1,20 +1,5 @@
 import Glibc
 
-/// A failed system call, described for the user.
-struct SystemCallError: Error, CustomStringConvertible {
-  /// What was attempted, such as `open /tmp/x`.
-  let operation: String
-  let code: Int32
-
-  /// Takes the current thread's `errno`.
-  init(_ operation: String) {
-    self.operation = operation
-    code = errno
-  }
-
-  var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
-}
-
 /// Thin functions over libc, except those about sockets.
 enum SystemCall {
   /// The monotonic clock in nanoseconds; clock_gettime(2).
@@ -33,39 +18,6 @@ enum SystemCall {
 
   /// Seconds since 1970; time(2).
   static func wallClockSeconds() -> Int64 { Int64(time(nil)) }
-
-  /// Writes all bytes, even after short writes and interrupts; write(2).
-  static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
-    var position = 0
-    while position < bytes.count {
-      let count = bytes.withUnsafeBytes { buffer in
-        write(descriptor, buffer[position...].baseAddressOfSlice, buffer.count - position)
-      }
-      if count >= 0 {
-        position += count
-      } else if errno != EINTR {
-        throw SystemCallError("write to descriptor \(descriptor)")
-      }
-    }
-  }
-
-  /// The whole of a file.
-  static func readFile(path: String) throws(SystemCallError) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw SystemCallError("open \(path)") }
-    defer { close(descriptor) }
-    var contents: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 64 << 10)
-    while true {
-      let count = read(descriptor, &piece, piece.count)
-      if count == 0 { return contents }
-      if count > 0 {
-        contents += piece[..<count]
-      } else if errno != EINTR {
-        throw SystemCallError("read \(path)")
-      }
-    }
-  }
 
   /// The port at an end of a socket: of its own with getsockname(2), of its peer with
   /// getpeername(2); 0 if there is none.
@@ -122,9 +74,4 @@ enum SystemCall {
     if code != 0 { start.release() }
     return code == 0
   }
-}
-
-extension Slice<UnsafeRawBufferPointer> {
-  /// The address of the slice's first byte.
-  var baseAddressOfSlice: UnsafeRawPointer? { UnsafeRawBufferPointer(rebasing: self).baseAddress }
 }

@@ -123,5 +123,5 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  private var systemText: String { SystemCalls.text(of: self.errno) }
+  private var systemText: String { ErrorNumber(rawValue: self.errno).description }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// The result of a child process.
 struct ChildProcessResult {
@@ -21,7 +22,7 @@ struct ChildProcessResult {
 /// - Throws: The error of pipe(2) or posix_spawnp(3), such as `ENOENT`.
 func runChildProcess(
   _ program: String, _ arguments: [String]
-) throws(SystemError) -> ChildProcessResult {
+) throws(ErrorNumber) -> ChildProcessResult {
   var pipe: [Int32] = [-1, -1]
   guard Glibc.pipe(&pipe) == 0 else { throw .last }
   let readEnd = pipe[0]
@@ -41,7 +42,7 @@ func runChildProcess(
     }
   }
   close(pipe[1])
-  guard code == 0 else { throw SystemError(code: code) }
+  guard code == 0 else { throw ErrorNumber(rawValue: code) }
 
   var output: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 4096)

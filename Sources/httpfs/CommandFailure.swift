@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSystem
 import Logging
 
 /// Why a command failed: the text after `httpfs: ` on standard error.
@@ -15,9 +16,9 @@ struct CommandFailure: Error, CustomStringConvertible {
   init(messages: [String]) { self.messages = messages }
 
   /// A failed system call: `cannot open list 'x': No such file or directory`.
-  init(_ action: String, _ error: SystemError) {
+  init(_ action: String, _ error: ErrorNumber) {
     self.init("\(action): \(error)")
-    isBrokenPipe = error.code == EPIPE
+    isBrokenPipe = error.rawValue == EPIPE
   }
 
   var description: String { messages.joined(separator: "\n") }
@@ -40,7 +41,7 @@ func reportingFailure(_ body: () throws -> Void) throws {
 
 func printToStandardError(_ line: String) {
   // There is nowhere to report a failure of this.
-  _ = try? write(Array((line + "\n").utf8), to: STDERR_FILENO)
+  _ = try? SystemCalls.write(Array((line + "\n").utf8), to: STDERR_FILENO)
 }
 
 /// Writes the whole of `text` to standard output, bypassing the buffer of stdio.
@@ -48,20 +49,8 @@ func printToStandardError(_ line: String) {
 /// - Throws: ``CommandFailure`` if it cannot be written, for example because the disk is full.
 func printToStandardOutput(_ text: [UInt8]) throws(CommandFailure) {
   do {
-    try write(text, to: STDOUT_FILENO)
+    try SystemCalls.write(text, to: STDOUT_FILENO)
   } catch {
     throw CommandFailure("cannot write to standard output", error)
-  }
-}
-
-private func write(_ bytes: [UInt8], to descriptor: Int32) throws(SystemError) {
-  var rest = bytes[...]
-  while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-    if count >= 0 {
-      rest = rest.dropFirst(count)
-    } else if errno != EINTR {
-      throw .last
-    }
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSystem
 
 /// `--daemon`: the command starts itself again as a process in a new session, and returns when that
 /// process reports that the mount is ready.
@@ -39,7 +40,7 @@ enum DaemonProcess {
       &child, "/proc/self/exe", &actions, &attributes, Secrecy.originalArguments, environ)
     close(ends[1])
     guard code == 0 else {
-      throw CommandFailure("cannot start the background process", SystemError(code: code))
+      throw CommandFailure("cannot start the background process", ErrorNumber(rawValue: code))
     }
     let line = firstLine(of: ends[0])
     guard line.isEmpty else { return try printToStandardOutput(line) }

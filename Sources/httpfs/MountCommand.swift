@@ -4,6 +4,7 @@ import FUSEMount
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
+import LinuxSystem
 import Logging
 import MountStatus
 import RangeCache
@@ -270,9 +271,9 @@ struct MountCommand: ParsableCommand {
   private func startWatchdog(
     of mountpoint: String, logFile: String?, logger: Logger
   ) -> Watchdog? {
-    do throws(SystemError) {
+    do throws(ErrorNumber) {
       guard let mount = MountTable.current()?.mount(at: mountpoint) else {
-        throw SystemError(code: ENOENT)
+        throw ErrorNumber(rawValue: ENOENT)
       }
       // Programs are promised that a read ends by the read timeout, so the watchdog must keep that
       // promise too.

@@ -1,5 +1,6 @@
 import FUSEMount
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// The mounts that this process sees now.
@@ -47,11 +48,13 @@ func httpfsMountUntouched(at path: String) throws(CommandFailure) -> MountTable.
 /// The absolute path without symbolic links.
 ///
 /// It also works for a mount whose daemon has died: only the directory above is accessible then.
-private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
+private func resolvedMountPoint(_ path: String) throws(ErrorNumber) -> String {
   do {
     return try realPath(path)
   } catch {
-    guard error.code == ENOTCONN || error.code == EIO || error.code == EACCES else { throw error }
+    guard error.rawValue == ENOTCONN || error.rawValue == EIO || error.rawValue == EACCES else {
+      throw error
+    }
     guard let resolved = try pathBelowResolvedParent(path) else { throw error }
     return resolved
   }
@@ -59,7 +62,7 @@ private func resolvedMountPoint(_ path: String) throws(SystemError) -> String {
 
 /// The path with its last component unresolved, below the real path of the parent directory; nil if
 /// the path has no last component.
-private func pathBelowResolvedParent(_ path: String) throws(SystemError) -> String? {
+private func pathBelowResolvedParent(_ path: String) throws(ErrorNumber) -> String? {
   var trimmed = Substring(path)
   while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }
   let nameStart = trimmed.lastIndex(of: "/").map { trimmed.index(after: $0) }
@@ -71,7 +74,7 @@ private func pathBelowResolvedParent(_ path: String) throws(SystemError) -> Stri
 }
 
 /// `realpath(3)`.
-private func realPath(_ path: String) throws(SystemError) -> String {
+private func realPath(_ path: String) throws(ErrorNumber) -> String {
   guard let resolved = realpath(path, nil) else { throw .last }
   defer { free(resolved) }
   return String(cString: resolved)

@@ -1,5 +1,6 @@
 import FUSEMount
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// Prepares the directory to mount on.

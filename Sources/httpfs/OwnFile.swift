@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import HTTPTransferCore
+import LinuxSystem
 
 /// Opens a file for writing that a user names, unless another user has chosen which file that is.
 ///
@@ -17,7 +18,7 @@ enum OwnFile {
     fileprivate init(_ description: String) { self.description = description }
 
     /// The error of the last failed call of this thread.
-    static var last: Refusal { Refusal(SystemError.last.description) }
+    static var last: Refusal { Refusal(ErrorNumber.last.description) }
   }
 
   /// The kernel's limit (path_resolution(7)).
@@ -38,7 +39,7 @@ enum OwnFile {
     for _ in 0..<linkLimit {
       let parts = path.pathParts()
       guard let name = parts.last, name != ".", name != "..", !path.hasFinalSlash else {
-        throw Refusal(SystemError(code: EISDIR).description)
+        throw Refusal(ErrorNumber(rawValue: EISDIR).description)
       }
       var parent = parts.dropLast().joined(separator: "/")
       if path.isAbsolutePath { parent = "/" + parent } else if parent.isEmpty { parent = "." }
@@ -62,7 +63,7 @@ enum OwnFile {
       }
       path = link.target.isAbsolutePath ? link.target : "\(parent)/\(link.target)"
     }
-    throw Refusal(SystemError(code: ELOOP).description)
+    throw Refusal(ErrorNumber(rawValue: ELOOP).description)
   }
 
   /// The text and the owner of a link; nil if `name` is not a link or does not exist.
@@ -78,7 +79,7 @@ enum OwnFile {
     }
     let bytes = text[..<count].map { UInt8(bitPattern: $0) }
     guard count < text.count, let target = String(validating: bytes, as: UTF8.self) else {
-      throw Refusal(SystemError(code: ENAMETOOLONG).description)
+      throw Refusal(ErrorNumber(rawValue: ENAMETOOLONG).description)
     }
     return (target, owner)
   }

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import Logging
 import SourceList
 
@@ -21,10 +22,12 @@ func loadSource(
     let isStandardInput = source == "-"
     let bytes: [UInt8]
     do {
-      bytes = try contents(ofFile: isStandardInput ? nil : source)
+      bytes =
+        try isStandardInput
+        ? SystemCalls.contents(of: STDIN_FILENO) : SystemCalls.contents(ofFile: source)
     } catch {
       let name = isStandardInput ? "standard input" : "list '\(Secrecy.shown(source))'"
-      throw CommandFailure("cannot \(error.code == EISDIR ? "read" : "open") \(name)", error)
+      throw CommandFailure("cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)", error)
     }
     return try SourceList.parse(
       bytes, sourceName: isStandardInput ? "standard input" : Secrecy.shown(source), tree: tree,

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// `httpfs status`: what a mount is doing, once or live.
@@ -49,9 +50,9 @@ struct StatusCommand: ParsableCommand {
 
   /// Prints a file of the mount while reading it, because it may be as long as the list.
   private func show(_ name: String, of mountpoint: String) throws(CommandFailure) {
-    func failure(_ error: SystemError) -> CommandFailure {
+    func failure(_ error: ErrorNumber) -> CommandFailure {
       let advice =
-        error.code == ENOTCONN
+        error.rawValue == ENOTCONN
         ? "; the httpfs process has died: run 'httpfs unmount \(self.mountpoint)'" : ""
       return CommandFailure("cannot read '\(mountpoint)/\(name)': \(error)\(advice)")
     }

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// Unmounts a mount, as root or through fusermount3.
@@ -26,9 +27,9 @@ struct Unmounting {
     // The path was resolved before; do not follow a link that has replaced it since.
     let flags = Int32(UMOUNT_NOFOLLOW) | (lazy ? Int32(MNT_DETACH) : 0)
     guard umount2(mount.mountpoint, flags) != 0 else { return }
-    let error = SystemError.last
-    if error.code == EBUSY, isDead(lazy: lazy) { return try unmountDirectly(lazy: true) }
-    throw error.code == EBUSY
+    let error = ErrorNumber.last
+    if error.rawValue == EBUSY, isDead(lazy: lazy) { return try unmountDirectly(lazy: true) }
+    throw error.rawValue == EBUSY
       ? busy() : CommandFailure("cannot unmount '\(mount.mountpoint)'", error)
   }
 

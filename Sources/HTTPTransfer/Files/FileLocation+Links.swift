@@ -127,7 +127,7 @@ extension FileLocation {
   private static func unusable(_ path: String, _ error: ErrorNumber) -> FileFailure {
     FileFailure(
       code: .destination,
-      reason: "cannot use the directory of '\(path)': \(SystemCalls.text(of: error.rawValue))",
+      reason: "cannot use the directory of '\(path)': \(error)",
       errno: error.rawValue)
   }
 }

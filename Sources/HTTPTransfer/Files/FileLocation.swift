@@ -178,7 +178,7 @@ struct FileLocation: Sendable {
   }
 
   func failure(_ action: String, _ error: ErrorNumber) -> FileFailure {
-    var reason = "\(action): \(SystemCalls.text(of: error.rawValue))"
+    var reason = "\(action): \(error)"
     if [ENOSPC, EDQUOT].contains(error.rawValue) { reason += "; free some space and try again" }
     return FileFailure(code: .destination, reason: reason, errno: error.rawValue)
   }

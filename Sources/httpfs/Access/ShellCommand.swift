@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// One run of a shell command, with limits on its time and its output.
 ///
@@ -39,12 +40,12 @@ struct ShellCommand {
   /// - Throws: if it cannot be started.
   func run(
     within limit: Duration, onStart: (pid_t) -> Void
-  ) throws(SystemError) -> Outcome {
+  ) throws(ErrorNumber) -> Outcome {
     let deadline = ContinuousClock.now + limit
     let output = try Self.makePipe()
     defer { close(output.read) }
     let errors: (read: Int32, write: Int32)
-    do throws(SystemError) {
+    do throws(ErrorNumber) {
       errors = try Self.makePipe()
     } catch {
       close(output.write)
@@ -52,7 +53,7 @@ struct ShellCommand {
     }
     defer { close(errors.read) }
     let child: pid_t
-    do throws(SystemError) {
+    do throws(ErrorNumber) {
       child = try start(output: output.write, errors: errors.write)
     } catch {
       close(output.write)
@@ -65,7 +66,7 @@ struct ShellCommand {
     return Self.follow(child, output.read, errors.read, until: deadline)
   }
 
-  private static func makePipe() throws(SystemError) -> (read: Int32, write: Int32) {
+  private static func makePipe() throws(ErrorNumber) -> (read: Int32, write: Int32) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw .last }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -74,7 +75,7 @@ struct ShellCommand {
     return (ends[0], ends[1])
   }
 
-  private func start(output: Int32, errors: Int32) throws(SystemError) -> pid_t {
+  private func start(output: Int32, errors: Int32) throws(ErrorNumber) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     var attributes = posix_spawnattr_t()
@@ -111,7 +112,7 @@ struct ShellCommand {
         posix_spawn(&child, "/bin/sh", &actions, &attributes, arguments, environment)
       }
     }
-    guard code == 0 else { throw SystemError(code: code) }
+    guard code == 0 else { throw ErrorNumber(rawValue: code) }
     return child
   }
 

@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
+import LinuxSystem
 import Synchronization
 
 /// `--url-command`: a shell command of the user prints the URL to request for a file.
@@ -112,7 +113,7 @@ final class URLCommand: URLSigner {
       variables: [("HTTPFS_URL", job.url.text), ("HTTPFS_NAME", job.name)])
     let outcome: ShellCommand.Outcome
     var group: pid_t = 0
-    do throws(SystemError) {
+    do throws(ErrorNumber) {
       outcome = try shell.run(within: timeLimit) { started in
         group = started
         state.withLock { _ = $0.groups.insert(started) }

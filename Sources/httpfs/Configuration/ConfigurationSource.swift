@@ -1,5 +1,6 @@
 import ConfigurationFile
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// The content of a configuration file with its properties.
@@ -58,8 +59,8 @@ struct ConfigurationSource {
         "the configuration file '\(path)' may be changed by every user: chmod o-w it")
     }
     let bytes: [UInt8]
-    do throws(SystemError) {
-      bytes = try contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
+    do throws(ErrorNumber) {
+      bytes = try SystemCalls.contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read the configuration file '\(path)'", error)
     }

@@ -2,6 +2,7 @@ import ConfigurationFile
 import Dispatch
 import FUSEMount
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// Checks the resources of this process, and the leftovers of others.
@@ -10,7 +11,7 @@ extension DoctorChecks {
   static func descriptorLimit() -> DoctorFinding {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-      return .warning("limit of open files: \(SystemError.last)", "see ulimit(1)")
+      return .warning("limit of open files: \(ErrorNumber.last)", "see ulimit(1)")
     }
     // Each open file needs a descriptor for its data, and each connection needs one.
     let wanted: rlim_t = 1024
@@ -25,7 +26,7 @@ extension DoctorChecks {
   /// Mounts of httpfs that are dead or do not answer.
   static func mounts() -> [DoctorFinding] {
     guard let table = MountTable.current() else {
-      return [.failed("/proc/self/mountinfo cannot be read: \(SystemError.last)", "mount /proc")]
+      return [.failed("/proc/self/mountinfo cannot be read: \(ErrorNumber.last)", "mount /proc")]
     }
     let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
     let findings = mounts.compactMap { mount -> DoctorFinding? in

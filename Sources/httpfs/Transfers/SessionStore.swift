@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// The file of a session.
 ///
@@ -136,8 +137,8 @@ final class SessionStore {
     }
     // If it is a link, the link is replaced.
     current = FileIdentity(at: path, followingLinks: false)
-    do throws(SystemError) {
-      return try httpfs.contents(of: descriptor)
+    do throws(ErrorNumber) {
+      return try SystemCalls.contents(of: descriptor)
     } catch {
       throw CommandFailure("cannot read session '\(path)'", error)
     }
@@ -151,7 +152,9 @@ final class SessionStore {
     try fill(next, text)
     try checkCurrent()
     var status = stat()
-    guard fstat(next, &status) == 0, isNext(next) else { throw failure(SystemError(code: ESTALE)) }
+    guard fstat(next, &status) == 0, isNext(next) else {
+      throw failure(ErrorNumber(rawValue: ESTALE))
+    }
     guard rename(temporary, path) == 0 else { throw failure(.last) }
     current = FileIdentity(status)
     // The file keeps the lock until the next one exists, so that no other process can take it in
@@ -185,22 +188,17 @@ final class SessionStore {
     guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else {
       throw failure(.last)
     }
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let error = SystemError.last
-        // On a full disk, it would waste space.
-        ftruncate(descriptor, 0)
-        throw failure(error)
-      }
-      rest = rest.dropFirst(count)
+    do throws(ErrorNumber) {
+      try SystemCalls.write(Array(text.utf8), to: descriptor)
+    } catch {
+      // On a full disk, it would waste space.
+      ftruncate(descriptor, 0)
+      throw failure(error)
     }
     guard fsync(descriptor) == 0 else { throw failure(.last) }
   }
 
-  private func failure(_ error: SystemError) -> CommandFailure {
+  private func failure(_ error: ErrorNumber) -> CommandFailure {
     CommandFailure("cannot write session '\(path)'", error)
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import Synchronization
 
 /// Runs a subcommand of this program as a child process that queries a mount in place of this
@@ -29,7 +30,7 @@ final class OwnCommand: Sendable {
   /// - Parameter arguments: the words after `httpfs`.
   /// - Returns: Its result and its output.
   /// - Throws: The error of socketpair(2) or posix_spawn(3).
-  func run(_ arguments: [String]) throws(SystemError) -> Result {
+  func run(_ arguments: [String]) throws(ErrorNumber) -> Result {
     let output = try Self.channel()
     defer { close(output.readEnd) }
     let errors: (readEnd: Int32, writeEnd: Int32)
@@ -42,7 +43,7 @@ final class OwnCommand: Sendable {
     defer { close(errors.readEnd) }
     let code = start(arguments, output: output.writeEnd, errors: errors.writeEnd)
     for end in [output.writeEnd, errors.writeEnd] { close(end) }
-    guard code == 0 else { throw SystemError(code: code) }
+    guard code == 0 else { throw ErrorNumber(rawValue: code) }
     let bytes = Self.read([output.readEnd, errors.readEnd])
     return Result(
       exitCode: waitForEnd(), output: bytes[0],
@@ -60,7 +61,7 @@ final class OwnCommand: Sendable {
   ///
   /// It is not a pipe: a socket can be close-on-exec from its creation, and its end shows only when
   /// no other child holds the other end.
-  private static func channel() throws(SystemError) -> (readEnd: Int32, writeEnd: Int32) {
+  private static func channel() throws(ErrorNumber) -> (readEnd: Int32, writeEnd: Int32) {
     var ends: [Int32] = [-1, -1]
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw .last }

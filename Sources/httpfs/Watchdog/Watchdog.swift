@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import MountStatus
 
 /// The companion process of a mount, as seen by the daemon.
@@ -17,7 +18,7 @@ struct Watchdog {
   ///   - patience: how long the daemon may leave a request unanswered.
   ///   - logFile: where the watchdog logs its actions, in addition to the system's log.
   /// - Throws: the error of pipe(2) or posix_spawn(3).
-  init(of mount: MountTable.Entry, patience: Duration, logFile: String?) throws(SystemError) {
+  init(of mount: MountTable.Entry, patience: Duration, logFile: String?) throws(ErrorNumber) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw .last }
     // The lifeline must end with the daemon, not with the daemon's child processes.
@@ -49,7 +50,7 @@ struct Watchdog {
     }
     guard code == 0 else {
       close(ends[1])
-      throw SystemError(code: code)
+      throw ErrorNumber(rawValue: code)
     }
     processID = child
     lifeline = ends[1]
