@@ -148,6 +148,8 @@ let package = Package(
       name: "FailingCalls", path: "Tests/FailingCalls", linkerSettings: [.linkedLibrary("dl")]),
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
     .testTarget(
+      name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict + unoptimized),
+    .testTarget(
       name: "HTTPTransferCoreTests", dependencies: ["SeededRandom", "HTTPTransferCore", httpTypes],
       swiftSettings: strict + unoptimized),
     .testTarget(

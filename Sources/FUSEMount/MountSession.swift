@@ -169,16 +169,13 @@ public final class MountSession: Sendable {
 
   /// For an ordinary user: through fusermount3, which is setuid root.
   private func detachThroughHelper() {
-    var child: pid_t = 0
-    let arguments: [String] = ["fusermount3", "-u", "-q", "-z", "--", fileSystem.mountpoint]
-    let words = arguments.map { strdup($0) }
-    defer { for word in words { free(word) } }
-    guard posix_spawnp(&child, "fusermount3", nil, nil, words + [nil], environ) == 0 else { return }
-    for _ in 0..<Self.helperPatience where waitpid(child, nil, WNOHANG) == 0 { usleep(10_000) }
+    let helper = "fusermount3"
+    let words = [helper, "-u", "-q", "-z", "--", fileSystem.mountpoint]
+    try? ChildProgram(.named(helper), words).start().waitForEnd(atMost: Self.helperPatience)
   }
 
-  /// How long to wait for the helper, in hundredths of a second.
-  private static let helperPatience = 200
+  /// How long to wait for the helper.
+  private static let helperPatience = Duration.seconds(2)
 }
 
 extension FileSystem {

@@ -441,13 +441,25 @@ package enum SystemCalls {
   /// (`fdopendir(3)`, `readdir(3)`).
   package static func names(in directory: CInt) throws(ErrorNumber) -> [String] {
     // Uses a descriptor of its own, because the stream owns it and moves its file offset.
-    let own = try checked {
-      Glibc.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    try names(
+      inOwned: checked {
+        Glibc.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+      })
+  }
+
+  /// The descriptors that this process has open now (`proc_pid_fd(5)`).
+  package static func openDescriptors() throws(ErrorNumber) -> [CInt] {
+    let directory = try checked {
+      Glibc.open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
-    guard let stream = fdopendir(own) else {
-      let number = errno
-      close(own)
-      throw ErrorNumber(rawValue: number)
+    return try names(inOwned: directory).compactMap { CInt($0) }.filter { $0 != directory }
+  }
+
+  private static func names(inOwned directory: CInt) throws(ErrorNumber) -> [String] {
+    guard let stream = fdopendir(directory) else {
+      let error = ErrorNumber.last
+      close(directory)
+      throw error
     }
     defer { closedir(stream) }
     var names: [String] = []
@@ -490,7 +502,7 @@ package enum SystemCalls {
   package static var effectiveUserID: uid_t { geteuid() }
 
   /// `getpid(2)`.
-  package static var processID: pid_t { getpid() }
+  package static var processID: CInt { getpid() }
 
   /// The text of an `errno` value (`strerror_r(3)`).
   package static func text(of number: CInt) -> String {

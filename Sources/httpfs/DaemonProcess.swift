@@ -8,9 +8,6 @@ import LinuxSystem
 /// It starts a new process instead of forking, so that the child starts as clean as the parent did.
 /// The child reports errors to the same standard error until it has mounted.
 enum DaemonProcess {
-  /// `POSIX_SPAWN_SETSID` of glibc's spawn.h, which Swift does not see (it is a GNU extension).
-  static let newSession: Int16 = 0x80
-
   private static let variable = "HTTPFS_DAEMON"
 
   /// Whether this process is the one in the background.
@@ -20,35 +17,29 @@ enum DaemonProcess {
   ///
   /// - Throws: `ExitCode` of the child, which has already reported why, or ``CommandFailure``.
   static func start() throws {
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw CommandFailure("cannot make a pipe", .last) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    posix_spawnattr_setflags(&attributes, Self.newSession)
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
-      close(ends[0])
+    var pipe: ChildPipe
+    do {
+      pipe = try ChildPipe()
+    } catch {
+      throw CommandFailure("cannot make a pipe", error)
     }
-    setenv(variable, "1", 1)
-    var child: pid_t = 0
-    let code = posix_spawn(
-      &child, "/proc/self/exe", &actions, &attributes, Secrecy.originalArguments, environ)
-    close(ends[1])
-    guard code == 0 else {
-      throw CommandFailure("cannot start the background process", ErrorNumber(rawValue: code))
+    let words = Secrecy.originalArguments.compactMap { $0.map { String(cString: $0) } }
+    var program = ChildProgram(.own, words)
+    program.variables = [(variable, "1")]
+    program.output = .copy(of: pipe.writeEnd)
+    program.group = .ownSession
+    let child: ChildProcess
+    do {
+      child = try program.start()
+    } catch {
+      throw CommandFailure("cannot start the background process", error)
     }
-    let line = firstLine(of: ends[0])
+    pipe.closeWriteEnd()
+    let line = firstLine(of: pipe.readEnd)
     guard line.isEmpty else { return try printToStandardOutput(line) }
     // The child has ended without mounting and has reported why.
-    var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0, errno == EINTR {}
-    let exitCode = status & 0x7F == 0 ? (status >> 8) & 0xFF : 1
-    throw ExitCode(exitCode == 0 ? 1 : exitCode)
+    if case .exited(let code) = try? child.waitForEnd(), code != 0 { throw ExitCode(code) }
+    throw ExitCode(1)
   }
 
   /// Detaches the background process from the terminal, once it has mounted.

@@ -136,12 +136,12 @@ final class URLCommand: URLSigner {
     of outcome: ShellCommand.Outcome, timeLimit: Duration
   ) -> Result<RemoteURL, URLSigningError> {
     switch outcome.ending {
-    case .exited(0): break
-    case .exited(let code):
+    case .exited(0)?: break
+    case .exited(let code)?:
       return .failure(URLSigningError("the URL command failed (exit code \(code))"))
-    case .signalled(let number):
+    case .signalled(let number)?:
       return .failure(URLSigningError("the URL command was ended by signal \(number)"))
-    case .timedOut:
+    case nil:
       return .failure(URLSigningError("the URL command took longer than \(timeLimit)"))
     }
     let lines = lines(outcome.output)
