@@ -13,54 +13,8 @@ extension SystemCalls.Status {
   package var isSharedAndSticky: Bool { isDirectory && permissions & 0o1002 == 0o1002 }
 }
 
-/// Calls that find out who owns a file, and that never replace another program's file.
+/// Calls about the owners of files and about what their names lead to.
 extension SystemCalls {
-  /// Opens a file for reading.
-  ///
-  /// Never waits, even for a FIFO, and follows no link.
-  package static func openForReading(
-    _ name: String, in directory: CInt
-  ) throws(ErrorNumber) -> Descriptor {
-    try open(name, in: directory, flags: O_RDONLY | O_NONBLOCK)
-  }
-
-  /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that only the caller
-  /// uses.
-  ///
-  /// Removes what a killed process has left under that name.
-  package static func createAnew(
-    _ name: String, in directory: CInt, permissions: mode_t = 0o600
-  ) throws(ErrorNumber) -> Descriptor {
-    do throws(ErrorNumber) {
-      return try createFile(name, in: directory, permissions: permissions)
-    } catch {
-      guard error.rawValue == EEXIST else { throw error }
-    }
-    try unlink(name, in: directory)
-    return try createFile(name, in: directory, permissions: permissions)
-  }
-
-  /// Renames a file within one directory; `EEXIST` if the new name is taken (`renameat2(2)`).
-  package static func renameToFreeName(
-    _ name: String, to newName: String, in directory: CInt
-  ) throws(ErrorNumber) {
-    _ = try checked { httpfs_rename_to_free_name(directory, name, newName) }
-  }
-
-  /// Exchanges the names of two files of one directory (`renameat2(2)`).
-  package static func exchange(
-    _ name: String, with other: String, in directory: CInt
-  ) throws(ErrorNumber) {
-    _ = try checked { httpfs_exchange_names(directory, name, other) }
-  }
-
-  /// `linkat(2)` within one directory; `EEXIST` if the new name is taken.
-  package static func link(
-    _ name: String, as newName: String, in directory: CInt
-  ) throws(ErrorNumber) {
-    _ = try checked { Glibc.linkat(directory, name, directory, newName, 0) }
-  }
-
   /// Changes a file's group to one of this user's groups (`fchown(2)`).
   package static func setGroup(_ descriptor: CInt, to group: gid_t) throws(ErrorNumber) {
     _ = try checked { Glibc.fchown(descriptor, uid_t.max, group) }
