@@ -85,13 +85,16 @@ let package = Package(
     .target(
       name: "ConfigurationFile", dependencies: ["CTOMLPlusPlus"],
       swiftSettings: strict + testableRelease),
-    .target(name: "MountStatus", swiftSettings: strict),
+    .target(name: "TextFormat", swiftSettings: strict),
+    .target(name: "MountStatus", dependencies: ["TextFormat"], swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
     .target(name: "MountControl", dependencies: ["HTTPTransferCore"], swiftSettings: strict),
-    .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
+    .target(name: "TransferDisplay", dependencies: ["TextFormat"], swiftSettings: strict),
     .target(
       name: "MountView",
-      dependencies: ["HTTPTransferCore", "MountStatus", "MountControl", "TransferDisplay"],
+      dependencies: [
+        "HTTPTransferCore", "TextFormat", "MountStatus", "MountControl", "TransferDisplay",
+      ],
       swiftSettings: strict),
     .target(
       name: "ExtentRecord",
@@ -119,7 +122,7 @@ let package = Package(
       name: "FUSEMount",
       dependencies: [
         "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace", "CFuse",
-        "CPassthrough", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
+        "CPassthrough", "TextFormat", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -127,8 +130,8 @@ let package = Package(
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
         "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "ConfigurationFile", "TransferDisplay", "MountView", "LinuxSystem", "CLinux",
-        argumentParser, httpTypes, logging,
+        "ConfigurationFile", "TransferDisplay", "MountView", "TextFormat", "LinuxSystem",
+        "CLinux", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -169,7 +172,8 @@ let package = Package(
       name: "ConfigurationFileTests", dependencies: ["ConfigurationFile"],
       swiftSettings: strict + unoptimized),
     .testTarget(
-      name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict + unoptimized),
+      name: "MountStatusTests", dependencies: ["MountStatus", "TextFormat"],
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict + unoptimized
     ),
@@ -207,7 +211,7 @@ let package = Package(
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
         "SourceList", "MountStatus", "MountControl", "MountView", "TransferDisplay",
-        "DirectoryListing", httpTypes,
+        "DirectoryListing", "LinuxSystem", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(

@@ -3,7 +3,6 @@ internal import CPassthrough
 internal import Glibc
 internal import LinuxSystem
 internal import Logging
-internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
@@ -89,7 +88,7 @@ public final class MountSession: Sendable {
         "cannot prepare the FUSE device: \(ErrorNumber(rawValue: -code)); is there a /dev/null?")
     }
     session = SessionPointer(pointer: pointer, offersPassthrough: isRoot)
-    device = MountTable.current()?.mount(at: fileSystem.mountpoint)?.device
+    device = MountTable.currentMount(at: fileSystem.mountpoint)?.device
     let session = session
     fileSystem.session.withLock { $0 = session }
   }
@@ -161,7 +160,7 @@ public final class MountSession: Sendable {
   /// Removes the mount from the file tree, even with open files.
   private func detach() {
     // If it was already detached, another mount may be in its place.
-    guard let device, MountTable.current()?.mount(at: fileSystem.mountpoint)?.device == device,
+    guard let device, MountTable.currentMount(at: fileSystem.mountpoint)?.device == device,
       umount2(fileSystem.mountpoint, Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW)) != 0
     else { return }
     detachThroughHelper()
@@ -190,7 +189,7 @@ extension FileSystem {
   /// INIT.
   func raiseReadAheadOnce() {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
-      let mount = MountTable.current()?.mount(at: mountpoint)
+      let mount = MountTable.currentMount(at: mountpoint)
     else { return }
     let descriptor = Glibc.open(
       "/sys/class/bdi/\(mount.device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)

@@ -1,8 +1,8 @@
 import ArgumentParser
 import FoundationEssentials
 import HTTPTransferCore
-import MountStatus
 import SourceList
+import TextFormat
 
 /// `httpfs list`: shows what a mount of the list would contain, without network access.
 struct ListCommand: ParsableCommand {

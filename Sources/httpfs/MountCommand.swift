@@ -6,7 +6,6 @@ import HTTPTransfer
 import HTTPTransferCore
 import LinuxSystem
 import Logging
-import MountStatus
 import RangeCache
 import RemoteFiles
 import SourceList
@@ -272,7 +271,7 @@ struct MountCommand: ParsableCommand {
     of mountpoint: String, logFile: String?, logger: Logger
   ) -> Watchdog? {
     do throws(ErrorNumber) {
-      guard let mount = MountTable.current()?.mount(at: mountpoint) else {
+      guard let mount = MountTable.currentMount(at: mountpoint) else {
         throw ErrorNumber(rawValue: ENOENT)
       }
       // Programs are promised that a read ends by the read timeout, so the watchdog must keep that

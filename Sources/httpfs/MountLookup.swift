@@ -1,14 +1,14 @@
 import FUSEMount
 import Glibc
 import LinuxSystem
-import MountStatus
 
 /// The mounts that this process sees now.
 func currentMountTable() throws(CommandFailure) -> MountTable {
-  guard let table = MountTable.current() else {
-    throw CommandFailure("cannot read /proc/self/mountinfo", .last)
+  do throws(ErrorNumber) {
+    return try MountTable.current()
+  } catch {
+    throw CommandFailure("cannot read /proc/self/mountinfo", error)
   }
-  return table
 }
 
 /// The httpfs mount at `path`, which may be relative or contain symbolic links.

@@ -1,7 +1,6 @@
 import FUSEMount
 import Glibc
 import LinuxSystem
-import MountStatus
 
 /// Prepares the directory to mount on.
 enum MountPoint {
@@ -34,7 +33,7 @@ enum MountPoint {
     guard attributes.st_mode & S_IFMT == S_IFDIR else {
       throw CommandFailure("mount point '\(path)' is not a directory")
     }
-    if let mount = MountTable.current()?.mount(at: absolute),
+    if let mount = MountTable.currentMount(at: absolute),
       mount.fileSystemType.hasPrefix("fuse")
     {
       throw CommandFailure(

@@ -1,5 +1,5 @@
 import Glibc
-import MountStatus
+import TextFormat
 
 /// Hides secrets in URLs and header fields from users who can see this process.
 enum Secrecy {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 import LinuxSystem
-import MountStatus
 
 /// `httpfs status`: what a mount is doing, once or live.
 struct StatusCommand: ParsableCommand {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Glibc
-import MountStatus
 
 /// `httpfs unmount`: unmounts, as root or through fusermount3.
 struct UnmountCommand: ParsableCommand {

@@ -1,6 +1,6 @@
 import Glibc
 import LinuxSystem
-import MountStatus
+import TextFormat
 
 /// Unmounts a mount, as root or through fusermount3.
 struct Unmounting {

@@ -1,7 +1,7 @@
 import ConfigurationFile
 import Glibc
 import LinuxSystem
-import MountStatus
+import TextFormat
 
 /// The content of a configuration file with its properties.
 struct ConfigurationSource {

@@ -2,6 +2,7 @@ import Glibc
 import LinuxSystem
 import MountControl
 import MountStatus
+import TextFormat
 
 /// A mount whose `.control` this command writes to.
 struct ControlledMount {

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 import LinuxSystem
-import MountStatus
+import TextFormat
 
 /// Checks whether the cache has a suitable place.
 extension DoctorChecks {

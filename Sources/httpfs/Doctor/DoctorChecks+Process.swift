@@ -3,7 +3,6 @@ import Dispatch
 import FUSEMount
 import Glibc
 import LinuxSystem
-import MountStatus
 
 /// Checks the resources of this process, and the leftovers of others.
 extension DoctorChecks {
@@ -25,8 +24,11 @@ extension DoctorChecks {
 
   /// Mounts of httpfs that are dead or do not answer.
   static func mounts() -> [DoctorFinding] {
-    guard let table = MountTable.current() else {
-      return [.failed("/proc/self/mountinfo cannot be read: \(ErrorNumber.last)", "mount /proc")]
+    let table: MountTable
+    do throws(ErrorNumber) {
+      table = try MountTable.current()
+    } catch {
+      return [.failed("/proc/self/mountinfo cannot be read: \(error)", "mount /proc")]
     }
     let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
     let findings = mounts.compactMap { mount -> DoctorFinding? in

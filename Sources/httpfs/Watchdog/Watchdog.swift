@@ -1,6 +1,5 @@
 import Glibc
 import LinuxSystem
-import MountStatus
 
 /// The companion process of a mount, as seen by the daemon.
 ///

@@ -1,6 +1,6 @@
 import FUSEMount
 import Glibc
-import MountStatus
+import LinuxSystem
 
 /// The mount of a watchdog, identified by its device: a later mount at the same place is not
 /// affected.
@@ -11,7 +11,7 @@ struct WatchedMount: Sendable {
   let device: String
 
   private var entry: MountTable.Entry? {
-    guard let entry = MountTable.current()?.mount(at: mountpoint), entry.device == device,
+    guard let entry = MountTable.currentMount(at: mountpoint), entry.device == device,
       entry.fileSystemType == "fuse.httpfs"
     else { return nil }
     return entry

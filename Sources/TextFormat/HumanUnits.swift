@@ -13,7 +13,7 @@ package func decimal(_ value: Double, fractionDigitCount: Int) -> String {
 }
 
 /// Formats a number of bytes for people, in binary units: `512 B`, `128 KiB`, `5.2 MiB`.
-public func humanBytes(_ byteCount: Int64) -> String {
+package func humanBytes(_ byteCount: Int64) -> String {
   guard byteCount >= 1024 else { return "\(byteCount) B" }
   var value = Double(byteCount)
   var unit = ""
@@ -52,24 +52,4 @@ package func percentage(of part: Int64, in whole: Int64) -> Int {
 /// `1 file`, `2 files`.
 package func counted(_ count: Int, _ noun: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : "s")"
-}
-
-/// Escapes control characters (C0, DEL, C1) and line separators as `\u{1B}`, so that the text can
-/// neither move the cursor of a terminal nor start a new line.
-public func escapingControls(_ text: String) -> String {
-  guard text.unicodeScalars.contains(where: isControl) else { return text }
-  var escaped = ""
-  for scalar in text.unicodeScalars {
-    if isControl(scalar) {
-      escaped += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-    } else {
-      escaped.unicodeScalars.append(scalar)
-    }
-  }
-  return escaped
-}
-
-private func isControl(_ scalar: Unicode.Scalar) -> Bool {
-  scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-    || scalar.value == 0x2028 || scalar.value == 0x2029
 }

@@ -1,32 +1,42 @@
 /// The mounts that this process sees, from `/proc/self/mountinfo` (proc(5)).
-public struct MountTable: Sendable {
+package struct MountTable: Sendable {
   /// One mount.
-  public struct Entry: Sendable, Hashable {
+  package struct Entry: Sendable, Hashable {
     /// The absolute path of the mount point, unescaped.
     ///
     /// Bytes that are not UTF-8 are replaced.
-    public let mountpoint: String
+    package let mountpoint: String
 
     /// The type with its subtype: `ext4`, `fuse.httpfs`.
-    public let fileSystemType: String
+    package let fileSystemType: String
 
     /// The mounted source, as the file system reports it.
-    public let source: String
+    package let source: String
 
     /// Major and minor device number, as in `st_dev`: `0:52`.
-    public let device: String
+    package let device: String
   }
 
   /// The mounts in the kernel's order: later ones hide earlier ones.
-  public let entries: [Entry]
+  package let entries: [Entry]
 
   /// Parses the content of `mountinfo`; malformed lines are skipped.
-  public init(mountinfo: [UInt8]) {
+  package init(mountinfo: [UInt8]) {
     entries = mountinfo.split(separator: UInt8(ascii: "\n")).compactMap(Self.entry(line:))
   }
 
+  /// The mounts that this process sees now; an error without `/proc`.
+  package static func current() throws(ErrorNumber) -> MountTable {
+    MountTable(mountinfo: try SystemCalls.contents(ofFile: "/proc/self/mountinfo"))
+  }
+
+  /// The topmost mount that this process sees now on `path`; nil if none, or without `/proc`.
+  package static func currentMount(at path: String) -> Entry? {
+    (try? current())?.mount(at: path)
+  }
+
   /// The topmost mount on `path`, an absolute path without symbolic links; nil if none.
-  public func mount(at path: String) -> Entry? {
+  package func mount(at path: String) -> Entry? {
     entries.last { $0.mountpoint == path }
   }
 

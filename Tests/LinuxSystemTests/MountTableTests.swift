@@ -1,4 +1,4 @@
-import MountStatus
+import LinuxSystem
 import Testing
 
 @Suite struct MountTableTests {
