@@ -36,21 +36,38 @@ struct Unmounting {
   /// fusermount3, which is setuid root and unmounts the mounts of its caller.
   private func unmountThroughHelper(lazy: Bool) throws(CommandFailure) {
     let program = "fusermount3"
-    let result: ChildProcessResult
+    let complaint: String?
     do {
-      result = try runChildProcess(
-        program, ["-u"] + (lazy ? ["-z"] : []) + ["--", mount.mountpoint])
+      complaint = try Self.complaint(
+        of: program, ["-u"] + (lazy ? ["-z"] : []) + ["--", mount.mountpoint])
     } catch {
       throw CommandFailure("cannot run \(program); install the package fuse3", error)
     }
-    guard result.exitCode != 0 else { return }
-    if result.errorOutput.contains("busy") {
+    guard let complaint else { return }
+    if complaint.contains("busy") {
       if isDead(lazy: lazy) { return try unmountThroughHelper(lazy: true) }
       throw busy()
     }
-    let reason = result.errorOutput.split(separator: "\n").first ?? "\(program) failed"
+    let reason = complaint.split(separator: "\n").first ?? "\(program) failed"
     throw CommandFailure(
       "cannot unmount '\(mount.mountpoint)': \(escapingControls(String(reason)))")
+  }
+
+  /// Runs a program in the C locale, so that its messages can be read.
+  ///
+  /// - Returns: its messages if it fails, nil if it succeeds.
+  private static func complaint(
+    of program: String, _ arguments: [String]
+  ) throws(ErrorNumber) -> String? {
+    var errors = try ChildPipe()
+    var child = ChildProgram(.named(program), [program] + arguments)
+    child.variables = [("LC_ALL", "C")]
+    child.errorOutput = .copy(of: errors.writeEnd)
+    let process = try child.start()
+    errors.closeWriteEnd()
+    let output = (try? SystemCalls.contents(of: errors.readEnd)) ?? []
+    guard try process.waitForEnd() != .exited(0) else { return nil }
+    return String(decoding: output, as: UTF8.self)
   }
 
   private func busy() -> CommandFailure {
