@@ -191,10 +191,7 @@ extension FileSystem {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
       let mount = MountTable.currentMount(at: mountpoint)
     else { return }
-    let descriptor = Glibc.open(
-      "/sys/class/bdi/\(mount.device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = "\(MountSession.readAheadKiB)".withCString { write(descriptor, $0, strlen($0)) }
-    close(descriptor)
+    try? SystemCalls.write(
+      "\(MountSession.readAheadKiB)", toFile: "/sys/class/bdi/\(mount.device)/read_ahead_kb")
   }
 }

@@ -28,6 +28,12 @@ extension SystemCalls {
     }
   }
 
+  /// Writes to a file that exists, such as those of `/proc` and `/sys`.
+  package static func write(_ text: String, toFile path: String) throws(ErrorNumber) {
+    let file = Descriptor(try checked { Glibc.open(path, O_WRONLY | O_CLOEXEC) })
+    try write(Array(text.utf8), to: file.rawValue)
+  }
+
   /// Writes all bytes at the current offset, even after short writes (`write(2)`).
   package static func write(_ bytes: [UInt8], to descriptor: CInt) throws(ErrorNumber) {
     var rest = bytes[...]

@@ -131,6 +131,14 @@ extension SystemCalls {
     return Int(clamping: limit.rlim_cur)
   }
 
+  /// Raises that number to what the system allows (`setrlimit(2)`); a failure leaves it unchanged.
+  package static func raiseDescriptorLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
   /// The lowest number that a new descriptor would get (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
   ///
   /// Linux assigns the lowest free number, so about this many descriptors are in use.

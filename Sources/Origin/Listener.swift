@@ -42,7 +42,8 @@ final class Listener: Sendable {
 
   /// Starts to accept connections on a thread of its own, until the process ends.
   func start(_ server: OriginServer) throws(FailedOperation) {
-    SystemCall.raiseDescriptorLimit()
+    // Each connection needs a descriptor.
+    SystemCalls.raiseDescriptorLimit()
     guard SystemCall.startThread({ self.acceptConnections(server) }) else {
       throw FailedOperation("start a thread")
     }

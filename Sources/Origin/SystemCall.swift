@@ -37,16 +37,6 @@ enum SystemCall {
     }
   }
 
-  /// Raises the limit of open descriptors to the maximum, because each connection needs one.
-  ///
-  /// A failure leaves the limit unchanged (setrlimit(2)).
-  static func raiseDescriptorLimit() {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-    limit.rlim_cur = limit.rlim_max
-    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-  }
-
   /// Runs `body` on a new detached thread; pthread_create(3).
   ///
   /// Only the used part of the reserved stack takes memory. False if no thread could be started;

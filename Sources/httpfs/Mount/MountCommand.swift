@@ -170,7 +170,8 @@ struct MountCommand: ParsableCommand {
     let signals = ProcessSignals()
     let serviceManager = ServiceManager()
     umask(0o077)
-    raiseDescriptorLimit()
+    // Each file may need a descriptor.
+    SystemCalls.raiseDescriptorLimit()
 
     let list = try loadSource(source, tree: tree, allowsListings: true)
     printWarnings(of: list)
@@ -330,14 +331,6 @@ struct MountCommand: ParsableCommand {
       }
     }
     return TraceRecorder(descriptor: descriptor, logger: logger)
-  }
-
-  /// Each file may need a descriptor, so raise the limit to what the system allows.
-  private func raiseDescriptorLimit() {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-    limit.rlim_cur = limit.rlim_max
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
   }
 }
 

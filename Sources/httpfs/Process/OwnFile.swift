@@ -70,18 +70,11 @@ enum OwnFile {
   private static func symbolicLink(
     _ name: String, in directory: Int32
   ) throws(Refusal) -> (target: String, owner: uid_t)? {
-    var text = [CChar](repeating: 0, count: Int(PATH_MAX))
-    var owner: uid_t = 0
-    let count = Int(httpfs_read_link(directory, name, &text, UInt(text.count), &owner))
-    guard count >= 0 else {
-      if errno == EINVAL || errno == ENOENT { return nil }
-      throw .last
+    do throws(ErrorNumber) {
+      return try SystemCalls.symbolicLink(name, in: directory)
+    } catch {
+      throw Refusal(error.description)
     }
-    let bytes = text[..<count].map { UInt8(bitPattern: $0) }
-    guard count < text.count, let target = String(validating: bytes, as: UTF8.self) else {
-      throw Refusal(ErrorNumber(rawValue: ENAMETOOLONG).description)
-    }
-    return (target, owner)
   }
 
   private static func openFile(

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import TextFormat
 
 /// Hides secrets in URLs and header fields from users who can see this process.
@@ -16,10 +17,7 @@ enum Secrecy {
       limit.rlim_cur = 0
       setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
     }
-    let descriptor = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = write(descriptor, "0", 1)
-    close(descriptor)
+    try? SystemCalls.write("0", toFile: "/proc/self/coredump_filter")
   }
 
   /// Overwrites secrets in the command line, which `ps` shows to every user of the machine.

@@ -51,10 +51,8 @@ struct WatchedMount: Sendable {
 
   private func writeAbort() -> Bool {
     guard let minor = device.split(separator: ":").last else { return false }
-    let descriptor = open("/sys/fs/fuse/connections/\(minor)/abort", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    return write(descriptor, "1", 1) == 1
+    let path = "/sys/fs/fuse/connections/\(minor)/abort"
+    return (try? SystemCalls.write("1", toFile: path)) != nil
   }
 }
 
