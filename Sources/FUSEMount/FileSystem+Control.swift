@@ -1,5 +1,4 @@
 internal import CFuse
-internal import Glibc
 internal import Logging
 internal import MountControl
 internal import RemoteFiles

@@ -1,6 +1,5 @@
 internal import AccessTrace
 internal import Dispatch
-internal import Glibc
 internal import LinuxSystem
 public import Logging
 internal import Synchronization

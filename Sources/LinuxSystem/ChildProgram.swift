@@ -5,6 +5,7 @@ internal import Glibc
 /// The child inherits all that is not set here: the working directory, the signal mask, and the
 /// descriptors without the close-on-exec flag.
 package struct ChildProgram {
+  /// Where the program is.
   package enum Executable: Sendable {
     case path(String)
     /// The program is looked up in `PATH` (`posix_spawnp(3)`).

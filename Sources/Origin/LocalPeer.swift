@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSystem
 
 /// The client's end of a connection within this machine, as the kernel's table of TCP sockets shows

@@ -60,7 +60,7 @@ import Testing
     #expect(try child.endingNow() == .exited(0))
   }
 
-  @Test func `a process that somebody else has waited for is an error`() throws {
+  @Test func `a process that was waited for elsewhere is an error`() throws {
     let child = try start("exit 0")
     var status: Int32 = 0
     while waitpid(child.processID, &status, 0) < 0, errno == EINTR {}

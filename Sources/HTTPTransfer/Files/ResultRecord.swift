@@ -1,5 +1,4 @@
 internal import ExtentRecord
-internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import LinuxSystem
 
 /// What shows that a file is still the one that a download has finished, and as it was then: its

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 
 /// `httpfs unmount`: unmounts, as root or through fusermount3.
 struct UnmountCommand: ParsableCommand {
