@@ -34,7 +34,7 @@ final class Listener: Sendable {
       close(descriptor)
       throw error
     }
-    let boundPort = SystemCall.port(of: descriptor, named: getsockname)
+    let boundPort = OriginSystem.port(of: descriptor, named: getsockname)
     localAddress = family == AF_INET6 ? "[\(address)]:\(boundPort)" : "\(address):\(boundPort)"
   }
 
@@ -44,7 +44,7 @@ final class Listener: Sendable {
   func start(_ server: OriginServer) throws(FailedOperation) {
     // Each connection needs a descriptor.
     SystemCalls.raiseDescriptorLimit()
-    guard SystemCall.startThread({ self.acceptConnections(server) }) else {
+    guard OriginSystem.startThread({ self.acceptConnections(server) }) else {
       throw FailedOperation("start a thread")
     }
   }
@@ -57,7 +57,7 @@ final class Listener: Sendable {
         if errno != EINTR, errno != ECONNABORTED { usleep(10_000) }
         continue
       }
-      let isStarted = SystemCall.startThread {
+      let isStarted = OriginSystem.startThread {
         Connection(socket: Socket(descriptor: connection), server: server).run()
       }
       if !isStarted { close(connection) }

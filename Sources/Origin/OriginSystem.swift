@@ -1,7 +1,7 @@
 import Glibc
 
-/// Thin functions over libc, except those about sockets.
-enum SystemCall {
+/// The clocks, ports and threads of the server.
+enum OriginSystem {
   /// The monotonic clock in nanoseconds; clock_gettime(2).
   static func monotonicNanoseconds() -> Int64 {
     var time = timespec()
