@@ -61,11 +61,8 @@ extension SystemCalls {
   package static func isSameFile(
     _ descriptor: CInt, _ name: String, in directory: CInt
   ) throws(ErrorNumber) -> Bool {
-    var open = stat()
-    _ = try checked { Glibc.fstat(descriptor, &open) }
-    var named = stat()
-    guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
-    return open.st_dev == named.st_dev && open.st_ino == named.st_ino
+    let open = try status(descriptor)
+    return open.identity == (try? status(name, in: directory))?.identity
   }
 
   /// Whether `name` is a symbolic link (`fstatat(2)` with `AT_SYMLINK_NOFOLLOW`).

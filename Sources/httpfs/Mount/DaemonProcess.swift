@@ -44,10 +44,7 @@ enum DaemonProcess {
 
   /// Detaches the background process from the terminal, once it has mounted.
   static func detach() {
-    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-    guard null >= 0 else { return }
-    for descriptor in STDIN_FILENO...STDERR_FILENO { dup2(null, descriptor) }
-    if null > STDERR_FILENO { close(null) }
+    replaceWithNull([STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
   }
 
   private static func firstLine(of descriptor: Int32) -> [UInt8] {

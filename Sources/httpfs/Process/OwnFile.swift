@@ -111,9 +111,7 @@ enum OwnFile {
   /// Whether the process was started with this file, for example by `2>FILE`.
   private static func isInherited(_ status: stat) -> Bool {
     [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
-      var other = stat()
-      return fstat(descriptor, &other) == 0 && other.st_dev == status.st_dev
-        && other.st_ino == status.st_ino
+      (try? SystemCalls.status(descriptor))?.identity == SystemCalls.Status(status).identity
     }
   }
 }

@@ -10,6 +10,14 @@ func keepStandardDescriptorsTaken() {
   }
 }
 
+/// Makes standard descriptors those of `/dev/null`.
+func replaceWithNull(_ descriptors: [Int32]) {
+  let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+  guard null >= 0 else { return }
+  for descriptor in descriptors { dup2(null, descriptor) }
+  if null > STDERR_FILENO { close(null) }
+}
+
 /// Converts `-x16` to `-x 16`, for commands whose users know that form from curl and aria2.
 ///
 /// ArgumentParser takes the characters after a short option for further short options.
