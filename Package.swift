@@ -74,6 +74,7 @@ let package = Package(
     .target(name: "CPassthrough", dependencies: ["CFuse"]),
 
     // The layers, lowest first; dependencies point only upward in this file.
+    .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "HTTPTransferCore", dependencies: [httpTypes], swiftSettings: strict),
     .target(
       name: "SourceList", dependencies: ["HTTPTransferCore", "CZlib", "CXML"],
@@ -84,38 +85,44 @@ let package = Package(
     .target(
       name: "ConfigurationFile", dependencies: ["CTOMLPlusPlus"],
       swiftSettings: strict + testableRelease),
-    .target(name: "MountStatus", swiftSettings: strict),
+    .target(name: "TextFormat", swiftSettings: strict),
+    .target(name: "MountStatus", dependencies: ["TextFormat"], swiftSettings: strict),
     .target(name: "AccessTrace", swiftSettings: strict),
     .target(name: "MountControl", dependencies: ["HTTPTransferCore"], swiftSettings: strict),
-    .target(name: "TransferDisplay", dependencies: ["MountStatus"], swiftSettings: strict),
+    .target(name: "TransferDisplay", dependencies: ["TextFormat"], swiftSettings: strict),
     .target(
       name: "MountView",
-      dependencies: ["HTTPTransferCore", "MountStatus", "MountControl", "TransferDisplay"],
+      dependencies: [
+        "HTTPTransferCore", "TextFormat", "MountStatus", "MountControl", "TransferDisplay",
+      ],
       swiftSettings: strict),
     .target(
-      name: "ExtentRecord", dependencies: ["HTTPTransferCore", "CXXHash", "CCrypto", "CLinux"],
+      name: "ExtentRecord",
+      dependencies: ["LinuxSystem", "HTTPTransferCore", "CXXHash", "CCrypto"],
       swiftSettings: strict),
     .target(
       name: "HTTPTransfer",
-      dependencies: ["HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes],
+      dependencies: [
+        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes,
+      ],
       swiftSettings: strict),
     .target(
       name: "HTTPTransferFoundation", dependencies: ["HTTPTransfer"], swiftSettings: strict),
     .target(
-      name: "RangeCache", dependencies: ["HTTPTransferCore", "ExtentRecord"],
+      name: "RangeCache", dependencies: ["LinuxSystem", "HTTPTransferCore", "ExtentRecord"],
       swiftSettings: strict + testableRelease),
     .target(
       name: "RemoteFiles",
       dependencies: [
-        "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache", "DirectoryListing",
-        "MountStatus", "AccessTrace", httpTypes, logging,
+        "LinuxSystem", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
+        "DirectoryListing", "MountStatus", "AccessTrace", httpTypes, logging,
       ],
       swiftSettings: strict + testableRelease),
     .target(
       name: "FUSEMount",
       dependencies: [
         "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace", "CFuse",
-        "CPassthrough", "ExtentRecord", "HTTPTransferCore", logging,
+        "CPassthrough", "TextFormat", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -123,14 +130,14 @@ let package = Package(
       dependencies: [
         "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
         "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "ConfigurationFile", "TransferDisplay", "MountView", "CLinux", argumentParser, httpTypes,
-        logging,
+        "ConfigurationFile", "TransferDisplay", "MountView", "TextFormat", "LinuxSystem",
+        "CLinux", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
     .executableTarget(
-      name: "Origin", dependencies: ["OriginContent", argumentParser], swiftSettings: strict,
-      linkerSettings: staticRuntime),
+      name: "Origin", dependencies: ["OriginContent", "LinuxSystem", argumentParser],
+      swiftSettings: strict, linkerSettings: staticRuntime),
     // Not a product: scripts/bench-core counts its instructions.
     .executableTarget(
       name: "CoreBenchmarks",
@@ -143,6 +150,8 @@ let package = Package(
     .target(
       name: "FailingCalls", path: "Tests/FailingCalls", linkerSettings: [.linkedLibrary("dl")]),
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
+    .testTarget(
+      name: "LinuxSystemTests", dependencies: ["LinuxSystem"], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "HTTPTransferCoreTests", dependencies: ["SeededRandom", "HTTPTransferCore", httpTypes],
       swiftSettings: strict + unoptimized),
@@ -163,7 +172,8 @@ let package = Package(
       name: "ConfigurationFileTests", dependencies: ["ConfigurationFile"],
       swiftSettings: strict + unoptimized),
     .testTarget(
-      name: "MountStatusTests", dependencies: ["MountStatus"], swiftSettings: strict + unoptimized),
+      name: "MountStatusTests", dependencies: ["MountStatus", "TextFormat"],
+      swiftSettings: strict + unoptimized),
     .testTarget(
       name: "MountControlTests", dependencies: ["MountControl"], swiftSettings: strict + unoptimized
     ),
@@ -177,13 +187,15 @@ let package = Package(
       ], swiftSettings: strict + unoptimized),
     .testTarget(
       name: "RangeCacheTests",
-      dependencies: ["SeededRandom", "RangeCache", "ExtentRecord", "HTTPTransferCore"],
+      dependencies: [
+        "SeededRandom", "RangeCache", "LinuxSystem", "ExtentRecord", "HTTPTransferCore",
+      ],
       swiftSettings: strict + unoptimized),
     .testTarget(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
-        "ExtentRecord", "CCrypto", httpTypes,
+        "LinuxSystem", "CCrypto", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(
@@ -199,7 +211,7 @@ let package = Package(
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",
         "SourceList", "MountStatus", "MountControl", "MountView", "TransferDisplay",
-        "DirectoryListing", httpTypes,
+        "DirectoryListing", "LinuxSystem", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(

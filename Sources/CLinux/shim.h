@@ -114,6 +114,11 @@ static inline uint32_t httpfs_file_system_type(const char *path) {
   return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
 }
 
+int pipe2(int ends[2], int flags);
+
+/// Creates a pipe whose ends child processes do not inherit (`pipe2(2)` with `O_CLOEXEC`).
+static inline int httpfs_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
 int renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name,
               unsigned int flags);
 

@@ -1,3 +1,5 @@
+package import LinuxSystem
+
 /// Compares stored bytes with the hash that their record claims.
 package struct ExtentVerifier {
   package let data: Descriptor

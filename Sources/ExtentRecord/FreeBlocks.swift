@@ -1,5 +1,6 @@
 internal import Glibc
 package import HTTPTransferCore
+package import LinuxSystem
 
 /// Frees the blocks of a data file that hold nothing of value.
 package enum FreeBlocks {

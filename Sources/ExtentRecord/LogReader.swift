@@ -1,3 +1,5 @@
+package import LinuxSystem
+
 /// Reads the log of a record file from its first record to the first invalid one.
 ///
 /// It reads large blocks and keeps one of them, so its memory does not grow with the log.

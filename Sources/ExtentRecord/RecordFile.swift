@@ -1,3 +1,5 @@
+package import LinuxSystem
+
 /// Creates record files.
 ///
 /// Each is written under a temporary name and then renamed, so that the name `record` always refers

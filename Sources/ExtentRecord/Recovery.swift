@@ -1,5 +1,6 @@
 internal import Glibc
 package import HTTPTransferCore
+package import LinuxSystem
 
 /// Reads an entry's files and finds out what they prove.
 ///

@@ -1,10 +1,9 @@
 internal import CFuse
-internal import Glibc
 internal import Logging
 internal import MountControl
-internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
+internal import TextFormat
 
 /// Handles `.control`, which takes commands.
 ///

@@ -1,8 +1,8 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
+internal import LinuxSystem
 internal import Logging
-internal import MountStatus
 internal import RemoteFiles
 internal import Synchronization
 
@@ -85,11 +85,10 @@ public final class MountSession: Sendable {
       fuse_session_unmount(pointer)
       fuse_session_destroy(pointer)
       throw MountError(
-        "cannot prepare the FUSE device: \(String(cString: strerror(-code))); is there a /dev/null?"
-      )
+        "cannot prepare the FUSE device: \(ErrorNumber(rawValue: -code)); is there a /dev/null?")
     }
     session = SessionPointer(pointer: pointer, offersPassthrough: isRoot)
-    device = MountTable.current()?.mount(at: fileSystem.mountpoint)?.device
+    device = MountTable.currentMount(at: fileSystem.mountpoint)?.device
     let session = session
     fileSystem.session.withLock { $0 = session }
   }
@@ -161,7 +160,7 @@ public final class MountSession: Sendable {
   /// Removes the mount from the file tree, even with open files.
   private func detach() {
     // If it was already detached, another mount may be in its place.
-    guard let device, MountTable.current()?.mount(at: fileSystem.mountpoint)?.device == device,
+    guard let device, MountTable.currentMount(at: fileSystem.mountpoint)?.device == device,
       umount2(fileSystem.mountpoint, Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW)) != 0
     else { return }
     detachThroughHelper()
@@ -169,16 +168,13 @@ public final class MountSession: Sendable {
 
   /// For an ordinary user: through fusermount3, which is setuid root.
   private func detachThroughHelper() {
-    var child: pid_t = 0
-    let arguments: [String] = ["fusermount3", "-u", "-q", "-z", "--", fileSystem.mountpoint]
-    let words = arguments.map { strdup($0) }
-    defer { for word in words { free(word) } }
-    guard posix_spawnp(&child, "fusermount3", nil, nil, words + [nil], environ) == 0 else { return }
-    for _ in 0..<Self.helperPatience where waitpid(child, nil, WNOHANG) == 0 { usleep(10_000) }
+    let helper = "fusermount3"
+    let words = [helper, "-u", "-q", "-z", "--", fileSystem.mountpoint]
+    try? ChildProgram(.named(helper), words).start().waitForEnd(atMost: Self.helperPatience)
   }
 
-  /// How long to wait for the helper, in hundredths of a second.
-  private static let helperPatience = 200
+  /// How long to wait for the helper.
+  private static let helperPatience = Duration.seconds(2)
 }
 
 extension FileSystem {
@@ -193,12 +189,9 @@ extension FileSystem {
   /// INIT.
   func raiseReadAheadOnce() {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
-      let mount = MountTable.current()?.mount(at: mountpoint)
+      let mount = MountTable.currentMount(at: mountpoint)
     else { return }
-    let descriptor = Glibc.open(
-      "/sys/class/bdi/\(mount.device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = "\(MountSession.readAheadKiB)".withCString { write(descriptor, $0, strlen($0)) }
-    close(descriptor)
+    try? SystemCalls.write(
+      "\(MountSession.readAheadKiB)", toFile: "/sys/class/bdi/\(mount.device)/read_ahead_kb")
   }
 }

@@ -1,7 +1,6 @@
 internal import AccessTrace
 internal import Dispatch
-internal import ExtentRecord
-internal import Glibc
+internal import LinuxSystem
 public import Logging
 internal import Synchronization
 
@@ -94,19 +93,11 @@ public final class TraceRecorder: Sendable {
       }
       return state.bytes
     }
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes {
-        Glibc.write(descriptor.rawValue, $0.baseAddress, $0.count)
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let reason = SystemCalls.text(of: errno)
-        state.withLock { $0.hasFailed = true }
-        return logger.error(
-          "the trace ends here: it cannot be written", metadata: ["error": "\(reason)"])
-      }
-      rest = rest.dropFirst(count)
+    do throws(ErrorNumber) {
+      try SystemCalls.write(bytes, to: descriptor.rawValue)
+    } catch {
+      state.withLock { $0.hasFailed = true }
+      logger.error("the trace ends here: it cannot be written", metadata: ["error": "\(error)"])
     }
   }
 }

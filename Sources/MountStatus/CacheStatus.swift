@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The state of the cache of a mount.
 public struct CacheStatus: Sendable, Hashable, Decodable {
   /// Why the cache does not store what is fetched, in one line; nil while it does.

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The state of one file of a mount.
 ///
 /// Counts and speeds are of this mount only; `cachedBytes` counts all that the cache holds.

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// What the kernel holds of a mount.
 public struct KernelStatus: Sendable, Hashable, Decodable {
   /// How many file versions the kernel knows by inode number: open ones, and those that it keeps in

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The state of one of a file's servers.
 public struct MirrorStatus: Sendable, Hashable, Decodable {
   public enum State: String, Sendable, Hashable, CaseIterable, Decodable {

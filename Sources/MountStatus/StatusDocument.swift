@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// A report that is written one file at a time: its head, a row for each file, and its ending.
 ///
 /// A mount may have a million files, so the rows are never all in memory.

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 extension StatusReport {
   /// The report in Prometheus' text format 0.0.4: sums over the mount, then the known files.
   ///

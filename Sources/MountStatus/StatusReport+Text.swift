@@ -1,3 +1,5 @@
+internal import TextFormat
+
 extension StatusReport {
   /// The report for people, as `.status` shows it: three lines of totals, then a line for each
   /// file.

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The state of a mount at one moment: the content of `.status` and `.status.json`.
 ///
 /// `docs/STATUS.md` documents the schema. Within one version, keys are never renamed or removed;

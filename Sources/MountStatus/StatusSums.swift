@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The part of a report that precedes the files but needs a look at all of them.
 public struct StatusSums: Sendable {
   public private(set) var totals = StatusTotals()

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// The sums over all files of a mount.
 public struct StatusTotals: Sendable, Hashable, Decodable {
   /// How many files there are.

@@ -1,3 +1,5 @@
+internal import TextFormat
+
 /// A read that waits for bytes.
 public struct WaitingRead: Sendable, Hashable, Decodable {
   /// The offset of the first byte of the read.

@@ -1,4 +1,5 @@
 import MountStatus
+import TextFormat
 
 /// The details of one file, below the table.
 enum FileDetails {

@@ -1,4 +1,5 @@
 import MountStatus
+import TextFormat
 import TransferDisplay
 
 /// The table of files: which columns fit, and the line of a file.

@@ -1,4 +1,5 @@
 import MountStatus
+import TextFormat
 import TransferDisplay
 
 extension StatusView {

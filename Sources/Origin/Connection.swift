@@ -62,7 +62,7 @@ final class Connection {
   /// Answers an invalid request; the connection must be closed.
   private func refuse(_ status: Int, _ text: String) throws(Socket.Disconnected) {
     try writer.write(
-      .message(status, text, request: nil, now: SystemCall.wallClockSeconds()), source: .none)
+      .message(status, text, request: nil, now: OriginSystem.wallClockSeconds()), source: .none)
   }
 
   private func serveControl(_ request: RequestHead) throws(Socket.Disconnected) -> Bool {
@@ -83,7 +83,7 @@ final class Connection {
     let connectionNumber = number ?? server.statistics.connectionBegan()
     number = connectionNumber
     let requestNumber = server.statistics.requestBegan()
-    let began = SystemCall.monotonicNanoseconds()
+    let began = OriginSystem.monotonicNanoseconds()
     let (plan, source) = server.plan(request, isFirstOnConnection: isFirst)
     let body = RequestBody(of: request, reader: reader, socket: socket) { [server] byteCount in
       server.statistics.requestBodyReceived(byteCount)
@@ -99,7 +99,7 @@ final class Connection {
     server.log.append(
       RequestRecord(
         id: requestNumber, timeMilliseconds: server.milliseconds(at: began),
-        durationMilliseconds: Double((SystemCall.monotonicNanoseconds() - began) / 1000) / 1000,
+        durationMilliseconds: Double((OriginSystem.monotonicNanoseconds() - began) / 1000) / 1000,
         connection: connectionNumber, request: request, received: body.received,
         status: writer.sentStatus, bodyByteCount: writer.bodyByteCount, fault: plan.fault,
         ruleName: plan.ruleName,

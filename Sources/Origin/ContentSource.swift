@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import OriginContent
 
 /// The source of a resource's bytes.
@@ -25,12 +26,11 @@ struct FileRoot: Sendable {
   let path: String
 
   /// Fails if the path is not a directory.
-  init(path: String) throws(SystemCallError) {
+  init(path: String) throws(FailedOperation) {
     var status = stat()
-    guard stat(path, &status) == 0 else { throw SystemCallError("use the root \(path)") }
+    guard stat(path, &status) == 0 else { throw FailedOperation("use the root \(path)") }
     guard status.st_mode & S_IFMT == S_IFDIR else {
-      errno = ENOTDIR
-      throw SystemCallError("use the root \(path)")
+      throw FailedOperation("use the root \(path)", ErrorNumber(rawValue: ENOTDIR))
     }
     self.path = path
   }

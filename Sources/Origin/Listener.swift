@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// The listening socket and the thread that accepts connections.
 final class Listener: Sendable {
@@ -11,40 +12,40 @@ final class Listener: Sendable {
   let localAddress: String
 
   /// Binds and listens; errors name the address.
-  init(address: String, port: UInt16) throws(SystemCallError) {
+  init(address: String, port: UInt16) throws(FailedOperation) {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var results: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(address, String(port), &hints, &results) == 0, let result = results else {
-      errno = EINVAL
-      throw SystemCallError("use the address \(address)")
+      throw FailedOperation("use the address \(address)", ErrorNumber(rawValue: EINVAL))
     }
     defer { freeaddrinfo(results) }
     let family = result.pointee.ai_family
     descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { throw SystemCallError("open a socket") }
+    guard descriptor >= 0 else { throw FailedOperation("open a socket") }
     var one: Int32 = 1
     setsockopt(
       descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
     guard bind(descriptor, result.pointee.ai_addr, result.pointee.ai_addrlen) == 0,
       listen(descriptor, Self.backlog) == 0
     else {
-      let error = SystemCallError("listen on \(address) port \(port)")
+      let error = FailedOperation("listen on \(address) port \(port)")
       close(descriptor)
       throw error
     }
-    let boundPort = SystemCall.port(of: descriptor, named: getsockname)
+    let boundPort = OriginSystem.port(of: descriptor, named: getsockname)
     localAddress = family == AF_INET6 ? "[\(address)]:\(boundPort)" : "\(address):\(boundPort)"
   }
 
   deinit { close(descriptor) }
 
   /// Starts to accept connections on a thread of its own, until the process ends.
-  func start(_ server: OriginServer) throws(SystemCallError) {
-    SystemCall.raiseDescriptorLimit()
-    guard SystemCall.startThread({ self.acceptConnections(server) }) else {
-      throw SystemCallError("start a thread")
+  func start(_ server: OriginServer) throws(FailedOperation) {
+    // Each connection needs a descriptor.
+    SystemCalls.raiseDescriptorLimit()
+    guard OriginSystem.startThread({ self.acceptConnections(server) }) else {
+      throw FailedOperation("start a thread")
     }
   }
 
@@ -56,7 +57,7 @@ final class Listener: Sendable {
         if errno != EINTR, errno != ECONNABORTED { usleep(10_000) }
         continue
       }
-      let isStarted = SystemCall.startThread {
+      let isStarted = OriginSystem.startThread {
         Connection(socket: Socket(descriptor: connection), server: server).run()
       }
       if !isStarted { close(connection) }

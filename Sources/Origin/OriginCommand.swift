@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import LinuxSystem
 import OriginContent
 
 /// The command line: starts the server, prints its address, and waits for a signal.
@@ -37,14 +38,26 @@ struct OriginCommand: ParsableCommand {
     let server = OriginServer(
       root: try root.map { try FileRoot(path: $0) }, log: try RequestLog(path: log))
     if let script {
-      server.apply(try RuleSet.commands(json: try SystemCall.readFile(path: script)))
+      server.apply(try RuleSet.commands(json: try Self.contents(of: script)))
     }
     let listener = try Listener(address: address, port: port)
     try listener.start(server)
     let line = "listening on \(listener.localAddress)\n"
-    try SystemCall.writeAll(Array(line.utf8), to: STDOUT_FILENO)
+    do throws(ErrorNumber) {
+      try SystemCalls.write(Array(line.utf8), to: STDOUT_FILENO)
+    } catch {
+      throw FailedOperation("write to descriptor \(STDOUT_FILENO)", error)
+    }
 
     var received: Int32 = 0
     sigwait(&signals, &received)
+  }
+
+  private static func contents(of path: String) throws(FailedOperation) -> [UInt8] {
+    do throws(ErrorNumber) {
+      return try SystemCalls.contents(ofFile: path)
+    } catch {
+      throw FailedOperation("\(error.rawValue == EISDIR ? "read" : "open") \(path)", error)
+    }
   }
 }

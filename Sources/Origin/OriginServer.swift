@@ -9,7 +9,7 @@ final class OriginServer: Sendable {
   let statistics = Statistics()
 
   private let root: FileRoot?
-  private let began = SystemCall.monotonicNanoseconds()
+  private let began = OriginSystem.monotonicNanoseconds()
   private let state = Mutex(State())
   private let totalBucket = Mutex<TokenBucket?>(nil)
 
@@ -67,7 +67,7 @@ final class OriginServer: Sendable {
   func plan(
     _ request: RequestHead, isFirstOnConnection: Bool
   ) -> (plan: ResponsePlan, source: ContentSource) {
-    let now = SystemCall.wallClockSeconds()
+    let now = OriginSystem.wallClockSeconds()
     // Without a copy of the rules, because the script would then copy its counts at the next
     // choice.
     var (values, isScripted) = state.withLock { state in
@@ -182,7 +182,7 @@ final class OriginServer: Sendable {
   }
 
   private func countedControlPlan(_ request: RequestHead, body: [UInt8]) -> ResponsePlan {
-    let now = SystemCall.wallClockSeconds()
+    let now = OriginSystem.wallClockSeconds()
     guard let resource = ControlResource(path: request.path) else {
       return .message(404, "", request: request, now: now)
     }

@@ -82,7 +82,7 @@ final class RequestBody {
   /// Waits until the rate allows the bytes that were read.
   private func waitForRate(_ byteCount: Int) throws(Socket.Disconnected) {
     guard var current = bucket else { return }
-    let now = SystemCall.monotonicNanoseconds()
+    let now = OriginSystem.monotonicNanoseconds()
     let time = current.reserve(byteCount, now: now)
     bucket = current
     guard time > now else { return }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import LinuxSystem
 import Synchronization
 
 /// The finished requests, in memory and in a file.
@@ -13,13 +14,13 @@ final class RequestLog: Sendable {
   private let descriptor: Int32?
 
   /// Opens the file and replaces its content; a nil path means no file.
-  init(path: String?) throws(SystemCallError) {
+  init(path: String?) throws(FailedOperation) {
     guard let path else {
       descriptor = nil
       return
     }
     let opened = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0o644)
-    guard opened >= 0 else { throw SystemCallError("open \(path)") }
+    guard opened >= 0 else { throw FailedOperation("open \(path)") }
     descriptor = opened
   }
 
@@ -36,7 +37,7 @@ final class RequestLog: Sendable {
       lines.append(line)
       // Under the lock, so that the lines of the file have the same order. A full disk only loses
       // lines of the file.
-      if let descriptor { try? SystemCall.writeAll(Array((line + "\n").utf8), to: descriptor) }
+      if let descriptor { try? SystemCalls.write(Array((line + "\n").utf8), to: descriptor) }
     }
   }
 

@@ -70,14 +70,14 @@ final class ResponseWriter {
         try body.receive(upTo: limit, keeping: plan.keptBodyByteCount, rate: plan.uploadRate)
         if body.isMalformed {
           let refusal = ResponsePlan.message(
-            400, "malformed chunk\n", request: nil, now: SystemCall.wallClockSeconds())
+            400, "malformed chunk\n", request: nil, now: OriginSystem.wallClockSeconds())
           return try run(refusal.steps, plan: refusal, source: .none, body: nil)
         }
       case .uploadAnswer(let answer):
         let steps = answer.steps(for: body?.received ?? ReceivedBody())
         try run(steps, plan: plan, source: source, body: nil)
       case .wait(let milliseconds):
-        let deadline = SystemCall.monotonicNanoseconds() + milliseconds * 1_000_000
+        let deadline = OriginSystem.monotonicNanoseconds() + milliseconds * 1_000_000
         try socket.wait(until: deadline, hasUnread: body?.isWhole == false)
       case .stall: try socket.wait(until: nil, hasUnread: body?.isWhole == false)
       default:
@@ -171,7 +171,7 @@ final class ResponseWriter {
   }
 
   private func waitForRate(_ byteCount: Int, _ plan: ResponsePlan) throws(Socket.Disconnected) {
-    let now = SystemCall.monotonicNanoseconds()
+    let now = OriginSystem.monotonicNanoseconds()
     var start = now
     if let rate = plan.rate {
       // The bucket is kept over the requests of a connection, because the limit is for the
@@ -224,7 +224,7 @@ final class ResponseWriter {
     var position = 0
     while position < bytes.count {
       let end = min(position + bucket.pieceByteCount, bytes.count)
-      let now = SystemCall.monotonicNanoseconds()
+      let now = OriginSystem.monotonicNanoseconds()
       let start = bucket.reserve(end - position, now: now)
       if start > now { try socket.wait(until: start) }
       try socket.send(UnsafeRawBufferPointer(rebasing: bytes[position..<end]), sent: sent)

@@ -45,7 +45,8 @@ final class Socket {
     var position = 0
     while position < bytes.count {
       let count = Glibc.send(
-        descriptor, bytes[position...].baseAddressOfSlice, bytes.count - position, flags)
+        descriptor, UnsafeRawBufferPointer(rebasing: bytes[position...]).baseAddress,
+        bytes.count - position, flags)
       if count >= 0 {
         position += count
         sent(count)
@@ -67,17 +68,17 @@ final class Socket {
     var peer: LocalPeer?
     if hasUnread {
       peer = LocalPeer(
-        clientPort: SystemCall.port(of: descriptor, named: getpeername),
-        ownPort: SystemCall.port(of: descriptor, named: getsockname))
+        clientPort: OriginSystem.port(of: descriptor, named: getpeername),
+        ownPort: OriginSystem.port(of: descriptor, named: getsockname))
     }
     while true {
       var timeout: Int32 = peer == nil ? -1 : Self.peerInterval
       if let deadline {
-        let remaining = deadline - SystemCall.monotonicNanoseconds()
+        let remaining = deadline - OriginSystem.monotonicNanoseconds()
         guard remaining > 0 else { return }
         // poll counts in milliseconds, but a smooth rate needs shorter waits.
         if remaining < 1_000_000 {
-          SystemCall.sleep(until: deadline)
+          OriginSystem.sleep(until: deadline)
           return
         }
         let milliseconds = Int32(clamping: remaining / 1_000_000)
@@ -109,7 +110,7 @@ final class Socket {
   /// Without draining it gives the client a second for the response, and then sends that RST.
   func finish(isDraining: Bool = true) {
     shutdown(descriptor, Int32(SHUT_WR))
-    let deadline = SystemCall.monotonicNanoseconds() + 1_000_000_000
+    let deadline = OriginSystem.monotonicNanoseconds() + 1_000_000_000
     if !isDraining {
       try? wait(until: deadline)
       return
@@ -117,7 +118,7 @@ final class Socket {
     withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 16) { buffer in
       var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       while true {
-        let remaining = (deadline - SystemCall.monotonicNanoseconds()) / 1_000_000
+        let remaining = (deadline - OriginSystem.monotonicNanoseconds()) / 1_000_000
         guard remaining > 0, poll(&entry, 1, Int32(remaining)) > 0,
           recv(descriptor, buffer.baseAddress, buffer.count, 0) > 0
         else { return }
@@ -132,8 +133,8 @@ final class Socket {
   ///
   /// SO_LINGER with 0 seconds, socket(7).
   func prepareReset() {
-    let deadline = SystemCall.monotonicNanoseconds() + 2_000_000_000
-    while unacknowledgedByteCount > 0, SystemCall.monotonicNanoseconds() < deadline {
+    let deadline = OriginSystem.monotonicNanoseconds() + 2_000_000_000
+    while unacknowledgedByteCount > 0, OriginSystem.monotonicNanoseconds() < deadline {
       usleep(1000)
     }
     var option = linger(l_onoff: 1, l_linger: 0)

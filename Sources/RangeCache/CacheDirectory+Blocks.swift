@@ -1,6 +1,7 @@
 import ExtentRecord
 import Glibc
 import HTTPTransferCore
+import LinuxSystem
 import Synchronization
 
 /// Manages the blocks of data files that hold nothing present; see ``DataBlocks``.

@@ -1,4 +1,5 @@
 public import ExtentRecord
+internal import LinuxSystem
 import Synchronization
 
 extension CacheDirectory {

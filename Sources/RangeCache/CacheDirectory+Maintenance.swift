@@ -1,6 +1,7 @@
 public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
+internal import LinuxSystem
 
 /// The operations of `httpfs cache` on a directory that it has locked, and of a mount.
 extension CacheDirectory {

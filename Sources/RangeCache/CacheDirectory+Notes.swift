@@ -1,5 +1,5 @@
-import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// Small files beside the entries that make the next mount faster. Nothing is synced, because their
 /// loss does no harm.

@@ -1,5 +1,6 @@
 public import ExtentRecord
 import Glibc
+internal import LinuxSystem
 import Synchronization
 
 /// Pins protect keys from eviction, whatever the size limit and however full the disk.

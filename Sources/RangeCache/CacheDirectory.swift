@@ -1,6 +1,7 @@
 public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
+internal import LinuxSystem
 import Synchronization
 
 /// A directory of cache entries.

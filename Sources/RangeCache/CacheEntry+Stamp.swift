@@ -1,4 +1,5 @@
-package import ExtentRecord
+internal import ExtentRecord
+package import LinuxSystem
 import Synchronization
 
 /// A stamp in the record says that all bytes were as recorded when the data file had that stamp. If

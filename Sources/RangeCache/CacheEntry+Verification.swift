@@ -1,5 +1,6 @@
 import ExtentRecord
 public import HTTPTransferCore
+import LinuxSystem
 import Synchronization
 
 extension CacheEntry {

@@ -1,6 +1,7 @@
 public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
+internal import LinuxSystem
 import Synchronization
 
 /// The cached bytes of one version of a remote file: a sparse data file, and a record of the

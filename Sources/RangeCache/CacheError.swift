@@ -1,5 +1,5 @@
-import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// An error of the cache: what failed, where, and what to do.
 public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -123,5 +123,5 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  private var systemText: String { SystemCalls.text(of: self.errno) }
+  private var systemText: String { ErrorNumber(rawValue: self.errno).description }
 }

@@ -1,6 +1,7 @@
 import ExtentRecord
 import Glibc
 import HTTPTransferCore
+import LinuxSystem
 
 /// Reads a cache directory without a lock and without changes, also while a mount uses it.
 ///

@@ -1,4 +1,5 @@
 import ExtentRecord
+import LinuxSystem
 
 /// An entry of a cache directory, as its directory shows it; its files were not read.
 public struct StoredEntry: Sendable {

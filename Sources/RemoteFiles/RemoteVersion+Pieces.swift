@@ -2,6 +2,7 @@ internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
+internal import LinuxSystem
 internal import Logging
 internal import RangeCache
 internal import Synchronization

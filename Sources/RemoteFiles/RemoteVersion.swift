@@ -1,6 +1,6 @@
-internal import ExtentRecord
 internal import HTTPTransfer
 public import HTTPTransferCore
+internal import LinuxSystem
 internal import RangeCache
 internal import Synchronization
 

@@ -1,5 +1,5 @@
-internal import ExtentRecord
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// A file in memory, without a name and as sparse as a cache file; it is freed with the last
 /// reference.

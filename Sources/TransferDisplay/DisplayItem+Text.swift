@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 extension DisplayItem {
   /// The result of the file, as one line with its name; nil while it has not ended.

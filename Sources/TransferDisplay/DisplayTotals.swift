@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// The sums over all files of a download or upload.
 package struct DisplayTotals: Sendable, Equatable {

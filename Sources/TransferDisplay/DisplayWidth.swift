@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// How many columns of a terminal the text takes at most.
 ///

@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// A speed for people: `98.2 MiB/s`.
 func humanSpeed(_ bytesPerSecond: Double) -> String {

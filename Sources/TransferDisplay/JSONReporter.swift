@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// Reports progress as JSON objects, one a line (`--json`).
 ///

@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// Reports progress in plain lines, for pipes and log files.
 ///

@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// The texts of one line of the screen, before layout.
 struct ProgressCells {

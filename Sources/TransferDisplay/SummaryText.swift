@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// The summary of a download or upload.
 package enum SummaryText {

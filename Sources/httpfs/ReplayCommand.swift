@@ -1,5 +1,6 @@
 import AccessTrace
 import ArgumentParser
+import LinuxSystem
 import RemoteFiles
 
 /// `httpfs replay`: what a recorded run of a program would cost on a given network.
@@ -58,8 +59,8 @@ struct ReplayCommand: ParsableCommand {
 
   private func trace() throws(CommandFailure) -> AccessTrace {
     let text: [UInt8]
-    do throws(SystemError) {
-      text = try contents(ofFile: file, maximumByteCount: AccessTrace.maximumByteCount)
+    do throws(ErrorNumber) {
+      text = try SystemCalls.contents(ofFile: file, maximumByteCount: AccessTrace.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read trace '\(file)'", error)
     }

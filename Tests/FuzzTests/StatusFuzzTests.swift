@@ -1,3 +1,4 @@
+import LinuxSystem
 import MountStatus
 import MountView
 import SeededRandom

@@ -1,9 +1,9 @@
-import ExtentRecord
 import Foundation
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
+import LinuxSystem
 import Testing
 
 extension TransferTests {

@@ -1,5 +1,6 @@
 import MountStatus
 import Testing
+import TextFormat
 
 @Suite struct StatusTextTests {
   @Test func serversThatAreNotVerifiedAreToldOf() {

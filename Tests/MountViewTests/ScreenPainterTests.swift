@@ -1,4 +1,3 @@
-import MountStatus
 import MountView
 import Testing
 

@@ -1,6 +1,7 @@
 import ExtentRecord
 import Foundation
 import HTTPTransferCore
+import LinuxSystem
 import Testing
 
 @testable import RangeCache

@@ -2,6 +2,7 @@ import ExtentRecord
 import Foundation
 import Glibc
 import HTTPTransferCore
+import LinuxSystem
 import Testing
 
 @testable import RangeCache

@@ -1,5 +1,5 @@
 internal import CCurl
-internal import ExtentRecord
+internal import LinuxSystem
 
 /// A curl multi handle, which outlives the threads that drive it, one at a time.
 ///

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LinuxSystem
 
 /// Starts a detached thread that runs `body` and then ends.
 ///
@@ -53,8 +54,5 @@ private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
 ///
 /// It uses the kernel's file, because Swift does not import `pthread_setname_np` and `prctl`.
 private func nameCurrentThread(_ name: String) {
-  let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { return }
-  _ = name.withCString { write(descriptor, $0, strlen($0)) }
-  close(descriptor)
+  try? SystemCalls.write(name, toFile: "/proc/thread-self/comm")
 }

@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// Reads a request's body while it is sent, and counts it.
 ///

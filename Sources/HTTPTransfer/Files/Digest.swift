@@ -1,6 +1,6 @@
 internal import CCrypto
-internal import ExtentRecord
 package import HTTPTransferCore
+internal import LinuxSystem
 
 /// A running hash over libcrypto's `EVP_MD_CTX`.
 package final class RunningDigest {

@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// A file that an earlier download of the same URL has finished, and that nobody has changed since.
 ///

@@ -1,6 +1,6 @@
-internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// How a path leads to a directory and a name in it.
 extension FileLocation {
@@ -127,7 +127,7 @@ extension FileLocation {
   private static func unusable(_ path: String, _ error: ErrorNumber) -> FileFailure {
     FileFailure(
       code: .destination,
-      reason: "cannot use the directory of '\(path)': \(SystemCalls.text(of: error.rawValue))",
+      reason: "cannot use the directory of '\(path)': \(error)",
       errno: error.rawValue)
   }
 }

@@ -1,5 +1,5 @@
-internal import ExtentRecord
 internal import Glibc
+internal import LinuxSystem
 internal import Synchronization
 
 /// Who may do what with a file that is about to get its name.

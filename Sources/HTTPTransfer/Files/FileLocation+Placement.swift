@@ -1,5 +1,5 @@
-internal import ExtentRecord
 internal import Glibc
+internal import LinuxSystem
 
 extension FileLocation {
   /// What a finished download may take the place of.

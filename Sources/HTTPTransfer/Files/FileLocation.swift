@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// A failure of the destination, before it is known of which transfer.
 struct FileFailure: Error {
@@ -177,7 +178,7 @@ struct FileLocation: Sendable {
   }
 
   func failure(_ action: String, _ error: ErrorNumber) -> FileFailure {
-    var reason = "\(action): \(SystemCalls.text(of: error.rawValue))"
+    var reason = "\(action): \(error)"
     if [ENOSPC, EDQUOT].contains(error.rawValue) { reason += "; free some space and try again" }
     return FileFailure(code: .destination, reason: reason, errno: error.rawValue)
   }

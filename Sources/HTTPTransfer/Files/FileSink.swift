@@ -2,6 +2,7 @@ internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
+internal import LinuxSystem
 
 /// Writes to a file that appears when it is whole; see ``PartialFile``.
 ///

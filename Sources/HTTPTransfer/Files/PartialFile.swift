@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// A download to a file that is not whole yet: `NAME.httpfs-part` with the bytes, and
 /// `NAME.httpfs-part.record`, which says whose they are and which of them are there.

@@ -1,6 +1,6 @@
 internal import ExtentRecord
-internal import Glibc
 internal import HTTPTransferCore
+internal import LinuxSystem
 
 /// What a finished download says of itself, so that a later one of the same URL can ask whether the
 /// server still has that version, and knows that it may replace the file.

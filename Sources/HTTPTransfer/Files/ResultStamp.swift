@@ -1,5 +1,4 @@
-internal import ExtentRecord
-internal import Glibc
+internal import LinuxSystem
 
 /// What shows that a file is still the one that a download has finished, and as it was then: its
 /// identity, length and time of modification.

@@ -1,6 +1,6 @@
 internal import Dispatch
-internal import ExtentRecord
 internal import HTTPTransferCore
+internal import LinuxSystem
 internal import Synchronization
 
 /// A sync of a download's file, which a thread of its own waits for.

@@ -1,5 +1,5 @@
-import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// The lock on a cache directory, which one process at a time holds (`flock(2)`).
 ///
@@ -72,16 +72,9 @@ struct DirectoryLock: ~Copyable {
   /// It compares inode numbers only: on some file systems the listed device differs from that of
   /// `fstat(2)`.
   static func isHeld(_ file: Descriptor, by processID: Int32) -> Bool {
-    guard let inode = try? SystemCalls.inodeNumber(file.rawValue),
-      let table = try? SystemCalls.openForReading(atPath: "/proc/locks")
+    guard let inode = try? SystemCalls.status(file.rawValue).identity.inode,
+      let text = try? SystemCalls.contents(ofFile: "/proc/locks")
     else { return false }
-    var text: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 64 << 10)
-    while let count = try? SystemCalls.read(table.rawValue, into: &piece, at: Int64(text.count)),
-      count > 0
-    {
-      text += piece.prefix(count)
-    }
     // 1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF
     return text.split(separator: UInt8(ascii: "\n")).contains { line in
       let words = line.split(separator: UInt8(ascii: " "))

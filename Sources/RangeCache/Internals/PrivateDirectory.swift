@@ -1,6 +1,6 @@
-import ExtentRecord
 import Glibc
 internal import HTTPTransferCore
+import LinuxSystem
 
 /// Opens directories that only their owner can enter, and refuses others.
 enum PrivateDirectory {

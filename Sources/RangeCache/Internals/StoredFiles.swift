@@ -1,5 +1,6 @@
 import ExtentRecord
 import Glibc
+import LinuxSystem
 
 /// An entry's directory and its record, opened read-only.
 struct StoredFiles {

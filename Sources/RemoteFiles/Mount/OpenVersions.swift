@@ -1,4 +1,4 @@
-internal import ExtentRecord
+internal import LinuxSystem
 internal import Synchronization
 
 /// Counts the versions that have handles, each of which needs descriptors: an `open` that would take

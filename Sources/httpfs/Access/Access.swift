@@ -2,6 +2,7 @@ import Glibc
 import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
+import LinuxSystem
 import SourceList
 
 /// The settings of ``AccessOptions``, with their files and variables read.

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// Reads a file that an option names.
 ///
@@ -9,7 +10,7 @@ import Glibc
 /// - Throws: ``CommandFailure`` with both.
 func accessFile(_ path: String, _ purpose: String) throws(CommandFailure) -> [UInt8] {
   do {
-    return try contents(ofFile: path, maximumByteCount: 16 << 20)
+    return try SystemCalls.contents(ofFile: path, maximumByteCount: 16 << 20)
   } catch {
     throw CommandFailure("cannot read the \(purpose) '\(path)'", error)
   }

@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
+import LinuxSystem
 import Synchronization
 
 /// `--url-command`: a shell command of the user prints the URL to request for a file.
@@ -112,7 +113,7 @@ final class URLCommand: URLSigner {
       variables: [("HTTPFS_URL", job.url.text), ("HTTPFS_NAME", job.name)])
     let outcome: ShellCommand.Outcome
     var group: pid_t = 0
-    do throws(SystemError) {
+    do throws(ErrorNumber) {
       outcome = try shell.run(within: timeLimit) { started in
         group = started
         state.withLock { _ = $0.groups.insert(started) }
@@ -135,12 +136,12 @@ final class URLCommand: URLSigner {
     of outcome: ShellCommand.Outcome, timeLimit: Duration
   ) -> Result<RemoteURL, URLSigningError> {
     switch outcome.ending {
-    case .exited(0): break
-    case .exited(let code):
+    case .exited(0)?: break
+    case .exited(let code)?:
       return .failure(URLSigningError("the URL command failed (exit code \(code))"))
-    case .signalled(let number):
+    case .signalled(let number)?:
       return .failure(URLSigningError("the URL command was ended by signal \(number)"))
-    case .timedOut:
+    case nil:
       return .failure(URLSigningError("the URL command took longer than \(timeLimit)"))
     }
     let lines = lines(outcome.output)

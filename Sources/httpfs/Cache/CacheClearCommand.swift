@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// `httpfs cache clear`: removes all cached files.
 struct CacheClearCommand: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// `httpfs cache evict`: frees space in a cache.
 struct CacheEvictCommand: ParsableCommand {

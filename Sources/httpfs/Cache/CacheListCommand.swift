@@ -2,8 +2,8 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 import HTTPTransferCore
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// `httpfs cache ls`: shows the contents of a cache directory, also while a mount uses it.
 struct CacheListCommand: ParsableCommand {

@@ -1,5 +1,5 @@
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// Removes files from a cache that this process holds, and reports the result.
 struct CacheRemoval {

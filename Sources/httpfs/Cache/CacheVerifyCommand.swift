@@ -1,6 +1,6 @@
 import ArgumentParser
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// `httpfs cache verify`: checks whether the cached bytes are still as stored.
 struct CacheVerifyCommand: ParsableCommand {

@@ -1,5 +1,5 @@
-import MountStatus
 import RangeCache
+import TextFormat
 
 /// An entry of the cache, as shown to the user.
 struct CachedFile {

@@ -1,6 +1,7 @@
 import ConfigurationFile
 import Glibc
-import MountStatus
+import LinuxSystem
+import TextFormat
 
 /// The content of a configuration file with its properties.
 struct ConfigurationSource {
@@ -58,8 +59,8 @@ struct ConfigurationSource {
         "the configuration file '\(path)' may be changed by every user: chmod o-w it")
     }
     let bytes: [UInt8]
-    do throws(SystemError) {
-      bytes = try contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
+    do throws(ErrorNumber) {
+      bytes = try SystemCalls.contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read the configuration file '\(path)'", error)
     }

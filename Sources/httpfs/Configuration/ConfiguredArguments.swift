@@ -1,6 +1,6 @@
 import ConfigurationFile
 import Glibc
-import MountStatus
+import TextFormat
 
 /// A command line with the settings of the configuration file inserted after the command's name.
 ///

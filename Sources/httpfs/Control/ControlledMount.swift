@@ -1,6 +1,8 @@
 import Glibc
+import LinuxSystem
 import MountControl
 import MountStatus
+import TextFormat
 
 /// A mount whose `.control` this command writes to.
 struct ControlledMount {
@@ -46,8 +48,8 @@ struct ControlledMount {
     let path = "\(mount.mountpoint)/.status.json"
     let files: [FileStatus]
     do {
-      files = try StatusReport(json: contents(ofFile: path)).files
-    } catch let error as SystemError {
+      files = try StatusReport(json: SystemCalls.contents(ofFile: path)).files
+    } catch let error as ErrorNumber {
       throw failure("cannot read '\(path)'", error)
     } catch {
       throw CommandFailure("cannot read '\(path)': \(error)")
@@ -93,8 +95,8 @@ struct ControlledMount {
     let path = "\(mount.mountpoint)/.control"
     let descriptor = open(path, O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
-      let error = SystemError.last
-      switch error.code {
+      let error = ErrorNumber.last
+      switch error.rawValue {
       case EACCES, EPERM:
         throw CommandFailure(
           "only the user who runs the mount may control it; '\(path)' belongs to them")
@@ -107,8 +109,8 @@ struct ControlledMount {
     defer { close(descriptor) }
     let bytes = Array(text.utf8)
     while Glibc.write(descriptor, bytes, bytes.count) < 0 {
-      let error = SystemError.last
-      switch error.code {
+      let error = ErrorNumber.last
+      switch error.rawValue {
       case EINTR: continue
       case EBUSY:
         throw CommandFailure(
@@ -126,9 +128,9 @@ struct ControlledMount {
     }
   }
 
-  private func failure(_ action: String, _ error: SystemError) -> CommandFailure {
+  private func failure(_ action: String, _ error: ErrorNumber) -> CommandFailure {
     let advice =
-      error.code == ENOTCONN
+      error.rawValue == ENOTCONN
       ? "; the httpfs process has died: run 'httpfs unmount \(shown)'" : ""
     return CommandFailure("\(action): \(error)\(advice)")
   }

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
-import MountStatus
+import LinuxSystem
+import TextFormat
 
 /// Checks whether the cache has a suitable place.
 extension DoctorChecks {
@@ -11,8 +12,8 @@ extension DoctorChecks {
     }
     var status = stat()
     if lstat(path, &status) != 0 {
-      let error = SystemError.last
-      guard error.code == ENOENT else {
+      let error = ErrorNumber.last
+      guard error.rawValue == ENOENT else {
         return [.failed("cache directory \(path): \(error)", elsewhere)]
       }
       return missingCacheDirectory(path)
@@ -31,7 +32,7 @@ extension DoctorChecks {
       ]
     }
     guard access(path, R_OK | W_OK | X_OK) == 0 else {
-      return [.failed("cache directory \(path): \(SystemError.last)", elsewhere)]
+      return [.failed("cache directory \(path): \(ErrorNumber.last)", elsewhere)]
     }
     let mode = status.st_mode & 0o777
     let privacy: DoctorFinding =
@@ -57,7 +58,7 @@ extension DoctorChecks {
     guard access(parent, W_OK | X_OK) == 0 else {
       return [
         .failed(
-          "cache directory \(path) cannot be created in \(parent): \(SystemError.last)",
+          "cache directory \(path) cannot be created in \(parent): \(ErrorNumber.last)",
           "name another one with --cache-dir")
       ]
     }
@@ -68,7 +69,7 @@ extension DoctorChecks {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else {
       return [
-        .warning("the file system of \(path): \(SystemError.last)", "use --cache-dir elsewhere")
+        .warning("the file system of \(path): \(ErrorNumber.last)", "use --cache-dir elsewhere")
       ]
     }
     var findings = [freeSpace(status)]
@@ -122,8 +123,8 @@ extension DoctorChecks {
     let nameless = O_DIRECTORY | 0o20_000_000
     let descriptor = open(path, nameless | O_RDWR | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
-      let error = SystemError.last
-      guard [ENOSPC, EDQUOT, EROFS, EIO].contains(error.code) else { return nil }
+      let error = ErrorNumber.last
+      guard [ENOSPC, EDQUOT, EROFS, EIO].contains(error.rawValue) else { return nil }
       return .failed(
         "no file can be created in \(path): \(error)",
         "free some space, or use --cache-dir elsewhere"
@@ -135,7 +136,7 @@ extension DoctorChecks {
     let bytes = [UInt8](repeating: 1, count: byteCount)
     guard pwrite(descriptor, bytes, byteCount, farEnd - off_t(byteCount)) == byteCount else {
       return .failed(
-        "nothing can be written in \(path): \(SystemError.last)",
+        "nothing can be written in \(path): \(ErrorNumber.last)",
         "free some space, or use --cache-dir elsewhere")
     }
     fsync(descriptor)

@@ -2,7 +2,7 @@ import ConfigurationFile
 import Dispatch
 import FUSEMount
 import Glibc
-import MountStatus
+import LinuxSystem
 
 /// Checks the resources of this process, and the leftovers of others.
 extension DoctorChecks {
@@ -10,7 +10,7 @@ extension DoctorChecks {
   static func descriptorLimit() -> DoctorFinding {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-      return .warning("limit of open files: \(SystemError.last)", "see ulimit(1)")
+      return .warning("limit of open files: \(ErrorNumber.last)", "see ulimit(1)")
     }
     // Each open file needs a descriptor for its data, and each connection needs one.
     let wanted: rlim_t = 1024
@@ -24,8 +24,11 @@ extension DoctorChecks {
 
   /// Mounts of httpfs that are dead or do not answer.
   static func mounts() -> [DoctorFinding] {
-    guard let table = MountTable.current() else {
-      return [.failed("/proc/self/mountinfo cannot be read: \(SystemError.last)", "mount /proc")]
+    let table: MountTable
+    do throws(ErrorNumber) {
+      table = try MountTable.current()
+    } catch {
+      return [.failed("/proc/self/mountinfo cannot be read: \(error)", "mount /proc")]
     }
     let mounts = table.entries.filter { $0.fileSystemType == "fuse.httpfs" }
     let findings = mounts.compactMap { mount -> DoctorFinding? in

@@ -1,4 +1,4 @@
-import MountStatus
+import TextFormat
 
 /// The result of one check of `httpfs doctor`.
 struct DoctorFinding: CustomStringConvertible {

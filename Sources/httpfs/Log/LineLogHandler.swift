@@ -1,6 +1,6 @@
 import Glibc
 import Logging
-import MountStatus
+import TextFormat
 
 /// Writes each message as one line, in one write, so that lines of several threads do not mix.
 struct LineLogHandler: LogHandler {

@@ -44,7 +44,8 @@ struct MountHelper {
       // The settings of the configuration file are inserted between them.
       let words = try ConfiguredArguments(["mount"] + line.options, defaults: line.defaults).words
       guard !isFake else { return 0 }
-      if !DaemonProcess.isDaemon { silenceStandardOutput() }
+      // mount(8) prints nothing on success.
+      if !DaemonProcess.isDaemon { replaceWithNull([STDOUT_FILENO]) }
       var command = try HTTPFS.parseAsRoot(words)
       do {
         try command.run()
@@ -168,13 +169,5 @@ struct MountHelper {
       }.joined()
     }
     return escaped.joined(separator: "-")
-  }
-
-  /// mount(8) prints nothing on success.
-  private func silenceStandardOutput() {
-    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
-    guard null >= 0 else { return }
-    dup2(null, STDOUT_FILENO)
-    close(null)
   }
 }

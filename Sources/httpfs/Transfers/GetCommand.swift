@@ -2,8 +2,8 @@ import ArgumentParser
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore
-import MountStatus
 import SourceList
+import TextFormat
 
 /// `httpfs get URL…`: accelerated downloads that can be resumed.
 struct GetCommand: ParsableCommand {

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// The file of a session.
 ///
@@ -15,25 +16,7 @@ final class SessionStore {
   /// The next session, locked.
   private var next: Int32
   /// The current session file, as far as this process knows; nil if there is none.
-  private var current: FileIdentity?
-
-  /// Identifies a file among all files of the machine.
-  struct FileIdentity: Equatable {
-    let device: dev_t
-    let inode: ino_t
-
-    fileprivate init(_ status: stat) {
-      device = status.st_dev
-      inode = status.st_ino
-    }
-
-    /// Of the target of a path; nil if it does not exist.
-    fileprivate init?(at path: String, followingLinks: Bool) {
-      var status = stat()
-      guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
-      self.init(status)
-    }
-  }
+  private var current: SystemCalls.Status.Identity?
 
   /// - Throws: if another process uses the session, or if none can be written there.
   init(path: String) throws(CommandFailure) {
@@ -84,9 +67,16 @@ final class SessionStore {
   }
 
   private func isNext(_ descriptor: Int32) -> Bool {
+    (try? SystemCalls.isSameFile(descriptor, temporary, in: AT_FDCWD)) == true
+  }
+
+  /// Of the target of a path; nil if it does not exist.
+  private static func identity(
+    at path: String, followingLinks: Bool
+  ) -> SystemCalls.Status.Identity? {
     var status = stat()
-    guard descriptor >= 0, fstat(descriptor, &status) == 0 else { return false }
-    return FileIdentity(at: temporary, followingLinks: false) == FileIdentity(status)
+    guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
+    return SystemCalls.Status(status).identity
   }
 
   /// Whether `path` is that of the session or of its next one, under any name of its directory.
@@ -94,10 +84,9 @@ final class SessionStore {
     let (own, other) = (Self.place(self.path), Self.place(path))
     // Most paths have other names, so their directories need not be compared.
     guard other.name == own.name || other.name == own.name + Self.suffix else { return false }
-    guard let directory = FileIdentity(at: own.directory, followingLinks: true) else {
-      return false
-    }
-    return FileIdentity(at: other.directory, followingLinks: true) == directory
+    let directory = Self.identity(at: own.directory, followingLinks: true)
+    return directory != nil
+      && directory == Self.identity(at: other.directory, followingLinks: true)
   }
 
   private static func place(_ path: String) -> (directory: String, name: String) {
@@ -135,9 +124,9 @@ final class SessionStore {
         "the session '\(path)' may be changed by other users: look through it, then chmod go-w it")
     }
     // If it is a link, the link is replaced.
-    current = FileIdentity(at: path, followingLinks: false)
-    do throws(SystemError) {
-      return try httpfs.contents(of: descriptor)
+    current = Self.identity(at: path, followingLinks: false)
+    do throws(ErrorNumber) {
+      return try SystemCalls.contents(of: descriptor)
     } catch {
       throw CommandFailure("cannot read session '\(path)'", error)
     }
@@ -151,9 +140,11 @@ final class SessionStore {
     try fill(next, text)
     try checkCurrent()
     var status = stat()
-    guard fstat(next, &status) == 0, isNext(next) else { throw failure(SystemError(code: ESTALE)) }
+    guard fstat(next, &status) == 0, isNext(next) else {
+      throw failure(ErrorNumber(rawValue: ESTALE))
+    }
     guard rename(temporary, path) == 0 else { throw failure(.last) }
-    current = FileIdentity(status)
+    current = SystemCalls.Status(status).identity
     // The file keeps the lock until the next one exists, so that no other process can take it in
     // between.
     let written = next
@@ -171,9 +162,9 @@ final class SessionStore {
 
   /// - Throws: if another program has put a different file there.
   private func checkCurrent() throws(CommandFailure) {
-    guard FileIdentity(at: path, followingLinks: false) != current else { return }
+    guard Self.identity(at: path, followingLinks: false) != current else { return }
     // If the file is gone, nothing is destroyed.
-    if FileIdentity(at: path, followingLinks: false) == nil {
+    if Self.identity(at: path, followingLinks: false) == nil {
       current = nil
       return
     }
@@ -185,22 +176,17 @@ final class SessionStore {
     guard ftruncate(descriptor, 0) == 0, lseek(descriptor, 0, SEEK_SET) == 0 else {
       throw failure(.last)
     }
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let error = SystemError.last
-        // On a full disk, it would waste space.
-        ftruncate(descriptor, 0)
-        throw failure(error)
-      }
-      rest = rest.dropFirst(count)
+    do throws(ErrorNumber) {
+      try SystemCalls.write(Array(text.utf8), to: descriptor)
+    } catch {
+      // On a full disk, it would waste space.
+      ftruncate(descriptor, 0)
+      throw failure(error)
     }
     guard fsync(descriptor) == 0 else { throw failure(.last) }
   }
 
-  private func failure(_ error: SystemError) -> CommandFailure {
+  private func failure(_ error: ErrorNumber) -> CommandFailure {
     CommandFailure("cannot write session '\(path)'", error)
   }
 }

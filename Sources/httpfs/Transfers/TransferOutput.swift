@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import TransferDisplay
 
 /// Shows transfers: bars on a terminal, plain lines elsewhere, or JSON lines.
@@ -95,15 +96,7 @@ struct TransferOutput {
     }
   }
 
-  private func write(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return }
-      rest = rest.dropFirst(count)
-    }
-  }
+  private func write(_ bytes: [UInt8]) { try? SystemCalls.write(bytes, to: STDERR_FILENO) }
 }
 
 /// The size of a terminal; 24 × 80 if unknown.

@@ -1,6 +1,6 @@
 import Dispatch
 import Glibc
-import MountStatus
+import LinuxSystem
 import MountView
 
 /// `httpfs status --watch` on a terminal: shows a ``StatusView`` and executes its keys.

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import Synchronization
 
 /// Messages from other threads to a thread that waits in poll(2).

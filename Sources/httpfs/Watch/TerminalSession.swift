@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 import MountView
 
 /// A terminal in full-screen use: each key is read when it is pressed, and the previous screen is

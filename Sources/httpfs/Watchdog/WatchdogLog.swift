@@ -1,6 +1,6 @@
 import Glibc
 import Logging
-import MountStatus
+import TextFormat
 
 /// Where a watchdog logs its actions: the system's log, and the mount's log file if it has one.
 ///

@@ -1,6 +1,6 @@
 import FUSEMount
 import Glibc
-import MountStatus
+import LinuxSystem
 
 /// The mount of a watchdog, identified by its device: a later mount at the same place is not
 /// affected.
@@ -11,7 +11,7 @@ struct WatchedMount: Sendable {
   let device: String
 
   private var entry: MountTable.Entry? {
-    guard let entry = MountTable.current()?.mount(at: mountpoint), entry.device == device,
+    guard let entry = MountTable.currentMount(at: mountpoint), entry.device == device,
       entry.fileSystemType == "fuse.httpfs"
     else { return nil }
     return entry
@@ -51,10 +51,8 @@ struct WatchedMount: Sendable {
 
   private func writeAbort() -> Bool {
     guard let minor = device.split(separator: ":").last else { return false }
-    let descriptor = open("/sys/fs/fuse/connections/\(minor)/abort", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    return write(descriptor, "1", 1) == 1
+    let path = "/sys/fs/fuse/connections/\(minor)/abort"
+    return (try? SystemCalls.write("1", toFile: path)) != nil
   }
 }
 

@@ -1,0 +1,15 @@
+internal import Glibc
+
+/// An `errno` value as a thrown error, described by its usual text.
+///
+/// The code that catches it adds the context.
+package struct ErrorNumber: Error, Equatable, CustomStringConvertible {
+  package let rawValue: CInt
+
+  package init(rawValue: CInt) { self.rawValue = rawValue }
+
+  /// The error of the last failed call of this thread.
+  package static var last: ErrorNumber { ErrorNumber(rawValue: errno) }
+
+  package var description: String { SystemCalls.text(of: rawValue) }
+}

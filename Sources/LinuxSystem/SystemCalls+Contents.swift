@@ -1,0 +1,49 @@
+internal import Glibc
+
+/// Reads and writes at the offset of the descriptor, to the end.
+extension SystemCalls {
+  /// Reads a file that a user names to its end (`open(2)`, `read(2)`).
+  ///
+  /// A file longer than `maximumByteCount` throws `EFBIG`.
+  package static func contents(
+    ofFile path: String, maximumByteCount: Int = 1 << 30
+  ) throws(ErrorNumber) -> [UInt8] {
+    let file = Descriptor(try checked { Glibc.open(path, O_RDONLY | O_CLOEXEC) })
+    return try contents(of: file.rawValue, maximumByteCount: maximumByteCount)
+  }
+
+  /// Reads an open file or pipe from its current offset to its end (`read(2)`).
+  ///
+  /// More than `maximumByteCount` throws `EFBIG`.
+  package static func contents(
+    of descriptor: CInt, maximumByteCount: Int = 1 << 30
+  ) throws(ErrorNumber) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 256 << 10)
+    while true {
+      let count = try checked { Glibc.read(descriptor, &buffer, buffer.count) }
+      if count == 0 { return bytes }
+      guard bytes.count + count <= maximumByteCount else { throw ErrorNumber(rawValue: EFBIG) }
+      bytes += buffer[..<count]
+    }
+  }
+
+  /// Writes to a file that exists, such as those of `/proc` and `/sys`.
+  package static func write(_ text: String, toFile path: String) throws(ErrorNumber) {
+    let file = Descriptor(try checked { Glibc.open(path, O_WRONLY | O_CLOEXEC) })
+    try write(Array(text.utf8), to: file.rawValue)
+  }
+
+  /// Writes all bytes at the current offset, even after short writes (`write(2)`).
+  package static func write(_ bytes: [UInt8], to descriptor: CInt) throws(ErrorNumber) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = try checked {
+        rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      }
+      // Keeps a broken file from causing a busy loop.
+      if count == 0 { throw ErrorNumber(rawValue: EIO) }
+      rest = rest.dropFirst(count)
+    }
+  }
+}
