@@ -12,7 +12,10 @@ import tempfile
 import time
 import urllib.request
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DIRECTORY = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(DIRECTORY))
+# The command of these tests.
+TORTURE = os.path.join(ROOT, "scripts", "torture")
 MIB = 1 << 20
 
 # The command that follows runs without the copies of httpfs's mounts that a new mount namespace gets:
