@@ -7,7 +7,7 @@ import re
 
 from benchmarks import charts
 from benchmarks.figures import METRICS, OWN, Result
-from benchmarks.support import Failure
+from programs import Failure
 
 INTRODUCTION = """\
 # Benchmarks

@@ -1,6 +1,5 @@
-"""What every scenario stands on: child processes, bounded waits, the run's directory, rounds."""
+"""What every scenario stands on: the machine's programs and memory, the run's directory, rounds."""
 
-import contextlib
 import mmap
 import os
 import shutil
@@ -9,13 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from dataclasses import dataclass
 from typing import Callable
 
 from benchmarks.figures import Comparison
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from programs import ROOT, Failure, has_mounts
 
 # What scripts/install-deps has from PyPI comes first; nginx is in a directory that an ordinary
 # user's path often lacks.
@@ -24,14 +21,6 @@ SEARCH_PATH = ":".join([os.path.join(ROOT, ".build", "python", "bin"),
 
 # What takes longer is ended: the slowest peer needs about a minute.
 TIME_LIMIT = 300
-
-# What runs here talks to the loopback only, whatever proxy the environment names.
-direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class Failure(Exception):
-    """Something could not be measured. It costs one variant, not the run."""
-
 
 def run(*command, **options):
     return subprocess.run(command, check=True, **options)
@@ -67,38 +56,6 @@ def free_port():
 def listens(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def wait_until(condition, seconds, what, *, interval=0.01):
-    """Waits for a condition to hold and gives its value."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(interval)
-    raise Failure(f"no {what} within {seconds} s")
-
-
-def end(process, seconds=15):
-    """Ends a child process, whatever state it is in."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-@contextlib.contextmanager
-def child(*command, **options):
-    """A process that ends with the block."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-    try:
-        yield process
-    finally:
-        end(process)
 
 
 def warm_memory(byte_count):
@@ -197,6 +154,5 @@ class Bench:
 
     def clean_up(self):
         """Removes the run's directory, unless something is still mounted in it."""
-        with open("/proc/self/mountinfo") as table:
-            if not any(f" {self.work}/" in line for line in table):
-                shutil.rmtree(self.work, ignore_errors=True)
+        if not has_mounts(self.work):
+            shutil.rmtree(self.work, ignore_errors=True)

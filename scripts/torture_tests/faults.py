@@ -39,7 +39,8 @@ import tempfile
 import threading
 import time
 
-from torture_tests.support import OWN_MOUNTS, ROOT, processes_of
+from programs import ROOT
+from torture_tests.support import OWN_MOUNTS, processes_of
 
 TABLE = os.path.join(ROOT, "Tests", "EndToEndTests")
 ROWS = [*range(1, 87)]

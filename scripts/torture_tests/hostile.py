@@ -34,11 +34,12 @@ import socket
 import struct
 import sys
 
+from programs import ROOT
 from torture_tests.hostile_cases import frame, jobs, self_check, server
 from torture_tests.hostile_cases.bounds import calibrate
 from torture_tests.hostile_cases.cases import KINDS, kind_of
 from torture_tests.hostile_cases.report import Report
-from torture_tests.support import ROOT, TORTURE, WITHOUT_COPIES, raise_descriptor_limit, workplace
+from torture_tests.support import TORTURE, WITHOUT_COPIES, raise_descriptor_limit, workplace
 
 
 def parse_arguments(words):

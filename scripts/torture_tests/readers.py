@@ -25,8 +25,9 @@ import sys
 import threading
 import time
 
-from torture_tests.support import (MIB, ROOT, TORTURE, Mount, Origin, Verdict, end,
-                                   raise_descriptor_limit, workplace)
+from programs import MIB, ROOT, end
+from torture_tests.support import (TORTURE, Mount, Origin, Verdict, raise_descriptor_limit,
+                                   workplace)
 
 # One interpreter runs one thread at a time; a few of them keep the processors busy.
 WORKERS = 4
@@ -218,7 +219,7 @@ def crowd(verdict, work_directory, arguments, file_count, length):
             end(worker)
         if mount:
             mount.tear_down()
-        end(origin.process)
+        origin.end()
 
 
 def main(words):

@@ -24,8 +24,9 @@ import sys
 import threading
 import time
 
-from torture_tests.support import (MIB, ROOT, Connections, Mount, Origin, Verdict, end,
-                                   raise_descriptor_limit, wait_until, workplace)
+from programs import MIB, ROOT, wait_until
+from torture_tests.support import (Connections, Mount, Origin, Verdict, raise_descriptor_limit,
+                                   workplace)
 
 READ_TIMEOUT = 4
 # What a call may take beyond the deadline of a read.
@@ -440,7 +441,7 @@ class Soak:
     def tear_down(self):
         self.is_over.set()
         self.mount.tear_down()
-        end(self.origin.process)
+        self.origin.end()
 
 
 def main(words):

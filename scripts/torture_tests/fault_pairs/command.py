@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 
-from torture_tests.support import DIRECTORY, OWN_MOUNTS, ROOT, processes_of
+from programs import ROOT
+from torture_tests.support import DIRECTORY, OWN_MOUNTS, processes_of
 
 from . import promise_check, report
 from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 # The directory scripts/.
 sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))
 
+from programs import mount_points
 from torture_tests.fault_pairs.combinations import TABLE, further_promises
 from torture_tests.fault_pairs.conditions import OBEYED_WITHIN
 from torture_tests.fault_pairs.judge import MOST_WORDS, Handle
@@ -507,11 +508,9 @@ class PairRun:
     def tear_down(self):
         for text in self.world.tear_down():
             self.violate("left over", text)
-        with open("/proc/self/mountinfo") as table:
-            for line in table:
-                place = line.split()[4]
-                if place.startswith(self.world.work + "/"):
-                    self.violate("left over", f"a mount on {place}")
+        for place in mount_points():
+            if place.startswith(self.world.work + "/"):
+                self.violate("left over", f"a mount on {place}")
         if self.world.disk is not None:
             deadline = time.monotonic() + 5
             while self.world.disk.loop_devices() and time.monotonic() < deadline:

@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.request
 
-from torture_tests.support import direct
+from programs import direct
 
 
 class Server:
