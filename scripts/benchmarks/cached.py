@@ -11,7 +11,8 @@ from benchmarks import mounts, passthrough_hp, workloads
 from benchmarks.cold import big_file
 from benchmarks.figures import OWN, Result, at_least
 from benchmarks.mounts import Mounted, mounted
-from benchmarks.support import Failure, Variant, is_installed, is_root, warm_memory
+from benchmarks.support import Variant, is_installed, is_root, warm_memory
+from programs import Failure
 
 LOCAL = "local file"
 AS_ROOT, AS_USER = f"{OWN}, root", f"{OWN}, ordinary user"

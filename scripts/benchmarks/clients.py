@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from benchmarks.servers import digest_of
-from benchmarks.support import TIME_LIMIT, Failure, last_line, warm_memory
+from benchmarks.support import TIME_LIMIT, last_line, warm_memory
+from programs import Failure
 
 # GNU time, not the shell's word. It is a small process that starts the client and waits for it: a
 # child started from here directly would be reported with Python's own peak, because the kernel

@@ -7,7 +7,8 @@ from benchmarks import clients, mounts, workloads
 from benchmarks.figures import MIB, OWN, Result, at_least
 from benchmarks.mounts import mounted
 from benchmarks.servers import FAR, LATENCY, certificate, nginx, origin, write_file
-from benchmarks.support import Failure, Variant, is_root, warm_memory
+from benchmarks.support import Variant, is_root, warm_memory
+from programs import Failure
 
 # Enough for a whole file in memory twice: as a cache file, and as pages of the mount.
 WARM_FACTOR = 2.5

@@ -13,6 +13,15 @@ OWN = "httpfs"
 MIB = 1 << 20
 
 
+def is_own(variant):
+    """Whether a variant of this name is one of httpfs.
+
+    >>> [is_own(name) for name in ("httpfs", "httpfs get", "httpfs, a list", "httpfs2, no cache")]
+    [True, True, True, False]
+    """
+    return variant == OWN or variant.startswith((OWN + " ", OWN + ","))
+
+
 @dataclass(frozen=True)
 class Metric:
     """Something that is measured: how it is called, written and summed up over the rounds."""

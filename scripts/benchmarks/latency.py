@@ -8,7 +8,8 @@ from benchmarks import mounts, workloads
 from benchmarks.figures import MIB, OWN, Result, at_most
 from benchmarks.mounts import mounted
 from benchmarks.servers import FAR, LATENCY, origin
-from benchmarks.support import Failure, Variant, percentile
+from benchmarks.support import Variant, percentile
+from programs import Failure
 
 START, MIDDLE = 0, 512 * MIB
 FILE_LENGTH = 1024 * MIB

@@ -7,8 +7,9 @@ from benchmarks import mounts, workloads
 from benchmarks.figures import OWN, Result, at_most
 from benchmarks.mounts import mounted
 from benchmarks.servers import FAR, origin
-from benchmarks.support import Failure, Variant
+from benchmarks.support import Variant
 from benchmarks.usage import usage_of
+from programs import Failure
 
 FILE_LENGTH = 1 << 20
 

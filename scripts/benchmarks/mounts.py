@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from benchmarks import workloads
 from benchmarks.figures import OWN
 from benchmarks.servers import Served
-from benchmarks.support import SEARCH_PATH, TIME_LIMIT, Failure, child, last_line, run, wait_until
+from benchmarks.support import SEARCH_PATH, TIME_LIMIT, last_line, run
 from benchmarks.usage import Usage, children_of, usage_of
+from programs import Failure, child, is_mounted, wait_until
 
 
 @dataclass(frozen=True)
@@ -247,15 +248,6 @@ class Mounted:
     def read(self, workload, name, **arguments):
         """Lets a process of its own read a file in this way (see workloads)."""
         return workloads.apart(self.run, workload, self.path(name), **arguments)
-
-
-def is_mounted(path, process="self"):
-    """Whether something is mounted there, as the process sees it."""
-    try:
-        with open(f"/proc/{process}/mountinfo") as table:
-            return any(line.split()[4] == path for line in table)
-    except OSError:
-        return False
 
 
 def _take_down(mountpoint):

@@ -1,8 +1,7 @@
 """P8: what P1 costs in processor time, and the memory of all scenarios. Derived from results."""
 
 from benchmarks import clients
-from benchmarks.figures import MIB, OWN, Result, at_most
-from benchmarks.report import is_own
+from benchmarks.figures import MIB, OWN, Result, at_most, is_own
 
 # A list of a million names is not held to the bound of those who read.
 WITHOUT_MEMORY_BOUND = ("P10", "Downloads")

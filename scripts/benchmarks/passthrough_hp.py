@@ -10,7 +10,8 @@ import re
 import shlex
 import subprocess
 
-from benchmarks.support import Failure, is_installed, last_line, note
+from benchmarks.support import is_installed, last_line, note
+from programs import Failure
 
 _SOURCE_LISTS = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list",
                  "/etc/apt/sources.list.d/*.sources")

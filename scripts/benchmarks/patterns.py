@@ -7,7 +7,8 @@ from benchmarks.cold import WARM_FACTOR, big_file
 from benchmarks.figures import MIB, Result, at_least, at_most
 from benchmarks.mounts import mounted
 from benchmarks.servers import FAR, origin, write_file
-from benchmarks.support import Failure, Variant, warm_memory
+from benchmarks.support import Variant, warm_memory
+from programs import Failure
 
 READERS = 8
 ONE_READER = "httpfs, one reader"

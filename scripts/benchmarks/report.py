@@ -6,8 +6,8 @@ import os
 import re
 
 from benchmarks import charts
-from benchmarks.figures import METRICS, OWN, Result
-from benchmarks.support import Failure
+from benchmarks.figures import METRICS, Result, is_own
+from programs import Failure
 
 INTRODUCTION = """\
 # Benchmarks
@@ -27,10 +27,6 @@ def markdown(columns, rows):
     """A Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def is_own(variant):
-    return variant == OWN or variant.startswith((OWN + " ", OWN + ","))
 
 
 def comparison_rows(comparison):

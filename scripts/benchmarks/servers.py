@@ -9,12 +9,12 @@ import json
 import os
 import random
 import time
-import urllib.request
 from dataclasses import dataclass
 
+import programs
 from benchmarks.figures import MIB
-from benchmarks.support import (
-    SEARCH_PATH, TIME_LIMIT, Failure, child, direct, free_port, listens, run, wait_until)
+from benchmarks.support import SEARCH_PATH, TIME_LIMIT, free_port, listens, run
+from programs import child, wait_until
 
 LATENCY = 0.050
 
@@ -61,68 +61,54 @@ def listing(names, length):
             '<pre><a href="../">../</a>\r\n' + "".join(lines) + "</pre><hr></body>\r\n</html>\r\n")
 
 
-class Origin:
-    """Our Origin, running."""
+class Origin(programs.Origin):
+    """Our Origin, with directories of files that it serves."""
 
-    def __init__(self, base):
-        self.base = base
-
-    def _ask(self, path, message=None):
-        body = None if message is None else json.dumps(message).encode()
-        request = urllib.request.Request(self.base + path, data=body)
-        with direct.open(request, timeout=TIME_LIMIT) as response:
-            return response.read()
+    def control(self, message):
+        self.post("/control", message, seconds=TIME_LIMIT)
 
     def serve(self, directory, names, length, *, is_listed=True, **parameters):
         """Serves generated files of this length in a directory, with the Origin's parameters."""
         path = f"/data/{directory}/"
         texts = {name: str(value) for name, value in ({"length": length} | parameters).items()}
-        self._ask("/control", {"match": path + "*", "parameters": texts})
+        self.control({"match": path + "*", "parameters": texts})
         if is_listed:
             page = listing(names, length)
             head = ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
                     f"Content-Length: {len(page)}\r\n\r\n")
             # httpdirfs asks without the slash. One rule a message: a message has at most 1 MiB.
             for asked in (path, path.removesuffix("/")):
-                self._ask("/control", [{"match": {"path": asked, "method": "GET"},
-                                        "actions": [{"text": head + page}]}])
+                self.control([{"match": {"path": asked, "method": "GET"},
+                               "actions": [{"text": head + page}]}])
         return Served(self.base + path, list(names), length)
 
     def digest(self, served, name):
         """SHA-256 of a served file, read without the scenario's limits: its bytes depend on the
         name alone."""
-        url = f"{self.base}/data/{name}?length={served.length}"
-        with direct.open(url, timeout=TIME_LIMIT) as response:
+        with self.open(f"/data/{name}?length={served.length}", seconds=TIME_LIMIT) as response:
             return digest_of(response)
 
     def digest_of_pieces(self, served, name, offsets, count):
         """SHA-256 of `count` bytes at each of the offsets of a served file, in this order."""
         digest = hashlib.sha256()
         for offset in offsets:
-            request = urllib.request.Request(
-                f"{self.base}/data/{name}?length={served.length}",
-                headers={"Range": f"bytes={offset}-{offset + count - 1}"})
-            with direct.open(request, timeout=TIME_LIMIT) as response:
-                digest.update(response.read())
+            digest.update(self.get(
+                f"/data/{name}?length={served.length}", seconds=TIME_LIMIT,
+                headers={"Range": f"bytes={offset}-{offset + count - 1}"}))
         return digest.hexdigest()
 
     def traffic(self):
-        values = json.loads(self._ask("/stats"))
+        values = json.loads(self.get("/stats", seconds=TIME_LIMIT))
         return Traffic(values["requests"], values["body_bytes_sent"])
 
 
 @contextlib.contextmanager
 def origin(bench):
-    log = bench.path("origin.out")
-    with open(log, "w") as output, child(bench.binary("Origin"), stdout=output) as process:
-
-        def address():
-            if process.poll() is not None:
-                raise Failure("Origin ended at once")
-            with open(log) as text:
-                return text.read().strip().rpartition(" ")[2]
-
-        yield Origin("http://" + wait_until(address, 10, "Origin"))
+    server = Origin(bench.binary("Origin"), bench.path("origin.out"))
+    try:
+        yield server
+    finally:
+        server.end()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""What every scenario stands on: child processes, bounded waits, the run's directory, rounds."""
+"""What every scenario stands on: the machine's programs and memory, the run's directory, rounds."""
 
-import contextlib
+import copy
 import mmap
 import os
 import shutil
@@ -9,13 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
-from benchmarks.figures import Comparison
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from benchmarks.figures import Comparison, is_own
+from programs import ROOT, Failure, has_mounts
 
 # What scripts/install-deps has from PyPI comes first; nginx is in a directory that an ordinary
 # user's path often lacks.
@@ -24,14 +22,6 @@ SEARCH_PATH = ":".join([os.path.join(ROOT, ".build", "python", "bin"),
 
 # What takes longer is ended: the slowest peer needs about a minute.
 TIME_LIMIT = 300
-
-# What runs here talks to the loopback only, whatever proxy the environment names.
-direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class Failure(Exception):
-    """Something could not be measured. It costs one variant, not the run."""
-
 
 def run(*command, **options):
     return subprocess.run(command, check=True, **options)
@@ -69,38 +59,6 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(condition, seconds, what, *, interval=0.01):
-    """Waits for a condition to hold and gives its value."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(interval)
-    raise Failure(f"no {what} within {seconds} s")
-
-
-def end(process, seconds=15):
-    """Ends a child process, whatever state it is in."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-@contextlib.contextmanager
-def child(*command, **options):
-    """A process that ends with the block."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-    try:
-        yield process
-    finally:
-        end(process)
-
-
 def warm_memory(byte_count):
     """Takes so much memory and gives it back.
 
@@ -131,11 +89,17 @@ class Variant:
 
 
 class Bench:
-    """One run: its directory, its programs, its rounds."""
+    """One run: its directory, its programs, its rounds.
 
-    def __init__(self, work, *, binaries, rounds, quick):
+    Where `other_binaries` names the build of another tree, each variant of httpfs takes turns with
+    that of the other tree, nothing else takes part, and `two_trees` gets what came of both.
+    """
+
+    def __init__(self, work, *, binaries, rounds, quick, other_binaries=None):
         self.work = work
         self.binaries = binaries
+        self.other_binaries = other_binaries
+        self.two_trees = []
         self.rounds = rounds
         self.quick = quick
         self.failures = []
@@ -175,8 +139,34 @@ class Bench:
         A variant that fails is out; the others go on.
         """
         rounds = rounds or self.rounds
+        own = [variant for variant in variants if is_own(variant.name)]
+        if self.other_binaries:
+            variants = [one for variant in own for one in (variant, self._of_other_tree(variant))]
         comparison = Comparison(title, list(metrics), {one.name: [] for one in variants},
                                 limits or {}, byte_count=byte_count)
+        self._take_turns(comparison, variants, rounds)
+        if not self.other_binaries:
+            return comparison
+        self.two_trees.append(comparison)
+        # The scenario asks for the variants that it named.
+        return replace(comparison, samples={one.name: comparison.samples[one.name] for one in own})
+
+    def _of_other_tree(self, variant):
+        """The same variant with the other tree's programs."""
+        # Its copy compares the bytes of its own first round.
+        measure = copy.copy(variant.measure)
+
+        def measure_other():
+            binaries, self.binaries = self.binaries, self.other_binaries
+            try:
+                return measure()
+            finally:
+                self.binaries = binaries
+
+        return replace(variant, name=f"{variant.name} (other tree)", measure=measure_other)
+
+    def _take_turns(self, comparison, variants, rounds):
+        title = comparison.title
         for turn in range(rounds):
             for variant in variants:
                 if variant.name in comparison.skipped or turn >= (variant.rounds or rounds):
@@ -193,10 +183,8 @@ class Bench:
                     comparison.skipped[variant.name] = str(failure)
                     comparison.samples[variant.name].clear()
                     self.failures.append(f"{title}: {variant.name}: {failure}")
-        return comparison
 
     def clean_up(self):
         """Removes the run's directory, unless something is still mounted in it."""
-        with open("/proc/self/mountinfo") as table:
-            if not any(f" {self.work}/" in line for line in table):
-                shutil.rmtree(self.work, ignore_errors=True)
+        if not has_mounts(self.work):
+            shutil.rmtree(self.work, ignore_errors=True)

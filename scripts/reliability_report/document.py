@@ -73,7 +73,7 @@ def render(sections):
     >>> facts = {"result": "failed: exit status 1", "seeds": "1", "began": "2026-01-02 03:04 UTC",
     ...          "took": "2.5 minutes", "tree": "`c41f365`", "httpfs": "not known",
     ...          "machine": "2 processors (siblings 2, cores 1), Linux 6.1.0 x86_64, 8 GiB; load 0.5 when it began"}
-    >>> text = render({"hostile": Section("hostile", "scripts/hostile", facts, ["4 of 4 cases"])})
+    >>> text = render({"hostile": Section("hostile", "scripts/torture hostile", facts, ["4 of 4 cases"])})
     >>> "| [hostile](#hostile) | **failed** | 2026-01-02 | 2.5 minutes | `c41f365` |" in text
     True
     >>> "| soak | not run yet | | | |" in text

@@ -41,9 +41,9 @@ class Run:
         """The command line, with further options in the place of the usual ones of their names.
 
         >>> RUNS["hostile"].words(False, ["--cases", "4"])
-        ['scripts/hostile', '--seed', '1', '--cases', '4']
+        ['scripts/torture', 'hostile', '--seed', '1', '--cases', '4']
         >>> RUNS["pairs"].words(False, ["--seeds", "1"])
-        ['scripts/faults', '--pairs', '--first-seed', '1', '--seeds', '1']
+        ['scripts/torture', 'faults', '--pairs', '--first-seed', '1', '--seeds', '1']
         >>> RUNS["model"].words(True, [])[:2]
         ['HTTPFS_MODEL_SEEDS=2', 'scripts/test']
         """
@@ -172,7 +172,7 @@ TEST = ["scripts/test", "--no-install", "--skip-build", "--limit", "7200"]
 
 RUNS = {run.name: run for run in (
     Run("faults", "The fault table, row by row: one fault at a time, in a mount and in downloads.",
-        ["scripts/faults", "--skip-build"],
+        ["scripts/torture", "faults", "--skip-build"],
         ["--seeds", "5", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1"], 4 * 3600,
         [r"^(\d+) of \1 rows pass with {--seeds} seed\(s\) from {--first-seed}: ",
          r"^[1-9]\d* reads compared .*: 0 wrong, 0 past the deadline \+ 5 s, 0 daemons dead"],
@@ -180,23 +180,23 @@ RUNS = {run.name: run for run in (
          r"^Rows? [\d, ]+(is not|without)", r"^Left behind", r"^row \d\d, ",
          r"^\| \d\d \|.*\*\*[A-Z].*\|$"], is_all=has_all_rows),
     Run("pairs", "Two conditions at a time: every pair of conditions, with readers of several kinds.",
-        ["scripts/faults", "--pairs"],
+        ["scripts/torture", "faults", "--pairs"],
         ["--seeds", "3", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1", "--sample"],
         4 * 3600,
         [r"^([1-9]\d*) of \1 pairs of \d+ conditions pass", r"^[1-9]\d* reads compared .*: 0 wrong, "],
         [r"^\d+ of \d+ pairs", r"^\d+ reads compared", r"^\d+ requests, ",
          r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "], is_all=has_all_pairs),
     Run("hostile", "Generated servers and files that mean harm, against all commands.",
-        ["scripts/hostile"],
+        ["scripts/torture", "hostile"],
         ["--cases", "2000", "--seed", "1"], ["--cases", "60", "--seed", "1"], 2 * 3600,
         [r"^({--cases}) of \1 cases, seed {--seed}, .*: \W*no violation\W+[1-9]\d* hostile answers"],
         [r"^\d+ of \d+ cases", r"^(FAIL|once)\b"]),
     Run("kill-test", "`kill -9` of a mount's daemon at random moments.",
-        ["scripts/kill-test", "--skip-build"],
+        ["scripts/torture", "kill-test", "--skip-build"],
         ["--count", "200", "--seed", "1"], ["--count", "10", "--seed", "1"], 3700,
         [r"^kill-test: {--count} kills, [1-9]\d* reads ", TESTS_PASSED], [r"^kill-test: ", TESTS_RAN, TEST_TROUBLE]),
     Run("power-cut-test", "Loss of power of the disk below the cache at random moments.",
-        ["scripts/power-cut-test", "--skip-build"],
+        ["scripts/torture", "power-cut-test", "--skip-build"],
         ["--count", "50", "--seed", "1"], ["--count", "3", "--seed", "1"], 3700,
         [r"^power-cut-test: {--count} cuts .*, [1-9]\d* reads .*[1-9]\d*\.\d+ MiB of them due",
          TESTS_PASSED],
@@ -215,18 +215,19 @@ RUNS = {run.name: run for run in (
         ["HTTPFS_FUZZ_SCALE=10"], ["HTTPFS_FUZZ_SCALE=0.1"], 7300,
         [TESTS_PASSED], [TESTS_RAN, TEST_TROUBLE]),
     Run("soak", "Readers under faults, evictions, remote changes and reloads.",
-        ["scripts/soak"], ["--seconds", "600", "--seed", "1"], ["--seconds", "30", "--seed", "1"], 3600,
+        ["scripts/torture", "soak"],
+        ["--seconds", "600", "--seed", "1"], ["--seconds", "30", "--seed", "1"], 3600,
         [r"^ +seed {--seed}, {--seconds} s, ", r"^ok +verified reads: [1-9]"], [r"^(ok  |FAIL) ", r"^     \S"]),
     Run("readers", "Thousands of readers at once, all of one file, then of many.",
-        ["scripts/readers"],
+        ["scripts/torture", "readers"],
         ["--readers", "10000", "--seed", "1"], ["--readers", "1000", "--seed", "1"], 1200,
         [r"^ok   {--readers} readers of 1 file, errors: 0$",
          r"^ok   {--readers} readers of \d+ files, errors: 0$", r"^ok   both: "],
         [r"^(ok  |FAIL) ", r"^     \S"]),
     Run("address", "AddressSanitizer: the unit tests, and suites over mounts.",
-        ["scripts/sanitize", "address"], [], ["--skip-mounts"], 4 * 3600,
+        ["scripts/torture", "sanitize", "address"], [], ["--skip-mounts"], 4 * 3600,
         [r"^   no report of the sanitizer$"], [r"^== (address|passed|FAILED)", r"^   \S"]),
     Run("thread", "ThreadSanitizer: the unit tests of several threads, and suites over mounts.",
-        ["scripts/sanitize", "thread"], [], ["--skip-mounts"], 4 * 3600,
+        ["scripts/torture", "sanitize", "thread"], [], ["--skip-mounts"], 4 * 3600,
         [r"^   no report of the sanitizer$"], [r"^== (thread|passed|FAILED)", r"^   \S"]),
 )}

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The scripts of the package that put a mount under load, run with the programs under test.
+/// The tests of `scripts/torture`, run with the programs under test.
 enum LoadScript {
-  /// Runs `scripts/NAME` to its end, on the binaries that this test run has built.
+  /// Runs `scripts/torture NAME` to its end, on the binaries that this test run has built.
   static func run(
     _ name: String, _ arguments: [String], within limit: Duration
   ) throws -> CommandResult {
     let binaries = (try Products.httpfs as NSString).deletingLastPathComponent
     return try EndToEndTests.run(
-      ["\(package)/scripts/\(name)", "--binaries", binaries] + arguments, within: limit)
+      ["\(package)/scripts/torture", name, "--binaries", binaries] + arguments, within: limit)
   }
 
   /// The package's directory.

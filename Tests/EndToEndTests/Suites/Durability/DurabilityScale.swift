@@ -2,10 +2,10 @@ import Foundation
 
 /// How often the tests of this folder do what they do at random.
 enum DurabilityScale {
-  /// Kills of the mount's daemon: `HTTPFS_KILLS`, 25 by default; `scripts/kill-test` sets it.
+  /// Kills of the mount's daemon: `HTTPFS_KILLS`, 25 by default; `scripts/torture kill-test` sets it.
   static let killCount = number("HTTPFS_KILLS", default: 25)
 
-  /// Cuts of power: `HTTPFS_POWER_CUTS`, 3 by default; `scripts/power-cut-test` sets it.
+  /// Cuts of power: `HTTPFS_POWER_CUTS`, 3 by default; `scripts/torture power-cut-test` sets it.
   static let powerCutCount = number("HTTPFS_POWER_CUTS", default: 3)
 
   /// The file system whose power is cut: `HTTPFS_POWER_CUT_FORMAT`, ext4 by default.

@@ -102,7 +102,7 @@ extension RealMounts.DiskRows {
   }
 
   private static func downloadLosingBytes(isKilled: Bool) throws {
-    // Not arguments of the test: scripts/faults counts those as seeds.
+    // Not arguments of the test: scripts/torture faults counts those as seeds.
     for blockByteCount in [1024, 4096] {
       try downloadLosingBytes(isKilled: isKilled, blockByteCount: blockByteCount)
     }

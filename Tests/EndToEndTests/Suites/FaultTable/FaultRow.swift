@@ -327,7 +327,7 @@ final class FaultRow {
     reader = try VerifyingReader()
   }
 
-  /// Checks what every outcome requires, and prints the row's figures for `scripts/faults`.
+  /// Checks what every outcome requires, and prints the row's figures for `scripts/torture faults`.
   ///
   /// What was read of the newest version must still be there for a mount without the origin, unless
   /// `keepsCache` is false; `length` is that version's, where the versions differ in it.

@@ -3,7 +3,7 @@ import Foundation
 /// The seeds that every row of the fault table is run with.
 ///
 /// `HTTPFS_FAULT_SEEDS` says how many (1 by default), `HTTPFS_FIRST_FAULT_SEED` which is the first
-/// (1 by default); `scripts/faults` sets them.
+/// (1 by default); `scripts/torture faults` sets them.
 enum FaultSeeds {
   static let all: [UInt64] = {
     let first = number("HTTPFS_FIRST_FAULT_SEED")
@@ -12,8 +12,8 @@ enum FaultSeeds {
     return (0..<count).map { first &+ $0 }
   }()
 
-  /// How many readers row 73 has: 10,000 as `scripts/faults` says by `HTTPFS_CROWD`, and a quarter in
-  /// `scripts/test`.
+  /// How many readers row 73 has: 10,000 as `scripts/torture faults` says by `HTTPFS_CROWD`, and a
+  /// quarter in `scripts/test`.
   ///
   /// What they read shrinks with them: they are always more than its pieces.
   static let crowd = ProcessInfo.processInfo.environment["HTTPFS_CROWD"] ?? "2500"

@@ -1,7 +1,7 @@
 import Testing
 
-/// Issue 14, point 4: conditions that hold at the same time, a sample of what `scripts/faults --pairs`
-/// runs.
+/// Issue 14, point 4: conditions that hold at the same time, a sample of what
+/// `scripts/torture faults --pairs` runs.
 extension RealMounts {
   @Suite struct FaultPairs {
     @Test(.timeLimit(.minutes(10)), arguments: FaultSeeds.all)

@@ -1,6 +1,6 @@
 import Testing
 
-/// A sample of scripts/hostile: generated servers and files that mean harm, of every kind.
+/// A sample of scripts/torture hostile: generated servers and files that mean harm, of every kind.
 extension RealMounts {
   @Suite struct HostileSamples {
     @Test(.timeLimit(.minutes(4)))
@@ -18,7 +18,7 @@ extension RealMounts {
     }
 
     @Test(.timeLimit(.minutes(4)))
-    func `Each bound of scripts/hostile is seen to be broken`() throws {
+    func `Each bound of scripts/torture hostile is seen to be broken`() throws {
       let result = try LoadScript.run("hostile", ["--self-check"], within: .seconds(200))
       #expect(result.succeeded, "\(result.output)\(result.error)")
     }

@@ -73,5 +73,5 @@ def total(results, key):
 
 def write(path, text, words):
     with open(path, "w") as file:
-        file.write(f"# Pairs of faults\n\n{datetime.date.today()}: `scripts/faults {' '.join(words)}`."
+        file.write(f"# Pairs of faults\n\n{datetime.date.today()}: `scripts/torture faults {' '.join(words)}`."
                    f"\n\n{text}")

@@ -1,8 +1,8 @@
-#!/usr/bin/env python3
 """Lets generated hostile servers and files have a go at httpfs, and looks whether its bounds hold.
 
-Usage: scripts/hostile [--cases N] [--first-case K] [--seed S] [--kind NAME]... [--case K]...
-                       [--jobs N] [--output FILE] [--binaries DIRECTORY] [--self-check]
+Usage: scripts/torture hostile [--cases N] [--first-case K] [--seed S] [--kind NAME]...
+                               [--case K]... [--jobs N] [--output FILE] [--binaries DIRECTORY]
+                               [--self-check]
   --cases       how many cases (default 2000), from --first-case on (default 0)
   --seed        decides, with its number, all of a case (default 1)
   --kind        only cases of this kind among them; may be repeated: body, cache, config, get, head,
@@ -16,7 +16,7 @@ Usage: scripts/hostile [--cases N] [--first-case K] [--seed S] [--kind NAME]... 
 A case is a server, a list, a listing, a Metalink, a sidecar of a cache or of a download, a session, a
 trace, a configuration, a netrc, cookie file or proxy that somebody hostile has made, by grammar and by
 mutation. Servers, reloads and caches share mounts; where a mount breaks a bound its cases run again in
-smaller groups, until it is known which it was. The bounds are in scripts/hostile_cases/bounds.py.
+smaller groups, until it is known which it was. The bounds are in hostile_cases/bounds.py.
 What does not hold fails the run; only a time of up to four times its bound is asked for again, and
 only so often (3 times, and once more for each 100 cases).
 Needs root: everything happens in namespaces of its own, without any network but the loopback, on an
@@ -34,18 +34,16 @@ import socket
 import struct
 import sys
 
-# The scripts' directory is no place for compiled modules.
-sys.dont_write_bytecode = True
-
-from hostile_cases import frame, jobs, self_check, server
-from hostile_cases.bounds import calibrate
-from hostile_cases.cases import KINDS, kind_of
-from hostile_cases.report import Report
-from load_support import ROOT, WITHOUT_COPIES, raise_descriptor_limit, workplace
+from programs import ROOT
+from torture_tests.hostile_cases import frame, jobs, self_check, server
+from torture_tests.hostile_cases.bounds import calibrate
+from torture_tests.hostile_cases.cases import KINDS, kind_of
+from torture_tests.hostile_cases.report import Report
+from torture_tests.support import TORTURE, WITHOUT_COPIES, raise_descriptor_limit, workplace
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse_arguments(words):
+    parser = argparse.ArgumentParser(prog="torture hostile", description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--first-case", type=int, default=0, metavar="K")
     parser.add_argument("--seed", type=int, default=1)
@@ -56,21 +54,21 @@ def parse_arguments():
     parser.add_argument("--binaries", metavar="DIRECTORY", default=f"{ROOT}/.build/release")
     parser.add_argument("--self-check", action="store_true")
     parser.add_argument("--is-isolated", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.cases < 1 or arguments.jobs < 1 or arguments.first_case < 0:
         parser.error("--cases and --jobs need at least 1, --first-case at least 0")
     arguments.binaries = os.path.abspath(arguments.binaries)
     return arguments
 
 
-def isolate():
+def isolate(words):
     """Begins again in namespaces of its own: what is mounted, started and connected ends there."""
     if os.geteuid() != 0:
         sys.exit("hostile: needs root, for namespaces of its own")
     os.execvp("unshare", [
         "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private",
-        "--mount-proc", "--", *WITHOUT_COPIES, sys.executable, os.path.abspath(__file__),
-        *sys.argv[1:], "--is-isolated"])
+        "--mount-proc", "--", *WITHOUT_COPIES, sys.executable, TORTURE, "hostile",
+        *words, "--is-isolated"])
 
 
 def bring_loopback_up():
@@ -130,12 +128,12 @@ def run(arguments, work):
     return report
 
 
-def main():
-    arguments = parse_arguments()
+def main(words):
+    arguments = parse_arguments(words)
     if not os.access(f"{arguments.binaries}/httpfs", os.X_OK):
         sys.exit(f"hostile: no httpfs in {arguments.binaries}; build it first")
     if not arguments.is_isolated:
-        isolate()
+        isolate(words)
     bring_loopback_up()
     raise_descriptor_limit(8192)
     calibrate()
@@ -149,7 +147,3 @@ def main():
             file.write(text)
     print(text.split("\n")[2])
     sys.exit(0 if report.is_good() else 1)
-
-
-if __name__ == "__main__":
-    main()

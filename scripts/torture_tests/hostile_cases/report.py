@@ -66,7 +66,7 @@ class Report:
         grown = ", ".join(f"{seconds:.1f} in the place of {name}"
                           for name, seconds in sorted(self.in_force.items()))
         lines = [
-            "# scripts/hostile", "",
+            "# scripts/torture hostile", "",
             f"{self.done} of {self.count} cases, seed {self.arguments.seed}, "
             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, {seconds / 60:.1f} minutes with "
             f"{self.arguments.jobs} jobs: **{self.verdict()}**. {self.requests} hostile answers, "

@@ -1,4 +1,4 @@
-// Does wrong what a sanitizer must report, and right what it must not: scripts/sanitize runs this first,
+// Does wrong what a sanitizer must report, and right what it must not: scripts/torture sanitize runs this first,
 // since a sanitizer that sees nothing reports nothing.
 //
 // Usage: sanitize_check clean|address|thread

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+from programs import is_mounted
+
 
 class Daemon:
     """An httpfs mount in the foreground; `start` begins a new one where the last has ended."""
@@ -77,8 +79,7 @@ class Daemon:
 
     @property
     def is_mounted(self):
-        with open("/proc/self/mountinfo") as table:
-            return any(line.split()[4] == self.mountpoint for line in table)
+        return is_mounted(self.mountpoint)
 
     def unmount(self, seconds=20):
         """Ends the mount; gives the exit code, or in words why it does not end."""

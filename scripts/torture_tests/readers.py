@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Lets 10,000 readers read at once, through a mount of a cold cache: all of one file, then of 1,000.
 
 With fewer readers there is less to read, in the second crowd in a tenth as many files as readers:
 readers are always more than pieces, so that some want the same one.
 
-Usage: scripts/readers [--readers N] [--seed S] [--binaries DIRECTORY]
+Usage: scripts/torture readers [--readers N] [--seed S] [--binaries DIRECTORY]
   --readers   how many threads read at the same time (default 10000)
   --seed      decides bytes and places (default 1)
   --binaries  where httpfs and Origin are (default .build/release)
@@ -26,10 +25,9 @@ import sys
 import threading
 import time
 
-# The scripts' directory is no place for compiled modules.
-sys.dont_write_bytecode = True
-
-from load_support import MIB, ROOT, Mount, Origin, Verdict, end, raise_descriptor_limit, workplace
+from programs import MIB, ROOT, end
+from torture_tests.support import (TORTURE, Mount, Origin, Verdict, raise_descriptor_limit,
+                                   workplace)
 
 # One interpreter runs one thread at a time; a few of them keep the processors busy.
 WORKERS = 4
@@ -56,7 +54,7 @@ def spin():
 def slowness():
     """How many times longer than alone processes take now, one for each processor of the workers."""
     count = min(WORKERS, len(os.sched_getaffinity(0)))
-    loops = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "--spin"],
+    loops = [subprocess.Popen([sys.executable, TORTURE, "readers", "--spin"],
                               stdout=subprocess.PIPE, text=True) for _ in range(count)]
     seconds = [float(loop.communicate()[0]) for loop in loops]
     return max(1.0, sum(seconds) / len(seconds) / PACE_SECONDS)
@@ -162,7 +160,7 @@ def crowd(verdict, work_directory, arguments, file_count, length):
             with open(path, "w") as file:
                 json.dump(job, file)
             workers.append(subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), "--job", path], stdin=subprocess.PIPE,
+                [sys.executable, TORTURE, "readers", "--job", path], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, text=True))
         for worker in workers:
             if worker.stdout.readline() != "ready\n":
@@ -221,17 +219,17 @@ def crowd(verdict, work_directory, arguments, file_count, length):
             end(worker)
         if mount:
             mount.tear_down()
-        end(origin.process)
+        origin.end()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(words):
+    parser = argparse.ArgumentParser(prog="torture readers", description=__doc__.splitlines()[0])
     parser.add_argument("--readers", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--binaries", default=os.path.join(ROOT, ".build", "release"))
     parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--spin", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.spin:
         return spin()
     if arguments.readers < 10:
@@ -255,7 +253,3 @@ def main():
     verdict.check("both", f"{seconds:.1f} s, at most {limit:.0f} at {slower:.1f} times the time of a quiet "
                   "machine", seconds <= limit)
     verdict.exit()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What scripts/hostile is made of.
+"""What scripts/torture hostile is made of.
 
 chance.py     numbers, damaged bytes, planted secrets
 answers.py    an answer of a server as a value, and what sends it

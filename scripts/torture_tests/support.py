@@ -1,4 +1,4 @@
-"""What the scripts that put a mount under load share: an origin, a mount, and what they are looked at by."""
+"""What the tests of scripts/torture share: a server, a mount, and what they are looked at by."""
 
 import contextlib
 import json
@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MIB = 1 << 20
+import programs
+from programs import ROOT, Failure, end, has_mounts, is_mounted, memory_of, wait_until
+
+DIRECTORY = os.path.dirname(os.path.abspath(__file__))
+# The command of these tests.
+TORTURE = os.path.join(ROOT, "scripts", "torture")
 
 # The command that follows runs without the copies of httpfs's mounts that a new mount namespace gets:
 # a copy keeps its daemon when the mount itself is unmounted.
@@ -22,31 +24,6 @@ WITHOUT_COPIES = ["sh", "-c", 'umount --all --lazy --types fuse.httpfs; exec "$@
 # The command that follows runs in a mount namespace: what is mounted outside later is seen, what is
 # mounted inside is not seen outside.
 OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--", *WITHOUT_COPIES]
-
-# What runs here talks to the loopback only, whatever proxy the environment names.
-direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-def wait_until(condition, seconds, what):
-    """Waits for a condition to hold and gives its value; ends the script where it does not in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    sys.exit(f"no {what} within {seconds} s")
-
-
-def end(process, seconds=10):
-    """Ends a child process, whatever state it is in."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def processes_of(directory):
@@ -79,34 +56,15 @@ def raise_descriptor_limit(count):
                  f"'ulimit -n {count}' as root first")
 
 
-class Origin:
-    """Our Origin as a child process."""
+class Origin(programs.Origin):
+    """Our Origin, with the resources that it makes up by their names and seeds."""
 
     def __init__(self, binaries, work):
-        output = open(f"{work}/origin.out", "w+")
-        self.process = subprocess.Popen(
-            [f"{binaries}/Origin", "--port", "0"], stdout=output, stdin=subprocess.DEVNULL)
-
-        def address():
-            if self.process.poll() is not None:
-                sys.exit("Origin ended at once")
-            with open(output.name) as text:
-                return text.read().strip().rpartition(" ")[2]
-
-        self.base = "http://" + wait_until(address, 10, "Origin")
+        super().__init__(f"{binaries}/Origin", f"{work}/origin.out")
 
     def url(self, name, length, seed, **parameters):
         query = "".join(f"&{key.replace('_', '-')}={value}" for key, value in parameters.items())
         return f"{self.base}/data/{name}?length={length}&seed={seed}{query}"
-
-    def get(self, path):
-        with direct.open(self.base + path, timeout=20) as response:
-            return response.read()
-
-    def post(self, path, message=None):
-        body = b"" if message is None else json.dumps(message).encode()
-        with direct.open(self.base + path, data=body, timeout=20) as response:
-            response.read()
 
     def control(self, pattern, **parameters):
         parameters = {key.replace("_", "-"): value for key, value in parameters.items()}
@@ -142,7 +100,7 @@ class Mount:
 
         def ready():
             if self.process.poll() is not None:
-                sys.exit(f"httpfs ended at once: {open(self.errors).read()}")
+                raise Failure(f"httpfs ended at once: {open(self.errors).read()}")
             with open(output.name) as text:
                 return text.read().startswith("mounted ")
 
@@ -163,11 +121,7 @@ class Mount:
 
     def memory(self, field="VmRSS"):
         """The daemon's memory in bytes: VmRSS now, VmHWM at its peak."""
-        with open(f"/proc/{self.process.pid}/status") as text:
-            for line in text:
-                if line.startswith(field + ":"):
-                    return int(line.split()[1]) << 10
-        sys.exit(f"no {field} of httpfs")
+        return memory_of(self.process.pid, field)
 
     def descriptors(self):
         """How many descriptors the daemon has, by what they lead to."""
@@ -194,9 +148,8 @@ class Mount:
     def tear_down(self):
         if self.process.poll() is None:
             end(self.process)
-        with open("/proc/self/mountinfo") as table:
-            if any(f" {self.mountpoint} " in line for line in table):
-                subprocess.run(["fusermount3", "-u", "-z", self.mountpoint], timeout=10)
+        if is_mounted(self.mountpoint):
+            subprocess.run(["fusermount3", "-u", "-z", self.mountpoint], timeout=10)
 
 
 class Connections:
@@ -229,9 +182,8 @@ def workplace(name):
     try:
         yield work
     finally:
-        with open("/proc/self/mountinfo") as table:
-            if not any(f" {work}/" in line for line in table):
-                shutil.rmtree(work, ignore_errors=True)
+        if not has_mounts(work):
+            shutil.rmtree(work, ignore_errors=True)
 
 
 class Verdict:

@@ -1,21 +1,22 @@
-#!/usr/bin/env python3
 """Runs the fault table: every row of faults with several seeds, and what came of it.
 
-Usage: scripts/faults [--seeds N] [--first-seed S] [--row K]... [--jobs N] [--output FILE]
-                      [--limit SECONDS] [--scratch-path DIRECTORY] [--skip-build] [--no-install]
-       scripts/faults --pairs [--seeds N] [--first-seed S] [--pair A,B]... [--sample] [--jobs N]
-                      [--output FILE] [--json FILE] [--self-check] [--binaries DIRECTORY]
+Usage: scripts/torture faults [--seeds N] [--first-seed S] [--row K]... [--jobs N]
+                              [--output FILE] [--limit SECONDS] [--scratch-path DIRECTORY]
+                              [--skip-build] [--no-install]
+       scripts/torture faults --pairs [--seeds N] [--first-seed S] [--pair A,B]... [--sample]
+                              [--jobs N] [--output FILE] [--json FILE] [--self-check]
+                              [--binaries DIRECTORY]
 
 A row is one or more tests whose names begin with its number (Tests/EndToEndTests/Suites/FaultTable),
-or that are named below; rows that are not built yet stand in the table with the reason. A seed decides lengths, places and patterns, and repeats them: a row that fails with a seed fails
-again with `--row K --first-seed S --seeds 1`. Most rows wait, for deadlines and for slow servers, so
+or that are named below; rows that are not built yet stand in the table with the reason. A seed
+decides lengths, places and patterns, and repeats them: a row that fails with a seed fails again with
+`--row K --first-seed S --seeds 1`. Most rows wait, for deadlines and for slow servers, so
 that several jobs share the seeds, each in a mount namespace of its own; then come, alone, the rows
 that load the machine. The table goes to standard output as Markdown, and to
 a file if asked for.
 
-With --pairs it runs, in the place of rows, every pair of 18 conditions (scripts/fault_pairs, named by
---list) that hold at the same time, with readers of several kinds. Each run shows that both
-conditions took hold, and that every read gave right bytes of one version or a promised error by
+With --pairs it runs, in the place of rows, every pair of 18 conditions (fault_pairs, named by --list)
+that hold at the same time, with readers of several kinds. Each run shows that both conditions took hold, and that every read gave right bytes of one version or a promised error by
 its deadline, that requests stayed below a bound, that the daemon lives, that all is right
 afterwards, also for the next mount, and that nothing is left. It takes the build as it is, and
 needs root. --sample is what scripts/test runs; --self-check shows that violations are found.
@@ -38,10 +39,8 @@ import tempfile
 import threading
 import time
 
-# The scripts' directory is no place for compiled modules.
-sys.dont_write_bytecode = True
-
-from load_support import OWN_MOUNTS, ROOT, processes_of
+from programs import ROOT
+from torture_tests.support import OWN_MOUNTS, processes_of
 
 TABLE = os.path.join(ROOT, "Tests", "EndToEndTests")
 ROWS = [*range(1, 87)]
@@ -92,8 +91,8 @@ SEED = re.compile(r"(\d+)(?:, |$)")
 FIGURES = re.compile(r"^FAULT-ROW (\{.*\})$")
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse_arguments(words):
+    parser = argparse.ArgumentParser(prog="torture faults", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="seeds per row (default 3)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (default 1)")
     parser.add_argument("--row", type=int, action="append", choices=ROWS, metavar="K",
@@ -107,7 +106,7 @@ def parse_arguments():
                         help="the build directory (default .build)")
     parser.add_argument("--skip-build", action="store_true", help="take the build as it is")
     parser.add_argument("--no-install", action="store_true", help="take the machine as it is")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.seeds < 1 or arguments.first_seed < 0:
         parser.error("--seeds needs at least 1, --first-seed at least 0")
     if arguments.jobs < 1:
@@ -362,11 +361,11 @@ def report(arguments, tests, runs, missing, not_built, seconds):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    if "--pairs" in sys.argv[1:]:
-        from fault_pairs import command
-        return command.main(sys.argv[1:])
-    arguments = parse_arguments()
+def main(words):
+    if "--pairs" in words:
+        from torture_tests.fault_pairs import command
+        return command.main(words)
+    arguments = parse_arguments(words)
     tests = tests_in_sources()
     wanted = sorted(set(arguments.row or ROWS))
     tests = [test for test in tests if test.row in wanted]
@@ -401,13 +400,10 @@ def main():
                 print(f"\nrow {test.row:02}, {test.function}, seed {seed}: {text}")
     if arguments.output:
         with open(arguments.output, "w") as file:
-            file.write(f"# The fault table\n\n{datetime.date.today()}: `scripts/faults --seeds "
-                       f"{arguments.seeds} --first-seed {arguments.first_seed}`.\n\n{text}")
+            file.write(
+                f"# The fault table\n\n{datetime.date.today()}: `scripts/torture faults --seeds "
+                f"{arguments.seeds} --first-seed {arguments.first_seed}`.\n\n{text}")
     is_good = (bool(runs) and all(run.has_passed for run in runs) and not missing
                and not any(run.left_behind for run in runs)
                and all(test.result(arguments.seeds) == "pass" for test in tests))
     sys.exit(0 if is_good else 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs one pair of conditions with one seed, and prints what came of it as a line of JSON.
 
-Started by `scripts/faults --pairs`, in a mount namespace of its own:
+Started by `scripts/torture faults --pairs`, in a mount namespace of its own:
 run.py CONDITION CONDITION SEED DIRECTORY BINARIES [SABOTAGE]
 """
 
@@ -17,15 +17,17 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# The directory scripts/.
+sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))
 
-from fault_pairs.combinations import TABLE, further_promises
-from fault_pairs.conditions import OBEYED_WITHIN
-from fault_pairs.judge import MOST_WORDS, Handle
-from fault_pairs.promises import promises_of, violations
-from fault_pairs.readers import Crowd
-from fault_pairs.server_conditions import SABOTAGE, LengthUnknown, VersionChanged
-from fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
+from programs import mount_points
+from torture_tests.fault_pairs.combinations import TABLE, further_promises
+from torture_tests.fault_pairs.conditions import OBEYED_WITHIN
+from torture_tests.fault_pairs.judge import MOST_WORDS, Handle
+from torture_tests.fault_pairs.promises import promises_of, violations
+from torture_tests.fault_pairs.readers import Crowd
+from torture_tests.fault_pairs.server_conditions import SABOTAGE, LengthUnknown, VersionChanged
+from torture_tests.fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
 # How long both conditions hold at least, and by when each must have been seen.
 SHORTEST = 2.2
@@ -506,11 +508,9 @@ class PairRun:
     def tear_down(self):
         for text in self.world.tear_down():
             self.violate("left over", text)
-        with open("/proc/self/mountinfo") as table:
-            for line in table:
-                place = line.split()[4]
-                if place.startswith(self.world.work + "/"):
-                    self.violate("left over", f"a mount on {place}")
+        for place in mount_points():
+            if place.startswith(self.world.work + "/"):
+                self.violate("left over", f"a mount on {place}")
         if self.world.disk is not None:
             deadline = time.monotonic() + 5
             while self.world.disk.loop_devices() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""`scripts/faults --pairs`: every pair of conditions with several seeds, side by side."""
+"""`scripts/torture faults --pairs`: every pair of conditions with several seeds, side by side."""
 
 import argparse
 import concurrent.futures
@@ -11,13 +11,14 @@ import sys
 import tempfile
 import time
 
-from load_support import OWN_MOUNTS, ROOT, processes_of
+from programs import ROOT
+from torture_tests.support import DIRECTORY, OWN_MOUNTS, processes_of
 
 from . import promise_check, report
 from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named
 from .server_conditions import SABOTAGE
 
-RUN = os.path.join(ROOT, "scripts", "fault_pairs", "run.py")
+RUN = os.path.join(DIRECTORY, "fault_pairs", "run.py")
 # A run that takes longer hangs.
 LIMIT = 240
 # A run in which readers did not bring a condition about shows nothing, and is repeated: the most attempts,
@@ -27,7 +28,8 @@ MOST_ATTEMPTS, MOST_REPEATED = 3, 0.05
 
 def parse_arguments(words):
     parser = argparse.ArgumentParser(
-        prog="faults --pairs", description="Runs every pair of conditions, with readers of several kinds.")
+        prog="torture faults --pairs",
+        description="Runs every pair of conditions, with readers of several kinds.")
     parser.add_argument("--pairs", action="store_true", help="pairs of conditions, not rows of the table")
     parser.add_argument("--seeds", type=int, default=3, help="seeds per pair (default 3)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (default 1)")

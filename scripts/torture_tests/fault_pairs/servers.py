@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.request
 
-from load_support import direct
+from programs import direct
 
 
 class Server:

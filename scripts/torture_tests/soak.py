@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Lets 64 readers read for minutes from a mount under faults, evictions, remote changes and reloads.
 
-Usage: scripts/soak [--seconds N] [--readers N] [--seed S] [--binaries DIRECTORY]
+Usage: scripts/torture soak [--seconds N] [--readers N] [--seed S] [--binaries DIRECTORY]
   --seconds   how long (default 600)
   --readers   how many threads read (default 64)
   --seed      decides bytes, places and faults; not their times (default: drawn and printed)
@@ -25,11 +24,9 @@ import sys
 import threading
 import time
 
-# The scripts' directory is no place for compiled modules.
-sys.dont_write_bytecode = True
-
-from load_support import (MIB, ROOT, Connections, Mount, Origin, Verdict, end,
-                          raise_descriptor_limit, wait_until, workplace)
+from programs import MIB, ROOT, wait_until
+from torture_tests.support import (Connections, Mount, Origin, Verdict, raise_descriptor_limit,
+                                   workplace)
 
 READ_TIMEOUT = 4
 # What a call may take beyond the deadline of a read.
@@ -444,16 +441,16 @@ class Soak:
     def tear_down(self):
         self.is_over.set()
         self.mount.tear_down()
-        end(self.origin.process)
+        self.origin.end()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(words):
+    parser = argparse.ArgumentParser(prog="torture soak", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--readers", type=int, default=64)
     parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 31))
     parser.add_argument("--binaries", default=os.path.join(ROOT, ".build", "release"))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if os.geteuid() != 0:
         sys.exit("soak: needs root, to look at the kernel's FUSE connections")
     raise_descriptor_limit(arguments.readers + 1024)
@@ -468,7 +465,3 @@ def main():
             soak.tear_down()
             connections.tear_down()
     verdict.exit()
-
-
-if __name__ == "__main__":
-    main()

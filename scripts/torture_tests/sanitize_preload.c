@@ -1,4 +1,4 @@
-// Tells ThreadSanitizer what it cannot see by itself. scripts/sanitize builds this library and puts it
+// Tells ThreadSanitizer what it cannot see by itself. scripts/torture sanitize builds this library and puts it
 // between a program and the system's libraries (LD_PRELOAD).
 //
 // Swift's Mutex: the runtime's libraries are built without the sanitizer. Of Synchronization.Mutex it
