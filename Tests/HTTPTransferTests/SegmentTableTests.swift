@@ -258,6 +258,51 @@ import Testing
     #expect((table.parallelism.target == 1) == isThrottled, "\(table.parallelism.target)")
   }
 
+  @Test func `a download begins with the connections that have paid at its host`() {
+    let origin = "https://example.org"
+    var memory = HostMemory()
+    memory.note(8, for: origin, today: 20_000)
+    func target(_ connections: Connections, at origin: String) -> Int {
+      var table = SegmentTable(range: nil, connections: connections)
+      table.recall(connections: memory.connections(for: origin, today: 20_001))
+      return table.parallelism.target
+    }
+    #expect(target(.adaptive(upTo: 16), at: origin) == 8)
+    #expect(target(.adaptive(upTo: 6), at: origin) == 6)
+    #expect(target(.adaptive(upTo: 16), at: "http://example.org") == 1)
+    #expect(target(.exactly(2), at: origin) == 2)
+    #expect(target(.exactly(16), at: origin) == 16)
+  }
+
+  @Test(
+    "A download tells what has paid; its own maximum takes back no greater number",
+    arguments: [
+      (Connections.adaptive(upTo: 16), 4, 16), (.adaptive(upTo: 4), 16, 16),
+      (.adaptive(upTo: 4), 2, 4), (.exactly(4), 16, 16),
+    ])
+  func reportsConnections(connections: Connections, known: Int, expected: Int) {
+    var table = SegmentTable(range: nil, connections: connections)
+    var memory = HostMemory()
+    memory.note(known, for: "a", today: 20_000)
+    table.report(to: &memory, of: "a", today: 20_000)
+    #expect(memory.connections(for: "a", today: 20_000) == known)
+    _ = table.add(table.firstRange, isWhole: false)
+    table.setLength(1 << 36)
+    _ = table.plan(now: .now)
+    var now = ContinuousClock.now
+    // Each connection brings the same.
+    for step in 1...400 {
+      now += .milliseconds(10)
+      for segment in table.segments {
+        let position = segment.position + 100 << 10
+        _ = table.advance(segment.id, to: position, idle: Double(step) * 0.01, now: now)
+      }
+      _ = table.plan(now: now)
+    }
+    table.report(to: &memory, of: "a", today: 20_000)
+    #expect(memory.connections(for: "a", today: 20_000) == expected)
+  }
+
   @Test func `bytes that are on their way to the disk are handed over once`() {
     var table = SegmentTable(range: nil, connections: .exactly(2))
     let one = table.add(0..<1000, isWhole: false)

@@ -93,6 +93,8 @@ package struct SegmentTable: Sendable {
   /// When a rate limit last held a segment back.
   private var throttledAt: ContinuousClock.Instant?
   private let maximum: Int
+  /// Whether the download finds its best number of connections.
+  private let isAdaptive: Bool
   private var lastID = 0
   private let origin = ContinuousClock.now
 
@@ -107,9 +109,24 @@ package struct SegmentTable: Sendable {
     target = range ?? 0..<Int64.greatestFileOffset
     maximum = connections.maximum
     switch connections {
-    case .adaptive: parallelism = ParallelismController(initial: 1, maximum: maximum)
-    case .exactly: parallelism = ParallelismController(initial: maximum, maximum: maximum)
+    case .adaptive: isAdaptive = true
+    case .exactly: isAdaptive = false
     }
+    parallelism = ParallelismController(initial: isAdaptive ? 1 : maximum, maximum: maximum)
+  }
+
+  /// Begins with as many connections as have paid before, unless their number is fixed.
+  package mutating func recall(connections: Int?) {
+    guard isAdaptive, let connections else { return }
+    parallelism = ParallelismController(learned: connections, maximum: maximum)
+  }
+
+  /// Tells `memory` how many connections have paid at `origin`, unless their number is fixed.
+  package func report(to memory: inout HostMemory, of origin: String, today: Int) {
+    guard isAdaptive, let proven = parallelism.proven else { return }
+    // The maximum of this download says nothing against a greater number.
+    let known = proven == maximum ? memory.connections(for: origin, today: today) : nil
+    memory.note(max(proven, known ?? 0), for: origin, today: today)
   }
 
   // MARK: What is known

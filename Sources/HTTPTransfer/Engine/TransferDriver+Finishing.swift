@@ -92,6 +92,7 @@ extension TransferDriver {
     _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
   ) {
     if phase != .idle { client.transferEnded() }
+    client.noteConnections(of: table, at: request.url.normalizedOrigin)
     phase = .ended
     endExchanges()
     table.removeAll()

@@ -266,6 +266,7 @@ final class TransferDriver: @unchecked Sendable {
     } else if !hasCondition(request) {
       earlier = preparation.earlierVersion
     }
+    table.recall(connections: client.learnedConnections(at: request.url.normalizedOrigin))
     let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
     reportedTotal = total
     monitor.emit(.started(totalByteCount: total))
