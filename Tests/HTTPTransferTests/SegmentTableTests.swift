@@ -33,6 +33,9 @@ import Testing
       table = SegmentTable(
         range: nil,
         connections: Bool.random(using: &random) ? .adaptive(upTo: count) : .exactly(count))
+      if Bool.random(using: &random) {
+        table.recall(connections: .random(in: 1...64, using: &random))
+      }
       var extents = present ?? ExtentSet()
       if present == nil, Bool.random(using: &random) {
         for _ in 0..<Int.random(in: 1...12, using: &random) {
@@ -272,6 +275,17 @@ import Testing
     #expect(target(.adaptive(upTo: 16), at: "http://example.org") == 1)
     #expect(target(.exactly(2), at: origin) == 2)
     #expect(target(.exactly(16), at: origin) == 16)
+  }
+
+  @Test(
+    "All of them are used as soon as the length is known, also for a small file",
+    arguments: [(Int64(16) << 20, 6), (1 << 30, 6), (5 << 20, 3), (300 << 20, 32)])
+  func beginsWithAll(length: Int64, count: Int) {
+    var table = SegmentTable(range: nil, connections: .adaptive(upTo: 32))
+    table.recall(connections: count)
+    _ = table.add(table.firstRange, isWhole: false)
+    table.setLength(length)
+    #expect(table.plan(now: .now).count == count - 1)
   }
 
   @Test(

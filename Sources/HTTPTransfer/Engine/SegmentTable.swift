@@ -95,6 +95,8 @@ package struct SegmentTable: Sendable {
   private let maximum: Int
   /// Whether the download finds its best number of connections.
   private let isAdaptive: Bool
+  /// Whether it begins with several connections because they have paid before.
+  private var isRecalled = false
   private var lastID = 0
   private let origin = ContinuousClock.now
 
@@ -119,6 +121,7 @@ package struct SegmentTable: Sendable {
   package mutating func recall(connections: Int?) {
     guard isAdaptive, let connections else { return }
     parallelism = ParallelismController(learned: connections, maximum: maximum)
+    isRecalled = parallelism.target > 1
   }
 
   /// Tells `memory` how many connections have paid at `origin`, unless their number is fixed.
@@ -220,12 +223,16 @@ package struct SegmentTable: Sendable {
     let end = extents.firstHole(in: target)?.upperBound ?? target.upperBound
     // A single connection is not to wait for a round trip in between; without a length that asks for
     // all that there is.
-    return maximum == 1 ? start..<end : start..<min(end, start + Self.firstByteCount)
+    let byteCount = isRecalled ? Self.sharedFirstByteCount : Self.firstByteCount
+    return maximum == 1 ? start..<end : start..<min(end, start + byteCount)
   }
 
   /// How much the first request asks for: a large file's other segments are planned before it ends,
   /// and a small one is whole with it.
   static let firstByteCount: Int64 = 64 << 20
+
+  /// The same if other connections are to take a part of the file as soon as its length is known.
+  static let sharedFirstByteCount: Int64 = 4 << 20
 
   /// Starts what is wanted, neither present nor in flight, and cuts what others are to bring.
   ///
@@ -247,7 +254,12 @@ package struct SegmentTable: Sendable {
     let plan = FetchPlanner().plan(
       length: extents.holes(in: target).last?.upperBound ?? target.upperBound, extents: extents,
       flights: flights, demands: [],
-      streams: [FetchPlanner.Reader(cursor: hole.lowerBound, window: Self.window)],
+      // The planner divides the window among the connections.
+      streams: [
+        FetchPlanner.Reader(
+          cursor: hole.lowerBound,
+          window: isRecalled ? min(Self.window, target.byteCount) : Self.window)
+      ],
       limits: FetchPlanner.Limits(
         connections: parallelism.target, demandConnections: maximum, roundTrip: roundTrip,
         connectionRate: connectionRate))
