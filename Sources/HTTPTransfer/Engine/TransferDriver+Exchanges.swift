@@ -34,7 +34,7 @@ extension TransferDriver {
     drop(id)
     guard phase == .running || phase == .paused else { return }
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
-      table.roundTrip = table.roundTrip * 0.7 + metrics.timeToFirstByte / .seconds(1) * 0.3
+      table.noteRoundTrip(metrics.timeToFirstByte)
     }
     if receiver.verdict.isFailure, dropFailedHedge(id) { return showConnections() }
     switch receiver.verdict {

@@ -9,7 +9,7 @@ extension TransferDriver {
   func watchForHedges() {
     guard request.isHedged, !watchesForHedges, !isSequential else { return }
     watchesForHedges = true
-    let delay = table.hedgeDelay(patience: request.stallTimeout)
+    let delay = HedgePlanner(roundTrip: table.roundTrip, patience: request.stallTimeout).delay
     client.schedule(after: delay / 2) { [weak self] in
       guard let self else { return }
       watchesForHedges = false

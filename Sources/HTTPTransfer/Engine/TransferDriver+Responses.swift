@@ -117,7 +117,7 @@ extension TransferDriver {
         ignoredRangeCount += 1
         exchange.verdict = .retry(
           TransferError(
-            .invalidResponse, url, "the server ignored the range (HTTP 200)", isTransient: true),
+            .invalidResponse, url, ResponseFault.ignoredRange, isTransient: true),
           after: nil)
         return .stop
       }
@@ -127,7 +127,8 @@ extension TransferDriver {
       exchange.verdict = .fail(beyondTheEnd(length, head, url))
       return .stop
     }
-    if version == nil, !request.decodesContent, doubtCount < min(2, request.retryCount),
+    if version == nil, !request.decodesContent,
+      doubtCount < min(FetchConstants.doubtfulAnswerLimit, request.retryCount),
       head.headerFields.isDoubtful(forPath: request.url.path)
     {
       // Error pages come as 200, too; where nothing is known to compare with, it is worth asking
@@ -135,7 +136,7 @@ extension TransferDriver {
       doubtCount += 1
       exchange.verdict = .retry(
         TransferError(
-          .invalidResponse, url, "the answer looks like another document", response: head,
+          .invalidResponse, url, ResponseFault.otherDocument, response: head,
           isTransient: true), after: nil)
       return .stop
     }
@@ -280,13 +281,12 @@ extension TransferDriver {
         isSequential = true
       }
     }
-    if !isSequential, content.isTooFresh, freshCount < Self.freshLimit {
-      // A second later the same date proves the bytes equal, or there is another one.
+    if !isSequential, content.isTooFresh, freshCount < FetchConstants.freshAnswerLimit {
       freshCount += 1
       exchange.verdict = .retry(
         TransferError(
           .invalidResponse, url, "the remote file was modified this very second", response: head,
-          isTransient: true), after: .seconds(1))
+          isTransient: true), after: FetchConstants.freshAnswerDelay)
       return false
     }
     return confirmFirst(head, from: url, begins: true, content, exchange)
@@ -312,10 +312,6 @@ extension TransferDriver {
       return false
     }
   }
-
-  /// How often an answer whose modification date proves nothing yet is asked for again: once more
-  /// for a clock that lags; a file that is always just modified has no better date.
-  private static let freshLimit = 2
 
   /// The first good head of this run.
   private func confirmFirst(
@@ -356,10 +352,10 @@ extension TransferDriver {
 
   /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
   private static let phrases = [
-    400: "Bad Request", 401: "Unauthorized: credentials are missing, or not accepted",
-    403: "Forbidden: access is refused",
+    400: "Bad Request", 401: "Unauthorized",
+    403: "Forbidden",
     404: "Not Found", 405: "Method Not Allowed",
-    407: "Proxy Authentication Required: the proxy wants other credentials",
+    407: "Proxy Authentication Required",
     408: "Request Timeout", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
     416: "Range Not Satisfiable", 423: "Locked", 429: "Too Many Requests",
     500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable",
@@ -389,6 +385,7 @@ extension TransferDriver {
     let status = head.status
     var reason = "HTTP \(status.code)"
     if let phrase = Self.phrases[status.code] { reason += " \(phrase)" }
+    reason += ResponseFault.meaning(ofRefusal: status.code)
     let isRedirect = (300..<400).contains(status.code) && head.headerFields[.location] != nil
     if isRedirect { reason += ": redirects are not followed" }
     return TransferError(

@@ -54,11 +54,6 @@ extension TransferDriver {
     goOn(with: id)
   }
 
-  /// How long a network may be down under a transfer, and how often it is looked whether it still is,
-  /// which costs nothing: no packet leaves the machine.
-  private static let disconnectionPatience = Duration.seconds(60)
-  private static let disconnectionInterval = Duration.milliseconds(500)
-
   /// Waits for the network to come back without counting a failure of the server's.
   ///
   /// - Returns: false where that has taken too long.
@@ -66,10 +61,10 @@ extension TransferDriver {
     let now = ContinuousClock.now
     let since = disconnectedSince ?? now
     disconnectedSince = since
-    guard now - since < Self.disconnectionPatience else { return false }
+    guard now - since < FetchConstants.disconnectionPatience else { return false }
     table.fail(id, isCounted: false)
-    monitor.emit(.retrying(error, attempt: 1, after: Self.disconnectionInterval))
-    sendAgain(id, after: Self.disconnectionInterval)
+    monitor.emit(.retrying(error, attempt: 1, after: FetchConstants.disconnectionInterval))
+    sendAgain(id, after: FetchConstants.disconnectionInterval)
     return true
   }
 
