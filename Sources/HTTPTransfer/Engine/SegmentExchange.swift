@@ -83,12 +83,12 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   // MARK: ExchangeReceiver
 
   func redirected(to url: RemoteURL, status: Int) {
-    driver.redirected(to: url, status: status, by: mirror)
+    driver.fetcher.redirected(to: url, status: status, by: mirror)
   }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
     isHeld = moment != nil
-    driver.held(until: moment)
+    driver.fetcher.held(until: moment)
   }
 
   func requestSent() { isSent = true }
@@ -100,7 +100,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     return driver.receive(head, from: url, by: self)
   }
 
-  func throttled() { driver.table.throttled(now: .now) }
+  func throttled() { driver.fetcher.throttled() }
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     guard var position else { return .discard }
@@ -116,7 +116,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     }
     let now = ContinuousClock.now
     guard
-      let end = driver.advance(segmentID, to: position + Int64(piece.count), now: now)
+      let end = driver.fetcher.advance(segmentID, to: position + Int64(piece.count), now: now)
     else { return .stop }
     let wanted = Int(max(0, min(Int64(piece.count), end - position)))
     var rest = piece.prefix(wanted)
@@ -142,7 +142,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     handOver(now: .now)
     // What it has brought counts before its end does.
-    driver.store.follow { [self] in driver.ended(self, completion, metrics) }
+    driver.store.follow { [self] in driver.fetcher.ended(self, completion, metrics) }
   }
 
   /// Has what is gathered stored.
@@ -153,7 +153,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     self.buffer = nil
     bufferStart = range.upperBound
     bufferedByteCount = 0
-    driver.handOver(
+    driver.fetcher.handOver(
       HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool), as: range, by: self)
   }
 }
