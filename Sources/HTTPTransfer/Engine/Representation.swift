@@ -156,7 +156,7 @@ struct Representation: Sendable {
   /// What a head means.
   enum Decision {
     /// Nothing of the body is wanted.
-    case reject(SegmentExchange.Verdict, ExchangeDisposition)
+    case reject(SegmentVerdict, ExchangeDisposition)
     /// The URL is refused: by `error` for now, by `final` if there is no other one.
     case refused(TransferError, final: TransferError)
     /// The whole is to be asked for.

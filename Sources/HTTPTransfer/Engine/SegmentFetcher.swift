@@ -246,7 +246,7 @@ final class SegmentFetcher: @unchecked Sendable {
   /// What is to be done after a refusal by `error`, or by `final` if there is no other URL.
   func refused(
     _ exchange: SegmentExchange, _ error: TransferError, final: TransferError
-  ) -> SegmentExchange.Verdict {
+  ) -> SegmentVerdict {
     switch locations.noteRefusal(of: exchange.asked, by: exchange.mirror, now: .now) {
     case .expired: .expired(error)
     case .tooMany: .retry(error, after: nil)
