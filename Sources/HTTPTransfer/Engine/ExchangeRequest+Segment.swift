@@ -2,15 +2,8 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 
 extension ExchangeRequest {
-  /// A request of a transfer.
-  ///
-  /// - Parameters:
-  ///   - request: what the transfer fetches or sends.
-  ///   - range: the bytes; nil for the whole.
-  ///   - url: where it goes.
-  ///   - server: the server, as the user has named it.
-  ///   - location: where that server is asked.
-  ///   - body: what is sent.
+  /// A request of a transfer for `range` (nil for the whole), which goes to `url`; the user has named
+  /// that server `server`.
   init(
     _ request: Request, range: ByteRange?, to url: RemoteURL, of server: RemoteURL,
     at location: ResourceLocation, body: BodyReader?

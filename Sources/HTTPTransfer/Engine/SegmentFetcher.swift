@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Sends the requests of one transfer, stores what they bring, and tries again what has failed.
+/// Sends the requests of one transfer and stores what they bring.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentFetcher: @unchecked Sendable {
@@ -118,11 +118,9 @@ final class SegmentFetcher: @unchecked Sendable {
   }
 
   func send(_ segment: SegmentTable.Segment) {
-    let spreads = representation.canSpread(mirrors.trust)
     let others =
-      segment.excludedMirrors.isEmpty
-      ? nil : mirrors.pick(except: segment.excludedMirrors, spreads: spreads)
-    let index = others ?? mirrors.pick(spreads: spreads) ?? 0
+      segment.excludedMirrors.isEmpty ? nil : nextMirror(except: segment.excludedMirrors)
+    let index = others ?? nextMirror() ?? 0
     let now = ContinuousClock.now
     if locations.takeSignerTurn(now: now) { sign() }
     guard let url = locations.place(segment.id, at: index, now: now) else { return }
@@ -487,15 +485,26 @@ final class SegmentFetcher: @unchecked Sendable {
 
   // MARK: Servers
 
-  func announceExclusion(of index: Int, _ reason: String) {
+  /// The mirror that a request goes to; nil if none is left.
+  func nextMirror(except excluded: Set<Int> = []) -> Int? {
+    guard mirrors.count > 1 else { return 0 }
+    // A download can wait until it can be asked, which a reader would not.
+    if let sole = mirrors.sole { return sole }
+    return representation.canSpread(mirrors.trust)
+      ? mirrors.choose(isUrgent: false, except: excluded, now: .now)
+      : mirrors.contact(except: excluded, now: .now)
+  }
+
+  /// A mirror is not asked again, and the user is told.
+  func exclude(_ index: Int, _ reason: String) {
+    mirrors.exclude(index, reason: reason)
     monitor.emit(.mirrorExcluded(mirrors[index].url, reason: reason))
   }
 
   /// A mirror has served wrong bytes: nothing more of it is wanted.
   func excludeLiar(_ index: Int, _ reason: String) {
     guard mirrors.hasTrusted(besides: index) else { return }
-    mirrors.exclude(index, reason: reason)
-    announceExclusion(of: index, reason)
+    exclude(index, reason)
     for (id, exchange) in exchanges where exchange.receiver.mirror == index {
       drop(id)
       table.remove(id)
@@ -511,12 +520,8 @@ final class SegmentFetcher: @unchecked Sendable {
     guard mirrors.count > 1, !driver.pieces.isActive, store.canBeginAnew,
       case .refetch(let liar) = wholeCheck.fail(trusted: mirrors.trusted)
     else { return false }
-    if let liar {
-      let reason = "what it serves has another checksum"
-      mirrors.exclude(liar, reason: reason)
-      announceExclusion(of: liar, reason)
-    }
-    mirrors.sole = mirrors.pick(spreads: representation.canSpread(mirrors.trust))
+    if let liar { exclude(liar, "what it serves has another checksum") }
+    mirrors.sole = nextMirror()
     return true
   }
 

@@ -141,44 +141,64 @@ final class SegmentRetries: @unchecked Sendable {
 
   // MARK: Servers
 
-  /// Gives a segment to another mirror after a failure.
+  /// Gives a segment to another mirror after a failure of the mirror `index`.
   ///
-  /// - Parameters:
-  ///   - id: the segment.
-  ///   - error: the failure.
-  ///   - retryAfter: how long the server wants to be left alone.
-  ///   - index: the mirror that has failed.
   /// - Returns: whether the failure has been dealt with; else it counts as that of a single server.
   func failOver(
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from index: Int
   ) -> Bool {
+    let mirrors = fetcher.mirrors
+    guard mirrors.count > 1, error.isOfServer else { return false }
+    if error.code == .changed, error.isTransient, !mirrors.hasTrusted(besides: index) {
+      return false
+    }
     let now = ContinuousClock.now
-    let way = fetcher.mirrors.failOver(
-      after: error, retryAfter: retryAfter, from: index, representation,
-      retryCount: request.retryCount, now: now)
-    switch way {
-    case .none: return false
-    case .fewer:
+    if error.hasNoRoute, representation.isConfirmed {
+      fetcher.mirrors.setAside(index, until: now + FetchConstants.disconnectionInterval)
+      // Of a network that is down the mirrors know nothing.
+      guard let next = fetcher.nextMirror(), fetcher.mirrors.rest(of: next, now: now) == .zero
+      else { return false }
+      return send(id, to: next, after: error, attempt: 1)
+    }
+    let isKnown = mirrors[index].content != nil
+    if error.status != nil, mirrors[index].flightCount > 0, isKnown {
+      // One connection too many says nothing about the others.
+      fetcher.mirrors.limitFlights(index)
       fetcher.table.stepDown(now: now)
       fetcher.table.remove(id)
       monitor.emit(.retrying(error, attempt: 1, after: .zero))
-    case .ask(let next, let attempt, let isExcluded):
-      if isExcluded { fetcher.announceExclusion(of: index, error.reason) }
-      let delay = fetcher.mirrors.rest(of: next, now: .now)
-      fetcher.table.fail(id, isCounted: false)
-      sendAgain(id, delay, after: error, attempt: attempt)
-    case .nobodyLeft(let isExcluded):
-      if isExcluded { fetcher.announceExclusion(of: index, error.reason) }
-      if fetcher.mirrors.hasOtherVersions {
-        // Begins anew with those that have another version.
-        beginAnew(
-          representation.isConfirmed
-            ? "the mirrors that are left have another version"
-            : "the remote file has changed since the partial file was begun")
-      } else {
-        driver.fail(error.naming(fetcher.mirrors.refusals(besides: index)))
-      }
+      return true
     }
+    let attempt = fetcher.mirrors.failed(
+      index, reason: error.reason, retryAfter: retryAfter, random: .random(in: 0..<1), now: now)
+    // One that has never answered is given up soon, since there are others.
+    let limit = isKnown ? request.retryCount : min(1, request.retryCount)
+    if error.code == .changed {
+      if fetcher.mirrors.refuse(index, reason: error.reason) {
+        monitor.emit(.mirrorExcluded(mirrors[index].url, reason: error.reason))
+      }
+    } else if !error.isTransient || attempt > limit {
+      fetcher.exclude(index, error.reason)
+    }
+    if let next = fetcher.nextMirror() {
+      return send(id, to: next, after: error, attempt: attempt)
+    }
+    if fetcher.mirrors.hasOtherVersions {
+      // Begins anew with those that have another version.
+      beginAnew(
+        representation.isConfirmed
+          ? "the mirrors that are left have another version"
+          : "the remote file has changed since the partial file was begun")
+    } else {
+      driver.fail(error.naming(fetcher.mirrors.refusals(besides: index)))
+    }
+    return true
+  }
+
+  private func send(_ id: Int, to next: Int, after error: TransferError, attempt: Int) -> Bool {
+    let delay = fetcher.mirrors.rest(of: next, now: .now)
+    fetcher.table.fail(id, isCounted: false)
+    sendAgain(id, delay, after: error, attempt: attempt)
     return true
   }
 }

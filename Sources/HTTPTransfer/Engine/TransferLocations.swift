@@ -60,13 +60,8 @@ struct TransferLocations: Sendable {
     return unplaced
   }
 
-  /// A request was answered with what it asked for.
+  /// The request to a server that began at `asked` was answered by `url` with what it asked for.
   ///
-  /// - Parameters:
-  ///   - url: where the answer came from.
-  ///   - asked: where the request began.
-  ///   - mirror: the server.
-  ///   - now: the time.
   /// - Returns: whether those that wait for a URL can be sent.
   mutating func noteAnswer(
     from url: RemoteURL, asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
