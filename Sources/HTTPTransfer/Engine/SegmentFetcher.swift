@@ -324,15 +324,15 @@ final class SegmentFetcher: @unchecked Sendable {
     watchesForHedges = true
     let delay = HedgePlanner(roundTrip: table.roundTrip, patience: request.stallTimeout).delay
     client.schedule(after: delay / 2) { [weak driver] in
-      guard let fetcher = driver?.fetcher else { return }
-      fetcher.watchesForHedges = false
-      guard fetcher.isRunning, !fetcher.isIdle else { return }
-      fetcher.hedge(after: delay)
-      fetcher.watchForHedges()
+      guard let driver else { return }
+      withExtendedLifetime(driver) { driver.fetcher.hedge(after: delay) }
     }
   }
 
   private func hedge(after delay: Duration) {
+    watchesForHedges = false
+    guard isRunning, !isIdle else { return }
+    defer { watchForHedges() }
     guard representation.isConfirmed, !representation.isSequential, !locations.areUnknown,
       driver.body == nil
     else { return }
