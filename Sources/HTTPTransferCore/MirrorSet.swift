@@ -388,8 +388,7 @@ public struct MirrorSet: Sendable {
   /// A connection to a server brings that much, where it is known.
   public mutating func measured(_ index: Int, bytesPerSecond: Double?) {
     guard let bytesPerSecond else { return }
-    mirrors[index].rate =
-      mirrors[index].rate.map { $0 * 0.7 + bytesPerSecond * 0.3 } ?? bytesPerSecond
+    mirrors[index].rate.average(in: bytesPerSecond)
   }
 
   /// A server takes no more requests at a time than it is answering now, at least one.

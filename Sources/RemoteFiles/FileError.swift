@@ -83,7 +83,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
   init(_ verdict: ResponseVerdict) {
     switch verdict {
     case .missing(let status): self.init(.missing, "HTTP \(status)")
-    case .denied(let status): self.init(.denied, "HTTP \(status)" + Self.meaning(ofRefusal: status))
+    case .denied(let status):
+      self.init(.denied, "HTTP \(status)" + ResponseFault.meaning(ofRefusal: status))
     case .unavailable(let status, let delay):
       self.init(.unavailable, "HTTP \(status)" + (delay.map { ", retry after \($0)" } ?? ""))
     case .invalid(let reason): self.init(.invalidResponse, reason)
@@ -91,16 +92,6 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case .preconditionFailed: self.init(.stale, "HTTP 412")
     case .notModified: self.init(.invalidResponse, "HTTP 304 to a request without a condition")
     case .part, .whole: self.init(.invalidResponse, "an answer to another question")
-    }
-  }
-
-  /// What there may be to do about a status that refuses.
-  private static func meaning(ofRefusal status: Int) -> String {
-    switch status {
-    case 401: ": credentials are missing, or not accepted"
-    case 403: ": access is refused"
-    case 407: ": the proxy wants other credentials"
-    default: ""
     }
   }
 

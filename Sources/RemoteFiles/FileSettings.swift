@@ -67,9 +67,6 @@ public struct FileSettings: Sendable {
   /// From how many bytes on reads are not answered by whoever stores the bytes.
   static let leastQueuedReply: Int64 = 64 << 10
 
-  /// How often a first answer that looks like a stand-in is not believed.
-  static let doubtfulAnswerLimit = 2
-
   /// How long the open of a file with cached bytes waits for the server's confirmation.
   static let confirmationPatience = Duration.seconds(5)
 
@@ -96,12 +93,6 @@ public struct FileSettings: Sendable {
 
   /// How long a server that cannot be reached is tried before reads fail.
   static let unreachablePatience = Duration.seconds(2)
-
-  /// How long after its last bytes a server that no route leads to any more is taken to come back.
-  static let disconnectionMemory = Duration.seconds(60)
-
-  /// How often it is looked whether a network is back.
-  static let disconnectionInterval = Duration.milliseconds(500)
 
   /// Up to how many bytes of a complete file are verified by its first open; some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20

@@ -7,7 +7,7 @@ struct SegmentID: Hashable, Sendable {
 }
 
 /// A request for bytes of one version, in flight.
-struct Segment: Sendable {
+struct Segment: FetchSegment, Sendable {
   let id: SegmentID
   /// Whether the whole representation was asked for, not a range of it.
   let isWhole: Bool
@@ -68,6 +68,12 @@ struct Segment: Sendable {
     awaitsStorage || hasEnded || (position >= end && storedEnd < handedOverEnd)
   }
 
+  var isHedgeable: Bool {
+    isSent && heldUntil == nil && !isWhole && !isThrottled && !isHeldByDisk
+      // One server alone is to bring it.
+      && suspectPiece == nil
+  }
+
   /// Whether a read waits for some of it.
   var isWaitedFor: Bool { wakeAt != nil }
 
@@ -84,19 +90,8 @@ struct Segment: Sendable {
     lastProgressAt = now
   }
 
-  /// For how long bytes must have come before their rate means something, in seconds.
-  private static let leastRateInterval = 0.02
-
   /// In less time bytes that have waited together somewhere on the way come, whatever the line brings.
   private static let burstInterval = 0.005
-
-  /// Bytes per second since the first byte, nil until it means something.
-  func rate(now: ContinuousClock.Instant) -> Double? {
-    guard let firstByteAt else { return nil }
-    let seconds = (now - firstByteAt) / .seconds(1)
-    guard seconds > Self.leastRateInterval else { return nil }
-    return Double(position - start) / seconds
-  }
 
   /// What the connection brings at least, in bytes per second, where all bytes have come too soon for
   /// ``rate(now:)``.

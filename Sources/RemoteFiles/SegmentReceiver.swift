@@ -115,7 +115,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
         isDeclined = true
         return false
       case .contradicts where fields.isDoubtful(forPath: version.file.source.url.path):
-        failure = FileError(.invalidResponse, "the answer looks like another document")
+        failure = FileError(.invalidResponse, ResponseFault.otherDocument)
         return false
       case .contradicts(let reason):
         contradiction = reason
@@ -128,7 +128,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       version.learn(length: content.completeLength)
       return true
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
-      failure = FileError(.invalidResponse, "the answer looks like another document")
+      failure = FileError(.invalidResponse, ResponseFault.otherDocument)
     case .different: failure = FileError(.stale, "the remote file has changed")
     case .unknown where version.content.isTooFresh:
       // No answer can ever confirm a version that was pinned in the second of its modification.
@@ -141,7 +141,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   /// A server says that its file ends before bytes that are present.
   private func refuseShorter(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
     if fields.isDoubtful(forPath: version.file.source.url.path) {
-      failure = FileError(.invalidResponse, "the answer looks like another document")
+      failure = FileError(.invalidResponse, ResponseFault.otherDocument)
     } else if version.file.isOneOfSeveral(segment.mirror) {
       contradiction = "its file has \(content.completeLength ?? 0) bytes only"
     } else {
@@ -162,7 +162,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if !segment.isWhole {
       let hasOther = version.file.mirrors?.hasReady(besides: segment.mirror) == true
       guard !hasOther, version.rangeIgnored(segment.id) else {
-        failure = FileError(.invalidResponse, "the server ignored the range (HTTP 200)")
+        failure = FileError(.invalidResponse, ResponseFault.ignoredRange)
         return .stop
       }
       id = version.adoptSegment(

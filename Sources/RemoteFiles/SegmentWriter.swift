@@ -11,14 +11,8 @@ final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
   private let transfer: ExchangeID
-  private let pool: BufferPool
   private let storage: StorageQueue
-  private var buffer: GatherBuffer?
-  /// The offset in the file of the buffer's first byte.
-  private var bufferStart: Int64
-  private var bufferedByteCount = 0
-  /// The offset of the next byte to arrive.
-  private var position: Int64
+  private let gatherer: BodyGatherer
   /// Whether the last piece went far ahead of the reader.
   private var isAhead = false
   /// Where the body ends, as the head says; nil where only its end will tell.
@@ -34,20 +28,15 @@ final class SegmentWriter: @unchecked Sendable {
     self.version = version
     self.id = id
     self.transfer = transfer
-    pool = version.file.environment.buffers
     storage = version.file.environment.storage
-    position = body?.lowerBound ?? 0
+    gatherer = BodyGatherer(
+      position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
     expectedEnd = body?.upperBound
-    bufferStart = max(position, start)
     version.setWriter(self, of: id)
   }
 
   /// Hands over what a read has come to wait for after it arrived.
   func flushForReader() { handOver() }
-
-  deinit {
-    if let buffer { pool.giveBack(buffer) }
-  }
 
   /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
   func hasRoom() -> Bool {
@@ -62,50 +51,31 @@ final class SegmentWriter: @unchecked Sendable {
 
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
-    var piece = piece[...]
     // What comes before the first byte asked for is not ours to store.
-    if position < bufferStart {
-      let skipped = min(piece.count, Int(bufferStart - position))
-      position += Int64(skipped)
-      piece = piece.dropFirst(skipped)
-      if piece.isEmpty {
-        version.skipped(id, to: position)
-        return .proceed
-      }
+    var rest = gatherer.skip(piece)
+    if rest.isEmpty {
+      version.skipped(id, to: gatherer.position)
+      return .proceed
     }
-    guard let advice = version.advance(id, to: position + Int64(piece.count)) else { return .stop }
+    guard let advice = version.advance(id, to: gatherer.position + Int64(rest.count)) else {
+      return .stop
+    }
     isAhead = advice.isAhead
-    let wanted = Int(max(0, min(Int64(piece.count), advice.end - position)))
-    var rest = piece.prefix(wanted)
-    while !rest.isEmpty {
-      let buffer = self.buffer ?? pool.take()
-      self.buffer = buffer
-      let part = rest.prefix(buffer.capacity - bufferedByteCount)
-      UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[bufferedByteCount...])
-        .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
-      bufferedByteCount += part.count
-      position += Int64(part.count)
-      rest = rest.dropFirst(part.count)
-      if bufferedByteCount >= buffer.capacity { handOver() }
+    while !rest.isEmpty, gatherer.position < advice.end {
+      if gatherer.gather(&rest, upTo: advice.end) { handOver() }
     }
-    if advice.mustFlush || position >= advice.end { handOver() }
+    if advice.mustFlush || gatherer.position >= advice.end { handOver() }
     if error.withLock({ $0 != nil }) { return .stop }
     // The end may have been moved down: then more is coming, which nobody wants from here.
-    return position >= advice.end && wanted < piece.count ? .stop : .proceed
+    return rest.isEmpty ? .proceed : .stop
   }
 
   /// Has what is gathered stored.
   private func handOver() {
-    guard bufferedByteCount > 0, let buffer else { return }
-    let range = ByteRange(offset: bufferStart, byteCount: Int64(bufferedByteCount))
-    bufferStart = range.upperBound
-    bufferedByteCount = 0
-    self.buffer = nil
+    // Once nobody reads it any more, the disk neither, it is given back.
+    guard let (handed, range) = gatherer.handOver(released: { [version] in version.storeEnded() })
+    else { return }
     version.handedOver(id, range)
-    let handed = HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool) { [version] in
-      // Nobody reads it any more, the disk neither.
-      version.storeEnded()
-    }
     storage.store { [self] in
       let result = put(handed, as: range, withDisk: true)
       return { [self] in take(result) }
@@ -144,7 +114,7 @@ final class SegmentWriter: @unchecked Sendable {
     handOver()
     version.requestEnded(id)
     // The network thread has no more to say.
-    let position = position
+    let position = gatherer.position
     storage.follow { [self] in
       settle(completion, failure: failure ?? error.withLock { $0 }, position: position)
       after()

@@ -5,7 +5,7 @@ internal import HTTPTransferCore
 extension VersionState {
   /// A request on a reused connection took so long to be answered, in seconds.
   mutating func noteRoundTrip(_ seconds: Double) {
-    measuredRoundTrip = measuredRoundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
+    measuredRoundTrip.average(in: seconds)
   }
 
   /// Whether the segment is a stream of the whole.
@@ -65,7 +65,8 @@ extension VersionState {
     return Advice(
       mustFlush: mustFlush, end: segments[index].end, isAhead: isAheadOfReader(segments[index]),
       // A trickle is no progress.
-      rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
+      rival: segments[index].lastProgressAt == now
+        ? segments.endRival(ofSegmentAt: index).flatMap { segments[$0].transfer } : nil,
       silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
   }
 
@@ -119,7 +120,7 @@ extension VersionState {
       if !segments[index].isWhole, !segments[index].isPrefetch { usage.fetched += added }
       updateWake(of: index)
       if let rate = segments[index].rate(now: now) {
-        connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+        connectionRate.average(in: rate)
       } else if let least = segments[index].leastRate(now: now), least > connectionRate ?? 0 {
         connectionRate = least
       }
@@ -223,7 +224,7 @@ extension VersionState {
   }
 
   /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
-  var isEndedShort: Bool { shortBodyCount > FileSettings.doubtfulAnswerLimit }
+  var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
 
   /// A request has ended, well or not; what it did not bring is planned anew.
   ///
@@ -258,7 +259,7 @@ extension VersionState {
     var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
     switch error.code {
     // To look whether the network is back costs nothing: no packet leaves the machine.
-    case .disconnected: delay = min(delay, FileSettings.disconnectionInterval)
+    case .disconnected: delay = min(delay, FetchConstants.disconnectionInterval)
     // A request that was timed out has waited already.
     case .timedOut: delay = policy.delay(failures: 1, retryAfter: nil, random: random)
     default: break
@@ -270,15 +271,12 @@ extension VersionState {
   /// Whether the server has brought bytes a short while ago: a network that is down then may come back
   /// before the reads' deadline.
   private func wasServed(by now: ContinuousClock.Instant) -> Bool {
-    lastStoredAt.map { now - $0 < FileSettings.disconnectionMemory } ?? false
+    lastStoredAt.map { now - $0 < FetchConstants.disconnectionPatience } ?? false
   }
-
-  /// How long after a rate limit has held a request back it is taken to be what limits the file.
-  private static let throttleMemory = Duration.seconds(1)
 
   /// Whether it is a rate limit that keeps bytes from coming.
   func isThrottled(now: ContinuousClock.Instant) -> Bool {
-    throttledAt.map { now - $0 < Self.throttleMemory } ?? false
+    throttledAt.map { now - $0 < FetchConstants.throttleMemory } ?? false
       || segments.contains(where: \.isThrottled)
   }
 

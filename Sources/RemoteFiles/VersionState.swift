@@ -91,7 +91,7 @@ struct VersionState: Sendable {
   var throttledAt: ContinuousClock.Instant?
   /// The time from request to response, in seconds: a moving average over reused connections, and a guess
   /// before the first.
-  var roundTrip: Double { measuredRoundTrip ?? 0.05 }
+  var roundTrip: Double { measuredRoundTrip ?? FetchConstants.firstRoundTrip }
   var measuredRoundTrip: Double?
   /// Bytes per second of a connection, from the last segments.
   var connectionRate: Double?

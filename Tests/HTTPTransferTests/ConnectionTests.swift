@@ -23,6 +23,57 @@ extension TransferTests {
       #expect(server.connectionCount == 1)
     }
 
+    @Test("A later download of a host begins with the connections that have paid for earlier ones")
+    func learnedConnections() async throws {
+      var file = ServedFile(byteCount: 16 << 20)
+      file.isPaced = true
+      let paced = file
+      let gates = ["/first": Gate(), "/second": Gate(), "/exact": Gate()]
+      let server = try ScriptedServer { request in
+        var steps = paced.answer(request)
+        if let gate = gates[request.target] { steps.insert(.wait(for: gate), at: 1) }
+        return steps
+      }
+      defer {
+        for gate in gates.values { gate.open() }
+        server.stop()
+      }
+      func requestCount(_ path: String) -> Int {
+        server.requests.count { $0.target == path }
+      }
+      var first = try Request.quick(server.url("/first"))
+      first.connections = .adaptive(upTo: 4)
+      let firstRun = client.transfer(first)
+      firstRun.start()
+      try await eventually { firstRun.progress.totalByteCount != nil }
+      try await Task.sleep(for: .milliseconds(100))
+      // Nothing is known of the host, so the first request is alone until it brings bytes.
+      #expect(requestCount("/first") == 1)
+      gates["/first"]?.open()
+      #expect(try await firstRun.result().body == file.bytes)
+      // On a machine that stands still, one download may show nothing.
+      var other = try Request.quick(server.url("/other"))
+      other.connections = first.connections
+      while learned(at: server) < 2 { _ = try await client.transfer(other).result() }
+      // Before a byte of the body has come.
+      var second = try Request.quick(server.url("/second"))
+      second.connections = first.connections
+      async let secondRun = client.run(second)
+      try await eventually { requestCount("/second") > 1 }
+      #expect(gates["/second"]?.isOpen == false)
+      gates["/second"]?.open()
+      #expect(await secondRun.result?.body == file.bytes)
+      var exact = try Request.quick(server.url("/exact"))
+      exact.connections = .exactly(1)
+      gates["/exact"]?.open()
+      _ = try await client.transfer(exact).result()
+      #expect(requestCount("/exact") == 1)
+    }
+
+    private func learned(at server: ScriptedServer) -> Int {
+      client.learnedConnections(at: "http://127.0.0.1:\(server.port)") ?? 1
+    }
+
     @Test("A kept connection that the server has closed costs a new one, not the transfer")
     func closedKeepAlive() async throws {
       let server = try ScriptedServer { ScriptedServer.ok($0.target) + [.close] }

@@ -33,6 +33,9 @@ import Testing
       table = SegmentTable(
         range: nil,
         connections: Bool.random(using: &random) ? .adaptive(upTo: count) : .exactly(count))
+      if Bool.random(using: &random) {
+        table.recall(connections: .random(in: 1...64, using: &random))
+      }
       var extents = present ?? ExtentSet()
       if present == nil, Bool.random(using: &random) {
         for _ in 0..<Int.random(in: 1...12, using: &random) {
@@ -256,6 +259,62 @@ import Testing
       table.store(segment.id, start..<(start + (1 << 20)), now: now)
     }
     #expect((table.parallelism.target == 1) == isThrottled, "\(table.parallelism.target)")
+  }
+
+  @Test func `a download begins with the connections that have paid at its host`() {
+    let origin = "https://example.org"
+    var memory = HostMemory()
+    memory.note(8, for: origin, today: 20_000)
+    func target(_ connections: Connections, at origin: String) -> Int {
+      var table = SegmentTable(range: nil, connections: connections)
+      table.recall(connections: memory.connections(for: origin, today: 20_001))
+      return table.parallelism.target
+    }
+    #expect(target(.adaptive(upTo: 16), at: origin) == 8)
+    #expect(target(.adaptive(upTo: 6), at: origin) == 6)
+    #expect(target(.adaptive(upTo: 16), at: "http://example.org") == 1)
+    #expect(target(.exactly(2), at: origin) == 2)
+    #expect(target(.exactly(16), at: origin) == 16)
+  }
+
+  @Test(
+    "All of them are used as soon as the length is known, also for a small file",
+    arguments: [(Int64(16) << 20, 6), (1 << 30, 6), (5 << 20, 3), (300 << 20, 32)])
+  func beginsWithAll(length: Int64, count: Int) {
+    var table = SegmentTable(range: nil, connections: .adaptive(upTo: 32))
+    table.recall(connections: count)
+    _ = table.add(table.firstRange, isWhole: false)
+    table.setLength(length)
+    #expect(table.plan(now: .now).count == count - 1)
+  }
+
+  @Test(
+    "A download tells what has paid; its own maximum takes back no greater number",
+    arguments: [
+      (Connections.adaptive(upTo: 16), 4, 16), (.adaptive(upTo: 4), 16, 16),
+      (.adaptive(upTo: 4), 2, 4), (.exactly(4), 16, 16),
+    ])
+  func reportsConnections(connections: Connections, known: Int, expected: Int) {
+    var table = SegmentTable(range: nil, connections: connections)
+    var memory = HostMemory()
+    memory.note(known, for: "a", today: 20_000)
+    table.report(to: &memory, of: "a", today: 20_000)
+    #expect(memory.connections(for: "a", today: 20_000) == known)
+    _ = table.add(table.firstRange, isWhole: false)
+    table.setLength(1 << 36)
+    _ = table.plan(now: .now)
+    var now = ContinuousClock.now
+    // Each connection brings the same.
+    for step in 1...400 {
+      now += .milliseconds(10)
+      for segment in table.segments {
+        let position = segment.position + 100 << 10
+        _ = table.advance(segment.id, to: position, idle: Double(step) * 0.01, now: now)
+      }
+      _ = table.plan(now: now)
+    }
+    table.report(to: &memory, of: "a", today: 20_000)
+    #expect(memory.connections(for: "a", today: 20_000) == expected)
   }
 
   @Test func `bytes that are on their way to the disk are handed over once`() {

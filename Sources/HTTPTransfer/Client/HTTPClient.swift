@@ -221,6 +221,15 @@ public final class HTTPClient: Sendable {
     idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
 
+  /// How many connections have paid for downloads from `origin`; nil while nobody knows.
+  package func learnedConnections(at origin: String) -> Int? {
+    origins.withLock { $0.connections.connections(for: origin, today: daysSinceEpoch()) }
+  }
+
+  func noteConnections(of table: SegmentTable, at origin: String) {
+    origins.withLock { table.report(to: &$0.connections, of: origin, today: daysSinceEpoch()) }
+  }
+
   /// The number of transfers that have begun and not ended, for activity indicators.
   public var activeTransferCount: Int { transferCount.load(ordering: .relaxed) }
 

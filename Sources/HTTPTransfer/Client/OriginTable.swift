@@ -5,6 +5,9 @@ struct OriginTable {
   /// The origins that have asked to delay requests.
   var gate = HostGate()
 
+  /// How many connections have paid for downloads.
+  var connections = HostMemory()
+
   /// The origins that were reached at a public address.
   ///
   /// Their redirects must not lead to private addresses, even if the target is later requested

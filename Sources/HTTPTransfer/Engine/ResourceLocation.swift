@@ -131,6 +131,9 @@ package func timeSinceEpoch() -> Duration {
   return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
 }
 
+/// The same in days.
+package func daysSinceEpoch() -> Int { Int(timeSinceEpoch() / .seconds(86_400)) }
+
 /// A URL that may be good for a while only.
 private struct PassingURL: Sendable {
   let url: RemoteURL

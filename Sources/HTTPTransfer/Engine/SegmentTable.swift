@@ -6,24 +6,21 @@ package import HTTPTransferCore
 /// counts its own failures.
 package struct SegmentTable: Sendable {
   /// A part of the file that one exchange after another brings.
-  package struct Segment: Sendable {
+  package struct Segment: FetchSegment, Sendable {
     package let id: Int
     /// Whether the whole representation is asked for, not a range of it.
     package var isWhole: Bool
     /// The first byte that its present exchange was asked for.
     package var start: Int64
-    /// The next byte to arrive.
     package var position: Int64
     /// The end of what is stored.
     package var storedEnd: Int64
-    /// Where it is to end; moved down when the rest is fetched otherwise.
     package var end: Int64
     /// How often in a row it has failed without bringing a byte.
     package var failureCount = 0
     /// Whether no exchange is under way for it: it has failed and will be tried again.
     package var isWaiting = false
     package var firstByteAt: ContinuousClock.Instant?
-    /// When it was asked for, or last brought more than a trickle.
     package var lastProgressAt: ContinuousClock.Instant
     /// Where its position was then.
     private var progressPosition: Int64
@@ -33,7 +30,6 @@ package struct SegmentTable: Sendable {
     package var excludedMirrors: Set<Int> = []
     /// The server that was asked for it last.
     package fileprivate(set) var mirror: Int?
-    /// The segment whose next bytes it asks for a second time; nil if it is no hedge.
     package var hedgeOf: Int?
 
     /// Fewer bytes than these are no progress, except the last ones.
@@ -68,13 +64,7 @@ package struct SegmentTable: Sendable {
       lastProgressAt = now
     }
 
-    /// Bytes per second since the first byte, nil until it means something.
-    package func rate(now: ContinuousClock.Instant) -> Double? {
-      guard let firstByteAt else { return nil }
-      let seconds = (now - firstByteAt) / .seconds(1)
-      guard seconds > 0.02 else { return nil }
-      return Double(position - start) / seconds
-    }
+    package var isHedgeable: Bool { !isWaiting && !isWhole && suspectPiece == nil }
   }
 
   package private(set) var segments: [Segment] = []
@@ -90,11 +80,15 @@ package struct SegmentTable: Sendable {
 
   package private(set) var parallelism: ParallelismController
   /// The time from request to response, in seconds: a moving average over reused connections.
-  package var roundTrip = 0.05
+  package private(set) var roundTrip: Double? = FetchConstants.firstRoundTrip
   private var connectionRate: Double?
   /// When a rate limit last held a segment back.
   private var throttledAt: ContinuousClock.Instant?
   private let maximum: Int
+  /// Whether the download finds its best number of connections.
+  private let isAdaptive: Bool
+  /// Whether it begins with several connections because they have paid before.
+  private var isRecalled = false
   private var lastID = 0
   private let origin = ContinuousClock.now
 
@@ -109,9 +103,25 @@ package struct SegmentTable: Sendable {
     target = range ?? 0..<Int64.greatestFileOffset
     maximum = connections.maximum
     switch connections {
-    case .adaptive: parallelism = ParallelismController(initial: 1, maximum: maximum)
-    case .exactly: parallelism = ParallelismController(initial: maximum, maximum: maximum)
+    case .adaptive: isAdaptive = true
+    case .exactly: isAdaptive = false
     }
+    parallelism = ParallelismController(initial: isAdaptive ? 1 : maximum, maximum: maximum)
+  }
+
+  /// Begins with as many connections as have paid before, unless their number is fixed.
+  package mutating func recall(connections: Int?) {
+    guard isAdaptive, let connections else { return }
+    parallelism = ParallelismController(learned: connections, maximum: maximum)
+    isRecalled = parallelism.target > 1
+  }
+
+  /// Tells `memory` how many connections have paid at `origin`, unless their number is fixed.
+  package func report(to memory: inout HostMemory, of origin: String, today: Int) {
+    guard isAdaptive, let proven = parallelism.proven else { return }
+    // The maximum of this download says nothing against a greater number.
+    let known = proven == maximum ? memory.connections(for: origin, today: today) : nil
+    memory.note(max(proven, known ?? 0), for: origin, today: today)
   }
 
   // MARK: What is known
@@ -161,6 +171,11 @@ package struct SegmentTable: Sendable {
 
   package subscript(id: Int) -> Segment? { segments.first { $0.id == id } }
 
+  /// A request on a reused connection was answered after `duration`.
+  package mutating func noteRoundTrip(_ duration: Duration) {
+    roundTrip.average(in: duration / .seconds(1))
+  }
+
   /// The segments with an exchange under way.
   package var activeCount: Int { segments.reduce(0) { $0 + ($1.isWaiting ? 0 : 1) } }
 
@@ -205,12 +220,16 @@ package struct SegmentTable: Sendable {
     let end = extents.firstHole(in: target)?.upperBound ?? target.upperBound
     // A single connection is not to wait for a round trip in between; without a length that asks for
     // all that there is.
-    return maximum == 1 ? start..<end : start..<min(end, start + Self.firstByteCount)
+    let byteCount = isRecalled ? Self.sharedFirstByteCount : Self.firstByteCount
+    return maximum == 1 ? start..<end : start..<min(end, start + byteCount)
   }
 
   /// How much the first request asks for: a large file's other segments are planned before it ends,
   /// and a small one is whole with it.
   static let firstByteCount: Int64 = 64 << 20
+
+  /// The same if other connections are to take a part of the file as soon as its length is known.
+  static let sharedFirstByteCount: Int64 = 4 << 20
 
   /// Starts what is wanted, neither present nor in flight, and cuts what others are to bring.
   ///
@@ -235,10 +254,15 @@ package struct SegmentTable: Sendable {
     let plan = FetchPlanner().plan(
       length: extents.holes(in: target).last?.upperBound ?? target.upperBound, extents: extents,
       flights: flights, demands: [],
-      streams: [FetchPlanner.Reader(cursor: hole.lowerBound, window: Self.window)],
+      // The planner divides the window among the connections.
+      streams: [
+        FetchPlanner.Reader(
+          cursor: hole.lowerBound,
+          window: isRecalled ? min(Self.window, target.byteCount) : Self.window)
+      ],
       limits: FetchPlanner.Limits(
         connections: max(1, parallelism.target - others), demandConnections: maximum - others,
-        roundTrip: roundTrip, connectionRate: connectionRate))
+        roundTrip: roundTrip ?? 0, connectionRate: connectionRate))
     for cut in plan.cuts {
       guard let index = segments.firstIndex(where: { $0.id == cut.id }) else { continue }
       segments[index].end = min(segments[index].end, cut.end)
@@ -270,10 +294,9 @@ package struct SegmentTable: Sendable {
     segments[index].noteProgress(now: now)
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     // What a limit of the user's lets pass says nothing about the line.
-    let isThrottled = throttledAt.map { now - $0 < Self.throttleMemory } ?? false
     parallelism.note(
       byteCount: added, active: activeCount, flowing: flowingCount, idle: idle,
-      isWaited: !isThrottled, now: (now - origin) / .seconds(1))
+      isWaited: !isThrottled(now: now), now: (now - origin) / .seconds(1))
     return segments[index].end
   }
 
@@ -311,16 +334,17 @@ package struct SegmentTable: Sendable {
       segments[index].storedEnd, range.clamped(to: target).upperBound)
     if added > 0 { segments[index].failureCount = 0 }
     if let rate = segments[index].rate(now: now) {
-      connectionRate = connectionRate.map { $0 * 0.7 + rate * 0.3 } ?? rate
+      connectionRate.average(in: rate)
     }
     return added
   }
 
-  /// How long after a rate limit has held a segment back it is taken to be what limits the download.
-  private static let throttleMemory = Duration.seconds(1)
-
   /// A rate limit holds a segment back.
   package mutating func throttled(now: ContinuousClock.Instant) { throttledAt = now }
+
+  private func isThrottled(now: ContinuousClock.Instant) -> Bool {
+    throttledAt.map { now - $0 < FetchConstants.throttleMemory } ?? false
+  }
 
   /// The segment is done, or is to be planned anew.
   ///
@@ -385,21 +409,6 @@ package struct SegmentTable: Sendable {
 
   // MARK: Hedges
 
-  /// How many round trips without a byte are no accident.
-  private static let roundTripsBeforeHedge = 8.0
-  private static let hedgeDelays = 0.5...4.0
-  /// The most that a hedge asks for: what comes behind is planned when the hedge has won.
-  private static let greatestHedge: Int64 = 4 << 20
-
-  /// How long a request may bring nothing before it is hedged, if one may bring nothing for
-  /// `patience` before it is given up.
-  package func hedgeDelay(patience: Duration) -> Duration {
-    let seconds = min(
-      max(roundTrip * Self.roundTripsBeforeHedge, Self.hedgeDelays.lowerBound),
-      Self.hedgeDelays.upperBound)
-    return min(.seconds(seconds), patience / 2)
-  }
-
   /// Asks a second time for what requests do not bring.
   ///
   /// - Parameters:
@@ -412,19 +421,15 @@ package struct SegmentTable: Sendable {
     now: ContinuousClock.Instant, after delay: Duration, allowance: Int,
     isServed: (Int) -> Bool
   ) -> [Segment] {
-    guard isLengthKnown, throttledAt.map({ now - $0 >= Self.throttleMemory }) ?? true else {
-      return []
-    }
+    guard isLengthKnown, !isThrottled(now: now) else { return [] }
+    let planner = HedgePlanner(delay: delay)
     var hedges: [Segment] = []
     for segment in segments {
       guard hedges.count < allowance, segments.count < maximum else { break }
-      guard !segment.isWaiting, !segment.isWhole, segment.suspectPiece == nil,
-        segment.position < segment.end, now - segment.lastProgressAt >= delay,
-        segment.hedgeOf == nil, !segments.contains(where: { $0.hedgeOf == segment.id }),
-        isServed(segment.id)
+      guard isServed(segment.id),
+        let range = planner.hedge(of: segment, among: segments, now: now)
       else { continue }
-      let end = min(segment.end, segment.position + Self.greatestHedge)
-      hedges.append(enter(segment.position..<end, hedgeOf: segment.id, now: now))
+      hedges.append(enter(range, hedgeOf: segment.id, now: now))
     }
     return hedges
   }
@@ -433,15 +438,9 @@ package struct SegmentTable: Sendable {
   ///
   /// - Returns: the other segment, whose exchange is to be ended; nil if there is none.
   package mutating func endRival(of id: Int) -> Int? {
-    guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
-    let hedged = segments[index].hedgeOf
-    guard
-      let rival = segments.firstIndex(where: { $0.id == hedged || $0.hedgeOf == id })
+    guard let index = segments.firstIndex(where: { $0.id == id }),
+      let rival = segments.endRival(ofSegmentAt: index)
     else { return nil }
-    segments[index].hedgeOf = nil
-    segments[rival].hedgeOf = nil
-    // What it was to bring beyond is planned again.
-    segments[rival].end = segments[rival].position
     return segments[rival].id
   }
 

@@ -1,8 +1,8 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Carries one transfer out: asks for segments, checks each response against the pinned version
-/// before its first byte, stores, retries, begins anew, and finishes.
+/// Carries one transfer out: prepares its destination, has its requests sent and their responses
+/// checked before the first byte, begins anew, and finishes.
 ///
 /// `@unchecked Sendable`: everything in it belongs to the network thread. Others hold it only to send
 /// it there by ``HTTPClient/perform(_:)``.
@@ -18,88 +18,28 @@ final class TransferDriver: @unchecked Sendable {
   let client: HTTPClient
   let monitor: TransferMonitor
   let store: BodyStore
-  var table: SegmentTable
-  var phase = Phase.idle
-
-  /// The version that every response must be of; nil before the first one.
-  var version: ContentVersion?
-  /// Whether a response of this run has confirmed ``version``.
-  var isConfirmed = false
-  /// The version of the whole file that is at the destination already; the server is asked whether it
-  /// has another one.
-  var earlier: ContentVersion?
-  /// The first good head and where it came from.
-  var response: (head: HTTPResponse, url: RemoteURL)?
-  /// Whether the representation is asked for as a whole, without ranges.
-  var isSequential: Bool
-  /// How often a range was answered with the whole, though ranges have worked.
-  var ignoredRangeCount = 0
-  /// Whether the server has answered a range with the whole.
-  var haveRangesBeenRefused = false
-  /// Whether a range has been answered with a part.
-  var haveRangesWorked = false
+  private(set) var phase = Phase.idle
+  /// What is known of the file.
+  var representation: Representation
+  /// Sends the requests.
+  private(set) lazy var fetcher = SegmentFetcher(
+    driver: self, trust: trust, connections: connections)
+  /// Tries again what has failed.
+  private(set) lazy var retries = SegmentRetries(driver: self)
+  /// Compares pieces.
+  private(set) lazy var pieces = PieceVerifier(driver: self, hashes: hashes)
+  /// What pieces of the file must hash to.
+  private let hashes: PieceHashes?
+  private let connections: Connections
+  /// What the request sends.
+  private(set) var body: BodyReader?
   /// Whether a pause came before the first request was sent.
   private var isHeld = false
   /// Whether the destination is complete.
-  var hasFinished = false
-  /// How often a body that cannot be gone on with was fetched, or sent, again.
-  var repeatCount = 0
-  /// How often an answer was asked for again because it looks like a stand-in for the file.
-  var doubtCount = 0
-  /// How often the first answer was asked for again because its modification date was too fresh.
-  var freshCount = 0
-  /// Since when no route has led to the server.
-  var disconnectedSince: ContinuousClock.Instant?
-  /// How often everything has begun anew.
-  var restartCount = 0
-  /// The servers.
-  var mirrors: MirrorSet
-  /// Which URL of each server is asked.
-  var locations: [ResourceLocation]
-  /// Who has brought the bytes that are there.
-  var wholeCheck = WholeCheck()
-  /// What has arrived of pieces that are not verified; nil where none are to be, or before the length is
-  /// known.
-  var pieces: PieceTable?
-  /// The bytes of the pieces that are verified.
-  var verified = ExtentSet()
-  /// The pieces that are there and are to be hashed.
-  var pendingChecks: [PieceTable.Check] = []
-  /// Counts the new beginnings, which make what is under way on other threads void.
-  var generation = 0
-  /// How a piece was wrong that is absent again since; nil where no request has been planned for it yet.
-  var refutation: TransferError?
-  /// How often all has come again because a piece was wrong.
-  var refetchCount = 0
-  /// Whether a thread hashes pieces.
-  var isVerifying = false
-  /// The segments that wait for a URL.
-  var unplaced: [Int] = []
-  /// The segment whose request finds out where the bytes are, for all.
-  var scout: Int?
-  /// Whether nobody knows where the bytes are: one request asks.
-  var isLost = false
-  var isSigning = false
-  /// How often in a row the signer has failed.
-  var signerFailureCount = 0
-  /// How many requests may be hedged.
-  var hedgeBudget = HedgeBudget()
-  /// Whether a look for requests to hedge is due.
-  var watchesForHedges = false
-  /// The total as reported so far.
-  var reportedTotal: Int64?
-
-  var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
-  /// What the request sends.
-  var body: BodyReader?
-  var rawByteCount: Int64 = 0
-  private(set) var startedAt = ContinuousClock.now
+  private var hasFinished = false
+  private var startedAt = ContinuousClock.now
   /// Whether the cancellation that came while the disk was busy removes what is there.
-  var pendingCancel: (isSilent: Bool, removes: Bool)?
-
-  /// How often a transfer may begin anew because the remote file has changed: once for an upload
-  /// under way, once more for good measure, and then it is a server that cannot make up its mind.
-  static let restartLimit = 3
+  private var pendingCancel: (isSilent: Bool, removes: Bool)?
 
   init(request: Request, client: HTTPClient, monitor: TransferMonitor, sink: any BodySink) {
     self.request = request
@@ -111,20 +51,19 @@ final class TransferDriver: @unchecked Sendable {
     // network thread waits for the disk instead.
     if request.decodesContent { mayWait = false }
     store = BodyStore(sink: sink, client: client, mayWait: mayWait)
-    let isSigned = request.signer != nil && request.method == .get
-    // The signer makes URLs of the first one.
-    let others = request.method == .get && !isSigned ? request.mirrors : []
-    mirrors = MirrorSet(
-      urls: [request.url] + others, trust: Self.trust(of: request, into: store),
-      rests: request.retryPolicy)
-    locations = mirrors.mirrors.map { ResourceLocation(listed: $0.url, isSigned: isSigned) }
+    hashes = PieceVerifier.hashes(of: request, into: store)
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
       || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
-    isSequential = isWhole
-    table = SegmentTable(
-      range: request.range,
-      connections: isWhole || !sink.isRandomAccess ? .exactly(1) : request.connections)
+    connections = isWhole || !sink.isRandomAccess ? .exactly(1) : request.connections
+    representation = Representation(request, hashes: hashes, isSequential: isWhole)
+  }
+
+  /// What shows that two servers have the same bytes: hashes, where nothing is handed on before they are
+  /// compared.
+  private var trust: MirrorSet.Trust {
+    store.canBeginAnew && (request.checksum != nil || hashes != nil)
+      ? .hashesBeforeUse : .validators
   }
 
   // MARK: Verbs
@@ -145,7 +84,7 @@ final class TransferDriver: @unchecked Sendable {
       if takePendingCancel() { return }
       switch result {
       case .success(let preparation): prepared(preparation)
-      case .failure(let failure): fail(transferError(failure))
+      case .failure(let failure): fail(failure)
       }
     }
   }
@@ -160,12 +99,8 @@ final class TransferDriver: @unchecked Sendable {
     monitor.update { $0.state = .paused }
     if let body { body.isPaused = true }
     // Of a body that cannot be gone on with elsewhere the connection is kept, and not read.
-    if isSequential {
-      for exchange in exchanges.values { client.setStallTimeout(nil, of: exchange.id) }
-      return
-    }
-    endExchanges()
-    table.removeAll()
+    if representation.isSequential { return fetcher.setStallTimeout(nil) }
+    fetcher.clear()
     monitor.update { $0.connections = 0 }
   }
 
@@ -181,19 +116,17 @@ final class TransferDriver: @unchecked Sendable {
     }
     body?.isPaused = false
     // The answer may have come meanwhile.
-    if table.isComplete, isConfirmed { return finish() }
-    if isSequential, !exchanges.isEmpty {
-      for exchange in exchanges.values {
-        client.setStallTimeout(request.stallTimeout, of: exchange.id)
-      }
-      return unpauseAll()
+    if fetcher.table.isComplete, representation.isConfirmed { return finish() }
+    if representation.isSequential, !fetcher.isIdle {
+      fetcher.setStallTimeout(request.stallTimeout)
+      return fetcher.unpauseAll()
     }
     // A segment that waited to be tried again is not left beside the new one.
-    table.removeAll()
+    fetcher.table.removeAll()
     // What the pause has cut is stored first, so that it is not fetched again.
     store.follow { [self] in
-      guard phase == .running, exchanges.isEmpty, table.segments.isEmpty else { return }
-      if table.isComplete, isConfirmed { finish() } else { launch() }
+      guard phase == .running, fetcher.hasNothing else { return }
+      if fetcher.table.isComplete, representation.isConfirmed { finish() } else { fetcher.launch() }
     }
   }
 
@@ -212,9 +145,7 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   /// There is room again at the destination.
-  func unpauseAll() {
-    for exchange in exchanges.values { client.unpause(exchange.id) }
-  }
+  func unpauseAll() { fetcher.unpauseAll() }
 
   /// Whether an exchange may not deliver more for now.
   func mustPause(_ id: ExchangeID) -> Bool { phase == .paused || !store.hasRoom(for: id) }
@@ -257,105 +188,285 @@ final class TransferDriver: @unchecked Sendable {
       }
     }
     if let recovered {
-      isSequential = false
-      wholeCheck.hasEarlierBytes = true
-      // Of a range the file holds, from its first byte on, nothing else.
-      let offset = request.range?.lowerBound ?? 0
-      table.adopt(
-        ExtentSet(
-          recovered.extents.extents.map { $0.lowerBound + offset..<$0.upperBound + offset }))
-      version = recovered.version
-      // A record holds no other modification date than a strong one.
-      version?.dateStrength = .strong
-      if let length = recovered.version.completeLength { table.setLength(length) }
-    } else if !hasCondition(request) {
-      earlier = preparation.earlierVersion
+      representation.recover(recovered.version)
+      fetcher.adopt(recovered)
+    } else {
+      representation.setEarlier(preparation.earlierVersion)
     }
-    let total = table.wantedByteCount ?? (request.method == .get ? request.range?.byteCount : nil)
-    reportedTotal = total
-    monitor.emit(.started(totalByteCount: total))
+    monitor.emit(.started(totalByteCount: fetcher.begin()))
     if let refusal { monitor.emit(.restarted(reason: refusal)) }
-    if recovered != nil { monitor.emit(.resumed(byteCount: table.presentByteCount)) }
+    if recovered != nil { monitor.emit(.resumed(byteCount: fetcher.table.presentByteCount)) }
     if isHeld {
       phase = .paused
       return monitor.update { $0.state = .paused }
     }
-    launch()
+    fetcher.launch()
   }
 
-  /// Sends the first requests, at the start and after a pause or a new beginning.
-  func launch() {
-    if isSequential {
-      if table.presentByteCount > 0, !canSkip {
-        guard forget("a body without validator cannot be gone on with") else { return }
+  // MARK: Responses
+
+  /// What a response's head means for the transfer, decided before the first byte of its body.
+  func receive(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    guard phase == .running || phase == .paused, let segment = fetcher.table[exchange.segmentID]
+    else { return .stop }
+    let answer = Representation.Answer(
+      head: head, url: url, range: segment.isWhole ? nil : segment.start..<segment.end,
+      mirror: exchange.mirror, isConditional: exchange.isConditional)
+    switch fetcher.judge(answer, asked: exchange.asked) {
+    case .reject(let verdict, let disposition):
+      exchange.verdict = verdict
+      return disposition
+    case .refused(let error, let final):
+      exchange.verdict = fetcher.refused(exchange, error, final: final)
+      return .discard
+    case .askWhole(let disposition):
+      exchange.verdict = .superseded
+      fetcher.clear(except: exchange)
+      return disposition
+    case .take(let body, let content, let acceptance):
+      guard accept(acceptance, body, content, answer, by: exchange) else { return .stop }
+      return take(body, isWhole: segment.isWhole, by: exchange)
+    }
+  }
+
+  /// Takes note of a good response.
+  ///
+  /// - Returns: whether its body is wanted.
+  private func accept(
+    _ acceptance: Representation.Acceptance, _ body: Representation.Body,
+    _ content: ContentVersion, _ answer: Representation.Answer, by exchange: SegmentExchange
+  ) -> Bool {
+    if case .confirmed = acceptance { return true }
+    if case .startsOver = acceptance {
+      guard forget("the remote file has changed since the partial file was begun", except: exchange)
+      else { return false }
+      if case .part = body {
+        exchange.verdict = .superseded
+        return false
       }
-      send(table.add(0..<table.target.upperBound, isWhole: true))
-    } else if isConfirmed, table.isLengthKnown {
-      if table.isComplete { return finish() }
-      plan()
-    } else if table.isComplete {
-      // All is there from an earlier run: one byte shows whether the remote file is still the same.
-      let first = table.target.lowerBound
-      if table.target.isEmpty { return finish() }
-      send(table.add(first..<(first + 1), isWhole: false))
-    } else {
-      send(table.add(table.firstRange, isWhole: false))
+      fetcher.makeWhole(exchange)
+      representation.makeSequential()
+    }
+    let begins = if case .agrees = acceptance { false } else { true }
+    fetcher.confirm(content, by: answer, begins: begins)
+    monitor.emit(.responded(answer.head, from: answer.url))
+    guard begins else { return true }
+    let target = fetcher.table.target
+    let wanted = content.completeLength.map { length in
+      max(0, min(target.upperBound, length) - min(target.lowerBound, length))
+    }
+    store.begin(version: content.provable, wantedByteCount: wanted) { [self] result in
+      if case .failure(let failure) = result { fail(failure) }
+    }
+    return phase != .ended
+  }
+
+  private func take(
+    _ body: Representation.Body, isWhole: Bool, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    switch body {
+    case .part(let range, let length):
+      representation.noteRange()
+      if fetcher.table.isLengthKnown { fetcher.reportTotal() } else { fetcher.setLength(length) }
+      guard let segment = fetcher.table[exchange.segmentID] else { return .stop }
+      exchange.acceptBody(range, isEndKnown: true, start: segment.start)
+      fetcher.plan()
+    case .whole(let length):
+      if !isWhole {
+        // One stream brings all; the others would bring the same.
+        fetcher.endExchanges(except: exchange)
+        representation.makeSequential()
+        fetcher.makeWhole(exchange)
+      }
+      if let length, !fetcher.table.isLengthKnown {
+        fetcher.setLength(length)
+      } else {
+        fetcher.reportTotal()
+      }
+      exchange.acceptBody(
+        0..<(length ?? .max), isEndKnown: length != nil, start: fetcher.table.target.lowerBound)
+    case .nothing:
+      fetcher.endExchanges(except: exchange)
+      fetcher.setLength(0)
+      return .discard
+    case .reply:
+      if request.method == .head { fetcher.setLength(0, isReported: false) }
+      exchange.acceptBody(0..<Int64.max, isEndKnown: false, start: 0)
+    }
+    return .proceed
+  }
+
+  /// Forgets everything that was fetched; false where it has been handed on already.
+  ///
+  /// - Parameters:
+  ///   - reason: why, for the user.
+  ///   - kept: an exchange that goes on.
+  /// - Returns: whether the transfer goes on.
+  func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
+    fetcher.endExchanges(flushing: false, except: kept)
+    let progress = monitor.progress
+    guard store.canBeginAnew || progress.receivedByteCount == 0 else {
+      fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
+      return false
+    }
+    monitor.emit(.restarted(reason: reason))
+    let received = progress.receivedByteCount - progress.resumedByteCount
+    if received != 0 { monitor.emit(.received(byteCount: -received)) }
+    if progress.resumedByteCount != 0 {
+      monitor.emit(.resumed(byteCount: -progress.resumedByteCount))
+    }
+    fetcher.forget()
+    representation.forget()
+    pieces.forget()
+    return true
+  }
+
+  // MARK: Verification
+
+  /// All is there, and pieces are still compared.
+  func awaitVerification() {
+    phase = .verifying
+    showFinishing()
+  }
+
+  func goOnAfterVerification() {
+    if phase == .verifying {
+      if pieces.areAllVerified {
+        phase = .running
+        return finish()
+      }
+      guard !fetcher.table.isComplete else { return }
+      phase = .running
+      monitor.update { $0.state = .running }
+    }
+    guard phase == .running, !fetcher.table.isComplete else { return }
+    fetcher.plan()
+    if fetcher.hasNothing { fetcher.fetchRefutedPieces() }
+  }
+
+  private func showFinishing() {
+    monitor.update {
+      $0.state = .finishing
+      $0.connections = 0
     }
   }
 
-  func plan() {
-    guard phase == .running, isConfirmed, !isSequential else { return }
-    sendSuspects()
-    for segment in table.plan(except: suspectRanges, now: .now) { send(segment) }
-  }
+  // MARK: The end
 
-  /// Sends the request for a segment, to `mirror` if that is given.
-  func send(_ segment: SegmentTable.Segment, to mirror: Int? = nil) {
-    let index = mirror ?? nextMirror(for: segment)
-    guard let url = place(segment, at: index) else { return }
-    table.noteAsked(segment.id, of: index)
-    let (server, location) = (mirrors[index].url, locations[index])
-    var exchange = ExchangeRequest(
-      method: request.method, url: url,
-      range: segment.isWhole ? nil : segment.start..<segment.end, fields: request.fields,
-      confidentialFields: request.confidentialFields, confidentialOrigin: server.origin,
-      maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
-    exchange.userInfo = server.userInfo
-    exchange.namedOrigin = location.base?.origin
-    if location.isSigned, url == location.base { exchange.useOwnCredentials() }
-    exchange.keepsMethodOnRedirect = request.redirects.keepsMethod
-    exchange.authenticatesOnChallenge = request.authenticatesOnChallenge
-    exchange.decodesContent = request.decodesContent
-    exchange.stallTimeout = request.stallTimeout
-    exchange.headTimeout = request.stallTimeout
-    exchange.retryAfterCeiling = request.retryPolicy.retryAfterCeiling
-    exchange.rateLimit = request.rateLimit
-    exchange.body = body
-    if let type = body?.contentType {
-      let given = exchange.fields[.contentType] ?? exchange.confidentialFields[.contentType]
-      exchange.confidentialFields[.contentType] = nil
-      // One value only; that of a form says how the body is to be read.
-      exchange.fields[.contentType] = request.body?.isForm == true ? type : given ?? type
+  func finish() {
+    guard phase == .running, let response = representation.response else { return }
+    if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
+      return fail(
+        TransferError(
+          .invalidResponse, response.url,
+          "the server answered HTTP \(response.head.status.code) before it had the whole body",
+          response: response.head))
     }
-    let receiver = SegmentExchange(
-      driver: self, segmentID: segment.id, mirror: index, asked: url, pool: client.buffers)
-    receiver.isConditional = setCondition(of: &exchange)
-    let id = client.start(exchange, receiver: receiver)
-    exchanges[segment.id] = (id, receiver)
-    mirrors.began(index)
-    hedgeBudget.noteRequests(1, hedges: 0)
-    showConnections()
-    watchForHedges()
+    fetcher.clear()
+    guard pieces.isDone(fetcher.table) else { return }
+    let length = fetcher.table.target.byteCount
+    let checksum = request.checksum
+    complete { [self] sink throws(FileFailure) in
+      let bytes = try sink.finish(length: length, checksum: checksum)
+      return { [self] in
+        TransferResult(
+          response: response.head, url: response.url, body: bytes, byteCount: length,
+          resumedByteCount: monitor.progress.resumedByteCount, isUnchanged: false,
+          rawByteCount: fetcher.rawByteCount, duration: ContinuousClock.now - startedAt)
+      }
+    } otherwise: { [self] error in
+      guard error.code == .checksumMismatch, fetcher.choosesOthers() else {
+        return fail(transferError(error).naming(fetcher.mirrors.refusals(besides: nil)))
+      }
+      phase = .running
+      monitor.update { $0.state = .connecting }
+      if forget("what came has another checksum; trying other mirrors") { fetcher.launch() }
+    }
   }
 
-  /// An exchange is over, or what comes of it is not wanted.
-  func drop(_ id: Int) {
-    guard let exchange = exchanges.removeValue(forKey: id) else { return }
-    mirrors.ended(exchange.receiver.mirror)
+  /// Ends with success, and with the file as it is.
+  func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
+    fetcher.clear()
+    complete { [self] sink throws(FileFailure) in
+      let length = try sink.keepEarlier()
+      return { [self] in
+        monitor.emit(.responded(head, from: url))
+        fetcher.report(total: length)
+        monitor.emit(.resumed(byteCount: length))
+        return TransferResult(
+          response: head, url: url, body: [], byteCount: length, resumedByteCount: length,
+          isUnchanged: true, rawByteCount: fetcher.rawByteCount,
+          duration: ContinuousClock.now - startedAt)
+      }
+    } otherwise: { [self] error in
+      fail(error)
+    }
   }
 
-  func showConnections() {
-    let count = table.activeCount
-    monitor.update { $0.connections = count }
+  /// Completes the destination by `work`, which may wait for the disk, and ends with the result that its
+  /// function makes; `otherwise` gets its failure, unless the transfer was cancelled meanwhile.
+  private func complete(
+    by work:
+      @escaping @Sendable (any BodySink) throws(FileFailure) -> @Sendable () -> TransferResult,
+    otherwise: @escaping @Sendable (FileFailure) -> Void
+  ) {
+    phase = .finishing
+    showFinishing()
+    store.run(work) { [self] result in
+      // What was asked of the destination before may have failed meanwhile, and has ended it all.
+      guard phase == .finishing else { return }
+      switch result {
+      case .success(let makeResult):
+        hasFinished = true
+        end(.success(makeResult()))
+      case .failure(let failure):
+        if !takePendingCancel() { otherwise(failure) }
+      }
+    }
+  }
+
+  func fail(_ error: TransferError) {
+    guard phase != .ended else { return }
+    if let response = error.response, representation.response == nil {
+      monitor.emit(.responded(response, from: error.url))
+    }
+    end(.failure(error))
+  }
+
+  /// The destination or the body to be sent has failed.
+  func fail(_ failure: FileFailure) { fail(transferError(failure)) }
+
+  func end(
+    _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
+  ) {
+    if phase != .idle { client.transferEnded() }
+    client.noteConnections(of: fetcher.table, at: request.url.normalizedOrigin)
+    phase = .ended
+    fetcher.clear()
+    body = nil
+    guard case .failure(let error) = outcome else {
+      return monitor.end(outcome, isSilent: isSilent)
+    }
+    // Whoever hears of the end may look at what is left.
+    store.run { sink in
+      sink.release(error)
+      if removes { sink.remove() }
+    } then: { [monitor] _ in
+      monitor.end(outcome, isSilent: isSilent)
+    }
+  }
+
+  /// Carries out a cancellation that came while the disk was busy.
+  private func takePendingCancel() -> Bool {
+    guard let pending = pendingCancel else { return false }
+    phase = .running
+    cancel(isSilent: pending.isSilent, removes: pending.removes)
+    return true
+  }
+
+  private func transferError(_ failure: FileFailure) -> TransferError {
+    TransferError(failure.code, request.url, failure.reason, errno: failure.errno)
   }
 }

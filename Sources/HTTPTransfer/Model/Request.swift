@@ -153,7 +153,8 @@ public struct Request: Sendable {
 
 /// How many connections one transfer may use.
 public enum Connections: Sendable, Hashable {
-  /// Begins with one and takes more while they bring more, at most this many.
+  /// Begins with the number that has paid for an earlier download of the client from the same
+  /// origin, else with one, and takes more while they bring more, at most this many.
   case adaptive(upTo: Int)
   /// Uses this many from the start, as far as the file can be split.
   case exactly(Int)

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
 internal import RangeCache
@@ -33,13 +33,13 @@ final class ConnectionCounts: Sendable {
   /// How many connections have paid at the host of `url` before, if each file finds its best number.
   func learned(for url: RemoteURL) -> Int? {
     guard perFile == nil else { return nil }
-    return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: Self.today) }
+    return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: daysSinceEpoch()) }
   }
 
   /// `count` connections have paid at the host of `url`.
   func note(_ count: Int, for url: RemoteURL) {
     guard perFile == nil else { return }
-    hosts.withLock { $0.note(count, for: url.normalizedOrigin, today: Self.today) }
+    hosts.withLock { $0.note(count, for: url.normalizedOrigin, today: daysSinceEpoch()) }
   }
 
   /// Writes down what was learned of hosts, for the next mount.
@@ -52,7 +52,4 @@ final class ConnectionCounts: Sendable {
       logger.debug("what was learned of hosts is not kept", metadata: ["error": "\(error)"])
     }
   }
-
-  /// The day, counted from 1970.
-  private static var today: Int { Int(time(nil)) / 86_400 }
 }

@@ -112,20 +112,19 @@ struct FileProbe: Sendable {
       if let last = evidence.doubted, last.compare(content) != .same { evidence.doubtCount = 0 }
     }
     evidence.doubted = content
-    guard evidence.doubtCount < FileSettings.doubtfulAnswerLimit else { return false }
+    guard evidence.doubtCount < FetchConstants.doubtfulAnswerLimit else { return false }
     evidence.doubtCount += 1
     return true
   }
-
-  /// How often an answer that is too fresh is asked for again: once more for a clock that lags.
-  private static let freshAnswerLimit = 2
 
   /// Whether the question may be sent again after `delay`, because its answer was of the second in
   /// which the file was modified.
   mutating func takeFreshRetry(
     _ id: ProbeID, after delay: Duration, now: ContinuousClock.Instant
   ) -> Bool {
-    guard evidence.freshCount < Self.freshAnswerLimit, !probe.ends(id, before: now + delay) else {
+    guard evidence.freshCount < FetchConstants.freshAnswerLimit,
+      !probe.ends(id, before: now + delay)
+    else {
       return false
     }
     evidence.freshCount += 1

@@ -66,7 +66,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       known?.compare(content) != .same, file.doubts(content, to: id)
     {
       outcome = .unusable(
-        FileError(.invalidResponse, "the answer looks like another document"))
+        FileError(.invalidResponse, ResponseFault.otherDocument))
       return .stop
     }
     switch verdict {
@@ -145,7 +145,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   /// second later, when the date proves something.
   private func waitsForDate(_ content: ContentVersion) -> Bool {
     guard content.isTooFresh, known?.content.compare(content) != .same,
-      file.mayAskLater(id, after: .seconds(1))
+      file.mayAskLater(id, after: FetchConstants.freshAnswerDelay)
     else { return false }
     outcome = .askLater
     return true
@@ -252,7 +252,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
         if isAwaited { file.environment.firstBytes.ended() }
       }
     case .answered(let version): file.endProbe(id, .success(version))
-    case .askLater: file.sendProbe(id, after: .seconds(1))
+    case .askLater: file.sendProbe(id, after: FetchConstants.freshAnswerDelay)
     case .askWhole: file.sendProbe(id, whole: true)
     case .askAgain: file.sendProbe(id)
     case .reported: break

@@ -1,0 +1,69 @@
+package import HTTPTransferCore
+
+/// Gathers the pieces of one body, which libcurl hands over, to runs that are worth a system call.
+///
+/// It calls nobody, so that whoever takes a run may end the exchange.
+package final class BodyGatherer {
+  private let pool: BufferPool
+  private var buffer: GatherBuffer?
+  /// The offset in the file of the buffer's first byte.
+  private var start: Int64
+  private var byteCount = 0
+  /// The offset of the next byte to arrive.
+  package private(set) var position: Int64
+
+  /// - Parameters:
+  ///   - position: the offset of the body's first byte.
+  ///   - start: the offset of the first byte that is wanted.
+  ///   - pool: where buffers come from.
+  package init(position: Int64, start: Int64, pool: BufferPool) {
+    self.pool = pool
+    self.position = position
+    self.start = max(position, start)
+  }
+
+  deinit {
+    if let buffer { pool.giveBack(buffer) }
+  }
+
+  /// Leaves out what comes before the first byte that is wanted.
+  ///
+  /// - Returns: the rest of the piece.
+  package func skip(_ piece: UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer> {
+    let skipped = min(Int64(piece.count), max(0, start - position))
+    position += skipped
+    return piece[Int(skipped)...]
+  }
+
+  /// Copies as much of `piece` as the buffer takes, up to the offset `end`.
+  ///
+  /// - Returns: whether the buffer is full, and is to be handed over.
+  package func gather(_ piece: inout Slice<UnsafeRawBufferPointer>, upTo end: Int64) -> Bool {
+    let buffer = self.buffer ?? pool.take()
+    self.buffer = buffer
+    let part = piece.prefix(Int(min(Int64(buffer.capacity - byteCount), end - position)))
+    UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[byteCount...])
+      .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+    byteCount += part.count
+    position += Int64(part.count)
+    piece = piece.dropFirst(part.count)
+    return byteCount >= buffer.capacity
+  }
+
+  /// Hands over what is gathered; nil if nothing is.
+  ///
+  /// - Parameter released: called, on any thread, once nobody reads the buffer any more.
+  /// - Returns: the bytes, and where in the file they belong.
+  package func handOver(
+    released: @escaping @Sendable () -> Void = {}
+  ) -> (bytes: HandedBuffer, range: ByteRange)? {
+    guard byteCount > 0, let buffer else { return nil }
+    let range = ByteRange(offset: start, byteCount: Int64(byteCount))
+    self.buffer = nil
+    start = range.upperBound
+    byteCount = 0
+    let handed = HandedBuffer(
+      buffer, byteCount: Int(range.byteCount), pool: pool, released: released)
+    return (handed, range)
+  }
+}

@@ -1,0 +1,33 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+extension ExchangeRequest {
+  /// A request of a transfer for `range` (nil for the whole), which goes to `url`; the user has named
+  /// that server `server`.
+  init(
+    _ request: Request, range: ByteRange?, to url: RemoteURL, of server: RemoteURL,
+    at location: ResourceLocation, body: BodyReader?
+  ) {
+    self.init(
+      method: request.method, url: url, range: range, fields: request.fields,
+      confidentialFields: request.confidentialFields, confidentialOrigin: server.origin,
+      maximumRedirects: request.redirects.maximum, connectTimeout: request.connectTimeout)
+    userInfo = server.userInfo
+    namedOrigin = location.base?.origin
+    if location.isSigned, url == location.base { useOwnCredentials() }
+    keepsMethodOnRedirect = request.redirects.keepsMethod
+    authenticatesOnChallenge = request.authenticatesOnChallenge
+    decodesContent = request.decodesContent
+    stallTimeout = request.stallTimeout
+    headTimeout = request.stallTimeout
+    retryAfterCeiling = request.retryPolicy.retryAfterCeiling
+    rateLimit = request.rateLimit
+    self.body = body
+    if let type = body?.contentType {
+      let given = fields[.contentType] ?? confidentialFields[.contentType]
+      confidentialFields[.contentType] = nil
+      // One value only; that of a form says how the body is to be read.
+      fields[.contentType] = request.body?.isForm == true ? type : given ?? type
+    }
+  }
+}

@@ -1,0 +1,342 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// What a transfer knows of the representation that it fetches: its version, and how its servers
+/// serve it.
+///
+/// It judges the head of each response before the first byte of its body. A value without I/O.
+struct Representation: Sendable {
+  private let request: Request
+  /// What pieces of it must hash to.
+  private let hashes: PieceHashes?
+  /// The version that every response must be of; nil before the first one.
+  private(set) var version: ContentVersion?
+  /// Whether a response of this run has confirmed ``version``.
+  private(set) var isConfirmed = false
+  /// The first good head and where it came from.
+  private(set) var response: (head: HTTPResponse, url: RemoteURL)?
+  /// What is at the destination already.
+  private var earlier: EarlierVersion?
+  /// Whether it is asked for as a whole, without ranges.
+  private(set) var isSequential: Bool
+  /// Whether the server has answered a range with the whole.
+  private(set) var haveRangesBeenRefused = false
+  /// Whether a range has been answered with a part.
+  private var haveRangesWorked = false
+
+  init(_ request: Request, hashes: PieceHashes?, isSequential: Bool) {
+    self.request = request
+    self.hashes = hashes
+    self.isSequential = isSequential
+  }
+
+  // MARK: What is known
+
+  /// The version at the destination that the server is to be asked about: no response has said yet
+  /// if it is still the one.
+  var askedEarlier: EarlierVersion? {
+    version == nil && !isConfirmed && request.method == .get ? earlier : nil
+  }
+
+  /// Whether another response can bring what one lacks: its bytes are provably the same.
+  var canSkip: Bool {
+    request.method == .get && !request.decodesContent && version?.isResumable == true
+  }
+
+  /// Whether bytes of several servers may meet in one file: one has answered, and another one can
+  /// prove that it has the same.
+  func canSpread(_ trust: MirrorSet.Trust) -> Bool {
+    isConfirmed && (trust == .hashesBeforeUse || version?.isResumable == true)
+  }
+
+  // MARK: What becomes known
+
+  /// The destination holds a part of the version `version`.
+  mutating func recover(_ version: ContentVersion) {
+    self.version = version
+    // A record holds no other modification date than a strong one.
+    self.version?.dateStrength = .strong
+    isSequential = false
+  }
+
+  /// The destination holds the whole of the version `version`.
+  mutating func setEarlier(_ version: ContentVersion?) {
+    guard !EarlierVersion.hasCondition(request) else { return }
+    earlier = version.map(EarlierVersion.init(content:))
+  }
+
+  /// `answer` is the first good one of this run; with `begins`, what is fetched begins with it.
+  mutating func confirm(
+    _ content: ContentVersion, by answer: Answer, begins: Bool, _ mirrors: inout MirrorSet
+  ) {
+    isConfirmed = true
+    response = (answer.head, answer.url)
+    if version == nil || begins {
+      version = content
+      mirrors.defined(content, by: answer.mirror)
+    } else {
+      mirrors.agreed(content, by: answer.mirror)
+    }
+  }
+
+  mutating func noteRange() { haveRangesWorked = true }
+
+  /// It is asked for as a whole from now on.
+  mutating func makeSequential() { isSequential = true }
+
+  /// It is asked for by ranges from now on.
+  mutating func useRanges() { isSequential = false }
+
+  /// Everything begins anew.
+  mutating func forget() {
+    version = nil
+    isConfirmed = false
+    haveRangesWorked = false
+  }
+
+  // MARK: Heads
+
+  /// The head of a response, and what was asked.
+  struct Answer {
+    let head: HTTPResponse
+    let url: RemoteURL
+    /// The bytes that were asked for; nil for the whole.
+    let range: ByteRange?
+    let mirror: Int
+    /// Whether it was asked on the condition that there is another version.
+    let isConditional: Bool
+
+    func error(
+      _ reason: String, _ code: TransferError.Code = .invalidResponse, isTransient: Bool = false
+    ) -> TransferError {
+      TransferError(code, url, reason, response: head, isTransient: isTransient)
+    }
+
+    func status(isTransient: Bool = false) -> TransferError {
+      TransferError(status: head, url, isTransient: isTransient)
+    }
+
+    /// The same is asked again.
+    func retry(
+      _ reason: String, _ code: TransferError.Code = .invalidResponse, after delay: Duration? = nil,
+      disposition: ExchangeDisposition = .stop
+    ) -> Decision {
+      .reject(.retry(error(reason, code, isTransient: true), after: delay), disposition)
+    }
+
+    /// A response is of another version than the pinned one: asked again, as a host of several may
+    /// disagree with itself for a moment, then everything begins anew.
+    func changed(_ disposition: ExchangeDisposition) -> Decision {
+      retry("the remote file has changed", .changed, disposition: disposition)
+    }
+  }
+
+  /// What the body is.
+  enum Body {
+    case part(ByteRange, length: Int64)
+    case whole(length: Int64?)
+    /// There is none, and the status says that this is right.
+    case nothing
+    /// The answer to another method than `GET`.
+    case reply
+  }
+
+  /// Whether the version of a good response is the pinned one.
+  enum Acceptance {
+    /// It is, as those of others before.
+    case confirmed
+    /// It is, as the first one shows.
+    case agrees
+    /// Nothing was pinned.
+    case begins
+    /// What is at the destination is of another version.
+    case startsOver
+  }
+
+  /// What a head means.
+  enum Decision {
+    /// Nothing of the body is wanted.
+    case reject(SegmentVerdict, ExchangeDisposition)
+    /// The URL is refused: by `error` for now, by `final` if there is no other one.
+    case refused(TransferError, final: TransferError)
+    /// The whole is to be asked for.
+    case askWhole(ExchangeDisposition)
+    /// The body is wanted.
+    case take(Body, ContentVersion, Acceptance)
+  }
+
+  mutating func judge(
+    _ answer: Answer, _ mirrors: inout MirrorSet, _ patience: inout TransferPatience
+  ) -> Decision {
+    let now = Int64(timeSinceEpoch() / .seconds(1))
+    let head = answer.head
+    guard request.method == .get else {
+      if (200..<300).contains(head.status.code) {
+        // An answer is no version of anything: there is nothing to compare.
+        return check(.reply, ContentVersion(), answer, &mirrors, &patience)
+      }
+      guard case .unavailable(_, let delay) = ResponseVerdict(head, asked: nil, now: now) else {
+        return .reject(.fail(answer.status()), .discard)
+      }
+      return .reject(.retry(answer.status(isTransient: true), after: delay), .discard)
+    }
+    if head.status.code == 204 || head.status.code == 205 {
+      // No content is not an empty file.
+      if case .file = request.destination { return .reject(.fail(answer.status()), .stop) }
+      return checkEmpty(answer, &mirrors, &patience)
+    }
+    let verdict = ResponseVerdict(head.asTransmitted, asked: answer.range, now: now)
+    if let asked = askedEarlier {
+      if answer.isConditional, asked.isContradicted(by: head) {
+        // Of what it does not know it is asked without a condition.
+        earlier = nil
+        return answer.retry(
+          "the server confirms another version than it was asked about", disposition: .discard)
+      }
+      if asked.isConfirmed(by: verdict, isConditional: answer.isConditional, request) {
+        return .reject(
+          .unchanged(head, from: answer.url), head.status.code == 304 ? .discard : .stop)
+      }
+    }
+    switch verdict {
+    case .part(let content, let range):
+      // A part of nobody knows how much: only the whole has an end.
+      guard let length = content.completeLength else { return askWhole(.stop) }
+      return check(.part(range, length: length), content, answer, &mirrors, &patience)
+    case .whole(let content): return judgeWhole(content, answer, &mirrors, &patience)
+    case .unsatisfiable(let length): return judgeEnd(length, answer, &mirrors, &patience)
+    case .missing, .denied, .notModified, .preconditionFailed:
+      return .refused(
+        answer.status(isTransient: true),
+        final: TransferError(refusal: head, answer.url, of: request))
+    case .unavailable(_, let delay):
+      return .reject(.retry(answer.status(isTransient: true), after: delay), .discard)
+    case .invalid(let reason):
+      // What follows such a head cannot be trusted either, nor the connection.
+      return (200..<300).contains(head.status.code)
+        ? answer.retry(reason) : .reject(.fail(answer.status()), .stop)
+    }
+  }
+
+  private mutating func askWhole(_ disposition: ExchangeDisposition) -> Decision {
+    isSequential = true
+    haveRangesBeenRefused = true
+    return .askWhole(disposition)
+  }
+
+  private mutating func judgeWhole(
+    _ content: ContentVersion, _ answer: Answer, _ mirrors: inout MirrorSet,
+    _ patience: inout TransferPatience
+  ) -> Decision {
+    var content = content
+    if request.decodesContent, content.contentCoding != nil { content.completeLength = nil }
+    if answer.range != nil {
+      if haveRangesWorked, mirrors.hasTrusted(besides: answer.mirror) {
+        return .reject(.fail(answer.error("the server ignores ranges")), .stop)
+      }
+      // Ranges have worked before: this may be one server's fault of many.
+      if haveRangesWorked, patience.mayAskForRange() {
+        let error = TransferError(
+          .invalidResponse, answer.url, ResponseFault.ignoredRange, isTransient: true)
+        return .reject(.retry(error, after: nil), .stop)
+      }
+      haveRangesBeenRefused = true
+    }
+    if let range = request.range, let length = content.completeLength, range.lowerBound >= length {
+      return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .stop)
+    }
+    if version == nil, !request.decodesContent,
+      answer.head.headerFields.isDoubtful(forPath: request.url.path)
+    {
+      // Error pages come as 200, too; where nothing is known to compare with, it is worth asking
+      // again.
+      if patience.mayDoubt() { return answer.retry(ResponseFault.otherDocument) }
+      // A login page, say: a good file is not given for it.
+      if let earlier, earlier.isBetter(than: content) {
+        let reason =
+          "the answer looks like another document than the file that is there, which is left"
+        return .reject(.fail(answer.error(reason)), .stop)
+      }
+    }
+    let body = Body.whole(length: content.completeLength)
+    return check(body, content, answer, &mirrors, &patience)
+  }
+
+  /// The range lies beyond the end: of an empty file, or of one that is shorter than it was.
+  private mutating func judgeEnd(
+    _ length: Int64?, _ answer: Answer, _ mirrors: inout MirrorSet,
+    _ patience: inout TransferPatience
+  ) -> Decision {
+    guard version == nil else { return answer.changed(.discard) }
+    if length == 0, request.range == nil { return checkEmpty(answer, &mirrors, &patience) }
+    // It does not say why: asked for the whole, it will.
+    if length == nil, request.range == nil, answer.range != nil { return askWhole(.discard) }
+    return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .discard)
+  }
+
+  // MARK: The version
+
+  private mutating func checkEmpty(
+    _ answer: Answer, _ mirrors: inout MirrorSet, _ patience: inout TransferPatience
+  ) -> Decision {
+    let empty = ContentVersion(answer.head.headerFields, completeLength: 0)
+    return check(.nothing, empty, answer, &mirrors, &patience)
+  }
+
+  /// Compares a good response with the pinned version.
+  private mutating func check(
+    _ body: Body, _ content: ContentVersion, _ answer: Answer, _ mirrors: inout MirrorSet,
+    _ patience: inout TransferPatience
+  ) -> Decision {
+    if let reason = objection(to: content) { return .reject(.fail(answer.error(reason)), .stop) }
+    let index = answer.mirror
+    let same = Decision.take(body, content, isConfirmed ? .confirmed : .agrees)
+    if mirrors.count > 1, let pinned = version, mirrors[index].content == nil {
+      switch mirrors.judge(content, from: index, pinned: pinned, now: .now) {
+      case .same, .similar, .declined: return same
+      case .contradicts(let reason) where isConfirmed || mirrors.hasTrusted(besides: index):
+        return .reject(.fail(answer.error(reason, .changed)), .stop)
+      // Of what an earlier run has left, the last one to be asked decides.
+      case .contradicts, .ordinary: break
+      }
+    }
+    if let pinned = mirrors.count > 1 ? mirrors[index].content ?? version : version {
+      switch pinned.compare(content) {
+      case .same: return same
+      case .unknown where isConfirmed && !pinned.isTooFresh:
+        return answer.retry("the response has no validator to compare")
+      case .different, .unknown:
+        return isConfirmed ? answer.changed(.stop) : .take(body, content, .startsOver)
+      }
+    }
+    if !isSequential, content.isTooFresh, patience.mayAwaitDate() {
+      return answer.retry(
+        "the remote file was modified this very second", after: FetchConstants.freshAnswerDelay)
+    }
+    return .take(body, content, .begins)
+  }
+
+  /// Why a response cannot be of the wanted file, whatever its server says; nil where it can.
+  private func objection(to content: ContentVersion) -> String? {
+    guard let length = content.completeLength, request.range == nil, !request.decodesContent else {
+      return nil
+    }
+    if let wanted = request.completeLength, wanted != length {
+      return "the server's file has \(length) bytes, not \(wanted)"
+    }
+    if let hashes, !hashes.covers(length: length) {
+      return "the server's file has \(length) bytes, and the hashes are of another number of pieces"
+    }
+    return nil
+  }
+}
+
+extension HTTPResponse {
+  /// The head, with the status 203 as the 200 that a proxy has made it of (RFC 9110 §15.3.4).
+  fileprivate var asTransmitted: HTTPResponse {
+    guard status.code == 203 else { return self }
+    var head = self
+    head.status = .ok
+    return head
+  }
+}

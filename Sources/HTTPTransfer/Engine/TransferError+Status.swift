@@ -1,0 +1,65 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// The failures that responses and files stand for.
+extension TransferError {
+  /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
+  private static let phrases = [
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed", 407: "Proxy Authentication Required", 408: "Request Timeout",
+    409: "Conflict", 410: "Gone", 413: "Content Too Large", 416: "Range Not Satisfiable",
+    423: "Locked", 429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
+    503: "Service Unavailable", 504: "Gateway Timeout", 507: "Insufficient Storage",
+  ]
+
+  /// A status that is no success.
+  init(status head: HTTPResponse, _ url: RemoteURL, isTransient: Bool = false) {
+    let status = head.status
+    var reason = "HTTP \(status.code)"
+    if let phrase = Self.phrases[status.code] { reason += " \(phrase)" }
+    reason += ResponseFault.meaning(ofRefusal: status.code)
+    let isRedirect = (300..<400).contains(status.code) && head.headerFields[.location] != nil
+    if isRedirect { reason += ": redirects are not followed" }
+    self.init(
+      isRedirect ? .redirect : .status, url, reason, response: head, isTransient: isTransient)
+  }
+
+  /// A refusal for good, which may have a reason that can be seen.
+  init(refusal head: HTTPResponse, _ url: RemoteURL, of request: Request) {
+    let error = TransferError(status: head, url)
+    let now = timeSinceEpoch()
+    guard request.signer == nil, let expiry = request.url.signatureExpiry, .seconds(expiry) <= now
+    else {
+      self = error
+      return
+    }
+    self.init(
+      error.code, url, error.reason + ": the signature of the URL has expired", response: head)
+  }
+
+  static func beyondTheEnd(
+    _ length: Int64?, _ head: HTTPResponse, _ url: RemoteURL
+  ) -> TransferError {
+    let reach = length.map { "the file has \($0) bytes only" } ?? "the file is shorter"
+    return TransferError(.status, url, "the range is beyond the end: \(reach)", response: head)
+  }
+
+  /// The same with what has become of other mirrors.
+  func naming(_ others: String?) -> TransferError {
+    guard let others else { return self }
+    return TransferError(
+      code, url, "\(reason); other mirrors: \(others)", response: response, errno: errno)
+  }
+
+  /// Whether another server may do better.
+  var isOfServer: Bool {
+    switch code {
+    case .unresolvedHost, .connectionRefused, .connectionLost, .timedOut, .tls, .redirect, .status,
+      .invalidResponse, .changed, .other:
+      true
+    case .cancelled, .checksumMismatch, .tooLarge, .destination, .destinationExists,
+      .destinationInUse, .unreadableBody, .invalidRequest, .outOfResources:
+      false
+    }
+  }
+}

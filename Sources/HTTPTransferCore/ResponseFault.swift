@@ -1,0 +1,15 @@
+/// What several checks of a response say.
+package enum ResponseFault {
+  package static let otherDocument = "the answer looks like another document"
+  package static let ignoredRange = "the server ignored the range (HTTP 200)"
+
+  /// What there may be to do about a status that refuses.
+  package static func meaning(ofRefusal status: Int) -> String {
+    switch status {
+    case 401: ": credentials are missing, or not accepted"
+    case 403: ": access is refused"
+    case 407: ": the proxy wants other credentials"
+    default: ""
+    }
+  }
+}
