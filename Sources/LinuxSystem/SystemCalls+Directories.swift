@@ -1,5 +1,5 @@
 package import CLinux
-internal import Glibc
+package import Glibc
 
 /// Changes and lists the names of one directory.
 extension SystemCalls {

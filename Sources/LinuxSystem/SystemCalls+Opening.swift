@@ -1,5 +1,5 @@
 package import CLinux
-internal import Glibc
+package import Glibc
 
 /// Opens and creates files and directories, and looks after descriptors.
 extension SystemCalls {

@@ -1,5 +1,5 @@
 package import CLinux
-internal import Glibc
+package import Glibc
 
 /// Tells what files and file systems are, and changes what files say of themselves.
 extension SystemCalls {
