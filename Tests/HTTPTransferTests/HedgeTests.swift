@@ -111,7 +111,9 @@ extension TransferTests {
       for transfer in transfers { transfer.start() }
       try await Task.sleep(for: .seconds(6))
       for transfer in transfers { transfer.cancel() }
-      #expect(server.requests.count == 4)
+      // A hedge would ask for what comes next. Other requests begin far behind.
+      let near = server.requests.filter { ($0.range?.first ?? 0) < 100_000 }
+      #expect(near.count == 4, "\(near.map { $0.range?.first ?? 0 })")
     }
 
     @Test("A stalled request of a download over one connection is not hedged")

@@ -6,6 +6,8 @@ import Testing
   private func start(_ script: String) throws -> ChildProcess {
     var program = ChildProgram(.path("/bin/sh"), ["sh", "-c", script])
     program.group = .own
+    // The threads of tests may have signals blocked.
+    program.signals = .unblocked(resetting: [SIGTERM])
     return try program.start()
   }
 

@@ -7,8 +7,14 @@ import Testing
   private func output(
     of script: String, _ change: (inout ChildProgram) -> Void = { _ in }
   ) throws -> String {
+    try output(of: ChildProgram(.path("/bin/sh"), ["sh", "-c", script]), change)
+  }
+
+  private func output(
+    of program: ChildProgram, _ change: (inout ChildProgram) -> Void
+  ) throws -> String {
     var pipe = try ChildPipe()
-    var program = ChildProgram(.path("/bin/sh"), ["sh", "-c", script])
+    var program = program
     program.output = .copy(of: pipe.writeEnd)
     change(&program)
     let child = try program.start()
@@ -139,11 +145,13 @@ import Testing
     #expect(try signals("SigIgn") { $0.signals = .unblocked(resetting: [number]) } & bit == 0)
   }
 
-  /// A set of signals of the child, which its shell does not change.
+  /// A set of signals of the child; a shell would change them.
   private func signals(
     _ set: String, _ change: (inout ChildProgram) -> Void = { _ in }
   ) throws -> UInt64 {
-    let text = try output(of: "sed -n 's/^\(set):[[:space:]]*//p' /proc/$$/status", change)
-    return try #require(UInt64(text.dropLast(), radix: 16))
+    let program = ChildProgram(.named("grep"), ["grep", "^\(set):", "/proc/self/status"])
+    let text = try output(of: program, change)
+    return try #require(
+      text.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) })
   }
 }

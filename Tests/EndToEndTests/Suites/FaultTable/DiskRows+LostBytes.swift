@@ -126,6 +126,12 @@ extension RealMounts.DiskRows {
     // A reader has the kernel make large folios of what is still to come.
     #expect(try run(["cat", part], within: .seconds(10)).succeeded)
     if isKilled {
+      // The next sync is due two seconds later: what comes until then is on no disk.
+      func committedByteCount() -> Int64 {
+        (try? CacheRecord(path: part + ".record").committedByteCount) ?? 0
+      }
+      let before = committedByteCount()
+      #expect(Deadline(after: .seconds(10)).wait { committedByteCount() != before })
       pause(for: .milliseconds(500))
       // It is not to notice by itself.
       first.signal(SIGSTOP)
