@@ -128,7 +128,7 @@ extension RemoteVersion {
       guard guarded.generation == found.generation else { return (nil, nil) }
       let remedy = guarded.wholeCheck.fail(trusted: trusted)
       guarded.dropSpill()
-      if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
+      if remedy == .giveUp { guarded.version.failForGood(.wrongWhole) }
       return (remedy, guarded.giveUpEntry())
     }
     _ = consume entry

@@ -89,7 +89,7 @@ extension RemoteVersion {
   func lookAgainIfDue(now: ContinuousClock.Instant) {
     let isDue = state.withLock { guarded in
       guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
-        !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
+        !guarded.isUncacheable, !guarded.version.isSuperseded, guarded.version.hasParkedReads,
         !guarded.isLookQueued, guarded.lookCount == 0,
         guarded.lookedAt.map({ now - $0 >= CacheHealth.patience }) ?? true
       else { return false }
@@ -123,7 +123,7 @@ extension RemoteVersion {
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
-        proven = guarded.version.parallelism.proven
+        proven = guarded.version.provenConnections
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
@@ -262,7 +262,7 @@ extension RemoteVersion {
       if guarded.wholeCheck.hasFailed {
         // Whoever evicts it wants it fetched anew.
         guarded.wholeCheck = WholeCheck()
-        guarded.version.permanentFailure = nil
+        guarded.version.forgetPermanentFailure()
       }
       let entry = guarded.entry
       guarded.entry = nil

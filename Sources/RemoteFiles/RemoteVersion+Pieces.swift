@@ -170,11 +170,7 @@ extension RemoteVersion {
     }
     guard case .read(let content) = reading else {
       // That says nothing about a server: the bytes are fetched again.
-      return change {
-        // What has come since is hashed by itself.
-        if $0.pieces?.isCurrent(check) == true { $0.forgetUnverified(check.range) }
-        $0.plan(now: .now, into: &$1)
-      }
+      return change { $0.abandon(check, now: .now, into: &$1) }
     }
     guard let pieces = state.withLock({ $0.version.pieces }) else { return }
     let matches = content.matches(check, of: pieces)
@@ -240,8 +236,7 @@ extension RemoteVersion {
 
   /// A file that was fetched for nobody may be complete only now.
   private func noteProgressOfPieces() {
-    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
-    if isPrefetched { environment.prefetcher.wake() }
+    if state.withLock({ $0.version.isPrefetched }) { environment.prefetcher.wake() }
     if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
   }
 }

@@ -11,16 +11,12 @@ extension RemoteVersion {
   func adoptSegment(
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
   ) -> SegmentID {
-    let segment = state.withLock { guarded in
-      let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
-      guarded.version.setMirror(mirror, of: segment.id)
-      guarded.version.setTransfer(transfer, of: segment.id)
-      // The head has come: if the body does not, the server is silent.
-      guarded.version.sent(segment.id, now: .now)
-      return segment
+    let id = state.withLock {
+      $0.version.adoptSegment(
+        range: range, isWhole: isWhole, transfer: transfer, mirror: mirror, now: .now)
     }
     environment.watch(self)
-    return segment.id
+    return id
   }
 
   /// Makes the writer of a segment known to those who will wait for its bytes.
@@ -35,17 +31,10 @@ extension RemoteVersion {
 
   func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
     let advice = state.withLock { guarded -> VersionState.Advice? in
-      guarded.version.isDiskShort = environment.isDiskShort
-      let advice = guarded.version.advance(id, to: position, now: .now)
-      // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, guarded.version.parked.isEmpty,
-        guarded.version.lengthWaits.isEmpty, !guarded.version.isPrefetching,
-        position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
-        ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
-      {
-        return nil
-      }
-      return advice
+      guarded.version.noteDisk(isShort: environment.isDiskShort)
+      return guarded.version.advance(
+        id, to: position, unreadSince: guarded.openCount == 0 ? guarded.unreadSince : nil,
+        now: .now)
     }
     if let rival = advice?.rival { environment.client.cancel(rival) }
     if let mirror = advice?.silentMirror {
@@ -90,21 +79,8 @@ extension RemoteVersion {
   /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
   ///   because ranges have worked before and this may be one server's fault of many.
   func rangeIgnored(_ id: SegmentID) -> Bool {
-    var actions = VersionActions()
-    let takesWhole = state.withLock { guarded in
-      guarded.version.ignoredRangeCount += 1
-      let rangesWorked =
-        !guarded.version.extents.isEmpty
-        || guarded.version.segments.contains { $0.handedOverEnd > $0.start }
-      guard !rangesWorked || guarded.version.ignoredRangeCount > 2 else { return false }
-      guard !guarded.version.isSequential else { return false }
-      guarded.version.isSequential = true
-      // One stream brings all; the others would bring the same.
-      actions.cancels = guarded.version.segments.filter { $0.id != id }.compactMap(\.transfer)
-      guarded.version.removeSegment(id)
-      return true
-    }
-    perform(actions)
+    var takesWhole = false
+    change { takesWhole = $0.rangeIgnored(id, into: &$1) }
     return takesWhole
   }
 
@@ -153,14 +129,8 @@ extension RemoteVersion {
     releaseRecordIfUnread()
     var isPrefetched = false
     change { [policy = environment.retryPolicy] in
-      if $0.endSegment(id) {
-        $0.retryLater(
-          after: FileError(.invalidResponse, "the response has brought next to nothing"),
-          retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
-      }
-      $0.ignoredRangeCount = 0
-      $0.plan(now: .now, into: &$1)
-      isPrefetched = $0.isComplete && $0.wishes.isPrefetched
+      $0.finished(id, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
+      isPrefetched = $0.isPrefetched
     }
     hasEnded(isPrefetched: isPrefetched)
   }
@@ -168,11 +138,11 @@ extension RemoteVersion {
   /// A request was ended on purpose.
   private func dropped(_ id: SegmentID) {
     releaseRecordIfUnread()
+    var isPrefetched = false
     change {
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
+      $0.dropped(id, now: .now, into: &$1)
+      isPrefetched = $0.isPrefetched
     }
-    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
     hasEnded(isPrefetched: isPrefetched)
   }
 
@@ -184,7 +154,7 @@ extension RemoteVersion {
   /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
   private func releaseRecordIfUnread() {
     let entry = state.withLock { guarded in
-      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
+      guarded.openCount == 0 && guarded.version.requestCount <= 1 ? guarded.entry : nil
     }
     if let entry { environment.storage.perform { entry.releaseRecord() } }
   }
@@ -205,23 +175,18 @@ extension RemoteVersion {
     error = hopeful(error, of: id)
     switch error.code {
     case .stale:
-      change { version, _ in _ = version.endSegment(id) }
+      state.withLock { _ = $0.version.endSegment(id) }
       file.versionContradicted(self)
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
       file.noteFailure(error, isRetried: true)
       change { [policy = environment.retryPolicy] in
-        _ = $0.endSegment(id)
-        $0.retryLater(
-          after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
+        $0.failed(
+          id, error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
           now: .now, into: &$1)
       }
     case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       file.noteFailure(error, isRetried: false)
-      change {
-        // What this machine could not do is not held against the server.
-        if error.isOfServer { _ = $0.endSegment(id) } else { $0.removeSegment(id) }
-        $0.failParked(error, now: .now, into: &$1)
-      }
+      change { $0.failedForGood(id, error, now: .now, into: &$1) }
     }
   }
 
@@ -243,11 +208,7 @@ extension RemoteVersion {
     else { return false }
     file.noteFailure(
       FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
-    change {
-      $0.lastFailure = error
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
-    }
+    change { $0.dropped(id, after: error, now: .now, into: &$1) }
     return true
   }
 
@@ -261,12 +222,7 @@ extension RemoteVersion {
   }
 
   /// The answer to a request is not used, because a better server can be asked.
-  func mirrorDeclined(_ id: SegmentID) {
-    change {
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
-    }
-  }
+  func mirrorDeclined(_ id: SegmentID) { change { $0.dropped(id, now: .now, into: &$1) } }
 
   /// The failure of a request as that of the file: where another server has failed in a way that may pass,
   /// this one's word is not the last.
@@ -281,26 +237,10 @@ extension RemoteVersion {
   /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
   /// were to bring is planned again then.
   func awaitLocation(_ id: SegmentID) {
-    state.withLock {
-      _ = $0.version.endSegment(id)
-      $0.version.isAwaitingLocation = true
-    }
+    state.withLock { $0.version.awaitLocation(id) }
     file.renewLocation { [weak self] error in
       self?.change { [policy = self?.environment.retryPolicy ?? RetryPolicy()] in
-        $0.isAwaitingLocation = false
-        switch error?.code {
-        case .missing?, .denied?, .refused?:
-          if let error { $0.failParked(error, now: .now, into: &$1) }
-        case .unsigned?:
-          if let error {
-            $0.retryLater(
-              after: error, retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now,
-              into: &$1)
-          }
-        // Other failures are met again by the requests to the source, and retried.
-        default: break
-        }
-        $0.plan(now: .now, into: &$1)
+        $0.located(error, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
       }
     }
   }
@@ -313,20 +253,17 @@ extension RemoteVersion {
   func supersedeIfUnused() -> Bool {
     state.withLock { guarded in
       guard guarded.isUnused else { return false }
-      // Nothing waits and nothing is in flight that would have to hear of it.
-      guarded.version.isSuperseded = true
+      guarded.version.supersedeUnused()
       return true
     }
   }
 
   /// The server has confirmed this version after all (a host of several that disagree).
-  func reinstate() { state.withLock { $0.version.isSuperseded = false } }
+  func reinstate() { state.withLock { $0.version.reinstate() } }
 
   /// Whether the server is bringing bytes by another request than `id`.
   func isServed(besides id: SegmentID) -> Bool {
-    state.withLock {
-      $0.version.segments.contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
-    }
+    state.withLock { $0.version.isServed(besides: id) }
   }
 
   /// A request is held back until `moment`, as the server has asked; nil when it is being sent.
@@ -346,7 +283,7 @@ extension RemoteVersion {
   func abandon() {
     let error = FileError(.unmounted, "the mount is being taken down")
     change {
-      $0.permanentFailure = error
+      $0.failForGood(error)
       $0.failParked(error, now: .now, into: &$1)
     }
   }

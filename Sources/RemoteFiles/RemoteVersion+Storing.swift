@@ -234,9 +234,7 @@ extension RemoteVersion {
     let file = try SpillFile()
     return state.withLock { guarded in
       guarded.forgetExtentsWithoutEntry()
-      let spill = guarded.spill ?? Spill(file: file)
-      guarded.version.spill = spill
-      return spill.file
+      return guarded.version.beginSpill(into: file)
     }
   }
 
@@ -252,13 +250,8 @@ extension RemoteVersion {
     let (isGone, mustFree) = state.withLock { guarded -> (Bool, Bool) in
       // Another file holds nothing of it.
       guard guarded.spill?.file === file else { return (true, false) }
-      guard !guarded.version.mustKeep(range, now: .now),
-        let runs = guarded.spill?.extents.runs(in: range),
-        guarded.version.spill?.remove(range) == true
-      else { return (false, false) }
+      guard guarded.version.giveUpSpilled(range, now: .now) else { return (false, false) }
       guarded.generation += 1
-      // What the cache holds of it stays.
-      for run in runs { guarded.version.forget(run) }
       return (true, true)
     }
     if mustFree {
@@ -270,6 +263,6 @@ extension RemoteVersion {
   }
 
   func endLease(_ claim: SpillLease.Claim) {
-    state.withLock { if $0.spill?.file === claim.file { $0.version.spill?.endLease(claim.number) } }
+    state.withLock { $0.version.endLease(claim) }
   }
 }

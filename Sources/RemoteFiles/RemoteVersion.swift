@@ -117,12 +117,10 @@ public final class RemoteVersion: Sendable {
       case .cache(let entry, let generation):
         guard entry === self.entry, generation == self.generation else { return [] }
         if !refuted.isEmpty { refuted.remove(receipt.range) }
-        // It takes bytes again.
-        version.readAheadLimit = nil
+        version.limitReadAhead(to: nil)
       case .memory(let file):
         guard file === spill?.file else { return [] }
-        for run in absent { version.spill?.insert(run) }
-        version.readAheadLimit = SpillMemory.readAheadByteCount
+        version.noteSpilled(absent)
       }
       return absent
     }
@@ -186,7 +184,7 @@ public final class RemoteVersion: Sendable {
         located.cachedEnd = range.upperBound
       }
       if located.cachedEnd > range.lowerBound { located.entry = entry }
-      if !spilled.isEmpty { located.lease = version.spill?.beginLease(of: range) }
+      if !spilled.isEmpty { located.lease = version.beginLease(of: range) }
       return located
     }
 
@@ -200,8 +198,7 @@ public final class RemoteVersion: Sendable {
 
     /// Whether no handle is open, and nothing is in flight or being synced.
     var isUnused: Bool {
-      openCount == 0 && holdCount == 0 && storeCount == 0 && version.segments.isEmpty
-        && !isCheckpointing && version.lengthWaits.isEmpty
+      openCount == 0 && holdCount == 0 && storeCount == 0 && !isCheckpointing && version.isUnused
     }
 
     /// Whether a later mount would not find all that is present.
@@ -267,9 +264,7 @@ public final class RemoteVersion: Sendable {
       length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
       connections: file.environment.connections,
       learned: file.environment.learnedConnections(for: file.source.url))
-    if let pieces = file.mirrors?.details.pieces, let length = content.completeLength {
-      version.pieces = PieceTable(hashes: pieces, length: length)
-    }
+    if let pieces = file.mirrors?.details.pieces { version.check(pieces) }
     hasPieces = version.pieces != nil
     state = Mutex(
       Guarded(
@@ -339,7 +334,7 @@ public final class RemoteVersion: Sendable {
   }
 
   /// Whether the whole is arriving in one response.
-  var isStreaming: Bool { state.withLock { $0.version.segments.contains { $0.isWhole } } }
+  var isStreaming: Bool { state.withLock { $0.version.isStreaming } }
 
   /// The first part of `range` that is absent.
   func firstHole(in range: ByteRange) -> ByteRange? {
@@ -349,12 +344,7 @@ public final class RemoteVersion: Sendable {
   /// The first part of `range` that is neither present nor on its way, be it to the disk: what a question
   /// about the file may as well bring.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
-    state.withLock { guarded in
-      let version = guarded.version
-      return version.absent(in: version.clamped(range)).first { hole in
-        !version.segments.contains { $0.start <= hole.lowerBound && hole.lowerBound < $0.end }
-      }
-    }
+    state.withLock { $0.version.firstUnrequested(in: range) }
   }
 
   /// Whether a body that `response` describes is of these bytes.
@@ -366,18 +356,12 @@ public final class RemoteVersion: Sendable {
   }
 
   /// The server answers ranges with the whole: there is one way only to read it.
-  func markSequential() { state.withLock { $0.version.isSequential = true } }
+  func markSequential() { state.withLock { $0.version.markSequential() } }
 
   /// The server has answered a range with that range: an earlier answer with the whole was an exception.
   ///
   /// A stream that is under way goes on as it was begun.
-  func markRanged() {
-    state.withLock { guarded in
-      guard !guarded.version.segments.contains(where: \.isWhole) else { return }
-      guarded.version.isSequential = false
-      guarded.version.ignoredRangeCount = 0
-    }
-  }
+  func markRanged() { state.withLock { $0.version.markRanged() } }
 
   /// Whether neither length nor validator tells this version from another.
   var isUnidentified: Bool {
@@ -433,7 +417,7 @@ public final class RemoteVersion: Sendable {
         return
       }
       guard !isStuck, guarded.spill != nil || !guarded.unclaimed.isEmpty,
-        guarded.version.parked.isEmpty, guarded.holdCount == 0
+        !guarded.version.hasParkedReads, guarded.holdCount == 0
       else { return }
       guarded.dropSpill()
       for run in guarded.unclaimed.extents { _ = guarded.loseCached(run) }
@@ -444,15 +428,12 @@ public final class RemoteVersion: Sendable {
 
   /// When the read that has come last began to wait; nil where none waits.
   var lastWaitBegan: ContinuousClock.Instant? {
-    state.withLock { $0.version.parked.reads.lazy.map(\.since).max() }
+    state.withLock { $0.version.lastWaitBegan }
   }
 
   /// Why a request has failed for good since the last call.
   func takePrefetchFailure() -> FileError? {
-    state.withLock { guarded in
-      defer { guarded.version.prefetchFailure = nil }
-      return guarded.version.prefetchFailure
-    }
+    state.withLock { $0.version.takePrefetchFailure() }
   }
 
   /// Ends the requests that no read waits for.

@@ -52,6 +52,17 @@ extension VersionState {
     actions.cancels += segments.compactMap(\.transfer)
   }
 
+  /// Another version has taken this one's place, of which nothing waits and nothing is in flight.
+  mutating func supersedeUnused() { isSuperseded = true }
+
+  /// The server has confirmed this version after all.
+  mutating func reinstate() { isSuperseded = false }
+
+  /// Every further read of absent bytes fails at once; where the bytes are known to be wrong, every read.
+  mutating func failForGood(_ error: FileError) { permanentFailure = error }
+
+  mutating func forgetPermanentFailure() { permanentFailure = nil }
+
   /// The process was suspended for `delay`: time during which no server could answer does not count.
   mutating func postpone(by delay: Duration) {
     parked.postpone(by: delay)
@@ -147,6 +158,9 @@ extension VersionState {
     let merged = ExtentSet(ranges).extents.prefix(256)
     recentFailures += merged.map { RecentFailure(range: $0, error: error, until: until) }
   }
+
+  /// Whether nothing is in flight, and no open waits.
+  var isUnused: Bool { segments.isEmpty && lengthWaits.isEmpty }
 
   /// Whether time alone can change something here.
   var needsWatch: Bool { !parked.isEmpty || !segments.isEmpty || !lengthWaits.isEmpty }

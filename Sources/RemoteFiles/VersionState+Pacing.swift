@@ -7,6 +7,9 @@ internal import HTTPTransferCore
 /// for again with all that lies before them. Where the disk has hardly any room left, a stream without end
 /// would take what others need.
 extension VersionState {
+  /// Less is free on the disk under the cache than is to stay free, or not any more.
+  mutating func noteDisk(isShort: Bool) { isDiskShort = isShort }
+
   /// Whether to pause a stream for its reader; a paused stream waits until the distance has halved.
   func isAheadOfReader(_ segment: Segment) -> Bool {
     guard let lead = greatestLead, segment.isWhole else { return false }

@@ -57,6 +57,45 @@ extension VersionState {
     readAheadLimit = nil
   }
 
+  /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
+  mutating func limitReadAhead(to byteCount: Int64?) { readAheadLimit = byteCount }
+
+  /// Memory has taken `runs`.
+  mutating func noteSpilled(_ runs: [ByteRange]) {
+    for run in runs { spill?.insert(run) }
+    limitReadAhead(to: SpillMemory.readAheadByteCount)
+  }
+
+  /// Has bytes put into `file`, unless there is a file for them already.
+  ///
+  /// - Returns: the file that takes them.
+  mutating func beginSpill(into file: SpillFile) -> SpillFile {
+    let begun = spill ?? Spill(file: file)
+    spill = begun
+    return begun.file
+  }
+
+  /// Keeps what memory has of `range` until the lease ends.
+  mutating func beginLease(of range: ByteRange) -> SpillLease.Claim? {
+    spill?.beginLease(of: range)
+  }
+
+  mutating func endLease(_ claim: SpillLease.Claim) {
+    if spill?.file === claim.file { spill?.endLease(claim.number) }
+  }
+
+  /// Gives up what memory has of `range`, unless somebody reads or waits for some of it; what the cache holds
+  /// of it stays.
+  ///
+  /// - Returns: whether it is gone.
+  mutating func giveUpSpilled(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
+    guard !mustKeep(range, now: now), let runs = spill?.extents.runs(in: range),
+      spill?.remove(range) == true
+    else { return false }
+    for run in runs { forget(run) }
+    return true
+  }
+
   /// How many bytes are present in memory.
   var spilledByteCount: Int64 {
     (spill?.extents.extents ?? []).reduce(0) { count, extent in

@@ -8,8 +8,35 @@ extension VersionState {
     measuredRoundTrip = measuredRoundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
   }
 
-  /// Whether the segment is a stream of the whole.
-  func isWhole(_ id: SegmentID) -> Bool { segments.first { $0.id == id }?.isWhole == true }
+  /// How many requests are in flight, or have brought what is still to be stored.
+  var requestCount: Int { segments.count }
+
+  /// Whether the whole is arriving in one response.
+  var isStreaming: Bool { segments.contains(where: \.isWhole) }
+
+  /// Whether the server is bringing bytes by another request than `id`.
+  func isServed(besides id: SegmentID) -> Bool {
+    segments.contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
+  }
+
+  /// The first part of `range` that is neither present nor on its way, be it to the disk.
+  func firstUnrequested(in range: ByteRange) -> ByteRange? {
+    absent(in: clamped(range)).first { hole in
+      !segments.contains { $0.start <= hole.lowerBound && hole.lowerBound < $0.end }
+    }
+  }
+
+  /// Enters a request whose head has come: if its body does not, the server is silent.
+  mutating func adoptSegment(
+    range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
+    now: ContinuousClock.Instant
+  ) -> SegmentID {
+    let id = addSegment(range: range, isWhole: isWhole, now: now).id
+    setMirror(mirror, of: id)
+    setTransfer(transfer, of: id)
+    sent(id, now: now)
+    return id
+  }
 
   mutating func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
     if let index = index(of: id) { segments[index].writer = writer }
@@ -44,8 +71,11 @@ extension VersionState {
   }
 
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  ///
+  /// `unreadSince` is since when nobody has the file open; nil where somebody has.
   mutating func advance(
-    _ id: SegmentID, to position: Int64, now: ContinuousClock.Instant
+    _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant? = nil,
+    now: ContinuousClock.Instant
   ) -> Advice? {
     guard let index = index(of: id), !isSuperseded else { return nil }
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
@@ -57,6 +87,7 @@ extension VersionState {
       // Until now it was not the server that was slow.
       segments[index].lastProgressAt = now
     }
+    if isUnwanted(segments[index], unreadSince: unreadSince, now: now) { return nil }
     let mustFlush =
       segments[index].wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segments[index])
     // Once is enough.
@@ -67,6 +98,15 @@ extension VersionState {
       // A trickle is no progress.
       rival: segments[index].lastProgressAt == now ? endRival(ofSegmentAt: index) : nil,
       silentMirror: silentMirror == segments[index].mirror ? nil : silentMirror)
+  }
+
+  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
+  private func isUnwanted(
+    _ segment: Segment, unreadSince: ContinuousClock.Instant?, now: ContinuousClock.Instant
+  ) -> Bool {
+    guard let unreadSince, parked.isEmpty, lengthWaits.isEmpty, !isPrefetching else { return false }
+    return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
+      && now - unreadSince > FileSettings.unreadStreamPatience
   }
 
   /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
@@ -160,6 +200,15 @@ extension VersionState {
     else { return false }
     fruitlessCount += 1
     return true
+  }
+
+  /// The bytes of `check` are no longer there, which says nothing about a server: they are fetched again.
+  mutating func abandon(
+    _ check: PieceTable.Check, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    // What has come since is hashed by itself.
+    if pieces?.isCurrent(check) == true { forgetUnverified(check.range) }
+    plan(now: now, into: &actions)
   }
 
   /// Bytes of pieces have arrived, which are to be hashed before anybody sees them.

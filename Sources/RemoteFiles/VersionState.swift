@@ -132,6 +132,30 @@ struct VersionState: Sendable {
       learned: learned, maximum: FileSettings.adaptiveConnectionLimit)
   }
 
+  /// Has what arrives hashed by `hashes` before anybody sees it; needs the length.
+  mutating func check(_ hashes: PieceHashes) {
+    pieces = length.flatMap { PieceTable(hashes: hashes, length: $0) }
+  }
+
+  // MARK: Facts
+
+  /// Whether every byte is present of a file that the user wants fetched.
+  var isPrefetched: Bool { isComplete && wishes.isPrefetched }
+
+  var hasParkedReads: Bool { !parked.isEmpty }
+
+  /// When the read that has come last began to wait; nil where none waits.
+  var lastWaitBegan: ContinuousClock.Instant? { parked.reads.lazy.map(\.since).max() }
+
+  /// How many connections have paid for this file; nil where that is not known.
+  var provenConnections: Int? { parallelism.proven }
+
+  /// Why a request has failed for good since the last call.
+  mutating func takePrefetchFailure() -> FileError? {
+    defer { prefetchFailure = nil }
+    return prefetchFailure
+  }
+
   // MARK: Wishes
 
   /// Whether bytes are fetched for nobody in particular now.

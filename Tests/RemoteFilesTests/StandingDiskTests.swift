@@ -50,7 +50,7 @@ import Testing
     version.state.withLock {
       $0.isUncacheable = true
       // No request is sent.
-      $0.version.isAwaitingLocation = true
+      $0.version.awaitLocation(SegmentID(rawValue: 0))
       var actions = VersionActions()
       $0.version.park(parkedRead(0..<4096), into: &actions)
     }
@@ -81,9 +81,8 @@ import Testing
   func passedPiece() throws {
     let piece = Self.mebibyte
     var state = VersionState(length: 4 * piece, extents: ExtentSet(), connections: nil)
-    state.pieces = PieceTable(
-      hashes: try hashes(of: 4, pieceByteCount: piece), length: 4 * piece)
-    state.readAheadLimit = piece / 2
+    state.check(try hashes(of: 4, pieceByteCount: piece))
+    state.limitReadAhead(to: piece / 2)
     let transfer = try transferIDs(1)[0]
     var actions = VersionActions()
     let segment = state.addSegment(range: 0..<(4 * piece), isWhole: true, now: .now)
@@ -234,7 +233,7 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       // No request is sent.
-      version.state.withLock { $0.version.isAwaitingLocation = true }
+      version.state.withLock { $0.version.awaitLocation(SegmentID(rawValue: 0)) }
       try version.storeBytes(0..<500)
       version.commitFinally()
       let reply = KeptReply()

@@ -29,7 +29,7 @@ import Testing
 
     // The memory of the version ends; its number is not that of the next one.
     let late = StoreReceipt(range: 50..<60, place: .memory(file))
-    version.state.withLock { $0.version.spill = nil }
+    version.state.withLock { $0.version.dropSpill() }
     #expect(version.state.withLock { $0.accept(late) } == [])
     try version.storeBytes(60..<70)
     #expect(version.state.withLock { $0.accept(late) } == [])
@@ -87,7 +87,7 @@ import Testing
     let file = try SpillFile()
     let late = StoreReceipt(range: 50..<150, place: .memory(file))
     let accepted = version.state.withLock { guarded in
-      guarded.version.spill = Spill(file: file)
+      _ = guarded.version.beginSpill(into: file)
       return guarded.accept(late)
     }
     #expect(accepted == [100..<150])

@@ -113,7 +113,7 @@ import Testing
   @Test("A file without ranges is prefetched as one stream")
   func sequential() throws {
     var state = state()
-    state.isSequential = true
+    state.markSequential()
     let actions = follow(prefetch, &state)
     #expect(actions.starts.count == 1)
     #expect(try #require(actions.starts.first).isWhole)
@@ -122,7 +122,7 @@ import Testing
   @Test("A file is not prefetched while memory must hold what arrives")
   func spilling() {
     var state = state()
-    state.readAheadLimit = 1 << 20
+    state.limitReadAhead(to: 1 << 20)
     #expect(follow(prefetch, &state).starts.isEmpty)
   }
 
