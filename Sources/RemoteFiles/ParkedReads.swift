@@ -1,9 +1,14 @@
 internal import HTTPTransferCore
 
+/// Names one read of one version that waits.
+struct ReadID: Hashable, Sendable {
+  let rawValue: Int
+}
+
 /// A read that waits for bytes.
 struct ParkedRead: Sendable {
+  let id: ReadID
   let range: ByteRange
-  let reply: any ReadReply
   let since: ContinuousClock.Instant
   var deadline: ContinuousClock.Instant
 }

@@ -114,11 +114,11 @@ extension RemoteVersion {
   }
 
   public func releaseHandle() {
-    var actions = VersionActions()
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
     var usage: VersionState.Usage?
     var proven: Int?
-    let (released, wasLast, awaitsStamp) = state.withLock { guarded -> (CacheEntry?, Bool, Bool) in
+    var awaitsStamp = false
+    let released = transact { guarded, actions in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
@@ -128,10 +128,11 @@ extension RemoteVersion {
         guarded.version.dropParked(into: &actions)
       }
       let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      return (released, guarded.openCount == 0, guarded.awaitsStamp)
+      awaitsStamp = guarded.awaitsStamp
+      return released
     }
-    if wasLast { environment.openVersions.end() }
     if let usage {
+      environment.openVersions.end()
       let length = length
       environment.readAheadHistory.withLock {
         $0.note(fetched: usage.fetched, read: usage.read, length: length)
@@ -139,8 +140,7 @@ extension RemoteVersion {
     }
     if let proven { environment.noteConnections(proven, for: file.source.url) }
     _ = consume released
-    if wasLast, awaitsStamp { environment.watch(self) }
-    perform(actions)
+    if usage != nil, awaitsStamp { environment.watch(self) }
   }
 
   /// Opens or creates the entry if it is not at hand, and answers the reads that its record has the bytes

@@ -40,9 +40,7 @@ extension RemoteVersion {
   ///
   /// Reads the disk where bytes are used that an earlier mount has stored.
   public func attempt(_ range: ByteRange) -> ReadOutcome {
-    var actions = VersionActions()
-    defer { perform(actions) }
-    return decide(range) { guarded, attempt, now in
+    decide(range) { guarded, attempt, now, actions in
       guarded.version.note(range, now: now)
       if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
     }
@@ -57,21 +55,18 @@ extension RemoteVersion {
   public func wait(for range: ByteRange, reply: any ReadReply) {
     let now = ContinuousClock.now
     wait(
-      for: ParkedRead(
-        range: range, reply: reply, since: now, deadline: now + environment.settings.readTimeout))
+      for: UnansweredRead(
+        range: range, since: now, deadline: now + environment.settings.readTimeout, reply: reply))
   }
 
   /// Parks a read that may have waited before; it keeps its first deadline.
-  func wait(for read: ParkedRead) {
-    var actions = VersionActions()
+  func wait(for read: UnansweredRead) {
     // They may have arrived since the attempt.
-    let outcome = decide(read.range) { guarded, attempt, now in
+    let outcome = decide(read.range) { guarded, attempt, now, actions in
       guard case .absent = attempt else { return }
-      guarded.version.park(
-        ParkedRead(
-          range: guarded.version.clamped(read.range), reply: read.reply, since: read.since,
-          deadline: read.deadline),
-        into: &actions)
+      var read = read
+      read.range = guarded.version.clamped(read.range)
+      guarded.version.park(guarded.replies.keep(read), into: &actions)
       guarded.version.plan(now: now, into: &actions)
       actions.needsWatch = true
     }
@@ -80,22 +75,21 @@ extension RemoteVersion {
     case .failed(let error): read.reply.fail(error)
     case .absent: break
     }
-    perform(actions)
   }
 
   /// Looks at the state of `range`; `then` acts on it under the same lock.
   private func decide(
     _ range: ByteRange,
-    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant) -> Void
+    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant, inout VersionActions) -> Void
   ) -> ReadOutcome {
     // What is found damaged is absent the next time; each round leaves less that could be.
     for _ in 0..<Self.decisionLimit {
-      let decision = state.withLock { guarded -> Decision in
+      let decision = transact { guarded, actions -> Decision in
         let now = ContinuousClock.now
         guarded.forgetExtentsWithoutEntry()
         if guarded.mustVerify(range) { return .verify }
         let attempt = guarded.version.attempt(range, now: now)
-        then(&guarded, attempt, now)
+        then(&guarded, attempt, now, &actions)
         switch attempt {
         case .absent: return .absent
         case .failed(let error): return .failed(error)

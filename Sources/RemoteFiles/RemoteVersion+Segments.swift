@@ -21,7 +21,7 @@ extension RemoteVersion {
 
   /// Makes the writer of a segment known to those who will wait for its bytes.
   func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
-    state.withLock { $0.version.setWriter(writer, of: id) }
+    state.withLock { $0.writers[id] = writer }
   }
 
   /// The parts of `range` that are absent: what a writer stores of what it has.
@@ -60,7 +60,13 @@ extension RemoteVersion {
   func storeEnded() { state.withLock { $0.storeCount -= 1 } }
 
   /// A request has ended; what it has brought is stored soon.
-  func requestEnded(_ id: SegmentID) { state.withLock { $0.version.requestEnded(id) } }
+  func requestEnded(_ id: SegmentID) {
+    state.withLock {
+      $0.version.requestEnded(id)
+      // It has handed over all that it had.
+      $0.writers[id] = nil
+    }
+  }
 
   /// Call before pausing a request that is far ahead of its reader.
   ///

@@ -28,6 +28,10 @@ public final class RemoteVersion: Sendable {
 
   struct Guarded {
     var version: VersionState
+    /// Who is to be told what becomes of the reads that wait.
+    var replies = ReplyTable()
+    /// Who holds what has arrived for a segment and is not stored.
+    var writers: [SegmentID: SegmentWriter] = [:]
     /// The cache entry: there while a handle is open, a request is in flight or bytes are not
     /// committed, so that idle files hold no descriptors.
     var entry: CacheEntry?
@@ -152,13 +156,30 @@ public final class RemoteVersion: Sendable {
       version.dropSpill()
     }
 
-    /// The answer to a read whose bytes have come; nil if they must be verified first or are gone.
-    mutating func answer(_ read: ParkedRead) -> WokenRead? {
+    /// Where the bytes of a read are, which have come; nil if they must be verified first or are gone.
+    mutating func locate(_ read: ParkedRead) -> LocatedBytes? {
       let range = version.clamped(read.range)
       guard let end = version.answerableEnd(of: range) else { return nil }
       let present = range.lowerBound..<end
-      guard !mustVerify(present) else { return nil }
-      return WokenRead(read: read, located: locate(present))
+      return mustVerify(present) ? nil : locate(present)
+    }
+
+    /// Takes the replies and the writers that `actions` names out of the tables.
+    mutating func resolve(_ actions: VersionActions) -> VersionEffects {
+      var effects = VersionEffects(actions: actions)
+      for read in actions.wakes {
+        guard let waiting = replies.take(read) else { continue }
+        if let located = locate(read) {
+          effects.woken.append(WokenRead(read: waiting, located: located))
+        } else {
+          effects.unready.append(waiting)
+        }
+      }
+      effects.failed = actions.failures.compactMap { failure in
+        replies.take(failure.read).map { ($0.reply, failure.error) }
+      }
+      effects.flushed = actions.flushes.compactMap { writers[$0] }
+      return effects
     }
 
     /// The bytes of `range`, which are there; those that are spilled are kept until the lease ends.
@@ -287,7 +308,8 @@ public final class RemoteVersion: Sendable {
   public var visibleSize: (byteCount: Int64, isFinal: Bool) {
     let (size, isFinal, writer) = state.withLock { guarded in
       if let length = guarded.version.length { return (length, true, nil as SegmentWriter?) }
-      return (guarded.version.show(), false, guarded.version.writerOfUnstoredPages)
+      let id = guarded.version.segmentOfUnstoredPages
+      return (guarded.version.show(), false, id.flatMap { guarded.writers[$0] })
     }
     // What has arrived is there for the next look.
     if let writer { environment.client.perform { writer.flushForReader() } }
@@ -444,41 +466,39 @@ public final class RemoteVersion: Sendable {
   }
 
   /// As ``change(_:)``, over all that the lock guards.
-  func transact(_ body: (inout Guarded, inout VersionActions) -> Void) {
-    var actions = VersionActions()
-    let woken = state.withLock { guarded in
-      body(&guarded, &actions)
-      var woken: [WokenRead] = []
+  @discardableResult
+  func transact<Result>(_ body: (inout Guarded, inout VersionActions) -> Result) -> Result {
+    let (result, effects) = state.withLock { guarded in
+      var actions = VersionActions()
+      let result = body(&guarded, &actions)
       // Under the same lock, so that nobody gives the bytes up before the reply.
-      actions.wakes.removeAll { read in
-        guard let answer = guarded.answer(read) else { return false }
-        woken.append(answer)
-        return true
-      }
-      return woken
+      return (result, guarded.resolve(actions))
     }
-    if !woken.isEmpty {
+    perform(effects)
+    return result
+  }
+
+  /// Does what a decision asks for.
+  private func perform(_ effects: VersionEffects) {
+    if !effects.woken.isEmpty {
+      let woken = effects.woken
       let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
       let needsDisk = woken.contains { $0.located.entry != nil }
       environment.reply(byteCount: byteCount, needsDisk: needsDisk) { [self] in
         for read in woken { read.succeed(self) }
       }
     }
-    perform(actions)
-  }
-
-  /// Does what a decision asks for; ``transact(_:)`` has answered the reads whose bytes are at hand.
-  func perform(_ actions: VersionActions) {
-    if !actions.wakes.isEmpty {
-      let wakes = actions.wakes
+    if !effects.unready.isEmpty {
+      let reads = effects.unready
       // Their bytes must be verified first, or the cache has just failed.
       environment.reply(byteCount: .max, needsDisk: true) { [self] in
-        for read in wakes { wait(for: read) }
+        for read in reads { wait(for: read) }
       }
     }
-    for (read, error) in actions.failures { read.reply.fail(error) }
+    for (reply, error) in effects.failed { reply.fail(error) }
+    let actions = effects.actions
     for wait in actions.lengthAnswers { wait.answer() }
-    for writer in actions.flushes {
+    for writer in effects.flushed {
       environment.client.perform { writer.flushForReader() }
     }
     if let mirrors = file.mirrors {

@@ -25,8 +25,6 @@ struct Segment: Sendable {
   var handedOverEnd: Int64
   /// The end of what is stored.
   var storedEnd: Int64
-  /// Who holds what has arrived and is not stored.
-  var writer: SegmentWriter?
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: ExchangeID?

@@ -19,11 +19,11 @@ extension VersionState {
     return shownEnd
   }
 
-  /// The writer that holds whole pages which `stat` cannot show before they are stored.
-  var writerOfUnstoredPages: SegmentWriter? {
+  /// The segment that has brought whole pages which `stat` cannot show before they are stored.
+  var segmentOfUnstoredPages: SegmentID? {
     segments.first {
       $0.isWhole && $0.position / Self.pageByteCount * Self.pageByteCount > $0.handedOverEnd
-    }?.writer
+    }?.id
   }
 
   /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`

@@ -38,10 +38,6 @@ extension VersionState {
     return id
   }
 
-  mutating func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
-    if let index = index(of: id) { segments[index].writer = writer }
-  }
-
   mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
     if let index = index(of: id) { segments[index].transfer = transfer }
   }

@@ -17,8 +17,8 @@ struct VersionActions {
   var checks: [PieceTable.Check] = []
   /// Opens that have waited for the length, and go on.
   var lengthAnswers: [LengthWait] = []
-  /// Writers that hold what a read waits for.
-  var flushes: [SegmentWriter] = []
+  /// Segments whose writers hold what a read waits for.
+  var flushes: [SegmentID] = []
   /// Plan again after this delay.
   var retryAfter: Duration?
   /// The version now has reads or requests that must be watched.
@@ -309,10 +309,10 @@ struct VersionState: Sendable {
       raiseIfWaitedFor(index, into: &actions)
       // What it waits for may have arrived, with nothing more to come that would write it out.
       let segment = segments[index]
-      if let writer = segment.writer, segment.handedOverEnd < segment.position,
+      if segment.handedOverEnd < segment.position,
         segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
       {
-        actions.flushes.append(writer)
+        actions.flushes.append(segment.id)
       }
     }
   }

@@ -15,7 +15,7 @@ struct LocatedBytes: Sendable {
 
 /// A read that has waited, and where its bytes are; they are kept until it is answered.
 struct WokenRead: Sendable {
-  let read: ParkedRead
+  let read: UnansweredRead
   let located: LocatedBytes
 
   var byteCount: Int64 { located.pieces.reduce(0) { $0 + Int64($1.byteCount) } }

@@ -129,12 +129,17 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<5000)
     let reply = KeptReply()
-    let read = ParkedRead(
-      range: 0..<5000, reply: reply, since: .now, deadline: .now + .seconds(60))
-    let woken = try #require(version.state.withLock { $0.answer(read) })
+    let read = UnansweredRead(
+      range: 0..<5000, since: .now, deadline: .now + .seconds(60), reply: reply)
+    let woken = version.state.withLock { guarded in
+      var actions = VersionActions()
+      actions.wakes = [guarded.replies.keep(read)]
+      return guarded.resolve(actions).woken
+    }
+    #expect(woken.count == 1)
     let entry = try #require(version.state.withLock { $0.entry })
     #expect(ftruncate(entry.dataDescriptor, 100) == 0)
-    woken.succeed(version)
+    woken.first?.succeed(version)
     #expect(reply.take() == nil)
     #expect(version.presentExtents == [0..<100])
     #expect(version.snapshot().parked.reads.count == 1)
@@ -206,9 +211,9 @@ import Testing
     let reply = KeptReply()
     version.state.withLock {
       var actions = VersionActions()
-      $0.version.park(
-        ParkedRead(range: 0..<50, reply: reply, since: .now, deadline: .now + .seconds(60)),
-        into: &actions)
+      let read = UnansweredRead(
+        range: 0..<50, since: .now, deadline: .now + .seconds(60), reply: reply)
+      $0.version.park($0.replies.keep(read), into: &actions)
     }
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
@@ -221,8 +226,8 @@ import Testing
   func keepsDeadline() throws {
     let disk = try spilling(length: 100)
     let deadline = ContinuousClock.now + .seconds(3)
-    let read = ParkedRead(
-      range: 0..<50, reply: NullReply(), since: deadline - .seconds(60), deadline: deadline)
+    let read = UnansweredRead(
+      range: 0..<50, since: deadline - .seconds(60), deadline: deadline, reply: NullReply())
     disk.version.wait(for: read)
     let parked = disk.version.snapshot().parked.reads
     #expect(parked.map(\.deadline) == [deadline])
