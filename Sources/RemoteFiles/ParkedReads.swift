@@ -21,6 +21,9 @@ struct ParkedReads: Sendable {
 
   var isEmpty: Bool { reads.isEmpty }
 
+  /// When the read that has come last began to wait; nil where none waits.
+  var lastWaitBegan: ContinuousClock.Instant? { reads.lazy.map(\.since).max() }
+
   mutating func insert(_ read: ParkedRead) {
     greatestByteCount = max(greatestByteCount, read.range.byteCount)
     reads.insert(read, at: firstIndex(from: read.range.lowerBound))

@@ -86,6 +86,7 @@ extension RemoteVersion {
   /// Fills in what only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
     let (version, isPartlyUncached) = state.withLock { ($0.version, $0.isPartlyUncached) }
-    version.describe(now: now, isPartlyUncached: isPartlyUncached, in: &status)
+    VersionDescription(version: version, now: now)
+      .fill(&status, isPartlyUncached: isPartlyUncached)
   }
 }

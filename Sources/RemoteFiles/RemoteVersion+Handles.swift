@@ -89,7 +89,7 @@ extension RemoteVersion {
   func lookAgainIfDue(now: ContinuousClock.Instant) {
     let isDue = state.withLock { guarded in
       guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
-        !guarded.isUncacheable, !guarded.version.isSuperseded, guarded.version.hasParkedReads,
+        !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
         !guarded.isLookQueued, guarded.lookCount == 0,
         guarded.lookedAt.map({ now - $0 >= CacheHealth.patience }) ?? true
       else { return false }
@@ -115,7 +115,7 @@ extension RemoteVersion {
 
   public func releaseHandle() {
     let areDescriptorsShort = !environment.cache.hasSpareDescriptors
-    var usage: VersionState.Usage?
+    var usage: ReadActivity.Usage?
     var proven: Int?
     var awaitsStamp = false
     let released = transact { guarded, actions in
@@ -123,7 +123,7 @@ extension RemoteVersion {
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
-        proven = guarded.version.provenConnections
+        proven = guarded.version.line.provenConnections
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }

@@ -160,7 +160,7 @@ extension RemoteVersion {
   /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
   private func releaseRecordIfUnread() {
     let entry = state.withLock { guarded in
-      guarded.openCount == 0 && guarded.version.requestCount <= 1 ? guarded.entry : nil
+      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
     }
     if let entry { environment.storage.perform { entry.releaseRecord() } }
   }

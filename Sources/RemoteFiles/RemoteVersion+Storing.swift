@@ -262,7 +262,7 @@ extension RemoteVersion {
     return isGone
   }
 
-  func endLease(_ claim: SpillLease.Claim) {
+  func endLease(_ claim: SpillClaim) {
     state.withLock { $0.version.endLease(claim) }
   }
 }

@@ -84,7 +84,7 @@ public final class RemoteVersion: Sendable {
 
     /// Bytes that cannot be read are absent, until the entry is opened.
     mutating func forgetExtentsWithoutEntry() {
-      guard entry == nil, version.isInCache else { return }
+      guard entry == nil, version.content.isInCache else { return }
       if hasRecord { isRecordUnread = true }
       setCached(ExtentSet(), believed: ExtentSet())
     }
@@ -159,7 +159,7 @@ public final class RemoteVersion: Sendable {
     /// Where the bytes of a read are, which have come; nil if they must be verified first or are gone.
     mutating func locate(_ read: ParkedRead) -> LocatedBytes? {
       let range = version.clamped(read.range)
-      guard let end = version.answerableEnd(of: range) else { return nil }
+      guard let end = version.content.answerableEnd(of: range) else { return nil }
       let present = range.lowerBound..<end
       return mustVerify(present) ? nil : locate(present)
     }
@@ -347,7 +347,7 @@ public final class RemoteVersion: Sendable {
 
   /// Whether the file can be as long as `response` says.
   func admits(_ response: ContentVersion) -> Bool {
-    response.completeLength.map { $0 >= state.withLock { $0.version.presentEnd } } ?? true
+    response.completeLength.map { $0 >= state.withLock { $0.version.content.presentEnd } } ?? true
   }
 
   /// Whether a validator, or a length that both have, identifies `response` as this version.
@@ -435,11 +435,11 @@ public final class RemoteVersion: Sendable {
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {
-        isKept = guarded.version.readAheadLimit != nil || !guarded.unclaimed.isEmpty
+        isKept = guarded.version.pacing.readAheadLimit != nil || !guarded.unclaimed.isEmpty
         return
       }
       guard !isStuck, guarded.spill != nil || !guarded.unclaimed.isEmpty,
-        !guarded.version.hasParkedReads, guarded.holdCount == 0
+        guarded.version.parked.isEmpty, guarded.holdCount == 0
       else { return }
       guarded.dropSpill()
       for run in guarded.unclaimed.extents { _ = guarded.loseCached(run) }
@@ -450,7 +450,7 @@ public final class RemoteVersion: Sendable {
 
   /// When the read that has come last began to wait; nil where none waits.
   var lastWaitBegan: ContinuousClock.Instant? {
-    state.withLock { $0.version.lastWaitBegan }
+    state.withLock { $0.version.parked.lastWaitBegan }
   }
 
   /// Why a request has failed for good since the last call.
@@ -544,7 +544,7 @@ public final class RemoteVersion: Sendable {
   /// - Returns: whether there is one; if not, the segment has failed.
   private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {
     let (id, isUrgent) = (segment.id, segment.isWaitedFor)
-    var excluded = segment.excludedMirrors
+    var excluded = segment.suspect?.excludedMirrors ?? []
     if let silent = segment.hedgeOf.flatMap({ id in state.withLock { $0.version.mirror(of: id) } })
     {
       excluded.insert(silent)

@@ -8,48 +8,144 @@ struct SegmentID: Hashable, Sendable {
 
 /// A request for bytes of one version, in flight.
 struct Segment: Sendable {
+  /// A piece that was wrong and is to be brought again, alone.
+  struct Suspect: Sendable {
+    let piece: Int
+    /// Servers that are asked for it only if there is no other.
+    let excludedMirrors: Set<Int>
+  }
+
   let id: SegmentID
   /// Whether the whole representation was asked for, not a range of it.
   let isWhole: Bool
   /// Whether it was begun without a reader, because the whole file is wanted.
-  var isPrefetch = false
+  let isPrefetch: Bool
+  let suspect: Suspect?
   /// The request that brings nothing, beside which this one was sent; nil once either has brought something.
   var hedgeOf: SegmentID?
   /// The first byte asked for.
   let start: Int64
   /// Where it is to end; moved down when the rest is fetched otherwise.
-  var end: Int64
+  private(set) var end: Int64
   /// The next byte to arrive; what lies before it is stored or in the writer's buffer.
-  var position: Int64
+  private(set) var position: Int64
   /// The end of what is on its way into the cache file, or there.
-  var handedOverEnd: Int64
+  private(set) var handedOverEnd: Int64
   /// The end of what is stored.
-  var storedEnd: Int64
+  private(set) var storedEnd: Int64
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
   var transfer: ExchangeID?
   /// Which of the file's servers is asked.
   var mirror = 0
-  /// The piece that it is to bring again, alone, because it was wrong.
-  var suspectPiece: Int?
-  /// Servers that are asked for it only if there is no other.
-  var excludedMirrors: Set<Int> = []
   /// Until when the request is held back, because the server has asked for that.
-  var heldUntil: ContinuousClock.Instant?
+  private(set) var heldUntil: ContinuousClock.Instant?
   /// Whether it is paused because the disk has not taken yet what came before.
-  var awaitsStorage = false
+  private var awaitsStorage = false
   /// Since when it is paused because its reader is far behind, and memory holds little.
-  var awaitsReaderSince: ContinuousClock.Instant?
+  private(set) var awaitsReaderSince: ContinuousClock.Instant?
   /// Whether a rate limit holds it back, so that it is not the server that brings nothing.
-  var isThrottled = false
+  private(set) var isThrottled = false
   /// Whether the request has ended, and only what it has brought is still to be stored.
-  var hasEnded = false
+  private(set) var hasEnded = false
   /// Whether the request is with the server: before, it may wait for a connection.
-  var isSent = false
-  var firstByteAt: ContinuousClock.Instant?
-  var lastProgressAt: ContinuousClock.Instant
+  private(set) var isSent = false
+  private(set) var firstByteAt: ContinuousClock.Instant?
+  private(set) var lastProgressAt: ContinuousClock.Instant
   /// How many bytes it has brought that were absent.
-  var addedByteCount: Int64 = 0
+  private var addedByteCount: Int64 = 0
+
+  init(
+    id: SegmentID, isWhole: Bool, isPrefetch: Bool, suspect: Suspect?, hedgeOf: SegmentID?,
+    range: ByteRange, now: ContinuousClock.Instant
+  ) {
+    self.id = id
+    self.isWhole = isWhole
+    self.isPrefetch = isPrefetch
+    self.suspect = suspect
+    self.hedgeOf = hedgeOf
+    start = range.lowerBound
+    end = range.upperBound
+    position = start
+    handedOverEnd = start
+    storedEnd = start
+    lastProgressAt = now
+  }
+
+  // MARK: The request
+
+  /// It is with the server.
+  mutating func sent(now: ContinuousClock.Instant) {
+    isSent = true
+    lastProgressAt = now
+  }
+
+  /// It is held back until `moment`, as the server has asked; nil when it is being sent.
+  mutating func hold(until moment: ContinuousClock.Instant?) {
+    heldUntil = moment
+    // Until then it is not the server that is slow.
+    lastProgressAt = moment ?? .now
+  }
+
+  /// A rate limit holds it back, until more of it comes.
+  mutating func throttle() { isThrottled = true }
+
+  /// It is paused until the disk has taken what came before.
+  mutating func awaitStorage() { awaitsStorage = true }
+
+  /// It is paused until its reader comes near.
+  mutating func awaitReader(now: ContinuousClock.Instant) {
+    awaitsReaderSince = awaitsReaderSince ?? now
+  }
+
+  /// It is not paused any more, because it is ended.
+  mutating func endPause() { awaitsReaderSince = nil }
+
+  /// Its reader has come near.
+  mutating func followReader(now: ContinuousClock.Instant) {
+    guard let since = awaitsReaderSince else { return }
+    awaitsReaderSince = nil
+    lastProgressAt = now
+    // The time in between says nothing about its pace.
+    firstByteAt = firstByteAt.map { $0 + (now - since) }
+  }
+
+  /// Time has passed during which no server could answer.
+  mutating func postpone(by delay: Duration) { lastProgressAt += delay }
+
+  /// The rest is fetched otherwise.
+  mutating func cut(to newEnd: Int64) { end = min(end, newEnd) }
+
+  /// Nothing more is wanted of it: what comes all the same is not stored.
+  mutating func stop() { end = position }
+
+  /// What is to come of it ends with the file.
+  mutating func learn(length: Int64) { end = max(position, min(end, length)) }
+
+  mutating func requestEnded() { hasEnded = true }
+
+  // MARK: Its bytes
+
+  /// Bytes up to `newPosition` have arrived.
+  mutating func advance(to newPosition: Int64, now: ContinuousClock.Instant) {
+    if firstByteAt == nil { firstByteAt = now }
+    position = newPosition
+    noteProgress(to: position, now: now)
+    guard isThrottled || awaitsStorage else { return }
+    isThrottled = false
+    awaitsStorage = false
+    // Until now it was not the server that was slow.
+    lastProgressAt = now
+  }
+
+  /// What has arrived up to `newEnd` is on its way into the cache file.
+  mutating func handedOver(to newEnd: Int64) { handedOverEnd = max(handedOverEnd, newEnd) }
+
+  /// What was handed over up to `newEnd` has been dealt with; `added` bytes of it were absent.
+  mutating func stored(to newEnd: Int64, added: Int64) {
+    storedEnd = max(storedEnd, newEnd)
+    addedByteCount += added
+  }
 
   /// The least number of new bytes that makes a request worthwhile.
   ///
@@ -66,11 +162,17 @@ struct Segment: Sendable {
     awaitsStorage || hasEnded || (position >= end && storedEnd < handedOverEnd)
   }
 
+  /// Whether it has brought nothing for `patience`, and it is the server that is slow.
+  func isSilent(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
+    (isSent || firstByteAt != nil) && !isHeldByDisk && !isThrottled && awaitsReaderSince == nil
+      && now - lastProgressAt >= patience
+  }
+
   /// Whether a read waits for some of it.
   var isWaitedFor: Bool { wakeAt != nil }
 
   /// Where the position was when there was progress last.
-  var progressPosition: Int64?
+  private var progressPosition: Int64?
   /// Fewer bytes are no progress, but at the end: else a trickle would never be given up.
   private static let leastProgress: Int64 = 1024
 

@@ -10,7 +10,7 @@ struct LocatedBytes: Sendable {
   var entry: CacheEntry?
   /// Where those end that the cache holds, in the remote file as in the data file.
   var cachedEnd: Int64
-  var lease: SpillLease.Claim?
+  var lease: SpillClaim?
 }
 
 /// A read that has waited, and where its bytes are; they are kept until it is answered.

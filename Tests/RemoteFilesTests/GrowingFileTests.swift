@@ -46,7 +46,7 @@ import Testing
     state.forget(6000..<9000)
     for range in [4096..<8192, 4096..<20_000, 0..<131_072] as [ByteRange] {
       #expect(presentByteCount(state.attempt(range, now: start)) == nil)
-      #expect(!state.canAnswer(parkedRead(range, since: start)))
+      #expect(!state.content.canAnswer(range))
     }
     #expect(presentByteCount(state.attempt(4096..<6000, now: start)) == 1904)
     state.setCached(ExtentSet([0..<8192]))

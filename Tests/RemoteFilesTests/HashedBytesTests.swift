@@ -101,7 +101,7 @@ import Testing
     finishHashing(disk)
     #expect(version.presentExtents == [0..<Self.mebibyte])
     #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<Self.mebibyte])
-    #expect(version.snapshot().spilledByteCount == Self.mebibyte)
+    #expect(version.snapshot().content.spilledByteCount == Self.mebibyte)
   }
 
   @Test("A wrong piece in memory is read in the cache when the right one is there")
@@ -202,7 +202,7 @@ import Testing
     finishHashing(disk)
     #expect(version.presentExtents == [])
     #expect(version.state.withLock { $0.spill == nil })
-    #expect(version.snapshot().readAheadLimit == nil)
+    #expect(version.snapshot().pacing.readAheadLimit == nil)
   }
 
   @Test("A checkpoint of a whole that is found wrong meanwhile is no failure of the cache")

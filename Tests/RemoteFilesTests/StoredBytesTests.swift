@@ -42,11 +42,11 @@ import Testing
     let (version, health) = (disk.version, disk.environment.health)
     health.noteFailure("test")
     try version.storeBytes(0..<100)
-    #expect(version.snapshot().readAheadLimit != nil)
+    #expect(version.snapshot().pacing.readAheadLimit != nil)
     #expect(version.isKeptFromCache())
     health.noteSuccess()
     try version.storeBytes(100..<200)
-    #expect(version.snapshot().readAheadLimit == nil)
+    #expect(version.snapshot().pacing.readAheadLimit == nil)
     #expect(version.presentExtents == [0..<200])
     // What is in memory only is fetched for the cache.
     #expect(!version.isKeptFromCache())
@@ -302,7 +302,7 @@ import Testing
     }
     version.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
-    #expect(version.snapshot().fruitlessCount == count)
+    #expect(version.snapshot().backoff.fruitlessCount == count)
   }
 
   @Test("Handles that are opened at once, where no more versions may be, leave the count right")

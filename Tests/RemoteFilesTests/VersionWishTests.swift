@@ -133,9 +133,9 @@ import Testing
     #expect(state.segments.count == 1)
     follow(prefetch, &state, connections: 5)
     #expect(state.segments.count == 5)
-    #expect(state.parallelism.target == 5)
+    #expect(state.line.target == 5)
     follow(prefetch, &state, connections: nil)
-    #expect(state.parallelism.target == 1)
+    #expect(state.line.target == 1)
   }
 
   @Test("A failure before the wish is not the prefetch's, one after it is")

@@ -1,49 +1,60 @@
 internal import HTTPTransferCore
 internal import MountStatus
 
-/// What `.status` says of a version.
-extension VersionState {
+/// What `.status` says of one version.
+struct VersionDescription {
+  let version: VersionState
+  let now: ContinuousClock.Instant
+
   /// Fills in what only the version knows.
-  func describe(now: ContinuousClock.Instant, isPartlyUncached: Bool, in status: inout FileStatus) {
-    status.length = length
+  func fill(_ status: inout FileStatus, isPartlyUncached: Bool) {
+    let content = version.content
+    status.length = content.length
     // What memory holds, because the cache does not take it, goes when nobody reads it.
-    status.cachedBytes = extents.byteCount - spilledByteCount
+    status.cachedBytes = content.extents.byteCount - content.spilledByteCount
     status.connections = segments.count
-    status.waitingReads = parked.reads.map { read in
+    status.waitingReads = version.parked.reads.map { read in
       WaitingRead(
         offset: read.range.lowerBound, byteCount: read.range.byteCount,
-        waitedSeconds: (now - read.since) / .seconds(1), reason: reason(for: read, now: now))
+        waitedSeconds: (now - read.since) / .seconds(1), reason: reason(for: read))
     }
-    status.state = fileState(now: now, isPartlyUncached: isPartlyUncached)
+    status.state = fileState(isPartlyUncached: isPartlyUncached)
   }
+
+  private var segments: SegmentList { version.segments }
 
   /// How long a response may be silent before a read is said to wait for it, in seconds.
   private static let silence = Duration.seconds(1)
 
-  private func fileState(now: ContinuousClock.Instant, isPartlyUncached: Bool) -> FileState {
-    if isComplete && !isPartlyUncached { return .complete }
-    if isSuperseded { return .stale }
-    if permanentFailure != nil { return .failed }
+  private func fileState(isPartlyUncached: Bool) -> FileState {
+    if version.isComplete && !isPartlyUncached { return .complete }
+    if version.isSuperseded { return .stale }
+    if version.permanentFailure != nil { return .failed }
     let isFlowing = segments.contains {
       $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
-    let isBackground = wishes.isPrefetched && !wishes.isPaused && !hasReader(now: now)
-    if isFlowing { return isSequential ? .streaming : isBackground ? .prefetching : .downloading }
-    if !parked.isEmpty { return .waiting }
+    let wishes = version.wishes
+    let isBackground =
+      wishes.isPrefetched && !wishes.isPaused && !version.hasReader(now: now)
+    if isFlowing {
+      return version.isSequential ? .streaming : isBackground ? .prefetching : .downloading
+    }
+    if !version.parked.isEmpty { return .waiting }
     if isBackground { return .prefetching }
     if segments.isEmpty { return wishes.isPaused ? .paused : .idle }
     return .downloading
   }
 
   /// Why `read` is not answered yet, for people.
-  private func reason(for read: ParkedRead, now: ContinuousClock.Instant) -> String {
-    if let retryAt, now < retryAt {
+  private func reason(for read: ParkedRead) -> String {
+    if let retryAt = version.backoff.retryAt, now < retryAt {
       let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
-      return "retrying in \(delay) ms after: \(lastFailure?.reason ?? "a failure")"
+      return "retrying in \(delay) ms after: \(version.lastFailure?.reason ?? "a failure")"
     }
-    let hole = absent(in: clamped(read.range)).first ?? read.range
-    if pieces != nil, absent(in: clamped(read.range)).isEmpty { return "its piece is being hashed" }
-    if isAwaitingLocation { return "asking where the file is now" }
+    let absent = version.absent(in: version.clamped(read.range))
+    let hole = absent.first ?? read.range
+    if version.pieces != nil, absent.isEmpty { return "its piece is being hashed" }
+    if version.isAwaitingLocation { return "asking where the file is now" }
     let isArrived = segments.contains { segment in
       let end = segment.isHeldByDisk ? segment.end : segment.handedOverEnd
       return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end
