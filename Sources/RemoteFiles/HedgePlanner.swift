@@ -5,12 +5,6 @@ internal import HTTPTransferCore
 ///
 /// Whichever of the two brings something first goes on, and the other one is ended.
 struct HedgePlanner {
-  /// A request to send beside one that brings nothing.
-  struct Hedge {
-    let range: ByteRange
-    let of: SegmentID
-  }
-
   /// The most that a hedge asks for: what comes behind is planned when the hedge has won.
   private static let greatestHedge: Int64 = 4 << 20
 
@@ -40,7 +34,7 @@ struct HedgePlanner {
 
   /// The first hedge of a request that a read of `version` waits for in vain; after each one that is sent,
   /// ask again for the next.
-  func next(for version: VersionState) -> Hedge? {
+  func next(for version: VersionState) -> PlannedRequest? {
     let delay = delay(version.line)
     // A request that brings nothing does not take the place of its hedge.
     guard version.segments.count < version.line.requestLimit + 1 else { return nil }
@@ -58,7 +52,7 @@ struct HedgePlanner {
       let start = max(hole.lowerBound, segment.position)
       let end = min(segment.end, max(wanted.upperBound, start + Self.greatestHedge))
       // Else all of it has arrived, or the rest is not wanted from there any more.
-      if start < end { return Hedge(range: start..<end, of: segment.id) }
+      if start < end { return PlannedRequest(range: start..<end, hedgeOf: segment.id) }
     }
     return nil
   }

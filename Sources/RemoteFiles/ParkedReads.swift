@@ -51,6 +51,17 @@ struct ParkedReads: Sendable {
     return removed
   }
 
+  /// Where the position of `segment` next answers one of them.
+  func nextWake(by segment: Segment, in content: ContentMap) -> Int64? {
+    let range = segment.start..<segment.end
+    guard content.pieces != nil else {
+      return nextWake(in: range, after: segment.position, partly: content.length == nil)
+    }
+    return reads.lazy.compactMap {
+      content.nextPieceEnd(of: $0.range, in: range, after: segment.position)
+    }.min()
+  }
+
   /// Moves all deadlines by `delay`.
   mutating func postpone(by delay: Duration) {
     for index in reads.indices { reads[index].deadline += delay }

@@ -29,8 +29,8 @@ extension RemoteVersion {
     state.withLock { $0.version.absent(in: range) }
   }
 
-  func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
-    let advice = state.withLock { guarded -> VersionState.Advice? in
+  func advance(_ id: SegmentID, to position: Int64) -> WriterAdvice? {
+    let advice = state.withLock { guarded -> WriterAdvice? in
       guarded.version.noteDisk(isShort: environment.isDiskShort)
       return guarded.version.advance(
         id, to: position, unreadSince: guarded.openCount == 0 ? guarded.unreadSince : nil,
@@ -52,7 +52,7 @@ extension RemoteVersion {
   func handedOver(_ id: SegmentID, _ range: ByteRange) {
     state.withLock {
       $0.storeCount += 1
-      $0.version.handedOver(id, to: range.upperBound)
+      $0.version.note(.handedOver(to: range.upperBound), of: id, now: .now)
     }
   }
 
@@ -62,7 +62,7 @@ extension RemoteVersion {
   /// A request has ended; what it has brought is stored soon.
   func requestEnded(_ id: SegmentID) {
     state.withLock {
-      $0.version.requestEnded(id)
+      $0.version.note(.ended, of: id, now: .now)
       // It has handed over all that it had.
       $0.writers[id] = nil
     }
@@ -76,9 +76,6 @@ extension RemoteVersion {
     change { awaits = $0.awaitsReader(id, now: .now, into: &$1) }
     return awaits
   }
-
-  /// A request brings nothing until the disk has taken what came before.
-  func awaitsStorage(_ id: SegmentID) { state.withLock { $0.version.awaitsStorage(id) } }
 
   /// The server has answered a range with the whole representation.
   ///
@@ -251,7 +248,10 @@ extension RemoteVersion {
     }
   }
 
-  func sent(_ id: SegmentID) { state.withLock { $0.version.sent(id, now: .now) } }
+  /// Something has become of a request.
+  func note(_ event: SegmentEvent, of id: SegmentID) {
+    state.withLock { $0.version.note(event, of: id, now: .now) }
+  }
 
   func supersede() { change { $0.supersede(into: &$1) } }
 
@@ -269,16 +269,8 @@ extension RemoteVersion {
 
   /// Whether the server is bringing bytes by another request than `id`.
   func isServed(besides id: SegmentID) -> Bool {
-    state.withLock { $0.version.isServed(besides: id) }
+    state.withLock { $0.version.segments.isServed(besides: id) }
   }
-
-  /// A request is held back until `moment`, as the server has asked; nil when it is being sent.
-  func held(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
-    state.withLock { $0.version.hold(id, until: moment) }
-  }
-
-  /// A rate limit holds a request back.
-  func throttled(_ id: SegmentID) { state.withLock { $0.version.throttled(id, now: .now) } }
 
   func noteRoundTrip(_ duration: Duration) {
     let seconds = duration / .seconds(1)

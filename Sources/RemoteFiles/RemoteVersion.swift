@@ -308,7 +308,7 @@ public final class RemoteVersion: Sendable {
   public var visibleSize: (byteCount: Int64, isFinal: Bool) {
     let (size, isFinal, writer) = state.withLock { guarded in
       if let length = guarded.version.length { return (length, true, nil as SegmentWriter?) }
-      let id = guarded.version.segmentOfUnstoredPages
+      let id = guarded.version.segments.ofUnstoredPages
       return (guarded.version.show(), false, id.flatMap { guarded.writers[$0] })
     }
     // What has arrived is there for the next look.
@@ -356,7 +356,7 @@ public final class RemoteVersion: Sendable {
   }
 
   /// Whether the whole is arriving in one response.
-  var isStreaming: Bool { state.withLock { $0.version.isStreaming } }
+  var isStreaming: Bool { state.withLock { $0.version.segments.isStreaming } }
 
   /// The first part of `range` that is absent.
   func firstHole(in range: ByteRange) -> ByteRange? {
@@ -528,7 +528,7 @@ public final class RemoteVersion: Sendable {
       request.priority = segment.isWaitedFor ? .demand : .readAhead
       let receiver = SegmentReceiver(version: self, segment: segment, asked: url)
       let transfer = environment.client.start(request, receiver: receiver)
-      state.withLock { $0.version.setTransfer(transfer, of: segment.id) }
+      note(.sentAs(transfer), of: segment.id)
     }
     if !actions.checks.isEmpty { hash(actions.checks) }
     if let delay = actions.retryAfter {
@@ -561,7 +561,7 @@ public final class RemoteVersion: Sendable {
       return false
     }
     segment.mirror = chosen
-    state.withLock { $0.version.setMirror(chosen, of: id) }
+    note(.sentTo(mirror: chosen), of: id)
     return true
   }
 }

@@ -45,7 +45,7 @@ struct RequestPlanner {
 
   /// The next piece that was wrong and is to be asked for again, from one server alone, so that it is known
   /// who has brought it.
-  func nextSuspect() -> (range: ByteRange, suspect: Segment.Suspect)? {
+  func nextSuspect() -> PlannedRequest? {
     guard let table = version.content.pieces, version.segments.count < version.line.requestLimit
     else { return nil }
     for index in table.suspects {
@@ -60,11 +60,23 @@ struct RequestPlanner {
             version.content.clamped($0.range).overlaps(range)
           })
       else { continue }
-      return (
-        range, Segment.Suspect(piece: index, excludedMirrors: table.excluded(fromPiece: index))
-      )
+      let suspect = Segment.Suspect(
+        piece: index, excludedMirrors: table.excluded(fromPiece: index))
+      return PlannedRequest(range: range, suspect: suspect)
     }
     return nil
+  }
+
+  /// The stream of the whole, where there is no other way, and somebody wants it.
+  func wholeRequest() -> PlannedRequest? {
+    let isPrefetch = version.isPrefetching && readAheadLimit == nil
+    let isAwaited = !version.parked.isEmpty || !version.lengthWaits.isEmpty
+    guard isAwaited || isPrefetch, version.segments.isEmpty,
+      // What has arrived is being hashed, and may be all.
+      version.content.isWanting
+    else { return nil }
+    return PlannedRequest(
+      range: 0..<(version.length ?? Int64.max), isWhole: true, isPrefetch: !isAwaited)
   }
 
   private var readAheadLimit: Int64? { version.pacing.readAheadLimit }

@@ -6,6 +6,26 @@ struct SegmentID: Hashable, Sendable {
   let rawValue: Int
 }
 
+/// What becomes of a request while it is in flight.
+enum SegmentEvent {
+  /// It is this exchange of the client.
+  case sentAs(ExchangeID)
+  /// It goes to this one of the file's servers.
+  case sentTo(mirror: Int)
+  /// It is with the server.
+  case sent
+  /// It is held back until a moment, as the server has asked; nil when it is being sent.
+  case held(until: ContinuousClock.Instant?)
+  /// A rate limit holds it back, until more of it comes.
+  case throttled
+  /// It is paused until the disk has taken what came before.
+  case awaitsStorage
+  /// What has arrived up to here is on its way into the cache file.
+  case handedOver(to: Int64)
+  /// It has ended; what it has brought is stored soon, and then it is removed.
+  case ended
+}
+
 /// A request for bytes of one version, in flight.
 struct Segment: Sendable {
   /// A piece that was wrong and is to be brought again, alone.
@@ -35,7 +55,7 @@ struct Segment: Sendable {
   private(set) var storedEnd: Int64
   /// The gather buffer is written out when the position reaches this, because a read waits.
   var wakeAt: Int64?
-  var transfer: ExchangeID?
+  private(set) var transfer: ExchangeID?
   /// Which of the file's servers is asked.
   var mirror = 0
   /// Until when the request is held back, because the server has asked for that.
@@ -55,17 +75,16 @@ struct Segment: Sendable {
   /// How many bytes it has brought that were absent.
   private var addedByteCount: Int64 = 0
 
-  init(
-    id: SegmentID, isWhole: Bool, isPrefetch: Bool, suspect: Suspect?, hedgeOf: SegmentID?,
-    range: ByteRange, now: ContinuousClock.Instant
-  ) {
+  /// What `request` asks for of a file of `length` bytes.
+  init(_ request: PlannedRequest, id: SegmentID, length: Int64?, now: ContinuousClock.Instant) {
     self.id = id
-    self.isWhole = isWhole
-    self.isPrefetch = isPrefetch
-    self.suspect = suspect
-    self.hedgeOf = hedgeOf
-    start = range.lowerBound
-    end = range.upperBound
+    isWhole = request.isWhole
+    isPrefetch = request.isPrefetch
+    suspect = request.suspect
+    hedgeOf = request.hedgeOf
+    start = request.range.lowerBound
+    // Whatever an answer says of its own length: bytes beyond the file's are nobody's.
+    end = max(start, min(request.range.upperBound, length ?? .max))
     position = start
     handedOverEnd = start
     storedEnd = start
@@ -74,24 +93,24 @@ struct Segment: Sendable {
 
   // MARK: The request
 
-  /// It is with the server.
-  mutating func sent(now: ContinuousClock.Instant) {
-    isSent = true
-    lastProgressAt = now
+  /// Something has become of it.
+  mutating func note(_ event: SegmentEvent, now: ContinuousClock.Instant) {
+    switch event {
+    case .sentAs(let id): transfer = id
+    case .sentTo(let server): mirror = server
+    case .sent:
+      isSent = true
+      lastProgressAt = now
+    case .held(let moment):
+      heldUntil = moment
+      // Until then it is not the server that is slow.
+      lastProgressAt = moment ?? now
+    case .throttled: isThrottled = true
+    case .awaitsStorage: awaitsStorage = true
+    case .handedOver(let newEnd): handedOverEnd = max(handedOverEnd, newEnd)
+    case .ended: hasEnded = true
+    }
   }
-
-  /// It is held back until `moment`, as the server has asked; nil when it is being sent.
-  mutating func hold(until moment: ContinuousClock.Instant?) {
-    heldUntil = moment
-    // Until then it is not the server that is slow.
-    lastProgressAt = moment ?? .now
-  }
-
-  /// A rate limit holds it back, until more of it comes.
-  mutating func throttle() { isThrottled = true }
-
-  /// It is paused until the disk has taken what came before.
-  mutating func awaitStorage() { awaitsStorage = true }
 
   /// It is paused until its reader comes near.
   mutating func awaitReader(now: ContinuousClock.Instant) {
@@ -122,8 +141,6 @@ struct Segment: Sendable {
   /// What is to come of it ends with the file.
   mutating func learn(length: Int64) { end = max(position, min(end, length)) }
 
-  mutating func requestEnded() { hasEnded = true }
-
   // MARK: Its bytes
 
   /// Bytes up to `newPosition` have arrived.
@@ -137,9 +154,6 @@ struct Segment: Sendable {
     // Until now it was not the server that was slow.
     lastProgressAt = now
   }
-
-  /// What has arrived up to `newEnd` is on its way into the cache file.
-  mutating func handedOver(to newEnd: Int64) { handedOverEnd = max(handedOverEnd, newEnd) }
 
   /// What was handed over up to `newEnd` has been dealt with; `added` bytes of it were absent.
   mutating func stored(to newEnd: Int64, added: Int64) {
@@ -155,6 +169,18 @@ struct Segment: Sendable {
 
   /// Whether it has brought what it was asked for, or enough of that.
   var isFruitful: Bool { addedByteCount >= min(Self.leastYield, end - start) }
+
+  /// Whether a stream, at its pace, can come to `read` before its deadline, be it twice as fast.
+  func canReach(_ read: ParkedRead, now: ContinuousClock.Instant) -> Bool {
+    guard let firstByteAt, now - firstByteAt >= Self.paceInterval, let rate = rate(now: now) else {
+      return true
+    }
+    let reach = 2 * rate * ((read.deadline - now) / .seconds(1))
+    return Double(read.range.lowerBound - position) <= reach
+  }
+
+  /// How long a stream runs before its pace is believed.
+  private static let paceInterval = Duration.seconds(1)
 
   /// Whether it waits for the disk, not for the server: it is paused, or what was to come has come and is not
   /// stored yet.

@@ -13,6 +13,23 @@ struct SegmentList: RandomAccessCollection, Sendable {
 
   subscript(id: SegmentID) -> Segment? { index(of: id).map { segments[$0] } }
 
+  /// Whether the whole is arriving in one response.
+  var isStreaming: Bool { contains(where: \.isWhole) }
+
+  /// Whether the server is bringing bytes by another request than `id`.
+  func isServed(besides id: SegmentID) -> Bool {
+    contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
+  }
+
+  /// Whether `offset` is on its way, be it to the disk.
+  func brings(_ offset: Int64) -> Bool { contains { $0.start <= offset && offset < $0.end } }
+
+  /// The segment that has brought whole pages which `stat` cannot show before they are stored.
+  var ofUnstoredPages: SegmentID? {
+    let page = ContentMap.pageByteCount
+    return first { $0.isWhole && $0.position / page * page > $0.handedOverEnd }?.id
+  }
+
   /// How many can be entered before memory is taken.
   var capacity: Int { segments.capacity }
 

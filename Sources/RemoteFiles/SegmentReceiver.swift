@@ -176,7 +176,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    version.held(segment.id, until: moment)
+    version.note(.held(until: moment), of: segment.id)
     guard let moment, let mirrors = version.file.mirrors,
       mirrors.hasReady(besides: segment.mirror)
     else { return }
@@ -186,7 +186,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.environment.client.cancel(transfer)
   }
 
-  func requestSent() { version.sent(segment.id) }
+  func requestSent() { version.note(.sent, of: segment.id) }
 
   func throttled() { writer?.throttled() }
 

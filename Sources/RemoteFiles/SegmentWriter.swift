@@ -53,12 +53,12 @@ final class SegmentWriter: @unchecked Sendable {
   func hasRoom() -> Bool {
     if isAhead, version.awaitsReader(id) { return false }
     if storage.hasRoom(for: transfer) { return true }
-    version.awaitsStorage(id)
+    version.note(.awaitsStorage, of: id)
     return false
   }
 
   /// A rate limit holds the next piece back.
-  func throttled() { version.throttled(id) }
+  func throttled() { version.note(.throttled, of: id) }
 
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {

@@ -72,25 +72,9 @@ struct VersionState: Sendable {
   /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
   var isEndedShort: Bool { shortBodyCount > FileSettings.doubtfulAnswerLimit }
 
-  /// Whether the whole is arriving in one response.
-  var isStreaming: Bool { segments.contains(where: \.isWhole) }
-
-  /// Whether the server is bringing bytes by another request than `id`.
-  func isServed(besides id: SegmentID) -> Bool {
-    segments.contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
-  }
-
-  /// The first part of `range` that is neither present nor on its way, be it to the disk.
+  /// The first part of `range` that is neither present nor on its way.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
-    absent(in: clamped(range)).first { hole in
-      !segments.contains { $0.start <= hole.lowerBound && hole.lowerBound < $0.end }
-    }
-  }
-
-  /// The segment that has brought whole pages which `stat` cannot show before they are stored.
-  var segmentOfUnstoredPages: SegmentID? {
-    let page = ContentMap.pageByteCount
-    return segments.first { $0.isWhole && $0.position / page * page > $0.handedOverEnd }?.id
+    absent(in: clamped(range)).first { !segments.brings($0.lowerBound) }
   }
 
   /// Whether it is a rate limit that keeps bytes from coming.
@@ -310,15 +294,9 @@ struct VersionState: Sendable {
 
   /// Where the position of a segment next answers somebody who waits.
   private func wake(of segment: Segment) -> Int64? {
-    let range = segment.start..<segment.end
-    if pieces != nil {
-      return parked.reads.lazy.compactMap {
-        content.nextPieceEnd(of: $0.range, in: range, after: segment.position)
-      }.min()
-    }
     let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
-    return parked.nextWake(in: range, after: segment.position, partly: length == nil)
-      ?? (isEndAwaited ? segment.end : nil)
+    return parked.nextWake(by: segment, in: content)
+      ?? (isEndAwaited && pieces == nil ? segment.end : nil)
   }
 
   /// Takes out the reads that can be answered now.
@@ -446,14 +424,8 @@ struct VersionState: Sendable {
   private mutating func failReadsOutOfReach(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    guard length != nil, let stream = segments.first(where: \.isWhole),
-      let firstByteAt = stream.firstByteAt, now - firstByteAt >= Self.paceInterval,
-      let rate = stream.rate(now: now)
-    else { return }
-    let far = parked.removeAll { read in
-      let reach = 2 * rate * ((read.deadline - now) / .seconds(1))
-      return Double(read.range.lowerBound - stream.position) > reach
-    }
+    guard length != nil, let stream = segments.first(where: \.isWhole) else { return }
+    let far = parked.removeAll { !stream.canReach($0, now: now) }
     guard !far.isEmpty else { return }
     let error = FileError(
       .unavailable,
@@ -461,9 +433,6 @@ struct VersionState: Sendable {
     lastFailure = error
     fail(far, error, now: now, into: &actions)
   }
-
-  /// How long a stream runs before its pace is believed.
-  private static let paceInterval = Duration.seconds(1)
 
   // MARK: Plans
 
@@ -474,10 +443,15 @@ struct VersionState: Sendable {
     guard !isComplete, !isSuperseded, permanentFailure == nil, !isAwaitingLocation,
       !backoff.isPending(now: now)
     else { return }
-    guard let length, !isSequential else { return planSequential(now: now, into: &actions) }
-    while let (range, suspect) = RequestPlanner(version: self, now: now).nextSuspect() {
-      content.restart(piece: suspect.piece)
-      start(range, suspect: suspect, now: now, into: &actions)
+    guard let length, !isSequential else {
+      if let request = RequestPlanner(version: self, now: now).wholeRequest() {
+        actions.starts.append(addSegment(request, now: now))
+      }
+      return
+    }
+    while let request = RequestPlanner(version: self, now: now).nextSuspect() {
+      if let piece = request.suspect?.piece { content.restart(piece: piece) }
+      actions.starts.append(addSegment(request, now: now))
     }
     apply(
       RequestPlanner(version: self, now: now).plan(length: length), isPrefetch: false, now: now,
@@ -494,57 +468,25 @@ struct VersionState: Sendable {
   ) {
     segments.apply(plan.cuts)
     for range in plan.starts {
-      start(range, isPrefetch: isPrefetch, now: now, into: &actions)
+      let request = PlannedRequest(range: range, isPrefetch: isPrefetch)
+      actions.starts.append(addSegment(request, now: now))
     }
-  }
-
-  private mutating func planSequential(
-    now: ContinuousClock.Instant, into actions: inout VersionActions
-  ) {
-    let isPrefetch = isPrefetching && pacing.readAheadLimit == nil
-    let isAwaited = !parked.isEmpty || !lengthWaits.isEmpty
-    guard isAwaited || isPrefetch, segments.isEmpty,
-      // What has arrived is being hashed, and may be all.
-      content.isWanting
-    else { return }
-    start(
-      0..<(length ?? Int64.max), isWhole: true, isPrefetch: !isAwaited, now: now, into: &actions)
   }
 
   private mutating func sendHedges(_ hedging: HedgePlanner, into actions: inout VersionActions) {
-    let now = hedging.now
     guard !isSequential, !isSuperseded, !isAwaitingLocation, permanentFailure == nil,
-      !backoff.isPending(now: now)
+      !backoff.isPending(now: hedging.now)
     else { return }
     for _ in 0..<hedging.allowance {
-      guard let hedge = hedging.next(for: self) else { return }
-      start(hedge.range, hedgeOf: hedge.of, now: now, into: &actions)
+      guard let request = hedging.next(for: self) else { return }
+      actions.starts.append(addSegment(request, now: hedging.now))
     }
   }
 
-  /// Enters a request that is to be sent.
-  private mutating func start(
-    _ range: ByteRange, isWhole: Bool = false, isPrefetch: Bool = false,
-    hedgeOf: SegmentID? = nil, suspect: Segment.Suspect? = nil, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
-  ) {
-    // As it is entered: whether somebody waits for it decides its turn at the server.
-    actions.starts.append(
-      addSegment(
-        range: range, isWhole: isWhole, isPrefetch: isPrefetch, hedgeOf: hedgeOf, suspect: suspect,
-        now: now))
-  }
-
-  /// Enters a request that is about to be sent, or has been.
-  mutating func addSegment(
-    range: ByteRange, isWhole: Bool, isPrefetch: Bool = false, hedgeOf: SegmentID? = nil,
-    suspect: Segment.Suspect? = nil, now: ContinuousClock.Instant
-  ) -> Segment {
-    // Whatever an answer says of its own length: bytes beyond the file's are nobody's.
-    let end = max(range.lowerBound, min(range.upperBound, length ?? .max))
-    var segment = Segment(
-      id: segments.nextID(), isWhole: isWhole, isPrefetch: isPrefetch, suspect: suspect,
-      hedgeOf: hedgeOf, range: range.lowerBound..<end, now: now)
+  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
+  /// decides its turn at the server.
+  mutating func addSegment(_ request: PlannedRequest, now: ContinuousClock.Instant) -> Segment {
+    var segment = Segment(request, id: segments.nextID(), length: length, now: now)
     segment.wakeAt = wake(of: segment)
     segments.append(segment)
     return segment
@@ -580,11 +522,9 @@ struct VersionState: Sendable {
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
     now: ContinuousClock.Instant
   ) -> SegmentID {
-    let id = addSegment(range: range, isWhole: isWhole, now: now).id
-    segments.change(id) {
-      $0.mirror = mirror
-      $0.transfer = transfer
-      $0.sent(now: now)
+    let id = addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now).id
+    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
+      note(event, of: id, now: now)
     }
     return id
   }
@@ -592,37 +532,17 @@ struct VersionState: Sendable {
   /// A request has ended, well or not.
   mutating func removeSegment(_ id: SegmentID) { segments.remove(id) }
 
-  mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
-    segments.change(id) { $0.transfer = transfer }
-  }
-
-  /// The request of a segment goes to this server of the file.
-  mutating func setMirror(_ mirror: Int, of id: SegmentID) {
-    segments.change(id) { $0.mirror = mirror }
-  }
-
   /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
   func mirror(of id: SegmentID) -> Int? { segments[id]?.mirror }
 
-  /// The request of a segment is being sent.
-  mutating func sent(_ id: SegmentID, now: ContinuousClock.Instant) {
-    segments.change(id) { $0.sent(now: now) }
+  /// Something has become of the request of a segment.
+  mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) {
+    if case .throttled = event { line.noteThrottled(now: now) }
+    guard segments.change(id, { $0.note(event, now: now) }) != nil else { return }
+    if case .held(.some) = event {
+      lastFailure = FileError(.unavailable, "the server has asked for no request for a while")
+    }
   }
-
-  /// The request is held back until `moment`, as the server has asked; nil when it is being sent.
-  mutating func hold(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
-    guard segments.change(id, { $0.hold(until: moment) }) != nil, moment != nil else { return }
-    lastFailure = FileError(.unavailable, "the server has asked for no request for a while")
-  }
-
-  /// A rate limit holds a request back, until more of it comes.
-  mutating func throttled(_ id: SegmentID, now: ContinuousClock.Instant) {
-    line.noteThrottled(now: now)
-    segments.change(id) { $0.throttle() }
-  }
-
-  /// A request is paused until the disk has taken what came before.
-  mutating func awaitsStorage(_ id: SegmentID) { segments.change(id) { $0.awaitStorage() } }
 
   /// A request is about to be paused because it is ahead of its reader.
   ///
@@ -643,27 +563,13 @@ struct VersionState: Sendable {
   /// A request on a reused connection took so long to be answered, in seconds.
   mutating func noteRoundTrip(_ seconds: Double) { line.noteRoundTrip(seconds) }
 
-  /// What the writer of a segment does with the bytes that it has gathered.
-  struct Advice {
-    /// Write them out now: a read waits for them.
-    var mustFlush: Bool
-    /// Where the segment is to end.
-    var end: Int64
-    /// Whether it is far ahead of its reader.
-    var isAhead: Bool
-    /// The request that was to bring the same, to be cancelled.
-    var rival: ExchangeID?
-    /// The server that was to bring it, where another one was asked when it was silent.
-    var silentMirror: Int?
-  }
-
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
   ///
   /// `unreadSince` is since when nobody has the file open; nil where somebody has.
   mutating func advance(
     _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant? = nil,
     now: ContinuousClock.Instant
-  ) -> Advice? {
+  ) -> WriterAdvice? {
     guard !isSuperseded else { return nil }
     segments.change(id) { $0.advance(to: position, now: now) }
     guard let segment = segments[id], !isUnwanted(segment, unreadSince: unreadSince, now: now)
@@ -672,7 +578,7 @@ struct VersionState: Sendable {
     // Once is enough.
     if mustFlush { updateWake(of: id) }
     let silentMirror = segment.hedgeOf.flatMap { mirror(of: $0) }
-    return Advice(
+    return WriterAdvice(
       mustFlush: mustFlush, end: segment.end, isAhead: pacing.isAhead(segment, in: self),
       // A trickle is no progress.
       rival: segment.lastProgressAt == now ? segments.endRival(of: id) : nil,
@@ -704,14 +610,6 @@ struct VersionState: Sendable {
     updateWake(of: id)
     segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
   }
-
-  /// What has arrived up to `end` is on its way into the cache file.
-  mutating func handedOver(_ id: SegmentID, to end: Int64) {
-    segments.change(id) { $0.handedOver(to: end) }
-  }
-
-  /// A request has ended; what it has brought is stored soon, and then it is removed.
-  mutating func requestEnded(_ id: SegmentID) { segments.change(id) { $0.requestEnded() } }
 
   /// The bytes `range` of a request have been dealt with.
   ///
@@ -804,7 +702,7 @@ struct VersionState: Sendable {
   ///
   /// A stream that is under way goes on as it was begun.
   mutating func markRanged() {
-    guard !isStreaming else { return }
+    guard !segments.isStreaming else { return }
     isSequential = false
     ignoredRangeCount = 0
   }

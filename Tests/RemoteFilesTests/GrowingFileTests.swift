@@ -27,7 +27,7 @@ import Testing
     #expect(state.advance(segment.id, to: 5000, now: start)?.mustFlush == true)
     #expect(state.show() == 0)
     var actions = VersionActions()
-    state.handedOver(segment.id, to: 5000)
+    state.note(.handedOver(to: 5000), of: segment.id, now: start)
     state.stored(segment.id, 0..<5000, now: start, into: &actions)
     #expect(state.show() == 4096)
     #expect(state.advance(segment.id, to: 9000, now: start)?.mustFlush == false)
