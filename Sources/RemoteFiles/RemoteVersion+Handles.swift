@@ -40,7 +40,7 @@ extension RemoteVersion {
       return (mustWait, guarded.isLookQueued)
     }
     guard mustWait else {
-      hashWholeIfDue()
+      whole?.hashIfDue()
       return answer(.success(nil))
     }
     let pending = PendingAnswer(answer)
@@ -66,7 +66,7 @@ extension RemoteVersion {
         return answer(.failure(FileError(error)))
       }
     }
-    hashWholeIfDue()
+    whole?.hashIfDue()
     verifyIfSmall()
     guard let answer = pending.take() else {
       // The handle may be gone: the watch then closes the entry.
@@ -195,7 +195,7 @@ extension RemoteVersion {
     guard isTaken else { return }
     if hasRecord { environment.noteUse(of: key) }
     if let entry {
-      noteRecordedChecksum(entry)
+      whole?.noteRecord(of: entry)
       if let recorded = entry.recoveredVersion.completeLength {
         // Not here: it answers reads, and under `loading` nobody is called.
         if length == nil { environment.client.perform { [self] in learn(length: recorded) } }

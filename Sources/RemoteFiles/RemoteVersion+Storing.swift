@@ -162,7 +162,7 @@ extension RemoteVersion {
     // After the reads were answered: from here on these bytes may be given up like the rest.
     for (range, file) in spilled { environment.spills.note(range, in: file, of: self) }
     environment.checkpointIfDue(self, now: .now)
-    if checksum != nil { hashWholeIfDue() }
+    whole?.hashIfDue()
   }
 
   /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.

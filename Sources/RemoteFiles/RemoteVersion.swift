@@ -23,6 +23,9 @@ public final class RemoteVersion: Sendable {
   /// What the whole must hash to; nil where the list says nothing.
   var checksum: Checksum? { file.mirrors?.details.checksum }
 
+  /// Hashes the whole, where the list has a checksum.
+  var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
+
   let state: Mutex<Guarded>
   var environment: FileEnvironment { file.environment }
 
@@ -293,7 +296,7 @@ public final class RemoteVersion: Sendable {
         hasRecord: record != nil || mayHaveRecord,
         unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
-    if let record { noteRecordedChecksum(record) }
+    if let record { whole?.noteRecord(of: record) }
   }
 
   // MARK: Facts
@@ -395,6 +398,15 @@ public final class RemoteVersion: Sendable {
 
   /// Whether every byte is in the cache, for later mounts too.
   var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
+
+  /// The SHA-256 of the whole in hexadecimal digits, where the list says it and the bytes were found to have
+  /// it.
+  public var verifiedSHA256: String? {
+    guard let checksum, checksum.algorithm == .sha256,
+      state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
+    else { return nil }
+    return checksum.hexadecimal
+  }
 
   /// Whether the cache has a record of it.
   var hasRecord: Bool { state.withLock { $0.hasRecord } }
@@ -530,7 +542,7 @@ public final class RemoteVersion: Sendable {
       let transfer = environment.client.start(request, receiver: receiver)
       note(.sentAs(transfer), of: segment.id)
     }
-    if !actions.checks.isEmpty { hash(actions.checks) }
+    if !actions.checks.isEmpty { PieceVerifier(owner: self).hash(actions.checks) }
     if let delay = actions.retryAfter {
       environment.client.schedule(after: delay) { [weak self] in
         self?.change { $0.plan(now: .now, into: &$1) }
