@@ -80,7 +80,9 @@ extension RemoteVersion {
   /// Looks at the state of `range`; `then` acts on it under the same lock.
   private func decide(
     _ range: ByteRange,
-    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant, inout VersionActions) -> Void
+    then: (
+      inout VersionHoldings, ReadAttempt, ContinuousClock.Instant, inout VersionActions
+    ) -> Void
   ) -> ReadOutcome {
     // What is found damaged is absent the next time; each round leaves less that could be.
     for _ in 0..<Self.decisionLimit {

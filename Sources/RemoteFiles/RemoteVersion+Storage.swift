@@ -113,6 +113,23 @@ extension RemoteVersion {
     return lost > 0
   }
 
+  /// Handles a failure of the cache.
+  ///
+  /// Trouble with one entry affects that file only; after any other failure the cache is not used
+  /// for a while.
+  func noteCacheFailure(_ error: CacheError) {
+    if error.isOfEntry {
+      // Only this file is affected.
+      state.withLock { $0.isUncacheable = true }
+      file.noteFailure(FileError(error), isRetried: false)
+      return
+    }
+    environment.health.noteFailure("\(error)")
+    environment.logger.error(
+      "the cache fails; reading without it",
+      metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+  }
+
   private func noteDamage(_ byteCount: Int64, _ reason: String) {
     file.noteDamage(byteCount)
     environment.logger.error(

@@ -117,16 +117,16 @@ final class SegmentWriter: @unchecked Sendable {
   /// Puts the bytes `range` of the file, which the buffer holds, somewhere.
   private func put(
     _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
-  ) -> RemoteVersion.StoreResult? {
+  ) -> ByteStorer.StoreResult? {
     guard error.withLock({ $0 == nil }) else { return nil }
-    return version.put(handed.bytes, as: range, withDisk: withDisk)
+    return version.storer.put(handed.bytes, as: range, withDisk: withDisk)
   }
 
   /// Has what was put somewhere marked present; false where the rest must go to memory.
-  private func take(_ result: RemoteVersion.StoreResult?) -> Bool {
+  private func take(_ result: ByteStorer.StoreResult?) -> Bool {
     guard let result else { return true }
     do throws(FileError) {
-      return try version.take(result, of: id)
+      return try version.storer.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
       // It may be silent, or paused.

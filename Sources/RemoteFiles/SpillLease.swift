@@ -8,5 +8,5 @@ final class SpillLease: Sendable {
     self.claim = claim
   }
 
-  deinit { version.endLease(claim) }
+  deinit { version.storer.endLease(claim) }
 }

@@ -67,7 +67,7 @@ final class SpillMemory: Sendable {
     let kept = items.filter { item in
       guard freed < byteCount else { return true }
       if let file = item.file, let version = item.version,
-        !version.giveUpSpilled(item.range, in: file)
+        !version.storer.giveUpSpilled(item.range, in: file)
       {
         return true
       }

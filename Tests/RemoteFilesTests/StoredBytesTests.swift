@@ -24,7 +24,7 @@ import Testing
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
     #expect(version.presentExtents == [0..<50])
-    #expect(version.giveUpSpilled(0..<50, in: file))
+    #expect(version.storer.giveUpSpilled(0..<50, in: file))
     #expect(version.presentExtents == [])
 
     // The memory of the version ends; its number is not that of the next one.
@@ -99,11 +99,11 @@ import Testing
     let disk = try spilling(length: 100)
     let version = disk.version
     let bytes = [UInt8](repeating: 7, count: 100)
-    let result = bytes.withUnsafeBytes { version.put($0, as: 0..<100, withDisk: true) }
+    let result = bytes.withUnsafeBytes { version.storer.put($0, as: 0..<100, withDisk: true) }
     #expect(result.isRefused)
     #expect(result.receipts.isEmpty)
     #expect(version.state.withLock { $0.spill == nil })
-    #expect(try version.take(result, of: SegmentID(rawValue: 0)) == false)
+    #expect(try version.storer.take(result, of: SegmentID(rawValue: 0)) == false)
     #expect(version.presentExtents == [])
   }
 
@@ -217,9 +217,9 @@ import Testing
     }
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
-    #expect(!version.giveUpSpilled(0..<50, in: file))
+    #expect(!version.storer.giveUpSpilled(0..<50, in: file))
     #expect(reply.take()?.byteCount == 50)
-    #expect(version.giveUpSpilled(0..<50, in: file))
+    #expect(version.storer.giveUpSpilled(0..<50, in: file))
   }
 
   @Test("A read that waits a second time keeps its deadline")
