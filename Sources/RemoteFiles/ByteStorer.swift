@@ -97,7 +97,7 @@ struct ByteStorer: Sendable {
     var isStale = false
     do throws(CacheError) {
       try makingRoom { () throws(CacheError) in
-        guard let (known, _) = try owner.writableEntry() else {
+        guard let (known, _) = try owner.loader.writableEntry() else {
           isStale = true
           return
         }

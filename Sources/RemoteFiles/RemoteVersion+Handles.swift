@@ -82,7 +82,7 @@ extension RemoteVersion {
       $0.lookedAt = .now
     }
     defer { state.withLock { $0.lookCount -= 1 } }
-    try bringEntry(create: false)
+    try loader.bring(create: false)
   }
 
   /// Has the entry looked for again, where reads wait and it could not be opened before.
@@ -143,103 +143,12 @@ extension RemoteVersion {
     if usage != nil, awaitsStamp { environment.watch(self) }
   }
 
-  /// Opens or creates the entry if it is not at hand, and answers the reads that its record has the bytes
-  /// for.
-  ///
-  /// Call without a lock.
-  func bringEntry(create: Bool) throws(CacheError) {
-    try file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
-    change { $0.wakeReads(into: &$1) }
-  }
-
-  /// Under the file's `loading`, where nobody is called; ``bringEntry(create:)`` answers the reads.
-  private func loadEntry(create: Bool) throws(CacheError) {
-    let (isAtHand, isSuperseded, hasRecord) = state.withLock {
-      ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
-    }
-    // The entry's name belongs to the newer version when there is one. Before the first byte of a
-    // version is stored it belongs to an older one, whatever that one looks like.
-    if isAtHand || isSuperseded || !(hasRecord || create) { return }
-    let key = file.cacheKey
-    // First: an eviction that removes what lies there has ended then, and a later one asks this file.
-    // What it removes must be neither opened, for nothing more would be recorded of it, nor replaced
-    // by an entry that it would take away.
-    environment.noteUpcomingEntry(key, of: self)
-    var entry: CacheEntry?
-    do throws(CacheError) {
-      entry = try openEntry(hasRecord: hasRecord, create: create)
-    } catch {
-      // Files that nobody reads any more keep theirs until the next checkpoint.
-      guard error.code == .descriptorLimit, environment.releaseIdleEntries() else { throw error }
-      entry = try openEntry(hasRecord: hasRecord, create: create)
-    }
-    let isTaken = state.withLock { [entry] guarded in
-      guard !guarded.version.isSuperseded else { return false }
-      guarded.entry = entry
-      guarded.hasRecord = entry != nil
-      guarded.isRecordUnread = false
-      guarded.hasLostSync = false
-      // What this mount has stored or verified need not be looked at again, unless the data file has
-      // been changed since.
-      var believed = entry?.believedExtents ?? ExtentSet()
-      let stamp = entry?.dataStamp
-      if stamp == nil || stamp == guarded.lastStamp {
-        for extent in guarded.version.extents.extents {
-          for known in guarded.unverified.holes(in: extent) { believed.remove(known) }
-        }
-      }
-      // The record is right, whatever was known before: the entry may have been evicted.
-      guarded.setCached(entry?.recoveredExtents ?? ExtentSet(), believed: believed)
-      return entry != nil
-    }
-    guard isTaken else { return }
-    if hasRecord { environment.noteUse(of: key) }
-    if let entry {
-      whole?.noteRecord(of: entry)
-      if let recorded = entry.recoveredVersion.completeLength {
-        // Not here: it answers reads, and under `loading` nobody is called.
-        if length == nil { environment.client.perform { [self] in learn(length: recorded) } }
-      } else if length != nil {
-        // Learned before there was an entry, or while it was not at hand.
-        environment.storage.perform { [self] in recordLength() }
-      }
-    }
-    environment.noteEntry(key, of: self)
-    // What a crash has left uncommitted is committed in the course of things.
-    if state.withLock({ $0.awaitsRecord }) { environment.watch(self) }
-  }
-
-  private func openEntry(hasRecord: Bool, create: Bool) throws(CacheError) -> CacheEntry? {
-    let key = file.cacheKey
-    let recordable = pinned.recordable
-    // The kernel may still show pages that the disk has refused.
-    let uncommitted: UncommittedExtents =
-      state.withLock { $0.hasLostSync } ? .discard : .verify
-    if hasRecord, let found = try environment.cache.openEntry(key, uncommitted: uncommitted),
-      recordable.hasSameIdentity(as: found.recoveredVersion)
-    {
-      return found
-    }
-    guard create else { return nil }
-    return try environment.cache.createEntry(
-      key, version: recordable, source: file.source.url.redacted,
-      definer: file.mirrors?.definer)
-  }
-
   /// Lets go of the entry, if nobody needs it any more, though it has bytes that are to be committed.
   ///
   /// - Returns: whether there was one.
   func releaseIdleEntry() -> Bool {
     let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
     return entry != nil
-  }
-
-  /// The entry to write to, created with the first bytes of a version, and the generation of what is
-  /// believed of it; nil where the file has a newer version.
-  func writableEntry() throws(CacheError) -> (CacheEntry, generation: Int)? {
-    if let known = state.withLock({ $0.writableEntry }) { return known }
-    try bringEntry(create: true)
-    return state.withLock { $0.writableEntry }
   }
 
   /// Whether somebody has it open.

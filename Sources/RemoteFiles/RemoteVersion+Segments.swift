@@ -115,7 +115,7 @@ extension RemoteVersion {
   func recordLength() {
     guard let length else { return }
     do throws(CacheError) {
-      try bringEntry(create: false)
+      try loader.bring(create: false)
       guard let entry = state.withLock({ $0.entry }) else { return }
       // The watch closes the entry when it is idle.
       environment.watch(self)
@@ -124,127 +124,6 @@ extension RemoteVersion {
       environment.logger.warning(
         "cannot record the length",
         metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-    }
-  }
-
-  /// A request brought all that it was to bring, as its server says.
-  func finished(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    var isPrefetched = false
-    change { [policy = environment.retryPolicy] in
-      $0.finished(id, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
-      isPrefetched = $0.isPrefetched
-    }
-    hasEnded(isPrefetched: isPrefetched)
-  }
-
-  /// A request was ended on purpose.
-  private func dropped(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    var isPrefetched = false
-    change {
-      $0.dropped(id, now: .now, into: &$1)
-      isPrefetched = $0.isPrefetched
-    }
-    hasEnded(isPrefetched: isPrefetched)
-  }
-
-  private func hasEnded(isPrefetched: Bool) {
-    if isPrefetched { environment.prefetcher.wake() }
-    if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
-  }
-
-  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
-  private func releaseRecordIfUnread() {
-    let entry = state.withLock { guarded in
-      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
-    }
-    if let entry { environment.storage.perform { entry.releaseRecord() } }
-  }
-
-  /// A request ended early; `error` nil when it was ended on purpose.
-  func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard var error else { return dropped(id) }
-    if [.unavailable, .denied, .missing].contains(error.code) {
-      let mirror = state.withLock { $0.version.mirror(of: id) } ?? 0
-      let origin = file.url(ofMirror: mirror).normalizedOrigin
-      environment.hedges.withLock { $0.noteRefusal(by: origin, now: .now) }
-    }
-    noteMirrorFailure(id, error, retryAfter: retryAfter)
-    if error.code != .stale, state.withLock({ $0.version.dropFailedHedge(id) }) {
-      return file.noteFailure(error, isRetried: true)
-    }
-    if moveToAnotherMirror(id, error) { return }
-    error = hopeful(error, of: id)
-    switch error.code {
-    case .stale:
-      state.withLock { _ = $0.version.endSegment(id) }
-      file.versionContradicted(self)
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
-      file.noteFailure(error, isRetried: true)
-      change { [policy = environment.retryPolicy] in
-        $0.failed(
-          id, error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
-          now: .now, into: &$1)
-      }
-    case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
-      file.noteFailure(error, isRetried: false)
-      change { $0.failedForGood(id, error, now: .now, into: &$1) }
-    }
-  }
-
-  /// Takes note that the server of a request has failed.
-  private func noteMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
-    guard let mirrors = file.mirrors, error.isOfServer,
-      let mirror = state.withLock({ $0.version.mirror(of: id) })
-    else { return }
-    mirrors.failed(mirror, error, retryAfter: retryAfter)
-  }
-
-  /// Has what a failed request was to bring asked for elsewhere.
-  ///
-  /// - Returns: whether another server can be asked; if not, the failure is that of the file.
-  private func moveToAnotherMirror(_ id: SegmentID, _ error: FileError) -> Bool {
-    guard let mirrors = file.mirrors, mirrors.count > 1, error.isOfServer,
-      let mirror = state.withLock({ $0.version.mirror(of: id) }),
-      mirrors.hasReady(besides: mirror)
-    else { return false }
-    file.noteFailure(
-      FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
-    change { $0.dropped(id, after: error, now: .now, into: &$1) }
-    return true
-  }
-
-  /// A server has answered with another file than the version's: it is not asked again, and what it was to
-  /// bring is asked for elsewhere.
-  func mirrorContradicted(_ id: SegmentID, _ mirror: Int, _ reason: String) {
-    file.refuseMirror(mirror, reason)
-    file.noteFailure(
-      FileError(.refused, "\(file.url(ofMirror: mirror).authority): \(reason)"), isRetried: true)
-    mirrorDeclined(id)
-  }
-
-  /// The answer to a request is not used, because a better server can be asked.
-  func mirrorDeclined(_ id: SegmentID) { change { $0.dropped(id, now: .now, into: &$1) } }
-
-  /// The failure of a request as that of the file: where another server has failed in a way that may pass,
-  /// this one's word is not the last.
-  private func hopeful(_ error: FileError, of id: SegmentID) -> FileError {
-    guard let mirrors = file.mirrors, [.missing, .denied, .refused].contains(error.code),
-      let mirror = state.withLock({ $0.version.mirror(of: id) }),
-      mirrors.change({ $0.hasAbsent(besides: mirror, now: .now) })
-    else { return error }
-    return FileError(.unavailable, error.reason)
-  }
-
-  /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
-  /// were to bring is planned again then.
-  func awaitLocation(_ id: SegmentID) {
-    state.withLock { $0.version.awaitLocation(id) }
-    file.renewLocation { [weak self] error in
-      self?.change { [policy = self?.environment.retryPolicy ?? RetryPolicy()] in
-        $0.located(error, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
-      }
     }
   }
 

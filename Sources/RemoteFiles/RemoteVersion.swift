@@ -29,6 +29,12 @@ public final class RemoteVersion: Sendable {
   /// Puts bytes that have arrived somewhere.
   var storer: ByteStorer { ByteStorer(owner: self) }
 
+  /// Opens the cache entry.
+  var loader: EntryLoader { EntryLoader(owner: self) }
+
+  /// Takes up how requests end.
+  var ends: RequestEnds { RequestEnds(owner: self) }
+
   let state: Mutex<VersionHoldings>
   var environment: FileEnvironment { file.environment }
 
@@ -290,7 +296,7 @@ public final class RemoteVersion: Sendable {
       guard let url = file.place(atMirror: segment.mirror) else {
         let index = segment.mirror
         file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
-        awaitLocation(segment.id)
+        ends.awaitLocation(segment.id)
         continue
       }
       var request = file.request(
@@ -328,7 +334,7 @@ public final class RemoteVersion: Sendable {
       return index
     }
     guard let chosen else {
-      failed(id, FileError(.refused, "every server of the file has other bytes"))
+      ends.failed(id, FileError(.refused, "every server of the file has other bytes"))
       return false
     }
     segment.mirror = chosen

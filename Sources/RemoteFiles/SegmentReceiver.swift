@@ -204,16 +204,16 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }
     noteMirror(metrics)
     if let contradiction {
-      return version.mirrorContradicted(segment.id, segment.mirror, contradiction)
+      return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
-    if isDeclined { return version.mirrorDeclined(segment.id) }
-    if hasExpired { return version.awaitLocation(segment.id) }
+    if isDeclined { return version.ends.mirrorDeclined(segment.id) }
+    if hasExpired { return version.ends.awaitLocation(segment.id) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
-      version.failed(segment.id, FileError(error))
+      version.ends.failed(segment.id, FileError(error))
     default:
-      version.failed(segment.id, failure, retryAfter: retryAfter)
+      version.ends.failed(segment.id, failure, retryAfter: retryAfter)
     }
   }
 

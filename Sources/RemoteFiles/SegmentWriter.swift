@@ -152,22 +152,22 @@ final class SegmentWriter: @unchecked Sendable {
   }
 
   private func settle(_ completion: ExchangeCompletion, failure: FileError?, position: Int64) {
-    if let failure { return version.failed(id, failure) }
+    if let failure { return version.ends.failed(id, failure) }
     switch completion {
     case .finished:
       if let expectedEnd {
         guard position >= expectedEnd else {
-          return version.failed(id, FileError(.unavailable, "response cut short"))
+          return version.ends.failed(id, FileError(.unavailable, "response cut short"))
         }
       } else if let failure = version.ended(at: position) {
-        return version.failed(id, failure)
+        return version.ends.failed(id, failure)
       }
       version.file.responseEnded(of: version)
-      version.finished(id)
+      version.ends.finished(id)
     case .stopped, .cancelled:
-      version.failed(id, nil)
+      version.ends.failed(id, nil)
     case .failed(let error):
-      version.failed(id, FileError(error))
+      version.ends.failed(id, FileError(error))
     }
   }
 }

@@ -274,7 +274,7 @@ import Testing
     // Before the storage queue comes to it the entry is let go of.
     #expect(version.releaseIdleEntry())
     still.move()
-    try version.bringEntry(create: false)
+    try version.loader.bring(create: false)
     #expect(version.presentExtents == [0..<500])
     #expect(version.state.withLock { !$0.hasLostSync })
   }

@@ -60,7 +60,7 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       try version.storeBytes(0..<100)
-      let (entry, generation) = try #require(try version.writableEntry())
+      let (entry, generation) = try #require(try version.loader.writableEntry())
       let late = StoreReceipt(range: 100..<200, place: .cache(entry, generation: generation))
       switch loss {
       case 0: _ = version.refute(ExtentSet([100..<200]))
@@ -71,7 +71,7 @@ import Testing
       }
       #expect(version.state.withLock { $0.accept(late) } == [])
       // What is begun after it counts again.
-      let place = try #require(try version.writableEntry())
+      let place = try #require(try version.loader.writableEntry())
       let next = StoreReceipt(
         range: 100..<200, place: .cache(place.0, generation: place.generation))
       #expect(version.state.withLock { $0.accept(next) } == [100..<200])
@@ -300,7 +300,7 @@ import Testing
     let segment = version.state.withLock {
       $0.version.addSegment(range: 0..<1000, isWhole: true, now: .now)
     }
-    version.failed(segment.id, FileError(code, "a reason"))
+    version.ends.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
     #expect(version.snapshot().backoff.fruitlessCount == count)
   }
