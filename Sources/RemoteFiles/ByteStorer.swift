@@ -101,7 +101,7 @@ struct ByteStorer: Sendable {
           isStale = true
           return
         }
-        if let end = known.noteCut() { _ = owner.forget(from: end, of: known) }
+        if let end = known.noteCut() { _ = owner.verifier.forget(from: end, of: known) }
         // What is absent, and of which bytes, is known when the entry is at hand, not before: it may have
         // brought what the record says. Nobody but this thread makes anything of it present until then.
         let place = owner.state.withLock {

@@ -48,7 +48,7 @@ struct PieceVerifier: Sendable {
     for check in checks {
       owner.environment.hashPiece { [self] in
         let reading = read(check)
-        if case .unreadable = reading { owner.noteUnreadable(check.range) }
+        if case .unreadable = reading { owner.verifier.noteUnreadable(check.range) }
         let recording = PieceRecording()
         owner.environment.storage.record { [self] in
           record(reading, of: check, recording)
@@ -90,7 +90,7 @@ struct PieceVerifier: Sendable {
   private func read(_ check: PieceTable.Check) -> PieceReading {
     guard let pieces = owner.state.withLock({ $0.version.pieces }) else { return .gone }
     // What the disk has damaged says nothing about a server.
-    owner.verify(check.range)
+    owner.verifier.verify(check.range)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.isCurrent(check) else { return nil }
       return guarded.locate(check.range)

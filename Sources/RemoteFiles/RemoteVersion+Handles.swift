@@ -1,6 +1,7 @@
 internal import ExtentRecord
 internal import HTTPTransfer
 internal import HTTPTransferCore
+internal import Logging
 internal import RangeCache
 internal import Synchronization
 
@@ -149,6 +150,44 @@ extension RemoteVersion {
   func releaseIdleEntry() -> Bool {
     let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
     return entry != nil
+  }
+
+  /// Whether nothing waits, is in flight or is uncommitted; drops the entry if so.
+  ///
+  /// - Parameter areDescriptorsShort: whether the entry is dropped although it has bytes that are to
+  ///   be committed.
+  /// - Returns: whether it need not be watched any more.
+  func isIdle(areDescriptorsShort: Bool) -> Bool {
+    let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
+      guard !guarded.version.needsWatch, !guarded.isCheckpointing,
+        areDescriptorsShort || !guarded.awaitsRecord
+      else { return (false, nil) }
+      let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      return (!guarded.awaitsRecord, entry)
+    }
+    _ = consume entry
+    return idle
+  }
+
+  func noteFetched(_ byteCount: Int) {
+    state.withLock { $0.fetchedByteCount += Int64(byteCount) }
+  }
+
+  /// Handles a failure of the cache.
+  ///
+  /// Trouble with one entry affects that file only; after any other failure the cache is not used
+  /// for a while.
+  func noteCacheFailure(_ error: CacheError) {
+    if error.isOfEntry {
+      // Only this file is affected.
+      state.withLock { $0.isUncacheable = true }
+      file.noteFailure(FileError(error), isRetried: false)
+      return
+    }
+    environment.health.noteFailure("\(error)")
+    environment.logger.error(
+      "the cache fails; reading without it",
+      metadata: ["file": "\(file.source.path)", "error": "\(error)"])
   }
 
   /// Whether somebody has it open.

@@ -33,7 +33,7 @@ extension RemoteVersion {
       else { return nil }
       return 0..<(guarded.version.length ?? 0)
     }
-    if let range { verify(range) }
+    if let range { verifier.verify(range) }
   }
 
   /// Says what can be answered at once; on a libfuse thread, with a handle open.
@@ -101,7 +101,7 @@ extension RemoteVersion {
         }
       }
       switch decision {
-      case .verify: verify(range)
+      case .verify: verifier.verify(range)
       case .absent: return .absent
       case .failed(let error): return .failed(error)
       case .present(let located):
@@ -119,11 +119,11 @@ extension RemoteVersion {
   func isIntact(_ located: LocatedBytes) -> Bool {
     guard let entry = located.entry else { return true }
     if entry.hasLostWrites {
-      loseWrites(of: entry)
+      checkpoints.loseWrites(of: entry)
       return false
     }
     guard let size = entry.dataByteCount, size < located.cachedEnd else { return true }
-    _ = forget(from: size, of: entry)
+    _ = verifier.forget(from: size, of: entry)
     return false
   }
 

@@ -35,6 +35,12 @@ public final class RemoteVersion: Sendable {
   /// Takes up how requests end.
   var ends: RequestEnds { RequestEnds(owner: self) }
 
+  /// Makes what is stored safe from a loss of power.
+  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
+
+  /// Verifies what the cache holds.
+  var verifier: CacheVerifier { CacheVerifier(owner: self) }
+
   let state: Mutex<VersionHoldings>
   var environment: FileEnvironment { file.environment }
 

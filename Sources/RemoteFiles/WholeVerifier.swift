@@ -67,7 +67,7 @@ struct WholeVerifier: Sendable {
   private func digestOfWhole() -> Checksum? {
     guard let length = owner.length else { return nil }
     // What the disk has damaged says nothing about the servers.
-    owner.verify(0..<length)
+    owner.verifier.verify(0..<length)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil

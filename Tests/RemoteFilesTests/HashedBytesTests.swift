@@ -136,7 +136,7 @@ import Testing
     disk.environment.hashWhole { hashed.signal() }
     hashed.wait()
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.forget(from: 0, of: entry))
+    #expect(version.verifier.forget(from: 0, of: entry))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
@@ -212,12 +212,14 @@ import Testing
     let version = disk.version
     version.state.withLock { $0.holdCount += 1 }
     try version.storeBytes(0..<500, value: 9)
-    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
+    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
     try version.storeBytes(500..<1000, value: 9)
     finishHashing(disk)
     #expect(version.presentExtents == [])
-    if let checkpoint = version.syncData(ticket) { version.commit(ticket, checkpoint) }
-    version.finishCheckpoint(ticket)
+    if let checkpoint = version.checkpoints.syncData(ticket) {
+      version.checkpoints.commit(ticket, checkpoint)
+    }
+    version.checkpoints.finishCheckpoint(ticket)
     disk.environment.storage.finish()
     #expect(disk.environment.health.mayStore())
   }

@@ -159,7 +159,7 @@ import Testing
     try version.storeBytes(0..<(2 * piece))
     #expect(waitUntil { version.isComplete })
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.forget(from: piece + 1, of: entry))
+    #expect(version.verifier.forget(from: piece + 1, of: entry))
     still.move()
     #expect(waitUntil { !version.isInUse })
     let found = try #require(try environment.cache.openEntry(version.file.cacheKey))
@@ -171,7 +171,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<1000)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     _ = version.releaseIdleEntry()
     let reply = KeptReply()
     // As after a look that has failed: the handle is there, and its entry is not.
@@ -235,7 +235,7 @@ import Testing
       // No request is sent.
       version.state.withLock { $0.version.awaitLocation(SegmentID(rawValue: 0)) }
       try version.storeBytes(0..<500)
-      version.commitFinally()
+      version.checkpoints.commitFinally()
       let reply = KeptReply()
       if opening == 0 {
         // As after a look that has failed.
@@ -247,7 +247,7 @@ import Testing
         let entry = try #require(version.state.withLock { $0.entry })
         _ = version.state.withLock { $0.loseCached(0..<1000) }
         version.wait(for: 0..<100, reply: reply)
-        version.discardUncommitted(of: entry)
+        version.checkpoints.discardUncommitted(of: entry)
       }
       #expect(waitUntil { reply.byteCount == 100 })
       version.abandon()
@@ -259,7 +259,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<500)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     try version.storeBytes(500..<1000)
     // A pipe cannot be synced.
     var ends: [CInt] = [0, 0]
@@ -268,9 +268,9 @@ import Testing
     #expect(dup2(ends[0], data) == data)
     for end in ends { close(end) }
     let still = StandingDisk(disk.environment)
-    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
-    #expect(version.syncData(ticket) == nil)
-    version.endCheckpoint()
+    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
+    #expect(version.checkpoints.syncData(ticket) == nil)
+    version.checkpoints.endCheckpoint()
     // Before the storage queue comes to it the entry is let go of.
     #expect(version.releaseIdleEntry())
     still.move()

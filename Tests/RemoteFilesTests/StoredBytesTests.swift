@@ -63,9 +63,9 @@ import Testing
       let (entry, generation) = try #require(try version.loader.writableEntry())
       let late = StoreReceipt(range: 100..<200, place: .cache(entry, generation: generation))
       switch loss {
-      case 0: _ = version.refute(ExtentSet([100..<200]))
-      case 1: _ = version.forget(from: 50, of: entry)
-      case 2: version.noteUnreadable(100..<200)
+      case 0: _ = version.verifier.refute(ExtentSet([100..<200]))
+      case 1: _ = version.verifier.forget(from: 50, of: entry)
+      case 2: version.verifier.noteUnreadable(100..<200)
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
@@ -156,7 +156,7 @@ import Testing
     }
     // The stream passes over what is there; another thread finds that damaged.
     var actions = VersionActions()
-    _ = version.refute(ExtentSet([0..<100]))
+    _ = version.verifier.refute(ExtentSet([0..<100]))
     version.state.withLock {
       $0.version.stored(
         segment.id, 0..<200, present: [100..<200], idle: 0, now: .now, into: &actions)
@@ -253,7 +253,7 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<5000)
     #expect(version.backingFile == nil)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     let descriptor = try #require(version.backingFile).descriptor
     #expect(ftruncate(descriptor, 5001) == 0)
     #expect(version.backingFile == nil)
