@@ -97,9 +97,9 @@ struct CacheVerifier: Sendable {
     // The next mount shall find that before a reader does.
     entry?.distrust()
     guard lost > 0 else { return }
-    noteDamage(lost, "the cache owner.file cannot be read")
+    noteDamage(lost, "the cache file cannot be read")
     owner.environment.health.noteFailure(
-      "the cache owner.file of '\(owner.file.source.path)' cannot be read")
+      "the cache file of '\(owner.file.source.path)' cannot be read")
   }
 
   /// The data file of `entry` has become shorter than `end`: what it held beyond is absent.
@@ -110,7 +110,7 @@ struct CacheVerifier: Sendable {
       guard guarded.entry === entry else { return 0 }
       return guarded.loseCached(end..<Int64.max)
     }
-    if lost > 0 { noteDamage(lost, "the cache owner.file was cut") }
+    if lost > 0 { noteDamage(lost, "the cache file was cut") }
     return lost > 0
   }
 

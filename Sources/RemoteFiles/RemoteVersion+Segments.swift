@@ -19,62 +19,9 @@ extension RemoteVersion {
     return id
   }
 
-  /// Makes the writer of a segment known to those who will wait for its bytes.
-  func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
-    state.withLock { $0.writers[id] = writer }
-  }
-
   /// The parts of `range` that are absent: what a writer stores of what it has.
   func holes(in range: ByteRange) -> [ByteRange] {
     state.withLock { $0.version.absent(in: range) }
-  }
-
-  func advance(_ id: SegmentID, to position: Int64) -> WriterAdvice? {
-    let advice = state.withLock { guarded -> WriterAdvice? in
-      guarded.version.noteDisk(isShort: environment.isDiskShort)
-      return guarded.version.advance(
-        id, to: position, unreadSince: guarded.openCount == 0 ? guarded.unreadSince : nil,
-        now: .now)
-    }
-    if let rival = advice?.rival { environment.client.cancel(rival) }
-    if let mirror = advice?.silentMirror {
-      file.mirrors?.failed(mirror, FileError(.timedOut, "another server answered sooner"))
-    }
-    return advice
-  }
-
-  /// Bytes before those that a request is to bring have arrived.
-  func skipped(_ id: SegmentID, to position: Int64) {
-    state.withLock { $0.version.skipped(id, to: position, now: .now) }
-  }
-
-  /// Bytes that have arrived are on their way into the cache.
-  func handedOver(_ id: SegmentID, _ range: ByteRange) {
-    state.withLock {
-      $0.storeCount += 1
-      $0.version.note(.handedOver(to: range.upperBound), of: id, now: .now)
-    }
-  }
-
-  /// What was handed over is stored, or could not be.
-  func storeEnded() { state.withLock { $0.storeCount -= 1 } }
-
-  /// A request has ended; what it has brought is stored soon.
-  func requestEnded(_ id: SegmentID) {
-    state.withLock {
-      $0.version.note(.ended, of: id, now: .now)
-      // It has handed over all that it had.
-      $0.writers[id] = nil
-    }
-  }
-
-  /// Call before pausing a request that is far ahead of its reader.
-  ///
-  /// - Returns: whether to pause it; it is then resumed when the reader comes near.
-  func awaitsReader(_ id: SegmentID) -> Bool {
-    var awaits = false
-    change { awaits = $0.awaitsReader(id, now: .now, into: &$1) }
-    return awaits
   }
 
   /// The server has answered a range with the whole representation.

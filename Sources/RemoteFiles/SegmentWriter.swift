@@ -10,6 +10,7 @@ internal import Synchronization
 final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
+  private let feed: SegmentFeed
   private let transfer: ExchangeID
   private let pool: BufferPool
   private let storage: StorageQueue
@@ -33,13 +34,14 @@ final class SegmentWriter: @unchecked Sendable {
   ) {
     self.version = version
     self.id = id
+    feed = SegmentFeed(owner: version, id: id)
     self.transfer = transfer
     pool = version.file.environment.buffers
     storage = version.file.environment.storage
     position = body?.lowerBound ?? 0
     expectedEnd = body?.upperBound
     bufferStart = max(position, start)
-    version.setWriter(self, of: id)
+    feed.begin(self)
   }
 
   /// Hands over what a read has come to wait for after it arrived.
@@ -51,14 +53,14 @@ final class SegmentWriter: @unchecked Sendable {
 
   /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
   func hasRoom() -> Bool {
-    if isAhead, version.awaitsReader(id) { return false }
+    if isAhead, feed.awaitsReader() { return false }
     if storage.hasRoom(for: transfer) { return true }
-    version.note(.awaitsStorage, of: id)
+    feed.note(.awaitsStorage)
     return false
   }
 
   /// A rate limit holds the next piece back.
-  func throttled() { version.note(.throttled, of: id) }
+  func throttled() { feed.note(.throttled) }
 
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
@@ -69,11 +71,11 @@ final class SegmentWriter: @unchecked Sendable {
       position += Int64(skipped)
       piece = piece.dropFirst(skipped)
       if piece.isEmpty {
-        version.skipped(id, to: position)
+        feed.skipped(to: position)
         return .proceed
       }
     }
-    guard let advice = version.advance(id, to: position + Int64(piece.count)) else { return .stop }
+    guard let advice = feed.advance(to: position + Int64(piece.count)) else { return .stop }
     isAhead = advice.isAhead
     let wanted = Int(max(0, min(Int64(piece.count), advice.end - position)))
     var rest = piece.prefix(wanted)
@@ -101,10 +103,10 @@ final class SegmentWriter: @unchecked Sendable {
     bufferStart = range.upperBound
     bufferedByteCount = 0
     self.buffer = nil
-    version.handedOver(id, range)
-    let handed = HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool) { [version] in
+    feed.handedOver(range)
+    let handed = HandedBuffer(buffer, byteCount: Int(range.byteCount), pool: pool) { [feed] in
       // Nobody reads it any more, the disk neither.
-      version.storeEnded()
+      feed.storeEnded()
     }
     storage.store { [self] in
       let result = put(handed, as: range, withDisk: true)
@@ -142,7 +144,7 @@ final class SegmentWriter: @unchecked Sendable {
     after: @escaping @Sendable () -> Void = {}
   ) {
     handOver()
-    version.requestEnded(id)
+    feed.requestEnded()
     // The network thread has no more to say.
     let position = position
     storage.follow { [self] in
