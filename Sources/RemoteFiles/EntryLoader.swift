@@ -66,11 +66,12 @@ struct EntryLoader: Sendable {
       if let recorded = entry.recoveredVersion.completeLength {
         // Not here: it answers reads, and under `loading` nobody is called.
         if owner.length == nil {
-          owner.environment.client.perform { [self] in owner.learn(length: recorded) }
+          owner.environment.client.perform { [self] in owner.lengthRecorder.learn(length: recorded)
+          }
         }
       } else if owner.length != nil {
         // Learned before there was an entry, or while it was not at hand.
-        owner.environment.storage.perform { [self] in owner.recordLength() }
+        owner.environment.storage.perform { [self] in owner.lengthRecorder.record() }
       }
     }
     owner.environment.noteEntry(key, of: owner)

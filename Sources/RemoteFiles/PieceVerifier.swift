@@ -1,7 +1,6 @@
 internal import ExtentRecord
 internal import HTTPTransfer
 internal import HTTPTransferCore
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 

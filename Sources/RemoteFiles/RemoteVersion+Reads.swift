@@ -22,20 +22,6 @@ extension RemoteVersion {
     return BackingFile(of: entry)
   }
 
-  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
-  /// have a ``backingFile``; of a larger one, each read verifies what it reads.
-  ///
-  /// Reads the disk.
-  func verifyIfSmall() {
-    let range = state.withLock { guarded -> ByteRange? in
-      guard guarded.version.isComplete, !guarded.unverified.isEmpty,
-        guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
-      else { return nil }
-      return 0..<(guarded.version.length ?? 0)
-    }
-    if let range { verifier.verify(range) }
-  }
-
   /// Says what can be answered at once; on a libfuse thread, with a handle open.
   ///
   /// Reads the disk where bytes are used that an earlier mount has stored.

@@ -1,6 +1,5 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 
@@ -32,46 +31,6 @@ extension RemoteVersion {
     var takesWhole = false
     change { takesWhole = $0.rangeIgnored(id, into: &$1) }
     return takesWhole
-  }
-
-  /// A body of unknown length has ended at `position`, and so does the file; on the storage queue.
-  ///
-  /// - Returns: why the file cannot end there; nil if it can.
-  func ended(at position: Int64) -> FileError? {
-    let wasKnown = length != nil
-    var failure: FileError?
-    change { failure = $0.ended(at: position, into: &$1) }
-    // Not here: the disk may stand still.
-    if !wasKnown, failure == nil { environment.storage.perform { [self] in recordLength() } }
-    return failure
-  }
-
-  /// Takes the length from the head of a response of this version, if it was unknown.
-  func learn(length: Int64?) {
-    // Without a validator nothing shows that the head is of these bytes.
-    guard let length, content.strength != .unverifiable else { return }
-    var isNew = false
-    change {
-      isNew = $0.learn(length: length, into: &$1)
-      if isNew { $0.plan(now: .now, into: &$1) }
-    }
-    if isNew { environment.storage.perform { [self] in recordLength() } }
-  }
-
-  /// Records the length for later mounts; on the storage queue.
-  func recordLength() {
-    guard let length else { return }
-    do throws(CacheError) {
-      try loader.bring(create: false)
-      guard let entry = state.withLock({ $0.entry }) else { return }
-      // The watch closes the entry when it is idle.
-      environment.watch(self)
-      try entry.recordCompleteLength(length)
-    } catch {
-      environment.logger.warning(
-        "cannot record the length",
-        metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-    }
   }
 
   /// Something has become of a request.

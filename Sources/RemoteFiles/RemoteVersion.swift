@@ -41,6 +41,9 @@ public final class RemoteVersion: Sendable {
   /// Verifies what the cache holds.
   var verifier: CacheVerifier { CacheVerifier(owner: self) }
 
+  /// Takes up the length, where it was unknown.
+  var lengthRecorder: LengthRecorder { LengthRecorder(owner: self) }
+
   let state: Mutex<VersionHoldings>
   var environment: FileEnvironment { file.environment }
 

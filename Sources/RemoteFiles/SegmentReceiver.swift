@@ -109,7 +109,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       guard version.admits(content) else { return refuseShorter(content, fields) }
       switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
       case .same, .similar:
-        version.learn(length: content.completeLength)
+        version.lengthRecorder.learn(length: content.completeLength)
         return true
       case .declined:
         isDeclined = true
@@ -125,7 +125,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     switch version.compare(content) {
     case .same:
-      version.learn(length: content.completeLength)
+      version.lengthRecorder.learn(length: content.completeLength)
       return true
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
       failure = FileError(.invalidResponse, "the answer looks like another document")

@@ -161,7 +161,7 @@ final class SegmentWriter: @unchecked Sendable {
         guard position >= expectedEnd else {
           return version.ends.failed(id, FileError(.unavailable, "response cut short"))
         }
-      } else if let failure = version.ended(at: position) {
+      } else if let failure = version.lengthRecorder.ended(at: position) {
         return version.ends.failed(id, failure)
       }
       version.file.responseEnded(of: version)
