@@ -29,7 +29,7 @@ struct VersionDescription {
   private func fileState(isPartlyUncached: Bool) -> FileState {
     if version.isComplete && !isPartlyUncached { return .complete }
     if version.isSuperseded { return .stale }
-    if version.permanentFailure != nil { return .failed }
+    if version.failures.permanent != nil { return .failed }
     let isFlowing = segments.contains {
       $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
@@ -49,7 +49,7 @@ struct VersionDescription {
   private func reason(for read: ParkedRead) -> String {
     if let retryAt = version.backoff.retryAt, now < retryAt {
       let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
-      return "retrying in \(delay) ms after: \(version.lastFailure?.reason ?? "a failure")"
+      return "retrying in \(delay) ms after: \(version.failures.last?.reason ?? "a failure")"
     }
     let absent = version.absent(in: version.clamped(read.range))
     let hole = absent.first ?? read.range

@@ -14,7 +14,7 @@ struct VersionState: Sendable {
   private(set) var backoff = Backoff()
   private(set) var pacing = StreamPacing()
   private(set) var lengthWaits = LengthWaits()
-  private var recentFailures = RecentFailures()
+  private(set) var failures = VersionFailures()
 
   /// Whether the server has ignored a range, so that only the whole can be asked for.
   private(set) var isSequential = false
@@ -28,11 +28,6 @@ struct VersionState: Sendable {
   private(set) var isSuperseded = false
   /// What the user has asked for the file.
   private(set) var wishes = FileWishes()
-  /// Why the last request failed for all who might have waited; taken by who prefetches.
-  private(set) var prefetchFailure: FileError?
-  /// What every further read of absent bytes gets at once.
-  private(set) var permanentFailure: FileError?
-  private(set) var lastFailure: FileError?
 
   /// - Parameters:
   ///   - length: the complete length in bytes, nil where it is unknown.
@@ -98,7 +93,7 @@ struct VersionState: Sendable {
     let former = self.wishes
     self.wishes = wishes
     // What has failed before is another's failure.
-    if !former.isPrefetched { prefetchFailure = nil }
+    if !former.isPrefetched { failures.forgetPrefetch() }
     line.follow(connections: connections)
     if wishes.isPaused, !former.isPaused {
       endUnawaited(now: now, into: &actions)
@@ -127,8 +122,8 @@ struct VersionState: Sendable {
 
   /// Why a request has failed for good since the last call.
   mutating func takePrefetchFailure() -> FileError? {
-    defer { prefetchFailure = nil }
-    return prefetchFailure
+    defer { failures.forgetPrefetch() }
+    return failures.ofPrefetch
   }
 
   // MARK: Length
@@ -156,7 +151,7 @@ struct VersionState: Sendable {
   mutating func awaitLength(
     _ wait: LengthWait, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
-    guard length == nil, !isSuperseded, permanentFailure == nil, lengthWaits.mayWait(now: now),
+    guard length == nil, !isSuperseded, failures.permanent == nil, lengthWaits.mayWait(now: now),
       // It goes on when somebody reads.
       !segments.contains(where: { $0.awaitsReaderSince != nil })
     else { return false }
@@ -249,14 +244,14 @@ struct VersionState: Sendable {
     let range = clamped(asked)
     if range.isEmpty { return .present(byteCount: 0) }
     // What is known to be wrong is not shown, however it comes to be there.
-    if let permanentFailure, permanentFailure.code == .corrupt { return .failed(permanentFailure) }
+    if let error = failures.permanent, error.code == .corrupt { return .failed(error) }
     if let end = content.answerableEnd(of: range) {
       return .present(byteCount: Int(end - range.lowerBound))
     }
     if isSuperseded { return .failed(Self.superseded) }
-    if let permanentFailure { return .failed(permanentFailure) }
+    if let error = failures.permanent { return .failed(error) }
     if pieces?.isLost(range) == true { return .failed(.wrongPiece) }
-    if let error = recentFailures.error(in: range, now: now) { return .failed(error) }
+    if let error = failures.error(in: range, now: now) { return .failed(error) }
     return .absent
   }
 
@@ -322,9 +317,8 @@ struct VersionState: Sendable {
   mutating func failParked(
     _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    prefetchFailure = error
+    failures.noteForAll(error)
     fail(parked.removeAll { _ in true }, error, now: now, into: &actions)
-    lastFailure = error
     actions.lengthAnswers += lengthWaits.miss(now: now)
     forgetBackoff(now: now, into: &actions)
   }
@@ -333,7 +327,7 @@ struct VersionState: Sendable {
     _ reads: [ParkedRead], _ error: FileError, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    recentFailures.remember(reads.map(\.range), error, now: now)
+    failures.remember(reads.map(\.range), error, now: now)
     actions.failures += reads.map { ($0, error) }
   }
 
@@ -344,9 +338,9 @@ struct VersionState: Sendable {
   }
 
   /// Every further read of absent bytes fails at once; where the bytes are known to be wrong, every read.
-  mutating func failForGood(_ error: FileError) { permanentFailure = error }
+  mutating func failForGood(_ error: FileError) { failures.setPermanent(error) }
 
-  mutating func forgetPermanentFailure() { permanentFailure = nil }
+  mutating func forgetPermanentFailure() { failures.setPermanent(nil) }
 
   /// Another version has taken this one's place: what is present stays readable by its handles.
   mutating func supersede(into actions: inout VersionActions) {
@@ -398,7 +392,7 @@ struct VersionState: Sendable {
       }
       guard segment.isSilent(for: patience, now: now) else { continue }
       let error = FileError(.timedOut, "the server stopped sending for \(patience)")
-      lastFailure = error
+      failures.note(error)
       actions.silentMirrors.append((segment.mirror, error))
       actions.cancels.append(transfer)
     }
@@ -406,17 +400,11 @@ struct VersionState: Sendable {
 
   /// Why reads have waited in vain.
   private func lateness(_ timeout: Duration, now: ContinuousClock.Instant) -> FileError {
-    let reason =
+    let cause =
       segments.contains(where: \.isHeldByDisk)
       ? "the disk of the cache does not take what has arrived"
-      : isThrottled(now: now)
-        ? "the rate limit holds them back"
-        : lastFailure.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
-    // Not where the time was spent on something else than waiting for a server.
-    let kept = lastFailure.map(\.code).flatMap {
-      $0 == .invalidResponse || $0 == .unsigned ? $0 : nil
-    }
-    return FileError(kept ?? .timedOut, "no bytes within \(timeout): \(reason)")
+      : isThrottled(now: now) ? "the rate limit holds them back" : nil
+    return failures.lateness(after: timeout, cause: cause)
   }
 
   /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
@@ -430,7 +418,7 @@ struct VersionState: Sendable {
     let error = FileError(
       .unavailable,
       "the server gives no ranges, and what comes before would take longer than the read timeout")
-    lastFailure = error
+    failures.note(error)
     fail(far, error, now: now, into: &actions)
   }
 
@@ -440,7 +428,7 @@ struct VersionState: Sendable {
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
     // Also where nothing holds a stream back any more.
     followReader(now: now, into: &actions)
-    guard !isComplete, !isSuperseded, permanentFailure == nil, !isAwaitingLocation,
+    guard !isComplete, !isSuperseded, failures.permanent == nil, !isAwaitingLocation,
       !backoff.isPending(now: now)
     else { return }
     guard let length, !isSequential else {
@@ -474,7 +462,7 @@ struct VersionState: Sendable {
   }
 
   private mutating func sendHedges(_ hedging: HedgePlanner, into actions: inout VersionActions) {
-    guard !isSequential, !isSuperseded, !isAwaitingLocation, permanentFailure == nil,
+    guard !isSequential, !isSuperseded, !isAwaitingLocation, failures.permanent == nil,
       !backoff.isPending(now: hedging.now)
     else { return }
     for _ in 0..<hedging.allowance {
@@ -540,7 +528,7 @@ struct VersionState: Sendable {
     if case .throttled = event { line.noteThrottled(now: now) }
     guard segments.change(id, { $0.note(event, now: now) }) != nil else { return }
     if case .held(.some) = event {
-      lastFailure = FileError(.unavailable, "the server has asked for no request for a while")
+      failures.note(FileError(.unavailable, "the server has asked for no request for a while"))
     }
   }
 
@@ -655,10 +643,9 @@ struct VersionState: Sendable {
     switch outcome {
     case .outdated: break
     case .verified: wakeReads(in: check.range, into: &actions)
-    case .mismatch: lastFailure = .wrongPiece
+    case .mismatch: failures.note(.wrongPiece)
     case .lost:
-      lastFailure = .wrongPiece
-      prefetchFailure = .wrongPiece
+      failures.noteForAll(.wrongPiece)
       actions.failures +=
         parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
     }
@@ -753,7 +740,7 @@ struct VersionState: Sendable {
     _ id: SegmentID, after failure: FileError? = nil, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    if let failure { lastFailure = failure }
+    if let failure { failures.note(failure) }
     segments.remove(id)
     plan(now: now, into: &actions)
   }
@@ -788,7 +775,7 @@ struct VersionState: Sendable {
     after error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    lastFailure = error
+    failures.note(error)
     switch backoff.failed(
       error, retryAfter: retryAfter, policy: policy, random: random, now: now)
     {

@@ -211,7 +211,7 @@ import Testing
     #expect(actions.cancels.isEmpty)
     state.expire(now: start + .seconds(15), settings: settings, into: &actions)
     #expect(actions.cancels == [ids[0]])
-    #expect(state.lastFailure?.code == .timedOut)
+    #expect(state.failures.last?.code == .timedOut)
   }
 
   @Test("A trickle is given up like silence, unless it is the end that it brings")

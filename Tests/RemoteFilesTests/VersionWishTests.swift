@@ -144,9 +144,9 @@ import Testing
     var actions = VersionActions()
     state.failParked(FileError(.missing, "HTTP 404"), now: start, into: &actions)
     follow(prefetch, &state)
-    #expect(state.prefetchFailure == nil)
+    #expect(state.failures.ofPrefetch == nil)
     state.failParked(FileError(.missing, "HTTP 404"), now: start, into: &actions)
     follow(prefetch, &state)
-    #expect(state.prefetchFailure?.code == .missing)
+    #expect(state.failures.ofPrefetch?.code == .missing)
   }
 }
