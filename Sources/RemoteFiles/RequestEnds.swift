@@ -9,30 +9,20 @@ struct RequestEnds: Sendable {
   let owner: RemoteVersion
 
   /// A request brought all that it was to bring, as its server says.
-  func finished(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    var isPrefetched = false
-    owner.change { [policy = owner.environment.retryPolicy] in
-      $0.finished(id, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
-      isPrefetched = $0.isPrefetched
-    }
-    hasEnded(isPrefetched: isPrefetched)
-  }
+  func finished(_ id: SegmentID) { conclude(id, as: .finished) }
 
-  /// A request was ended on purpose.
-  private func dropped(_ id: SegmentID) {
+  /// A request has ended, and perhaps all of the file is there.
+  private func conclude(_ id: SegmentID, as outcome: RequestOutcome) {
     releaseRecordIfUnread()
-    var isPrefetched = false
-    owner.change {
-      $0.dropped(id, now: .now, into: &$1)
-      isPrefetched = $0.isPrefetched
-    }
-    hasEnded(isPrefetched: isPrefetched)
-  }
-
-  private func hasEnded(isPrefetched: Bool) {
-    if isPrefetched { owner.environment.prefetcher.wake() }
+    end(id, as: outcome)
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
+  }
+
+  private func end(_ id: SegmentID, as outcome: RequestOutcome) {
+    owner.change { [policy = owner.environment.retryPolicy] in
+      $0.end(id, as: outcome, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
+    }
   }
 
   /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
@@ -45,7 +35,7 @@ struct RequestEnds: Sendable {
 
   /// A request ended early; `error` nil when it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard var error else { return dropped(id) }
+    guard var error else { return conclude(id, as: .dropped) }
     if [.unavailable, .denied, .missing].contains(error.code) {
       let mirror = owner.state.withLock { $0.version.mirror(of: id) } ?? 0
       let origin = owner.file.url(ofMirror: mirror).normalizedOrigin
@@ -63,14 +53,10 @@ struct RequestEnds: Sendable {
       owner.file.versionContradicted(owner)
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
       owner.file.noteFailure(error, isRetried: true)
-      owner.change { [policy = owner.environment.retryPolicy] in
-        $0.failed(
-          id, error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
-          now: .now, into: &$1)
-      }
+      end(id, as: .failed(error, retryAfter: retryAfter))
     case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       owner.file.noteFailure(error, isRetried: false)
-      owner.change { $0.failedForGood(id, error, now: .now, into: &$1) }
+      end(id, as: .failedForGood(error))
     }
   }
 
@@ -92,7 +78,7 @@ struct RequestEnds: Sendable {
     else { return false }
     owner.file.noteFailure(
       FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
-    owner.change { $0.dropped(id, after: error, now: .now, into: &$1) }
+    end(id, as: .moved(after: error))
     return true
   }
 
@@ -107,7 +93,7 @@ struct RequestEnds: Sendable {
   }
 
   /// The answer to a request is not used, because a better server can be asked.
-  func mirrorDeclined(_ id: SegmentID) { owner.change { $0.dropped(id, now: .now, into: &$1) } }
+  func mirrorDeclined(_ id: SegmentID) { end(id, as: .dropped) }
 
   /// The failure of a request as that of the file: where another server has failed in a way that may pass,
   /// this one's word is not the last.

@@ -720,54 +720,41 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// A request brought all that it was to bring, as its server says.
-  mutating func finished(
-    _ id: SegmentID, policy: RetryPolicy, random: Double, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
+  /// A request has ended.
+  mutating func end(
+    _ id: SegmentID, as outcome: RequestOutcome, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    if endSegment(id) {
+    switch outcome {
+    case .finished:
+      if endSegment(id) {
+        retryLater(
+          after: FileError(.invalidResponse, "the response has brought next to nothing"),
+          retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
+      }
+      ignoredRangeCount = 0
+      plan(now: now, into: &actions)
+    case .dropped:
+      segments.remove(id)
+      plan(now: now, into: &actions)
+    case .moved(let error):
+      failures.note(error)
+      segments.remove(id)
+      plan(now: now, into: &actions)
+    case .failed(let error, let retryAfter):
+      _ = endSegment(id)
       retryLater(
-        after: FileError(.invalidResponse, "the response has brought next to nothing"),
-        retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
+        after: error, retryAfter: retryAfter, policy: policy, random: random, now: now,
+        into: &actions)
+    case .failedForGood(let error):
+      // What this machine could not do is not held against the server.
+      if error.isOfServer { _ = endSegment(id) } else { segments.remove(id) }
+      failParked(error, now: now, into: &actions)
     }
-    ignoredRangeCount = 0
-    plan(now: now, into: &actions)
-  }
-
-  /// A request was ended on purpose, or, after `failure`, is to be sent to another server: what it was to bring
-  /// is planned again.
-  mutating func dropped(
-    _ id: SegmentID, after failure: FileError? = nil, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
-  ) {
-    if let failure { failures.note(failure) }
-    segments.remove(id)
-    plan(now: now, into: &actions)
   }
 
   /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
   mutating func dropFailedHedge(_ id: SegmentID) -> Bool { segments.dropFailedHedge(id) }
-
-  /// A request has failed in a way that may pass.
-  mutating func failed(
-    _ id: SegmentID, _ error: FileError, retryAfter: Duration?, policy: RetryPolicy,
-    random: Double, now: ContinuousClock.Instant, into actions: inout VersionActions
-  ) {
-    _ = endSegment(id)
-    retryLater(
-      after: error, retryAfter: retryAfter, policy: policy, random: random, now: now,
-      into: &actions)
-  }
-
-  /// A request has failed in a way that does not pass: so do all reads that wait.
-  mutating func failedForGood(
-    _ id: SegmentID, _ error: FileError, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
-  ) {
-    // What this machine could not do is not held against the server.
-    if error.isOfServer { _ = endSegment(id) } else { segments.remove(id) }
-    failParked(error, now: now, into: &actions)
-  }
 
   /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
   /// be reached for long fail.

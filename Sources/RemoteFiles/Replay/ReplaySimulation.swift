@@ -248,7 +248,8 @@ public struct ReplaySimulation {
     let end = advice?.end ?? arrived.upperBound
     let isDone = arrived.upperBound >= end
     if isDone {
-      file.state.dropped(id, now: instant, into: &actions)
+      file.state.removeSegment(id)
+      file.state.plan(now: instant, into: &actions)
       // A connection on which more would come, which nobody wants from there, is closed.
       if end >= requestedEnd { idleConnectionCount += 1 }
     }
