@@ -172,7 +172,7 @@ struct ByteStorer: Sendable {
   /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.
   private func returnEntry() {
     let entry = owner.state.withLock { guarded -> CacheEntry? in
-      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.isCheckpointing else {
+      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.checkpoint.isBusy else {
         return nil
       }
       defer { guarded.entry = nil }

@@ -43,7 +43,7 @@ extension RemoteVersion {
   /// - Returns: whether it need not be watched any more.
   func isIdle(areDescriptorsShort: Bool) -> Bool {
     let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
-      guard !guarded.version.needsWatch, !guarded.isCheckpointing,
+      guard !guarded.version.needsWatch, !guarded.checkpoint.isBusy,
         areDescriptorsShort || !guarded.awaitsRecord
       else { return (false, nil) }
       let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)

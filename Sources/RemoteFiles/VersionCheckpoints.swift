@@ -22,18 +22,13 @@ struct VersionCheckpoints: Checkpointed {
     now: ContinuousClock.Instant, interval: Duration
   ) -> CheckpointTicket? {
     owner.state.withLock { guarded in
-      guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
-      // Once the whole is there it is committed soon: only then the kernel may read it by itself.
+      guard let entry = guarded.entry else { return nil }
       let isOfWhole =
         guarded.version.isComplete && guarded.unverified.isEmpty
         && guarded.version.extents.byteCount >= FileSettings.leastStampedByteCount
-      let isWholeDue = isOfWhole && !guarded.hasCheckpointOfWhole
       guard entry.uncommittedByteCount > 0,
-        isWholeDue || now - guarded.lastCheckpoint >= interval
+        guarded.checkpoint.begin(ofWhole: isOfWhole, now: now, interval: interval)
       else { return nil }
-      guarded.hasCheckpointOfWhole = isOfWhole
-      guarded.isCheckpointing = true
-      guarded.lastCheckpoint = now
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
     }
   }
@@ -68,7 +63,7 @@ struct VersionCheckpoints: Checkpointed {
     endCheckpoint()
   }
 
-  func endCheckpoint() { owner.state.withLock { $0.isCheckpointing = false } }
+  func endCheckpoint() { owner.state.withLock { $0.checkpoint.end() } }
 
   /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
   ///
@@ -144,14 +139,9 @@ struct VersionCheckpoints: Checkpointed {
   /// Has ``stampIfDue()`` called on the storage queue, where it has anything to do and is not to be called
   /// there already: the disk may stand still.
   func stampSoon() {
-    let mustQueue = owner.state.withLock { guarded in
-      guard guarded.awaitsStamp, !guarded.isStampQueued else { return false }
-      guarded.isStampQueued = true
-      return true
-    }
-    guard mustQueue else { return }
+    guard owner.state.withLock({ $0.awaitsStamp && $0.checkpoint.queueStamp() }) else { return }
     owner.environment.storage.perform { [self] in
-      owner.state.withLock { $0.isStampQueued = false }
+      owner.state.withLock { $0.checkpoint.takeQueuedStamp() }
       stampIfDue()
     }
   }
@@ -163,11 +153,9 @@ struct VersionCheckpoints: Checkpointed {
   @discardableResult
   func stampIfDue() -> Duration? {
     let ticket = owner.state.withLock { guarded -> CheckpointTicket? in
-      guard let entry = guarded.entry, !guarded.isCheckpointing, guarded.awaitsStamp else {
+      guard let entry = guarded.entry, guarded.awaitsStamp, guarded.checkpoint.beginStamp() else {
         return nil
       }
-      // The record has one writer.
-      guarded.isCheckpointing = true
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
     }
     guard let ticket else { return nil }
@@ -198,7 +186,7 @@ struct VersionCheckpoints: Checkpointed {
 
   /// Waits until no checkpoint is under way, or until `deadline`; for the end of a mount.
   func finishCheckpoints(until deadline: ContinuousClock.Instant) {
-    while owner.state.withLock({ $0.isCheckpointing }), ContinuousClock.now < deadline {
+    while owner.state.withLock({ $0.checkpoint.isBusy }), ContinuousClock.now < deadline {
       usleep(2000)
     }
   }

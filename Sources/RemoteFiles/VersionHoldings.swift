@@ -51,12 +51,7 @@ struct VersionHoldings {
   var storeCount = 0
   /// Since when no handle has been open.
   var unreadSince = ContinuousClock.now
-  var isCheckpointing = false
-  /// Whether ``RemoteVersion/stampIfDue()`` waits for the storage queue.
-  var isStampQueued = false
-  /// Whether a checkpoint has begun since all bytes were there.
-  var hasCheckpointOfWhole = false
-  var lastCheckpoint = ContinuousClock.now
+  var checkpoint = CheckpointPhase()
   var fetchedByteCount: Int64
 
   /// Bytes that cannot be read are absent, until the entry is opened.
@@ -196,7 +191,7 @@ struct VersionHoldings {
 
   /// Whether no handle is open, and nothing is in flight or being synced.
   var isUnused: Bool {
-    openCount == 0 && holdCount == 0 && storeCount == 0 && !isCheckpointing && version.isUnused
+    openCount == 0 && holdCount == 0 && storeCount == 0 && !checkpoint.isBusy && version.isUnused
   }
 
   /// Whether a later mount would not find all that is present.

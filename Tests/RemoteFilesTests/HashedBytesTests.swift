@@ -241,7 +241,7 @@ import Testing
     let disk = try pieces()
     let version = disk.version
     // No checkpoint: its commit would be refused, too.
-    version.state.withLock { $0.isCheckpointing = true }
+    #expect(version.state.withLock { $0.checkpoint.beginStamp() })
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
     let directory = try #require(disk.path.split(separator: "/").last)

@@ -132,6 +132,24 @@ import Testing
     #expect(!isDropped)
   }
 
+  @Test("One checkpoint runs at a time, and the first of a whole file begins at once")
+  func checkpoints() {
+    var phase = CheckpointPhase()
+    let now = ContinuousClock.now + .seconds(1)
+    let outcomes = [
+      phase.begin(ofWhole: false, now: now, interval: .seconds(60)),
+      phase.begin(ofWhole: true, now: now, interval: .seconds(60)),
+      phase.beginStamp(),
+    ]
+    #expect(outcomes == [false, true, false])
+    phase.end()
+    let isSecond = phase.begin(ofWhole: true, now: now, interval: .seconds(60))
+    let isStamp = phase.beginStamp()
+    #expect(!isSecond && isStamp && phase.isBusy)
+    let queued = [phase.queueStamp(), phase.queueStamp()]
+    #expect(queued == [true, false])
+  }
+
   @Test("Memory holds only bytes that are present")
   func memory() throws {
     var content = ContentMap(length: 1000, extents: ExtentSet([0..<100]))
