@@ -7,7 +7,7 @@ package protocol FetchSegment {
   /// The next byte to arrive.
   var position: Int64 { get }
   /// Where it is to end; moved down when the rest is fetched otherwise.
-  var end: Int64 { get set }
+  var end: Int64 { get }
   var firstByteAt: ContinuousClock.Instant? { get }
   /// When it was asked for, or last brought more than a trickle.
   var lastProgressAt: ContinuousClock.Instant { get }
@@ -16,6 +16,8 @@ package protocol FetchSegment {
   var hedgeOf: ID? { get set }
   /// Whether nothing but its server delays its next byte, and any server may bring that.
   var isHedgeable: Bool { get }
+  /// Nothing more is wanted of it: it ends where it has come to.
+  mutating func stop()
 }
 
 extension FetchSegment {

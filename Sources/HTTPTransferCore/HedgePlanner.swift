@@ -36,7 +36,7 @@ package struct HedgePlanner: Sendable {
   ///   - now: the time.
   /// - Returns: the bytes; nil if it gets no hedge.
   package func hedge<Segment: FetchSegment>(
-    of segment: Segment, among segments: [Segment], wanted: ByteRange? = nil,
+    of segment: Segment, among segments: some Sequence<Segment>, wanted: ByteRange? = nil,
     now: ContinuousClock.Instant
   ) -> ByteRange? {
     guard segment.isHedgeable, now - segment.lastProgressAt >= delay, segment.hedgeOf == nil,
@@ -61,7 +61,7 @@ extension Array where Element: FetchSegment {
     self[index].hedgeOf = nil
     self[rival].hedgeOf = nil
     // What comes of it all the same is not stored; what it was to bring beyond is planned again.
-    self[rival].end = self[rival].position
+    self[rival].stop()
     return rival
   }
 }

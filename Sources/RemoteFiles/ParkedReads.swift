@@ -1,9 +1,14 @@
 internal import HTTPTransferCore
 
+/// Names one read of one version that waits.
+struct ReadID: Hashable, Sendable {
+  let rawValue: Int
+}
+
 /// A read that waits for bytes.
 struct ParkedRead: Sendable {
+  let id: ReadID
   let range: ByteRange
-  let reply: any ReadReply
   let since: ContinuousClock.Instant
   var deadline: ContinuousClock.Instant
 }
@@ -15,6 +20,9 @@ struct ParkedReads: Sendable {
   private var greatestByteCount: Int64 = 0
 
   var isEmpty: Bool { reads.isEmpty }
+
+  /// When the read that has come last began to wait; nil where none waits.
+  var lastWaitBegan: ContinuousClock.Instant? { reads.lazy.map(\.since).max() }
 
   mutating func insert(_ read: ParkedRead) {
     greatestByteCount = max(greatestByteCount, read.range.byteCount)
@@ -41,6 +49,17 @@ struct ParkedReads: Sendable {
     let removed = reads.filter(predicate)
     if !removed.isEmpty { reads.removeAll(where: predicate) }
     return removed
+  }
+
+  /// Where the position of `segment` next answers one of them.
+  func nextWake(by segment: Segment, in content: ContentMap) -> Int64? {
+    let range = segment.start..<segment.end
+    guard content.pieces != nil else {
+      return nextWake(in: range, after: segment.position, partly: content.length == nil)
+    }
+    return reads.lazy.compactMap {
+      content.nextPieceEnd(of: $0.range, in: range, after: segment.position)
+    }.min()
   }
 
   /// Moves all deadlines by `delay`.

@@ -35,7 +35,7 @@ public struct PresentBytes: Sendable {
   /// The cache's file could not be read, though the bytes should be there: they are fetched again by
   /// whoever reads them next.
   public func reportUnreadable() {
-    version.noteUnreadable(offset..<(offset + Int64(byteCount)))
+    version.verifier.noteUnreadable(offset..<(offset + Int64(byteCount)))
   }
 }
 

@@ -4,12 +4,3 @@ public protocol ReadReply: AnyObject, Sendable {
   func succeed(_ bytes: PresentBytes)
   func fail(_ error: FileError)
 }
-
-/// What can be said about a read at once.
-enum ReadAttempt: Sendable {
-  /// So many bytes are present, from the offset asked for on.
-  case present(byteCount: Int)
-  case failed(FileError)
-  /// The bytes must be waited for.
-  case absent
-}

@@ -51,7 +51,7 @@ extension RemoteFile {
       version.followWishes()
     } else {
       version.reinstate()
-      version.learn(length: content.completeLength)
+      version.lengthRecorder.learn(length: content.completeLength)
     }
     statistics.withLock { $0.isOffline = false }
     return version

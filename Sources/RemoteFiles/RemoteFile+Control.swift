@@ -117,7 +117,7 @@ extension RemoteFile {
       guard let audit = try environment.cache.audit(cacheKey),
         current.content.recordable.hasSameIdentity(as: audit.version)
       else { return }
-      let byteCount = current.refute(audit.damaged)
+      let byteCount = current.verifier.refute(audit.damaged)
       environment.logger.info(
         "verified the cached bytes",
         metadata: ["file": "\(source.path)", "damaged": "\(byteCount)"])

@@ -85,81 +85,8 @@ extension MirrorSet.Mirror {
 extension RemoteVersion {
   /// Fills in what only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
-    let (state, isPartlyUncached) = self.state.withLock { ($0.version, $0.isPartlyUncached) }
-    let spilledByteCount = state.spilledByteCount
-    status.length = state.length
-    // What memory holds, because the cache does not take it, goes when nobody reads it.
-    status.cachedBytes = state.extents.byteCount - spilledByteCount
-    status.connections = state.segments.count
-    status.waitingReads = state.parked.reads.map { read in
-      WaitingRead(
-        offset: read.range.lowerBound, byteCount: read.range.byteCount,
-        waitedSeconds: (now - read.since) / .seconds(1),
-        reason: state.reason(for: read, now: now))
-    }
-    status.state = state.fileState(now: now, isPartlyUncached: isPartlyUncached)
-  }
-}
-
-extension VersionState {
-  /// How long a response may be silent before a read is said to wait for it, in seconds.
-  private static let silence = Duration.seconds(1)
-
-  fileprivate func fileState(now: ContinuousClock.Instant, isPartlyUncached: Bool) -> FileState {
-    if isComplete && !isPartlyUncached { return .complete }
-    if isSuperseded { return .stale }
-    if permanentFailure != nil { return .failed }
-    let isFlowing = segments.contains {
-      $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
-    }
-    let isBackground = wishes.isPrefetched && !wishes.isPaused && !hasReader(now: now)
-    if isFlowing { return isSequential ? .streaming : isBackground ? .prefetching : .downloading }
-    if !parked.isEmpty { return .waiting }
-    if isBackground { return .prefetching }
-    if segments.isEmpty { return wishes.isPaused ? .paused : .idle }
-    return .downloading
-  }
-
-  /// Why `read` is not answered yet, for people.
-  fileprivate func reason(for read: ParkedRead, now: ContinuousClock.Instant) -> String {
-    if let retryAt, now < retryAt {
-      let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
-      return "retrying in \(delay) ms after: \(lastFailure?.reason ?? "a failure")"
-    }
-    let hole = absent(in: clamped(read.range)).first ?? read.range
-    if pieces != nil, absent(in: clamped(read.range)).isEmpty { return "its piece is being hashed" }
-    if isAwaitingLocation { return "asking where the file is now" }
-    let isArrived = segments.contains { segment in
-      let end = segment.isHeldByDisk ? segment.end : segment.handedOverEnd
-      return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end
-    }
-    if isArrived { return "waiting for the disk of the cache" }
-    guard
-      let segment = segments.first(where: {
-        $0.position <= hole.lowerBound && hole.lowerBound < $0.end
-      })
-    else { return "waiting for a free connection" }
-    if let moment = segment.heldUntil {
-      let seconds = Int(((moment - now) / .seconds(1)).rounded(.up))
-      return "the server has asked for no request for \(max(0, seconds)) s"
-    }
-    guard segment.isSent || segment.firstByteAt != nil else {
-      return "waiting for a free connection"
-    }
-    let before = hole.lowerBound - segment.position
-    if segment.isThrottled {
-      guard before > 0 else { return "held back by the rate limit" }
-      return "held back by the rate limit, \(before) bytes come before it"
-    }
-    let silent = Int((now - segment.lastProgressAt) / .seconds(1))
-    let isHedged = segments.contains { $0.hedgeOf == segment.id }
-    let also = isHedged ? "; asked again over another connection" : ""
-    guard segment.firstByteAt != nil else {
-      return silent < 1 ? "request sent" : "request sent, no response for \(silent) s\(also)"
-    }
-    if now - segment.lastProgressAt >= Self.silence {
-      return "the server has sent nothing for \(silent) s\(also)"
-    }
-    return "downloading, \(before) bytes come before it"
+    let (version, isPartlyUncached) = state.withLock { ($0.version, $0.isPartlyUncached) }
+    VersionDescription(version: version, now: now)
+      .fill(&status, isPartlyUncached: isPartlyUncached)
   }
 }

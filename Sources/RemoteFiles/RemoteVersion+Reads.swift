@@ -22,27 +22,11 @@ extension RemoteVersion {
     return BackingFile(of: entry)
   }
 
-  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
-  /// have a ``backingFile``; of a larger one, each read verifies what it reads.
-  ///
-  /// Reads the disk.
-  func verifyIfSmall() {
-    let range = state.withLock { guarded -> ByteRange? in
-      guard guarded.version.isComplete, !guarded.unverified.isEmpty,
-        guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
-      else { return nil }
-      return 0..<(guarded.version.length ?? 0)
-    }
-    if let range { verify(range) }
-  }
-
   /// Says what can be answered at once; on a libfuse thread, with a handle open.
   ///
   /// Reads the disk where bytes are used that an earlier mount has stored.
   public func attempt(_ range: ByteRange) -> ReadOutcome {
-    var actions = VersionActions()
-    defer { perform(actions) }
-    return decide(range) { guarded, attempt, now in
+    decide(range) { guarded, attempt, now, actions in
       guarded.version.note(range, now: now)
       if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
     }
@@ -57,21 +41,18 @@ extension RemoteVersion {
   public func wait(for range: ByteRange, reply: any ReadReply) {
     let now = ContinuousClock.now
     wait(
-      for: ParkedRead(
-        range: range, reply: reply, since: now, deadline: now + environment.settings.readTimeout))
+      for: UnansweredRead(
+        range: range, since: now, deadline: now + environment.settings.readTimeout, reply: reply))
   }
 
   /// Parks a read that may have waited before; it keeps its first deadline.
-  func wait(for read: ParkedRead) {
-    var actions = VersionActions()
+  func wait(for read: UnansweredRead) {
     // They may have arrived since the attempt.
-    let outcome = decide(read.range) { guarded, attempt, now in
+    let outcome = decide(read.range) { guarded, attempt, now, actions in
       guard case .absent = attempt else { return }
-      guarded.version.park(
-        ParkedRead(
-          range: guarded.version.clamped(read.range), reply: read.reply, since: read.since,
-          deadline: read.deadline),
-        into: &actions)
+      var read = read
+      read.range = guarded.version.clamped(read.range)
+      guarded.version.park(guarded.replies.keep(read), into: &actions)
       guarded.version.plan(now: now, into: &actions)
       actions.needsWatch = true
     }
@@ -80,22 +61,23 @@ extension RemoteVersion {
     case .failed(let error): read.reply.fail(error)
     case .absent: break
     }
-    perform(actions)
   }
 
   /// Looks at the state of `range`; `then` acts on it under the same lock.
   private func decide(
     _ range: ByteRange,
-    then: (inout Guarded, ReadAttempt, ContinuousClock.Instant) -> Void
+    then: (
+      inout VersionHoldings, ReadAttempt, ContinuousClock.Instant, inout VersionActions
+    ) -> Void
   ) -> ReadOutcome {
     // What is found damaged is absent the next time; each round leaves less that could be.
     for _ in 0..<Self.decisionLimit {
-      let decision = state.withLock { guarded -> Decision in
+      let decision = transact { guarded, actions -> Decision in
         let now = ContinuousClock.now
         guarded.forgetExtentsWithoutEntry()
         if guarded.mustVerify(range) { return .verify }
         let attempt = guarded.version.attempt(range, now: now)
-        then(&guarded, attempt, now)
+        then(&guarded, attempt, now, &actions)
         switch attempt {
         case .absent: return .absent
         case .failed(let error): return .failed(error)
@@ -105,7 +87,7 @@ extension RemoteVersion {
         }
       }
       switch decision {
-      case .verify: verify(range)
+      case .verify: verifier.verify(range)
       case .absent: return .absent
       case .failed(let error): return .failed(error)
       case .present(let located):
@@ -123,11 +105,11 @@ extension RemoteVersion {
   func isIntact(_ located: LocatedBytes) -> Bool {
     guard let entry = located.entry else { return true }
     if entry.hasLostWrites {
-      loseWrites(of: entry)
+      checkpoints.loseWrites(of: entry)
       return false
     }
     guard let size = entry.dataByteCount, size < located.cachedEnd else { return true }
-    _ = forget(from: size, of: entry)
+    _ = verifier.forget(from: size, of: entry)
     return false
   }
 

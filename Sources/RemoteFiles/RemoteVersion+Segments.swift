@@ -1,6 +1,5 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 
@@ -11,21 +10,12 @@ extension RemoteVersion {
   func adoptSegment(
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
   ) -> SegmentID {
-    let segment = state.withLock { guarded in
-      let segment = guarded.version.addSegment(range: range, isWhole: isWhole, now: .now)
-      guarded.version.setMirror(mirror, of: segment.id)
-      guarded.version.setTransfer(transfer, of: segment.id)
-      // The head has come: if the body does not, the server is silent.
-      guarded.version.sent(segment.id, now: .now)
-      return segment
+    let id = state.withLock {
+      $0.version.adoptSegment(
+        range: range, isWhole: isWhole, transfer: transfer, mirror: mirror, now: .now)
     }
     environment.watch(self)
-    return segment.id
-  }
-
-  /// Makes the writer of a segment known to those who will wait for its bytes.
-  func setWriter(_ writer: SegmentWriter, of id: SegmentID) {
-    state.withLock { $0.version.setWriter(writer, of: id) }
+    return id
   }
 
   /// The parts of `range` that are absent: what a writer stores of what it has.
@@ -33,279 +23,20 @@ extension RemoteVersion {
     state.withLock { $0.version.absent(in: range) }
   }
 
-  func advance(_ id: SegmentID, to position: Int64) -> VersionState.Advice? {
-    let advice = state.withLock { guarded -> VersionState.Advice? in
-      guarded.version.isDiskShort = environment.isDiskShort
-      let advice = guarded.version.advance(id, to: position, now: .now)
-      // A stream that nobody reads goes on for a while only: it may have no end.
-      if guarded.openCount == 0, guarded.version.parked.isEmpty,
-        guarded.version.lengthWaits.isEmpty, !guarded.version.isPrefetching,
-        position > FileSettings.unreadStreamByteCount, guarded.version.isWhole(id),
-        ContinuousClock.now - guarded.unreadSince > FileSettings.unreadStreamPatience
-      {
-        return nil
-      }
-      return advice
-    }
-    if let rival = advice?.rival { environment.client.cancel(rival) }
-    if let mirror = advice?.silentMirror {
-      file.mirrors?.failed(mirror, FileError(.timedOut, "another server answered sooner"))
-    }
-    return advice
-  }
-
-  /// Bytes before those that a request is to bring have arrived.
-  func skipped(_ id: SegmentID, to position: Int64) {
-    state.withLock { $0.version.skipped(id, to: position, now: .now) }
-  }
-
-  /// Bytes that have arrived are on their way into the cache.
-  func handedOver(_ id: SegmentID, _ range: ByteRange) {
-    state.withLock {
-      $0.storeCount += 1
-      $0.version.handedOver(id, to: range.upperBound)
-    }
-  }
-
-  /// What was handed over is stored, or could not be.
-  func storeEnded() { state.withLock { $0.storeCount -= 1 } }
-
-  /// A request has ended; what it has brought is stored soon.
-  func requestEnded(_ id: SegmentID) { state.withLock { $0.version.requestEnded(id) } }
-
-  /// Call before pausing a request that is far ahead of its reader.
-  ///
-  /// - Returns: whether to pause it; it is then resumed when the reader comes near.
-  func awaitsReader(_ id: SegmentID) -> Bool {
-    var awaits = false
-    change { awaits = $0.awaitsReader(id, now: .now, into: &$1) }
-    return awaits
-  }
-
-  /// A request brings nothing until the disk has taken what came before.
-  func awaitsStorage(_ id: SegmentID) { state.withLock { $0.version.awaitsStorage(id) } }
-
   /// The server has answered a range with the whole representation.
   ///
   /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
   ///   because ranges have worked before and this may be one server's fault of many.
   func rangeIgnored(_ id: SegmentID) -> Bool {
-    var actions = VersionActions()
-    let takesWhole = state.withLock { guarded in
-      guarded.version.ignoredRangeCount += 1
-      let rangesWorked =
-        !guarded.version.extents.isEmpty
-        || guarded.version.segments.contains { $0.handedOverEnd > $0.start }
-      guard !rangesWorked || guarded.version.ignoredRangeCount > 2 else { return false }
-      guard !guarded.version.isSequential else { return false }
-      guarded.version.isSequential = true
-      // One stream brings all; the others would bring the same.
-      actions.cancels = guarded.version.segments.filter { $0.id != id }.compactMap(\.transfer)
-      guarded.version.removeSegment(id)
-      return true
-    }
-    perform(actions)
+    var takesWhole = false
+    change { takesWhole = $0.rangeIgnored(id, into: &$1) }
     return takesWhole
   }
 
-  /// A body of unknown length has ended at `position`, and so does the file; on the storage queue.
-  ///
-  /// - Returns: why the file cannot end there; nil if it can.
-  func ended(at position: Int64) -> FileError? {
-    let wasKnown = length != nil
-    var failure: FileError?
-    change { failure = $0.ended(at: position, into: &$1) }
-    // Not here: the disk may stand still.
-    if !wasKnown, failure == nil { environment.storage.perform { [self] in recordLength() } }
-    return failure
+  /// Something has become of a request.
+  func note(_ event: SegmentEvent, of id: SegmentID) {
+    state.withLock { $0.version.note(event, of: id, now: .now) }
   }
-
-  /// Takes the length from the head of a response of this version, if it was unknown.
-  func learn(length: Int64?) {
-    // Without a validator nothing shows that the head is of these bytes.
-    guard let length, content.strength != .unverifiable else { return }
-    var isNew = false
-    change {
-      isNew = $0.learn(length: length, into: &$1)
-      if isNew { $0.plan(now: .now, into: &$1) }
-    }
-    if isNew { environment.storage.perform { [self] in recordLength() } }
-  }
-
-  /// Records the length for later mounts; on the storage queue.
-  func recordLength() {
-    guard let length else { return }
-    do throws(CacheError) {
-      try bringEntry(create: false)
-      guard let entry = state.withLock({ $0.entry }) else { return }
-      // The watch closes the entry when it is idle.
-      environment.watch(self)
-      try entry.recordCompleteLength(length)
-    } catch {
-      environment.logger.warning(
-        "cannot record the length",
-        metadata: ["file": "\(file.source.path)", "error": "\(error)"])
-    }
-  }
-
-  /// A request brought all that it was to bring, as its server says.
-  func finished(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    var isPrefetched = false
-    change { [policy = environment.retryPolicy] in
-      if $0.endSegment(id) {
-        $0.retryLater(
-          after: FileError(.invalidResponse, "the response has brought next to nothing"),
-          retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
-      }
-      $0.ignoredRangeCount = 0
-      $0.plan(now: .now, into: &$1)
-      isPrefetched = $0.isComplete && $0.wishes.isPrefetched
-    }
-    hasEnded(isPrefetched: isPrefetched)
-  }
-
-  /// A request was ended on purpose.
-  private func dropped(_ id: SegmentID) {
-    releaseRecordIfUnread()
-    change {
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
-    }
-    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
-    hasEnded(isPrefetched: isPrefetched)
-  }
-
-  private func hasEnded(isPrefetched: Bool) {
-    if isPrefetched { environment.prefetcher.wake() }
-    if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
-  }
-
-  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
-  private func releaseRecordIfUnread() {
-    let entry = state.withLock { guarded in
-      guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
-    }
-    if let entry { environment.storage.perform { entry.releaseRecord() } }
-  }
-
-  /// A request ended early; `error` nil when it was ended on purpose.
-  func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
-    guard var error else { return dropped(id) }
-    if [.unavailable, .denied, .missing].contains(error.code) {
-      let mirror = state.withLock { $0.version.mirror(of: id) } ?? 0
-      let origin = file.url(ofMirror: mirror).normalizedOrigin
-      environment.hedges.withLock { $0.noteRefusal(by: origin, now: .now) }
-    }
-    noteMirrorFailure(id, error, retryAfter: retryAfter)
-    if error.code != .stale, state.withLock({ $0.version.dropFailedHedge(id) }) {
-      return file.noteFailure(error, isRetried: true)
-    }
-    if moveToAnotherMirror(id, error) { return }
-    error = hopeful(error, of: id)
-    switch error.code {
-    case .stale:
-      change { version, _ in _ = version.endSegment(id) }
-      file.versionContradicted(self)
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
-      file.noteFailure(error, isRetried: true)
-      change { [policy = environment.retryPolicy] in
-        _ = $0.endSegment(id)
-        $0.retryLater(
-          after: error, retryAfter: retryAfter, policy: policy, random: .random(in: 0..<1),
-          now: .now, into: &$1)
-      }
-    case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
-      file.noteFailure(error, isRetried: false)
-      change {
-        // What this machine could not do is not held against the server.
-        if error.isOfServer { _ = $0.endSegment(id) } else { $0.removeSegment(id) }
-        $0.failParked(error, now: .now, into: &$1)
-      }
-    }
-  }
-
-  /// Takes note that the server of a request has failed.
-  private func noteMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
-    guard let mirrors = file.mirrors, error.isOfServer,
-      let mirror = state.withLock({ $0.version.mirror(of: id) })
-    else { return }
-    mirrors.failed(mirror, error, retryAfter: retryAfter)
-  }
-
-  /// Has what a failed request was to bring asked for elsewhere.
-  ///
-  /// - Returns: whether another server can be asked; if not, the failure is that of the file.
-  private func moveToAnotherMirror(_ id: SegmentID, _ error: FileError) -> Bool {
-    guard let mirrors = file.mirrors, mirrors.count > 1, error.isOfServer,
-      let mirror = state.withLock({ $0.version.mirror(of: id) }),
-      mirrors.hasReady(besides: mirror)
-    else { return false }
-    file.noteFailure(
-      FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
-    change {
-      $0.lastFailure = error
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
-    }
-    return true
-  }
-
-  /// A server has answered with another file than the version's: it is not asked again, and what it was to
-  /// bring is asked for elsewhere.
-  func mirrorContradicted(_ id: SegmentID, _ mirror: Int, _ reason: String) {
-    file.refuseMirror(mirror, reason)
-    file.noteFailure(
-      FileError(.refused, "\(file.url(ofMirror: mirror).authority): \(reason)"), isRetried: true)
-    mirrorDeclined(id)
-  }
-
-  /// The answer to a request is not used, because a better server can be asked.
-  func mirrorDeclined(_ id: SegmentID) {
-    change {
-      $0.removeSegment(id)
-      $0.plan(now: .now, into: &$1)
-    }
-  }
-
-  /// The failure of a request as that of the file: where another server has failed in a way that may pass,
-  /// this one's word is not the last.
-  private func hopeful(_ error: FileError, of id: SegmentID) -> FileError {
-    guard let mirrors = file.mirrors, [.missing, .denied, .refused].contains(error.code),
-      let mirror = state.withLock({ $0.version.mirror(of: id) }),
-      mirrors.change({ $0.hasAbsent(besides: mirror, now: .now) })
-    else { return error }
-    return FileError(.unavailable, error.reason)
-  }
-
-  /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
-  /// were to bring is planned again then.
-  func awaitLocation(_ id: SegmentID) {
-    state.withLock {
-      _ = $0.version.endSegment(id)
-      $0.version.isAwaitingLocation = true
-    }
-    file.renewLocation { [weak self] error in
-      self?.change { [policy = self?.environment.retryPolicy ?? RetryPolicy()] in
-        $0.isAwaitingLocation = false
-        switch error?.code {
-        case .missing?, .denied?, .refused?:
-          if let error { $0.failParked(error, now: .now, into: &$1) }
-        case .unsigned?:
-          if let error {
-            $0.retryLater(
-              after: error, retryAfter: nil, policy: policy, random: .random(in: 0..<1), now: .now,
-              into: &$1)
-          }
-        // Other failures are met again by the requests to the source, and retried.
-        default: break
-        }
-        $0.plan(now: .now, into: &$1)
-      }
-    }
-  }
-
-  func sent(_ id: SegmentID) { state.withLock { $0.version.sent(id, now: .now) } }
 
   func supersede() { change { $0.supersede(into: &$1) } }
 
@@ -313,29 +44,18 @@ extension RemoteVersion {
   func supersedeIfUnused() -> Bool {
     state.withLock { guarded in
       guard guarded.isUnused else { return false }
-      // Nothing waits and nothing is in flight that would have to hear of it.
-      guarded.version.isSuperseded = true
+      guarded.version.supersedeUnused()
       return true
     }
   }
 
   /// The server has confirmed this version after all (a host of several that disagree).
-  func reinstate() { state.withLock { $0.version.isSuperseded = false } }
+  func reinstate() { state.withLock { $0.version.reinstate() } }
 
   /// Whether the server is bringing bytes by another request than `id`.
   func isServed(besides id: SegmentID) -> Bool {
-    state.withLock {
-      $0.version.segments.contains { $0.id != id && $0.firstByteAt != nil && !$0.hasEnded }
-    }
+    state.withLock { $0.version.segments.isServed(besides: id) }
   }
-
-  /// A request is held back until `moment`, as the server has asked; nil when it is being sent.
-  func held(_ id: SegmentID, until moment: ContinuousClock.Instant?) {
-    state.withLock { $0.version.hold(id, until: moment) }
-  }
-
-  /// A rate limit holds a request back.
-  func throttled(_ id: SegmentID) { state.withLock { $0.version.throttled(id, now: .now) } }
 
   func noteRoundTrip(_ duration: Duration) {
     let seconds = duration / .seconds(1)
@@ -346,7 +66,7 @@ extension RemoteVersion {
   func abandon() {
     let error = FileError(.unmounted, "the mount is being taken down")
     change {
-      $0.permanentFailure = error
+      $0.failForGood(error)
       $0.failParked(error, now: .now, into: &$1)
     }
   }

@@ -23,234 +23,29 @@ public final class RemoteVersion: Sendable {
   /// What the whole must hash to; nil where the list says nothing.
   var checksum: Checksum? { file.mirrors?.details.checksum }
 
-  let state: Mutex<Guarded>
+  /// Hashes the whole, where the list has a checksum.
+  var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
+
+  /// Puts bytes that have arrived somewhere.
+  var storer: ByteStorer { ByteStorer(owner: self) }
+
+  /// Opens the cache entry.
+  var loader: EntryLoader { EntryLoader(owner: self) }
+
+  /// Takes up how requests end.
+  var ends: RequestEnds { RequestEnds(owner: self) }
+
+  /// Makes what is stored safe from a loss of power.
+  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
+
+  /// Verifies what the cache holds.
+  var verifier: CacheVerifier { CacheVerifier(owner: self) }
+
+  /// Takes up the length, where it was unknown.
+  var lengthRecorder: LengthRecorder { LengthRecorder(owner: self) }
+
+  let state: Mutex<VersionHoldings>
   var environment: FileEnvironment { file.environment }
-
-  struct Guarded {
-    var version: VersionState
-    /// The cache entry: there while a handle is open, a request is in flight or bytes are not
-    /// committed, so that idle files hold no descriptors.
-    var entry: CacheEntry?
-    /// Whether the record under the entry's name is of this version.
-    var hasRecord: Bool
-    /// Whether what the record says was taken for absent, because the entry could not be opened.
-    var isRecordUnread = false
-    /// Whether the disk has refused bytes that were not committed: the record is opened without them, once.
-    var hasLostSync = false
-    /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
-    /// is used.
-    var unverified: ExtentSet
-    /// What of the record is known to be false, though it stays in the record.
-    var refuted = ExtentSet()
-    /// What lies in memory because the cache could not take it.
-    var spill: Spill? { version.spill }
-    /// Whether the entry is not ours to write.
-    var isUncacheable = false
-    /// Counts how often bytes were given up, in the entry or in memory, or the entry was replaced.
-    ///
-    /// The result of a store or of a hash that began under an earlier number is not believed.
-    var generation = 0
-    /// What is known of the whole's checksum, where the list has one.
-    var wholeCheck = WholeCheck()
-    /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
-    var lastStamp: FileStamp?
-    var openCount = 0
-    /// Whether a handle has asked for the entry, and the look for it has not begun.
-    var isLookQueued = false
-    /// How many looks for the entry are under way, and when one last began.
-    var lookCount = 0
-    var lookedAt: ContinuousClock.Instant?
-    /// How many others need the entry to stay at hand.
-    var holdCount = 0
-    /// How many pieces are present, and recorded only when the disk moves again.
-    var unrecordedCount = 0
-    /// What the entry holds of pieces that its record has refused: a later mount does not find it.
-    var unclaimed = ExtentSet()
-    /// How many runs of bytes are on their way to the entry.
-    var storeCount = 0
-    /// Since when no handle has been open.
-    var unreadSince = ContinuousClock.now
-    var isCheckpointing = false
-    /// Whether ``RemoteVersion/stampIfDue()`` waits for the storage queue.
-    var isStampQueued = false
-    /// Whether a checkpoint has begun since all bytes were there.
-    var hasCheckpointOfWhole = false
-    var lastCheckpoint = ContinuousClock.now
-    var fetchedByteCount: Int64
-
-    /// Bytes that cannot be read are absent, until the entry is opened.
-    mutating func forgetExtentsWithoutEntry() {
-      guard entry == nil, version.isInCache else { return }
-      if hasRecord { isRecordUnread = true }
-      setCached(ExtentSet(), believed: ExtentSet())
-    }
-
-    /// Whether bytes of `range` are there of which nobody has looked at yet.
-    func mustVerify(_ range: ByteRange) -> Bool { entry != nil && unverified.overlaps(range) }
-
-    /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
-    /// bytes.
-    ///
-    /// Where that may add bytes, the caller wakes reads once it holds no other lock.
-    mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
-      generation += 1
-      unclaimed = ExtentSet()
-      var cached = cached
-      unverified = believed
-      for extent in refuted.extents {
-        cached.remove(extent)
-        unverified.remove(extent)
-      }
-      version.setCached(cached)
-      for extent in spill?.extents.extents ?? [] { unverified.remove(extent) }
-    }
-
-    /// Accepts a receipt for stored bytes.
-    ///
-    /// What has come by another way meanwhile stays where it is: it may be read there, and be known to
-    /// be right.
-    ///
-    /// - Returns: what reads find at that place from now on; the caller marks it present.
-    mutating func accept(_ receipt: StoreReceipt) -> [ByteRange] {
-      let absent = version.absent(in: receipt.range)
-      switch receipt.place {
-      case .cache(let entry, let generation):
-        guard entry === self.entry, generation == self.generation else { return [] }
-        if !refuted.isEmpty { refuted.remove(receipt.range) }
-        // It takes bytes again.
-        version.readAheadLimit = nil
-      case .memory(let file):
-        guard file === spill?.file else { return [] }
-        for run in absent { version.spill?.insert(run) }
-        version.readAheadLimit = SpillMemory.readAheadByteCount
-      }
-      return absent
-    }
-
-    /// Whether the bytes that `check` is about are still there.
-    func isCurrent(_ check: PieceTable.Check) -> Bool {
-      version.pieces?.isCurrent(check) == true
-    }
-
-    /// Marks what the entry holds of `range` as absent.
-    ///
-    /// - Returns: how many bytes of it were there.
-    mutating func loseCached(_ range: ByteRange) -> Int64 {
-      generation += 1
-      unclaimed.remove(range)
-      var byteCount: Int64 = 0
-      // What is spilled lies elsewhere.
-      for run in spill?.extents.holes(in: range) ?? [range] {
-        byteCount += version.forget(run)
-        unverified.remove(run)
-      }
-      return byteCount
-    }
-
-    /// Takes what lies in memory for absent.
-    mutating func dropSpill() {
-      guard spill != nil else { return }
-      generation += 1
-      version.dropSpill()
-    }
-
-    /// The answer to a read whose bytes have come; nil if they must be verified first or are gone.
-    mutating func answer(_ read: ParkedRead) -> WokenRead? {
-      let range = version.clamped(read.range)
-      guard let end = version.answerableEnd(of: range) else { return nil }
-      let present = range.lowerBound..<end
-      guard !mustVerify(present) else { return nil }
-      return WokenRead(read: read, located: locate(present))
-    }
-
-    /// The bytes of `range`, which are there; those that are spilled are kept until the lease ends.
-    mutating func locate(_ range: ByteRange) -> LocatedBytes {
-      let cached = entry?.dataDescriptor ?? -1
-      let spilled = spill?.extents.runs(in: range) ?? []
-      var located = LocatedBytes(offset: range.lowerBound, cachedEnd: range.lowerBound)
-      var position = range.lowerBound
-      for run in spilled {
-        if position < run.lowerBound {
-          located.pieces.append(
-            .init(descriptor: cached, byteCount: Int(run.lowerBound - position)))
-          located.cachedEnd = run.lowerBound
-        }
-        located.pieces.append(
-          .init(
-            descriptor: spill?.file.descriptor.rawValue ?? -1, byteCount: Int(run.byteCount)))
-        position = run.upperBound
-      }
-      if position < range.upperBound || spilled.isEmpty {
-        located.pieces.append(
-          .init(descriptor: cached, byteCount: Int(range.upperBound - position)))
-        located.cachedEnd = range.upperBound
-      }
-      if located.cachedEnd > range.lowerBound { located.entry = entry }
-      if !spilled.isEmpty { located.lease = version.spill?.beginLease(of: range) }
-      return located
-    }
-
-    /// Whether all of `range` is present, and lies in `entry`.
-    func holds(_ range: ByteRange, in entry: CacheEntry) -> Bool {
-      entry === self.entry && !version.isSuperseded && version.extents.holes(in: range).isEmpty
-        && spill?.extents.overlaps(range) != true && !unverified.overlaps(range)
-    }
-
-    var writableEntry: (CacheEntry, generation: Int)? { entry.map { ($0, generation) } }
-
-    /// Whether no handle is open, and nothing is in flight or being synced.
-    var isUnused: Bool {
-      openCount == 0 && holdCount == 0 && storeCount == 0 && version.segments.isEmpty
-        && !isCheckpointing && version.lengthWaits.isEmpty
-    }
-
-    /// Whether a later mount would not find all that is present.
-    var isPartlyUncached: Bool {
-      spill.map { !$0.extents.isEmpty } ?? false || unrecordedCount > 0 || !unclaimed.isEmpty
-    }
-
-    /// Whether the record of the whole file is still to say that all of its bytes were looked at.
-    var awaitsStamp: Bool {
-      // The stamp is the last word of a record.
-      if wholeCheck.isHashing { return false }
-      guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
-        unrecordedCount == 0, unclaimed.isEmpty,
-        !isUncacheable, !version.isSuperseded,
-        version.extents.byteCount >= FileSettings.leastStampedByteCount
-      else { return false }
-      return entry.awaitsStamp
-    }
-
-    /// Whether there is anything to be written to the record.
-    var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
-
-    /// Gives the entry up, and all that it holds; replies that read from it keep it open.
-    ///
-    /// - Returns: the entry, to be let go of after the lock.
-    mutating func giveUpEntry() -> CacheEntry? {
-      defer {
-        entry = nil
-        hasRecord = false
-        refuted = ExtentSet()
-        setCached(ExtentSet(), believed: ExtentSet())
-      }
-      return entry
-    }
-
-    /// Hands the entry out to be closed, after the lock, if nobody needs it any more; one with bytes that are
-    /// to be committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
-    /// verifies those.
-    mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
-      guard isUnused else { return nil }
-      // Memory is for readers only.
-      dropSpill()
-      guard let entry, areDescriptorsShort || !awaitsRecord else { return nil }
-      self.entry = nil
-      version.forgetUnverified(0..<Int64.max)
-      lastStamp = entry.dataStamp
-      return entry
-    }
-  }
 
   /// A version that the server has just described, of which the cache holds nothing; or, where there
   /// is a `record`, the one that it describes.
@@ -267,17 +62,15 @@ public final class RemoteVersion: Sendable {
       length: content.completeLength, extents: record?.recoveredExtents ?? ExtentSet(),
       connections: file.environment.connections,
       learned: file.environment.learnedConnections(for: file.source.url))
-    if let pieces = file.mirrors?.details.pieces, let length = content.completeLength {
-      version.pieces = PieceTable(hashes: pieces, length: length)
-    }
+    if let pieces = file.mirrors?.details.pieces { version.check(pieces) }
     hasPieces = version.pieces != nil
     state = Mutex(
-      Guarded(
+      VersionHoldings(
         version: version,
         hasRecord: record != nil || mayHaveRecord,
         unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
         fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
-    if let record { noteRecordedChecksum(record) }
+    if let record { whole?.noteRecord(of: record) }
   }
 
   // MARK: Facts
@@ -292,7 +85,8 @@ public final class RemoteVersion: Sendable {
   public var visibleSize: (byteCount: Int64, isFinal: Bool) {
     let (size, isFinal, writer) = state.withLock { guarded in
       if let length = guarded.version.length { return (length, true, nil as SegmentWriter?) }
-      return (guarded.version.show(), false, guarded.version.writerOfUnstoredPages)
+      let id = guarded.version.segments.ofUnstoredPages
+      return (guarded.version.show(), false, id.flatMap { guarded.writers[$0] })
     }
     // What has arrived is there for the next look.
     if let writer { environment.client.perform { writer.flushForReader() } }
@@ -330,7 +124,7 @@ public final class RemoteVersion: Sendable {
 
   /// Whether the file can be as long as `response` says.
   func admits(_ response: ContentVersion) -> Bool {
-    response.completeLength.map { $0 >= state.withLock { $0.version.presentEnd } } ?? true
+    response.completeLength.map { $0 >= state.withLock { $0.version.content.presentEnd } } ?? true
   }
 
   /// Whether a validator, or a length that both have, identifies `response` as this version.
@@ -339,7 +133,7 @@ public final class RemoteVersion: Sendable {
   }
 
   /// Whether the whole is arriving in one response.
-  var isStreaming: Bool { state.withLock { $0.version.segments.contains { $0.isWhole } } }
+  var isStreaming: Bool { state.withLock { $0.version.segments.isStreaming } }
 
   /// The first part of `range` that is absent.
   func firstHole(in range: ByteRange) -> ByteRange? {
@@ -349,12 +143,7 @@ public final class RemoteVersion: Sendable {
   /// The first part of `range` that is neither present nor on its way, be it to the disk: what a question
   /// about the file may as well bring.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
-    state.withLock { guarded in
-      let version = guarded.version
-      return version.absent(in: version.clamped(range)).first { hole in
-        !version.segments.contains { $0.start <= hole.lowerBound && hole.lowerBound < $0.end }
-      }
-    }
+    state.withLock { $0.version.firstUnrequested(in: range) }
   }
 
   /// Whether a body that `response` describes is of these bytes.
@@ -366,18 +155,12 @@ public final class RemoteVersion: Sendable {
   }
 
   /// The server answers ranges with the whole: there is one way only to read it.
-  func markSequential() { state.withLock { $0.version.isSequential = true } }
+  func markSequential() { state.withLock { $0.version.markSequential() } }
 
   /// The server has answered a range with that range: an earlier answer with the whole was an exception.
   ///
   /// A stream that is under way goes on as it was begun.
-  func markRanged() {
-    state.withLock { guarded in
-      guard !guarded.version.segments.contains(where: \.isWhole) else { return }
-      guarded.version.isSequential = false
-      guarded.version.ignoredRangeCount = 0
-    }
-  }
+  func markRanged() { state.withLock { $0.version.markRanged() } }
 
   /// Whether neither length nor validator tells this version from another.
   var isUnidentified: Bool {
@@ -389,6 +172,15 @@ public final class RemoteVersion: Sendable {
 
   /// Whether every byte is in the cache, for later mounts too.
   var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
+
+  /// The SHA-256 of the whole in hexadecimal digits, where the list says it and the bytes were found to have
+  /// it.
+  public var verifiedSHA256: String? {
+    guard let checksum, checksum.algorithm == .sha256,
+      state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
+    else { return nil }
+    return checksum.hexadecimal
+  }
 
   /// Whether the cache has a record of it.
   var hasRecord: Bool { state.withLock { $0.hasRecord } }
@@ -429,7 +221,7 @@ public final class RemoteVersion: Sendable {
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {
-        isKept = guarded.version.readAheadLimit != nil || !guarded.unclaimed.isEmpty
+        isKept = guarded.version.pacing.readAheadLimit != nil || !guarded.unclaimed.isEmpty
         return
       }
       guard !isStuck, guarded.spill != nil || !guarded.unclaimed.isEmpty,
@@ -444,15 +236,12 @@ public final class RemoteVersion: Sendable {
 
   /// When the read that has come last began to wait; nil where none waits.
   var lastWaitBegan: ContinuousClock.Instant? {
-    state.withLock { $0.version.parked.reads.lazy.map(\.since).max() }
+    state.withLock { $0.version.parked.lastWaitBegan }
   }
 
   /// Why a request has failed for good since the last call.
   func takePrefetchFailure() -> FileError? {
-    state.withLock { guarded in
-      defer { guarded.version.prefetchFailure = nil }
-      return guarded.version.prefetchFailure
-    }
+    state.withLock { $0.version.takePrefetchFailure() }
   }
 
   /// Ends the requests that no read waits for.
@@ -463,104 +252,15 @@ public final class RemoteVersion: Sendable {
   }
 
   /// As ``change(_:)``, over all that the lock guards.
-  func transact(_ body: (inout Guarded, inout VersionActions) -> Void) {
-    var actions = VersionActions()
-    let woken = state.withLock { guarded in
-      body(&guarded, &actions)
-      var woken: [WokenRead] = []
+  @discardableResult
+  func transact<Result>(_ body: (inout VersionHoldings, inout VersionActions) -> Result) -> Result {
+    let (result, effects) = state.withLock { guarded in
+      var actions = VersionActions()
+      let result = body(&guarded, &actions)
       // Under the same lock, so that nobody gives the bytes up before the reply.
-      actions.wakes.removeAll { read in
-        guard let answer = guarded.answer(read) else { return false }
-        woken.append(answer)
-        return true
-      }
-      return woken
+      return (result, guarded.resolve(actions))
     }
-    if !woken.isEmpty {
-      let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
-      let needsDisk = woken.contains { $0.located.entry != nil }
-      environment.reply(byteCount: byteCount, needsDisk: needsDisk) { [self] in
-        for read in woken { read.succeed(self) }
-      }
-    }
-    perform(actions)
-  }
-
-  /// Does what a decision asks for; ``transact(_:)`` has answered the reads whose bytes are at hand.
-  func perform(_ actions: VersionActions) {
-    if !actions.wakes.isEmpty {
-      let wakes = actions.wakes
-      // Their bytes must be verified first, or the cache has just failed.
-      environment.reply(byteCount: .max, needsDisk: true) { [self] in
-        for read in wakes { wait(for: read) }
-      }
-    }
-    for (read, error) in actions.failures { read.reply.fail(error) }
-    for wait in actions.lengthAnswers { wait.answer() }
-    for writer in actions.flushes {
-      environment.client.perform { writer.flushForReader() }
-    }
-    if let mirrors = file.mirrors {
-      // Before they are cancelled, and what they were to bring is asked for anew.
-      for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
-    }
-    for transfer in actions.cancels { environment.client.cancel(transfer) }
-    for transfer in actions.raises { environment.client.prioritize(transfer) }
-    for transfer in actions.resumes { environment.client.unpause(transfer) }
-    if !actions.starts.isEmpty {
-      let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
-      environment.hedges.withLock {
-        $0.noteRequests(actions.starts.count, hedges: hedgeCount)
-      }
-    }
-    for var segment in actions.starts {
-      if let mirrors = file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
-      guard let url = file.place(atMirror: segment.mirror) else {
-        let index = segment.mirror
-        file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
-        awaitLocation(segment.id)
-        continue
-      }
-      var request = file.request(
-        range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
-        mirror: segment.mirror)
-      request.priority = segment.isWaitedFor ? .demand : .readAhead
-      let receiver = SegmentReceiver(version: self, segment: segment, asked: url)
-      let transfer = environment.client.start(request, receiver: receiver)
-      state.withLock { $0.version.setTransfer(transfer, of: segment.id) }
-    }
-    if !actions.checks.isEmpty { hash(actions.checks) }
-    if let delay = actions.retryAfter {
-      environment.client.schedule(after: delay) { [weak self] in
-        self?.change { $0.plan(now: .now, into: &$1) }
-      }
-    }
-    if actions.needsWatch || !actions.starts.isEmpty { environment.watch(self) }
-  }
-
-  /// Decides which server of the file the request of `segment` goes to.
-  ///
-  /// - Returns: whether there is one; if not, the segment has failed.
-  private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {
-    let (id, isUrgent) = (segment.id, segment.isWaitedFor)
-    var excluded = segment.excludedMirrors
-    if let silent = segment.hedgeOf.flatMap({ id in state.withLock { $0.version.mirror(of: id) } })
-    {
-      excluded.insert(silent)
-    }
-    let chosen = mirrors.change { [excluded] set -> Int? in
-      let index =
-        set.choose(isUrgent: isUrgent, except: excluded, now: .now)
-        ?? set.choose(isUrgent: isUrgent, now: .now)
-      if let index { set.began(index) }
-      return index
-    }
-    guard let chosen else {
-      failed(id, FileError(.refused, "every server of the file has other bytes"))
-      return false
-    }
-    segment.mirror = chosen
-    state.withLock { $0.version.setMirror(chosen, of: id) }
-    return true
+    EffectRunner(owner: self).perform(effects)
+    return result
   }
 }

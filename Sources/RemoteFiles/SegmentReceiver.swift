@@ -109,7 +109,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       guard version.admits(content) else { return refuseShorter(content, fields) }
       switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
       case .same, .similar:
-        version.learn(length: content.completeLength)
+        version.lengthRecorder.learn(length: content.completeLength)
         return true
       case .declined:
         isDeclined = true
@@ -125,7 +125,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
     switch version.compare(content) {
     case .same:
-      version.learn(length: content.completeLength)
+      version.lengthRecorder.learn(length: content.completeLength)
       return true
     case .different where fields.isDoubtful(forPath: version.file.source.url.path):
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)
@@ -176,7 +176,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    version.held(segment.id, until: moment)
+    version.note(.held(until: moment), of: segment.id)
     guard let moment, let mirrors = version.file.mirrors,
       mirrors.hasReady(besides: segment.mirror)
     else { return }
@@ -186,7 +186,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     version.file.environment.client.cancel(transfer)
   }
 
-  func requestSent() { version.sent(segment.id) }
+  func requestSent() { version.note(.sent, of: segment.id) }
 
   func throttled() { writer?.throttled() }
 
@@ -204,16 +204,16 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }
     noteMirror(metrics)
     if let contradiction {
-      return version.mirrorContradicted(segment.id, segment.mirror, contradiction)
+      return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
-    if isDeclined { return version.mirrorDeclined(segment.id) }
-    if hasExpired { return version.awaitLocation(segment.id) }
+    if isDeclined { return version.ends.mirrorDeclined(segment.id) }
+    if hasExpired { return version.ends.awaitLocation(segment.id) }
     if let writer { return writer.finish(completion, failure: failure) }
     switch completion {
     case .failed(let error) where failure == nil:
-      version.failed(segment.id, FileError(error))
+      version.ends.failed(segment.id, FileError(error))
     default:
-      version.failed(segment.id, failure, retryAfter: retryAfter)
+      version.ends.failed(segment.id, failure, retryAfter: retryAfter)
     }
   }
 

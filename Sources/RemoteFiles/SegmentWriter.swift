@@ -10,6 +10,7 @@ internal import Synchronization
 final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
+  private let feed: SegmentFeed
   private let transfer: ExchangeID
   private let storage: StorageQueue
   private let gatherer: BodyGatherer
@@ -27,12 +28,13 @@ final class SegmentWriter: @unchecked Sendable {
   ) {
     self.version = version
     self.id = id
+    feed = SegmentFeed(owner: version, id: id)
     self.transfer = transfer
     storage = version.file.environment.storage
     gatherer = BodyGatherer(
       position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
     expectedEnd = body?.upperBound
-    version.setWriter(self, of: id)
+    feed.begin(self)
   }
 
   /// Hands over what a read has come to wait for after it arrived.
@@ -40,24 +42,24 @@ final class SegmentWriter: @unchecked Sendable {
 
   /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
   func hasRoom() -> Bool {
-    if isAhead, version.awaitsReader(id) { return false }
+    if isAhead, feed.awaitsReader() { return false }
     if storage.hasRoom(for: transfer) { return true }
-    version.awaitsStorage(id)
+    feed.note(.awaitsStorage)
     return false
   }
 
   /// A rate limit holds the next piece back.
-  func throttled() { version.throttled(id) }
+  func throttled() { feed.note(.throttled) }
 
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     // What comes before the first byte asked for is not ours to store.
     var rest = gatherer.skip(piece)
     if rest.isEmpty {
-      version.skipped(id, to: gatherer.position)
+      feed.skipped(to: gatherer.position)
       return .proceed
     }
-    guard let advice = version.advance(id, to: gatherer.position + Int64(rest.count)) else {
+    guard let advice = feed.advance(to: gatherer.position + Int64(rest.count)) else {
       return .stop
     }
     isAhead = advice.isAhead
@@ -73,9 +75,9 @@ final class SegmentWriter: @unchecked Sendable {
   /// Has what is gathered stored.
   private func handOver() {
     // Once nobody reads it any more, the disk neither, it is given back.
-    guard let (handed, range) = gatherer.handOver(released: { [version] in version.storeEnded() })
+    guard let (handed, range) = gatherer.handOver(released: { [feed] in feed.storeEnded() })
     else { return }
-    version.handedOver(id, range)
+    feed.handedOver(range)
     storage.store { [self] in
       let result = put(handed, as: range, withDisk: true)
       return { [self] in take(result) }
@@ -87,16 +89,16 @@ final class SegmentWriter: @unchecked Sendable {
   /// Puts the bytes `range` of the file, which the buffer holds, somewhere.
   private func put(
     _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
-  ) -> RemoteVersion.StoreResult? {
+  ) -> ByteStorer.StoreResult? {
     guard error.withLock({ $0 == nil }) else { return nil }
-    return version.put(handed.bytes, as: range, withDisk: withDisk)
+    return version.storer.put(handed.bytes, as: range, withDisk: withDisk)
   }
 
   /// Has what was put somewhere marked present; false where the rest must go to memory.
-  private func take(_ result: RemoteVersion.StoreResult?) -> Bool {
+  private func take(_ result: ByteStorer.StoreResult?) -> Bool {
     guard let result else { return true }
     do throws(FileError) {
-      return try version.take(result, of: id)
+      return try version.storer.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
       // It may be silent, or paused.
@@ -112,7 +114,7 @@ final class SegmentWriter: @unchecked Sendable {
     after: @escaping @Sendable () -> Void = {}
   ) {
     handOver()
-    version.requestEnded(id)
+    feed.requestEnded()
     // The network thread has no more to say.
     let position = gatherer.position
     storage.follow { [self] in
@@ -122,22 +124,22 @@ final class SegmentWriter: @unchecked Sendable {
   }
 
   private func settle(_ completion: ExchangeCompletion, failure: FileError?, position: Int64) {
-    if let failure { return version.failed(id, failure) }
+    if let failure { return version.ends.failed(id, failure) }
     switch completion {
     case .finished:
       if let expectedEnd {
         guard position >= expectedEnd else {
-          return version.failed(id, FileError(.unavailable, "response cut short"))
+          return version.ends.failed(id, FileError(.unavailable, "response cut short"))
         }
-      } else if let failure = version.ended(at: position) {
-        return version.failed(id, failure)
+      } else if let failure = version.lengthRecorder.ended(at: position) {
+        return version.ends.failed(id, failure)
       }
       version.file.responseEnded(of: version)
-      version.finished(id)
+      version.ends.finished(id)
     case .stopped, .cancelled:
-      version.failed(id, nil)
+      version.ends.failed(id, nil)
     case .failed(let error):
-      version.failed(id, FileError(error))
+      version.ends.failed(id, FileError(error))
     }
   }
 }

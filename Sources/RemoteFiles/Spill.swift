@@ -14,6 +14,12 @@ final class SpillFile: Sendable {
   }
 }
 
+/// Identifies a claim on spilled bytes: its number, and the file whose bytes it keeps.
+struct SpillClaim: Sendable {
+  let number: Int
+  let file: SpillFile
+}
+
 /// The bytes of one version that lie in memory, because the cache could not take them.
 ///
 /// A value without I/O; the file that it names is written and emptied by its owner.
@@ -32,10 +38,10 @@ struct Spill: Sendable {
   mutating func forget(_ range: ByteRange) { extents.remove(range) }
 
   /// Keeps `range` until the lease ends.
-  mutating func beginLease(of range: ByteRange) -> SpillLease.Claim {
+  mutating func beginLease(of range: ByteRange) -> SpillClaim {
     lastLease += 1
     leases[lastLease] = range
-    return SpillLease.Claim(number: lastLease, file: file)
+    return SpillClaim(number: lastLease, file: file)
   }
 
   mutating func endLease(_ number: Int) { leases[number] = nil }
@@ -48,23 +54,4 @@ struct Spill: Sendable {
     extents.remove(range)
     return true
   }
-}
-
-/// A claim on spilled bytes that ends with the last reference to it.
-final class SpillLease: Sendable {
-  /// Identifies a claim: its number, and the file whose bytes it keeps.
-  struct Claim: Sendable {
-    let number: Int
-    let file: SpillFile
-  }
-
-  private let version: RemoteVersion
-  private let claim: Claim
-
-  init(version: RemoteVersion, claim: Claim) {
-    self.version = version
-    self.claim = claim
-  }
-
-  deinit { version.endLease(claim) }
 }

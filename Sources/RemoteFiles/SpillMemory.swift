@@ -7,10 +7,6 @@ final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20
 
-  /// The most that is read ahead for one reader of such a file: what comes earlier than it is read
-  /// would be given up again.
-  static let readAheadByteCount: Int64 = 4 << 20
-
   /// A range that was written to a file in memory; it counts as long as the file lives.
   private struct Item {
     weak var file: SpillFile?
@@ -71,7 +67,7 @@ final class SpillMemory: Sendable {
     let kept = items.filter { item in
       guard freed < byteCount else { return true }
       if let file = item.file, let version = item.version,
-        !version.giveUpSpilled(item.range, in: file)
+        !version.storer.giveUpSpilled(item.range, in: file)
       {
         return true
       }

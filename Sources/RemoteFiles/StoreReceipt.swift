@@ -6,7 +6,7 @@ internal import RangeCache
 /// Bytes that arrive are marked present by a receipt only (those of pieces when their hash is
 /// right, too).
 ///
-/// `Guarded.accept` compares the place with the one that reads go to now. So a late receipt does
+/// `VersionHoldings.accept` compares the place with the one that reads go to now. So a late receipt does
 /// not mark bytes that were given up, replaced or found damaged meanwhile.
 struct StoreReceipt: Sendable {
   /// Where bytes were put.

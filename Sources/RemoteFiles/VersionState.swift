@@ -1,115 +1,33 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// What is to be done after the lock of a version is released.
-struct VersionActions {
-  var wakes: [ParkedRead] = []
-  var failures: [(read: ParkedRead, error: FileError)] = []
-  var starts: [Segment] = []
-  var cancels: [ExchangeID] = []
-  /// Requests for which somebody waits from now on.
-  var raises: [ExchangeID] = []
-  /// Paused requests that go on.
-  var resumes: [ExchangeID] = []
-  /// The servers of requests that are given up because they bring nothing.
-  var silentMirrors: [(index: Int, error: FileError)] = []
-  /// Pieces that are to be hashed.
-  var checks: [PieceTable.Check] = []
-  /// Opens that have waited for the length, and go on.
-  var lengthAnswers: [LengthWait] = []
-  /// Writers that hold what a read waits for.
-  var flushes: [SegmentWriter] = []
-  /// Plan again after this delay.
-  var retryAfter: Duration?
-  /// The version now has reads or requests that must be watched.
-  var needsWatch = false
-}
-
 /// The state of one version of a remote file: what is present, what is in flight, who waits.
 ///
 /// A value without I/O: its methods change it under the owner's lock and return what the owner
-/// does once the lock is released.
+/// does once the lock is released. Reads and segments are named; the owner knows whom to tell.
 struct VersionState: Sendable {
-  /// The complete length in bytes; nil until ``learn(length:into:)``.
-  private(set) var length: Int64?
-  var extents: ExtentSet
-  /// Up to where `stat` has shown the file while its length was unknown: whole pages, which were present.
-  var shownEnd: Int64 = 0
-  /// The opens that wait for the length.
-  var lengthWaits: [LengthWait] = []
-  /// When one of them last waited in vain.
-  var lengthMissedAt: ContinuousClock.Instant?
-  /// What has arrived of pieces that are to be hashed first, and is not in `extents`; nil where the list
-  /// has no hashes of pieces.
-  var pieces: PieceTable?
-  /// What lies in memory because the cache could not take it: a part of what is present or has arrived.
-  var spill: Spill?
-  var parked = ParkedReads()
-  var segments: [Segment] = []
-  var streams = StreamTable()
-  var strides = StrideTable()
-  var parallelism: ParallelismController
+  private(set) var content: ContentMap
+  private(set) var parked = ParkedReads()
+  private(set) var segments = SegmentList()
+  private(set) var activity = ReadActivity()
+  private(set) var line: LineEstimate
+  private(set) var backoff = Backoff()
+  private(set) var pacing = StreamPacing()
+  private(set) var lengthWaits = LengthWaits()
+  private(set) var failures = VersionFailures()
 
   /// Whether the server has ignored a range, so that only the whole can be asked for.
-  var isSequential = false
+  private(set) var isSequential = false
   /// How often in a row a range was answered with the whole, though ranges have worked.
-  var ignoredRangeCount = 0
+  private var ignoredRangeCount = 0
+  /// How often in a row a body of unknown length has ended before bytes that are present.
+  private var shortBodyCount = 0
   /// Whether the source is being asked where to go: no request is sent meanwhile.
-  var isAwaitingLocation = false
+  private(set) var isAwaitingLocation = false
   /// Whether another version is known to have taken this one's place.
-  var isSuperseded = false
-  /// How far may be read ahead, where memory must hold it; nil for as far as is worth it.
-  var readAheadLimit: Int64?
-  /// Whether less is free on the disk under the cache than is to stay free.
-  var isDiskShort = false
+  private(set) var isSuperseded = false
   /// What the user has asked for the file.
   private(set) var wishes = FileWishes()
-  /// Why the last request failed for all who might have waited; taken by who prefetches.
-  var prefetchFailure: FileError?
-  /// What every further read of absent bytes gets at once.
-  var permanentFailure: FileError?
-
-  var failureCount = 0
-  /// How many requests in a row have brought next to nothing, whatever became of those who waited.
-  var fruitlessCount = 0
-  /// How often in a row a body of unknown length has ended before bytes that are present.
-  var shortBodyCount = 0
-  var retryAt: ContinuousClock.Instant?
-  var unreachableSince: ContinuousClock.Instant?
-  /// When the server last brought bytes.
-  var lastStoredAt: ContinuousClock.Instant?
-  var lastFailure: FileError?
-  var recentFailures: [RecentFailure] = []
-  var lastSegment = 0
-  var lastReadAt: ContinuousClock.Instant?
-  /// The end of the last read.
-  var lastReadEnd: Int64 = 0
-  /// The end of the last read of another piece than that at ``lastReadEnd``: who reads there may be another
-  /// reader.
-  var otherReadEnd: Int64?
-  /// When a rate limit last held a request back.
-  var throttledAt: ContinuousClock.Instant?
-  /// The time from request to response, in seconds: a moving average over reused connections, and a guess
-  /// before the first.
-  var roundTrip: Double { measuredRoundTrip ?? FetchConstants.firstRoundTrip }
-  var measuredRoundTrip: Double?
-  /// Bytes per second of a connection, from the last segments.
-  var connectionRate: Double?
-  let clock = MonotonicSeconds()
-
-  struct RecentFailure: Sendable {
-    let range: ByteRange
-    let error: FileError
-    let until: ContinuousClock.Instant
-  }
-
-  /// How many requests may be in flight: a number that the user gave holds for all of them.
-  var requestLimit: Int
-
-  /// A request that brings nothing does not take the place of its hedge.
-  var hasPlaceForHedge: Bool { segments.count < requestLimit + 1 }
-
-  var connections: Int?
 
   /// - Parameters:
   ///   - length: the complete length in bytes, nil where it is unknown.
@@ -117,44 +35,69 @@ struct VersionState: Sendable {
   ///   - connections: the connections for read-ahead, where the user has set them.
   ///   - learned: how many have paid at the host before.
   init(length: Int64?, extents: ExtentSet, connections: Int?, learned: Int? = nil) {
-    self.connections = connections
-    requestLimit = connections ?? FileSettings.demandConnectionLimit
-    self.length = length
-    self.extents = extents
-    parallelism = Self.controller(connections: connections, learned: learned)
+    content = ContentMap(length: length, extents: extents)
+    line = LineEstimate(connections: connections, learned: learned)
   }
 
-  private static func controller(connections: Int?, learned: Int?) -> ParallelismController {
-    if let connections {
-      return ParallelismController(initial: connections, maximum: connections)
-    }
-    return ParallelismController(
-      learned: learned, maximum: FileSettings.adaptiveConnectionLimit)
-  }
+  /// Has what arrives hashed by `hashes` before anybody sees it; needs the length.
+  mutating func check(_ hashes: PieceHashes) { content.check(hashes) }
 
-  // MARK: Wishes
+  // MARK: Facts
+
+  var length: Int64? { content.length }
+  var extents: ExtentSet { content.extents }
+  var pieces: PieceTable? { content.pieces }
+  var spill: Spill? { content.spill }
+  var isComplete: Bool { content.isComplete }
+
+  func clamped(_ range: ByteRange) -> ByteRange { content.clamped(range) }
+  func absent(in range: ByteRange) -> [ByteRange] { content.absent(in: range) }
+
+  /// Whether every byte is present of a file that the user wants fetched.
+  var isPrefetched: Bool { isComplete && wishes.isPrefetched }
 
   /// Whether bytes are fetched for nobody in particular now.
   var isPrefetching: Bool { wishes.mayPrefetch && !wishes.isPaused }
+
+  /// Whether somebody is reading: read-ahead for one who has gone would never end.
+  func hasReader(now: ContinuousClock.Instant) -> Bool {
+    !parked.isEmpty || !lengthWaits.isEmpty || activity.isRecent(now: now)
+  }
+
+  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
+  var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
+
+  /// The first part of `range` that is neither present nor on its way.
+  func firstUnrequested(in range: ByteRange) -> ByteRange? {
+    absent(in: clamped(range)).first { !segments.brings($0.lowerBound) }
+  }
+
+  /// Whether it is a rate limit that keeps bytes from coming.
+  func isThrottled(now: ContinuousClock.Instant) -> Bool {
+    line.wasThrottled(now: now) || segments.contains(where: \.isThrottled)
+  }
+
+  /// Whether nothing is in flight, and no open waits.
+  var isUnused: Bool { segments.isEmpty && lengthWaits.isEmpty }
+
+  /// Whether time alone can change something here.
+  var needsWatch: Bool { !parked.isEmpty || !isUnused }
+
+  // MARK: Wishes
 
   /// Takes up what the user has asked for.
   mutating func follow(
     _ wishes: FileWishes, connections: Int?, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    let wasPaused = self.wishes.isPaused
-    let wasPrefetched = self.wishes.isPrefetched
+    let former = self.wishes
     self.wishes = wishes
     // What has failed before is another's failure.
-    if !wasPrefetched { prefetchFailure = nil }
-    if self.connections != connections {
-      self.connections = connections
-      requestLimit = connections ?? FileSettings.demandConnectionLimit
-      parallelism = Self.controller(connections: connections, learned: nil)
-    }
-    if wishes.isPaused, !wasPaused {
+    if !former.isPrefetched { failures.forgetPrefetch() }
+    line.follow(connections: connections)
+    if wishes.isPaused, !former.isPaused {
       endUnawaited(now: now, into: &actions)
-    } else if wasPrefetched, !wishes.isPrefetched {
+    } else if former.isPrefetched, !wishes.isPrefetched {
       endUnawaited(onlyPrefetch: true, now: now, into: &actions)
     }
     plan(now: now, into: &actions)
@@ -166,192 +109,699 @@ struct VersionState: Sendable {
   mutating func endUnawaited(
     onlyPrefetch: Bool = false, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    for index in segments.indices where segments[index].isPrefetch || !onlyPrefetch {
-      let segment = segments[index]
-      if segment.isWhole, hasReader(now: now) { continue }
+    let hasReader = hasReader(now: now)
+    let wanted = parked.reads.map { content.clamped($0.range) }
+    actions.cancels += segments.end { segment in
+      guard segment.isPrefetch || !onlyPrefetch, !(segment.isWhole && hasReader) else {
+        return false
+      }
       let missing = segment.storedEnd..<max(segment.storedEnd, segment.end)
-      guard !parked.reads.contains(where: { clamped($0.range).overlaps(missing) }) else { continue }
-      // What comes all the same is not stored.
-      segments[index].end = segment.position
-      if let transfer = segment.transfer { actions.cancels.append(transfer) }
+      return !wanted.contains { $0.overlaps(missing) }
     }
   }
 
-  var isComplete: Bool { length.map { extents.byteCount >= $0 } ?? false }
+  /// Why a request has failed for good since the last call.
+  mutating func takePrefetchFailure() -> FileError? {
+    defer { failures.forgetPrefetch() }
+    return failures.ofPrefetch
+  }
 
-  /// The end of the last byte that is known to be there: no length is less.
-  var presentEnd: Int64 { max(shownEnd, extents.extents.last?.upperBound ?? 0) }
+  // MARK: Length
+
+  /// Up to where `stat` shows a file of unknown length from now on.
+  mutating func show() -> Int64 { content.show() }
 
   /// The complete length has become known, by the head of a response, the end of a body or a record.
   ///
-  /// It is learned once, and is never less than what is present.
-  ///
   /// - Returns: whether it has been learned now.
-  mutating func learn(
-    length newLength: Int64, into actions: inout VersionActions
-  ) -> Bool {
-    guard length == nil, newLength >= presentEnd else { return false }
-    length = newLength
-    endLengthWaits(into: &actions)
+  mutating func learn(length: Int64, into actions: inout VersionActions) -> Bool {
+    guard content.learn(length: length) else { return false }
+    actions.lengthAnswers += lengthWaits.removeAll()
     // What is to come of the body ends there.
-    for index in segments.indices {
-      segments[index].end = max(segments[index].position, min(segments[index].end, newLength))
-      updateWake(of: index)
-    }
-    actions.wakes += parked.removeAll(where: canAnswer)
+    segments.changeAll { $0.learn(length: length) }
+    for segment in segments { updateWake(of: segment.id) }
+    wakeReads(into: &actions)
     return true
   }
 
-  /// The bytes of `range` that exist, as far as the length is known.
-  func clamped(_ range: ByteRange) -> ByteRange {
-    guard let length else { return range }
-    return min(range.lowerBound, length)..<min(range.upperBound, length)
+  /// Has `wait` answered when the length is known, nothing more is to be expected of the server, or its time
+  /// is up; begins the stream whose end tells the length.
+  ///
+  /// - Returns: false where there is nothing to wait for, or was not a moment ago.
+  mutating func awaitLength(
+    _ wait: LengthWait, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) -> Bool {
+    guard length == nil, !isSuperseded, failures.permanent == nil, lengthWaits.mayWait(now: now),
+      // It goes on when somebody reads.
+      !segments.contains(where: { $0.awaitsReaderSince != nil })
+    else { return false }
+    lengthWaits.insert(wait)
+    for segment in segments where segment.isWhole { raiseIfWaitedFor(segment, into: &actions) }
+    plan(now: now, into: &actions)
+    actions.needsWatch = true
+    return true
   }
+
+  // MARK: Places
+
+  /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
+  mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
+
+  /// Less is free on the disk under the cache than is to stay free, or not any more.
+  mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
+
+  /// Takes `range` for absent, be it present or arrived of a piece.
+  ///
+  /// - Returns: how many bytes it was.
+  @discardableResult
+  mutating func forget(_ range: ByteRange) -> Int64 { content.forget(range) }
+
+  /// Takes what has arrived of `range` for absent, as far as nobody has seen it yet.
+  mutating func forgetUnverified(_ range: ByteRange) { content.forgetUnverified(range) }
+
+  /// Makes `cached` what the cache holds; what is present in memory stays.
+  mutating func setCached(_ cached: ExtentSet) { content.setCached(cached) }
+
+  mutating func beginSpill(into file: SpillFile) -> SpillFile { content.beginSpill(into: file) }
+
+  /// Memory has taken `runs`.
+  mutating func noteSpilled(_ runs: [ByteRange]) {
+    content.noteSpilled(runs)
+    pacing.limitReadAhead(to: StreamPacing.readAheadByteCount)
+  }
+
+  mutating func beginLease(of range: ByteRange) -> SpillClaim? {
+    content.beginLease(of: range)
+  }
+
+  mutating func endLease(_ claim: SpillClaim) { content.endLease(claim) }
+
+  /// Whether reads need bytes of `range` kept, where only memory has them: a read waits for them, or is to come
+  /// for them.
+  ///
+  /// A piece that is read by parts would otherwise have to arrive as a whole for each of them.
+  func mustKeep(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
+    parked.reads.contains { content.needed(for: $0.range).overlaps(range) }
+      || activity.expects(range, pieces: pieces, now: now)
+  }
+
+  /// Gives up what memory has of `range`, unless it must be kept.
+  ///
+  /// - Returns: whether it is gone.
+  mutating func giveUpSpilled(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
+    !mustKeep(range, now: now) && content.giveUpSpilled(range)
+  }
+
+  /// Takes what lies in memory for absent.
+  mutating func dropSpill() { if content.dropSpill() { pacing.limitReadAhead(to: nil) } }
 
   // MARK: Reads
 
   /// Counts a read to its stream.
   mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
-    usage.read += clamped(asked).byteCount
-    guard !isComplete else { return }
-    streams.note(clamped(asked))
-    strides.note(clamped(asked))
-    let end = clamped(asked).upperBound
-    if let pieces, lastReadAt != nil, piece(of: end, pieces) != piece(of: lastReadEnd, pieces) {
-      otherReadEnd = lastReadEnd
-    }
-    lastReadAt = now
-    lastReadEnd = end
-  }
-
-  /// The piece of which the byte at `offset` is.
-  func piece(of offset: Int64, _ pieces: PieceTable) -> ByteRange {
-    pieces.wholePieces(around: offset..<(offset + 1))
+    activity.note(asked, of: content, now: now)
   }
 
   /// The file is opened, which nobody had open.
   mutating func beginReading(_ trust: ReaderTrust) {
-    pieces?.forgive()
-    otherReadEnd = nil
-    usage = Usage()
-    streams.trust = trust
+    content.forgive()
+    activity.begin(trust)
   }
 
-  /// Nobody has the file open any more: nothing is read ahead beyond what is in flight.
+  /// Nobody has the file open any more.
   ///
   /// - Returns: what came and what was read of it.
-  mutating func endReading() -> Usage {
-    lastReadAt = nil
-    var usage = usage
+  mutating func endReading() -> ReadActivity.Usage {
+    var usage = activity.end()
     for segment in segments where !segment.isWhole && !segment.isPrefetch {
       usage.fetched += max(0, segment.end - segment.storedEnd)
     }
     return usage
   }
 
-  /// What has come of a file since it was opened, but for whole bodies and what the user has asked for,
-  /// and what was read.
-  struct Usage: Sendable {
-    var fetched: Int64 = 0
-    var read: Int64 = 0
-  }
-
-  var usage = Usage()
-
   /// Says what can be answered at once.
   mutating func attempt(_ asked: ByteRange, now: ContinuousClock.Instant) -> ReadAttempt {
     let range = clamped(asked)
     if range.isEmpty { return .present(byteCount: 0) }
     // What is known to be wrong is not shown, however it comes to be there.
-    if let permanentFailure, permanentFailure.code == .corrupt { return .failed(permanentFailure) }
-    if let end = answerableEnd(of: range) {
+    if let error = failures.permanent, error.code == .corrupt { return .failed(error) }
+    if let end = content.answerableEnd(of: range) {
       return .present(byteCount: Int(end - range.lowerBound))
     }
-    if isSuperseded {
-      return .failed(FileError(.stale, "the remote file has changed since it was opened"))
-    }
-    if let permanentFailure { return .failed(permanentFailure) }
+    if isSuperseded { return .failed(Self.superseded) }
+    if let error = failures.permanent { return .failed(error) }
     if pieces?.isLost(range) == true { return .failed(.wrongPiece) }
-    recentFailures.removeAll { $0.until <= now }
-    if let recent = recentFailures.first(where: { $0.range.overlaps(range) }) {
-      return .failed(recent.error)
-    }
+    if let error = failures.error(in: range, now: now) { return .failed(error) }
     return .absent
   }
 
+  private static let superseded = FileError(
+    .stale, "the remote file has changed since it was opened")
+
   mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
     parked.insert(read)
-    for index in segments.indices where segments[index].end > read.range.lowerBound {
-      raiseIfWaitedFor(index, into: &actions)
+    for segment in segments where segment.end > read.range.lowerBound {
+      raiseIfWaitedFor(segment, into: &actions)
       // What it waits for may have arrived, with nothing more to come that would write it out.
-      let segment = segments[index]
-      if let writer = segment.writer, segment.handedOverEnd < segment.position,
+      if segment.handedOverEnd < segment.position,
         segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
       {
-        actions.flushes.append(writer)
+        actions.flushes.append(segment.id)
       }
     }
   }
 
-  /// Somebody has come to wait, perhaps for what the segment at `index` brings.
-  mutating func raiseIfWaitedFor(_ index: Int, into actions: inout VersionActions) {
-    let wasWaitedFor = segments[index].isWaitedFor
-    updateWake(of: index)
-    if !wasWaitedFor, segments[index].isWaitedFor, !segments[index].isSent,
-      let transfer = segments[index].transfer
+  /// Somebody has come to wait, perhaps for what the segment brings.
+  private mutating func raiseIfWaitedFor(_ segment: Segment, into actions: inout VersionActions) {
+    updateWake(of: segment.id)
+    if !segment.isWaitedFor, segments[segment.id]?.isWaitedFor == true, !segment.isSent,
+      let transfer = segment.transfer
     {
       actions.raises.append(transfer)
     }
   }
 
-  mutating func updateWake(of index: Int) {
-    let segment = segments[index]
-    if let pieces {
-      segments[index].wakeAt = nextPieceEnd(in: segment, pieces)
-      return
-    }
-    let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
-    segments[index].wakeAt =
-      parked.nextWake(
-        in: segment.start..<segment.end, after: segment.position, partly: length == nil)
-      ?? (isEndAwaited ? segment.end : nil)
+  private mutating func updateWake(of id: SegmentID) {
+    guard let segment = segments[id] else { return }
+    let wakeAt = wake(of: segment)
+    segments.change(id) { $0.wakeAt = wakeAt }
   }
 
-  /// The end of the next piece that a read waits for, as far as the segment brings it.
-  private func nextPieceEnd(in segment: Segment, _ pieces: PieceTable) -> Int64? {
-    var least: Int64?
-    for read in parked.reads {
-      let range = clamped(read.range)
-      guard range.upperBound > segment.start, range.lowerBound < segment.end, !range.isEmpty else {
-        if range.lowerBound >= segment.end { break }
-        continue
-      }
-      let lower = max(range.lowerBound, segment.position)
-      guard lower < segment.end else { continue }
-      let end = min(pieces.wholePieces(around: lower..<(lower + 1)).upperBound, segment.end)
-      if end > segment.position { least = min(least ?? end, end) }
-    }
-    return least
+  /// Where the position of a segment next answers somebody who waits.
+  private func wake(of segment: Segment) -> Int64? {
+    let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
+    return parked.nextWake(by: segment, in: content)
+      ?? (isEndAwaited && pieces == nil ? segment.end : nil)
   }
 
   /// Takes out the reads that can be answered now.
   mutating func wakeReads(into actions: inout VersionActions) {
-    actions.wakes += parked.removeAll(where: canAnswer)
+    actions.wakes += parked.removeAll { [content] in content.canAnswer($0.range) }
   }
 
-  /// Whether a parked read can be answered now; of a growing file, also in part.
-  func canAnswer(_ read: ParkedRead) -> Bool { answerableEnd(of: clamped(read.range)) != nil }
+  private mutating func wakeReads(in range: ByteRange, into actions: inout VersionActions) {
+    actions.wakes += parked.remove(overlapping: range) { [content] in
+      content.canAnswer($0.range)
+    }
+  }
 
-  /// The end of what a read of `range`, which is clamped, is answered with now; nil where it must wait.
+  /// Takes out every read that waits: those who asked have gone.
+  mutating func dropParked(into actions: inout VersionActions) {
+    let error = FileError(.unmounted, "the file was closed")
+    actions.failures += parked.removeAll { _ in true }.map { ($0, error) }
+  }
+
+  // MARK: Ends
+
+  /// Fails every read that waits, and remembers that for a moment.
+  mutating func failParked(
+    _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    failures.noteForAll(error)
+    fail(parked.removeAll { _ in true }, error, now: now, into: &actions)
+    actions.lengthAnswers += lengthWaits.miss(now: now)
+    forgetBackoff(now: now, into: &actions)
+  }
+
+  private mutating func fail(
+    _ reads: [ParkedRead], _ error: FileError, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    failures.remember(reads.map(\.range), error, now: now)
+    actions.failures += reads.map { ($0, error) }
+  }
+
+  private mutating func forgetBackoff(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    if let delay = backoff.forget(now: now) { actions.retryAfter = delay }
+  }
+
+  /// Every further read of absent bytes fails at once; where the bytes are known to be wrong, every read.
+  mutating func failForGood(_ error: FileError) { failures.setPermanent(error) }
+
+  mutating func forgetPermanentFailure() { failures.setPermanent(nil) }
+
+  /// Another version has taken this one's place: what is present stays readable by its handles.
+  mutating func supersede(into actions: inout VersionActions) {
+    isSuperseded = true
+    actions.failures += parked.removeAll { _ in true }.map { ($0, Self.superseded) }
+    actions.lengthAnswers += lengthWaits.removeAll()
+    actions.cancels += segments.compactMap(\.transfer)
+  }
+
+  /// Another version has taken this one's place, of which nothing waits and nothing is in flight.
+  mutating func supersedeUnused() { isSuperseded = true }
+
+  /// The server has confirmed this version after all.
+  mutating func reinstate() { isSuperseded = false }
+
+  /// The process was suspended for `delay`: time during which no server could answer does not count.
+  mutating func postpone(by delay: Duration) {
+    parked.postpone(by: delay)
+    lengthWaits.postpone(by: delay)
+    segments.changeAll { $0.postpone(by: delay) }
+    backoff.postpone(by: delay)
+  }
+
+  /// Fails the reads whose time is up, gives up requests that bring nothing, and before that sends
+  /// others beside them, `hedgeAllowance` at most.
   ///
-  /// A file of unknown length is served while it grows: what is there of the range is better than waiting for
-  /// all of it. But the kernel takes less than it has asked for as the end of the file, and fills its page with
-  /// zeros: what `stat` has shown is never answered in part.
-  func answerableEnd(of range: ByteRange) -> Int64? {
-    if range.isEmpty { return range.upperBound }
-    let end = min(extents.presentEnd(from: range.lowerBound), range.upperBound)
-    if end == range.upperBound { return end }
-    guard length == nil, end > range.lowerBound, end >= shownEnd else { return nil }
-    return end
+  /// `sparePatience` says how long a request to a server may bring nothing while a read waits for it; nil
+  /// where no other server can be asked.
+  mutating func expire(
+    now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
+    sparePatience: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
+  ) {
+    let late = parked.removeAll { $0.deadline <= now }
+    if !late.isEmpty {
+      fail(late, lateness(settings.readTimeout, now: now), now: now, into: &actions)
+      if parked.isEmpty { forgetBackoff(now: now, into: &actions) }
+    }
+    failReadsOutOfReach(now: now, into: &actions)
+    actions.lengthAnswers += lengthWaits.miss(now: now, until: now)
+    let hedging = ReadHedging(
+      patience: settings.responsePatience, allowance: hedgeAllowance, now: now)
+    sendHedges(hedging, into: &actions)
+    for segment in segments {
+      guard let transfer = segment.transfer else { continue }
+      if pacing.isAbandoned(segment, in: self, now: now) { actions.cancels.append(transfer) }
+      var patience = settings.responsePatience
+      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
+        patience = min(patience, spare)
+      }
+      guard segment.isSilent(for: patience, now: now) else { continue }
+      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
+      failures.note(error)
+      actions.silentMirrors.append((segment.mirror, error))
+      actions.cancels.append(transfer)
+    }
+  }
+
+  /// Why reads have waited in vain.
+  private func lateness(_ timeout: Duration, now: ContinuousClock.Instant) -> FileError {
+    let cause =
+      segments.contains(where: \.isHeldByDisk)
+      ? "the disk of the cache does not take what has arrived"
+      : isThrottled(now: now) ? "the rate limit holds them back" : nil
+    return failures.lateness(after: timeout, cause: cause)
+  }
+
+  /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
+  /// twice as fast: to wait would only take time.
+  private mutating func failReadsOutOfReach(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    guard length != nil, let stream = segments.first(where: \.isWhole) else { return }
+    let far = parked.removeAll { !stream.canReach($0, now: now) }
+    guard !far.isEmpty else { return }
+    let error = FileError(
+      .unavailable,
+      "the server gives no ranges, and what comes before would take longer than the read timeout")
+    failures.note(error)
+    fail(far, error, now: now, into: &actions)
+  }
+
+  // MARK: Plans
+
+  /// Starts what is wanted now and is neither present nor in flight.
+  mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
+    // Also where nothing holds a stream back any more.
+    followReader(now: now, into: &actions)
+    guard !isComplete, !isSuperseded, failures.permanent == nil, !isAwaitingLocation,
+      !backoff.isPending(now: now)
+    else { return }
+    guard let length, !isSequential else {
+      if let request = RequestPlanner(version: self, now: now).wholeRequest() {
+        actions.starts.append(addSegment(request, now: now))
+      }
+      return
+    }
+    while let request = RequestPlanner(version: self, now: now).nextSuspect() {
+      if let piece = request.suspect?.piece { content.restart(piece: piece) }
+      actions.starts.append(addSegment(request, now: now))
+    }
+    apply(
+      RequestPlanner(version: self, now: now).plan(length: length), isPrefetch: false, now: now,
+      into: &actions)
+    guard isPrefetching,
+      let plan = RequestPlanner(version: self, now: now).prefetchPlan(length: length)
+    else { return }
+    apply(plan, isPrefetch: true, now: now, into: &actions)
+  }
+
+  private mutating func apply(
+    _ plan: FetchPlanner.Plan, isPrefetch: Bool, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    segments.apply(plan.cuts)
+    for range in plan.starts {
+      let request = PlannedRequest(range: range, isPrefetch: isPrefetch)
+      actions.starts.append(addSegment(request, now: now))
+    }
+  }
+
+  private mutating func sendHedges(_ hedging: ReadHedging, into actions: inout VersionActions) {
+    guard !isSequential, !isSuperseded, !isAwaitingLocation, failures.permanent == nil,
+      !backoff.isPending(now: hedging.now)
+    else { return }
+    for _ in 0..<hedging.allowance {
+      guard let request = hedging.next(for: self) else { return }
+      actions.starts.append(addSegment(request, now: hedging.now))
+    }
+  }
+
+  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
+  /// decides its turn at the server.
+  mutating func addSegment(_ request: PlannedRequest, now: ContinuousClock.Instant) -> Segment {
+    var segment = Segment(request, id: segments.nextID(), length: length, now: now)
+    segment.wakeAt = wake(of: segment)
+    segments.append(segment)
+    return segment
+  }
+
+  /// Resumes a paused stream when its reader has come near.
+  ///
+  /// Ends it when a read waits for bytes that it has already passed, so that it can begin again.
+  private mutating func followReader(
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    for segment in segments {
+      guard segment.awaitsReaderSince != nil, let transfer = segment.transfer else { continue }
+      switch pacing.decision(on: segment, in: self) {
+      case .stay: break
+      case .end:
+        segments.change(segment.id) {
+          $0.stop()
+          $0.endPause()
+        }
+        actions.cancels.append(transfer)
+      case .resume:
+        segments.change(segment.id) { $0.followReader(now: now) }
+        actions.resumes.append(transfer)
+      }
+    }
+  }
+
+  // MARK: Requests
+
+  /// Enters a request whose head has come: if its body does not, the server is silent.
+  mutating func adoptSegment(
+    range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
+    now: ContinuousClock.Instant
+  ) -> SegmentID {
+    let id = addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now).id
+    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
+      note(event, of: id, now: now)
+    }
+    return id
+  }
+
+  /// A request has ended, well or not.
+  mutating func removeSegment(_ id: SegmentID) { segments.remove(id) }
+
+  /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
+  func mirror(of id: SegmentID) -> Int? { segments[id]?.mirror }
+
+  /// Something has become of the request of a segment.
+  mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) {
+    if case .throttled = event { line.noteThrottled(now: now) }
+    guard segments.change(id, { $0.note(event, now: now) }) != nil else { return }
+    if case .held(.some) = event {
+      failures.note(FileError(.unavailable, "the server has asked for no request for a while"))
+    }
+  }
+
+  /// A request is about to be paused because it is ahead of its reader.
+  ///
+  /// - Returns: whether it still is: if so, it is paused until its reader comes near.
+  mutating func awaitsReader(
+    _ id: SegmentID, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) -> Bool {
+    guard let segment = segments[id], pacing.isAhead(segment, in: self) else { return false }
+    segments.change(id) { $0.awaitReader(now: now) }
+    followReader(now: now, into: &actions)
+    // Its end does not come before somebody reads.
+    if segments[id]?.awaitsReaderSince != nil {
+      actions.lengthAnswers += lengthWaits.miss(now: now)
+    }
+    return true
+  }
+
+  /// A request on a reused connection took so long to be answered, in seconds.
+  mutating func noteRoundTrip(_ seconds: Double) { line.noteRoundTrip(seconds) }
+
+  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  ///
+  /// `unreadSince` is since when nobody has the file open; nil where somebody has.
+  mutating func advance(
+    _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant? = nil,
+    now: ContinuousClock.Instant
+  ) -> WriterAdvice? {
+    guard !isSuperseded else { return nil }
+    segments.change(id) { $0.advance(to: position, now: now) }
+    guard let segment = segments[id], !isUnwanted(segment, unreadSince: unreadSince, now: now)
+    else { return nil }
+    let mustFlush = segment.wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segment)
+    // Once is enough.
+    if mustFlush { updateWake(of: id) }
+    let silentMirror = segment.hedgeOf.flatMap { mirror(of: $0) }
+    return WriterAdvice(
+      mustFlush: mustFlush, end: segment.end, isAhead: pacing.isAhead(segment, in: self),
+      // A trickle is no progress.
+      rival: segment.lastProgressAt == now ? segments.endRival(of: id) : nil,
+      silentMirror: silentMirror == segment.mirror ? nil : silentMirror)
+  }
+
+  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
+  private func isUnwanted(
+    _ segment: Segment, unreadSince: ContinuousClock.Instant?, now: ContinuousClock.Instant
+  ) -> Bool {
+    guard let unreadSince, parked.isEmpty, lengthWaits.isEmpty, !isPrefetching else { return false }
+    return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
+      && now - unreadSince > FileSettings.unreadStreamPatience
+  }
+
+  /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`
+  /// can show nothing before.
+  private func bringsFirstPage(_ segment: Segment) -> Bool {
+    length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
+      && segment.position >= ContentMap.pageByteCount
+  }
+
+  /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
+  /// begins where it likes.
+  ///
+  /// While somebody waits for what comes behind them, the server is not silent.
+  mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
+    // Who has waited may have gone.
+    updateWake(of: id)
+    segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
+  }
+
+  /// The bytes `range` of a request have been dealt with.
+  ///
+  /// `present` are those that were stored just now; the others were there before, or are lost
+  /// again. `idle` is how long the network thread has waited so far.
+  mutating func stored(
+    _ id: SegmentID, _ range: ByteRange, present: [ByteRange], idle: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    var added: Int64 = 0
+    for run in present {
+      let (byteCount, checks) = content.insert(
+        run, from: mirror(of: id) ?? PieceTable.unknownServer)
+      added += byteCount
+      actions.checks += checks
+    }
+    backoff.noteStored(now: now)
+    if added > 0 { shortBodyCount = 0 }
+    let isWaited = !parked.isEmpty || isPrefetching
+    wakeReads(in: range, into: &actions)
+    segments.change(id) { $0.stored(to: range.upperBound, added: added) }
+    if let segment = segments[id] {
+      // Otherwise a server that sends a few bytes for each request, or the same bytes again and again,
+      // could keep us asking for ever.
+      if added > 0, segment.isFruitful { backoff.noteFruitful() }
+      if !segment.isWhole, !segment.isPrefetch { activity.noteFetched(added) }
+      updateWake(of: id)
+      line.noteRate(of: segment, now: now)
+    }
+    line.note(
+      // What a limit of the user's lets pass says nothing about the line.
+      byteCount: added, active: segments.count, idle: idle,
+      isWaited: isWaited && !isThrottled(now: now), now: now)
+    plan(now: now, into: &actions)
+  }
+
+  /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.
+  mutating func settle(
+    _ check: PieceTable.Check, matches: Bool, trusted: [Int], now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) -> PieceTable.Outcome {
+    let outcome = content.settle(check, matches: matches, trusted: trusted)
+    switch outcome {
+    case .outdated: break
+    case .verified: wakeReads(in: check.range, into: &actions)
+    case .mismatch: failures.note(.wrongPiece)
+    case .lost:
+      failures.noteForAll(.wrongPiece)
+      actions.failures +=
+        parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
+    }
+    // Also where the hash says nothing: what was to be hashed is to be asked for again.
+    plan(now: now, into: &actions)
+    return outcome
+  }
+
+  /// The bytes of `check` are no longer there, which says nothing about a server: they are fetched again.
+  mutating func abandon(
+    _ check: PieceTable.Check, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    // What has come since is hashed by itself.
+    if pieces?.isCurrent(check) == true { forgetUnverified(check.range) }
+    plan(now: now, into: &actions)
+  }
+
+  // MARK: Answers and ends of requests
+
+  /// The server has answered a range with the whole representation.
+  ///
+  /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
+  ///   because ranges have worked before and this may be one server's fault of many.
+  mutating func rangeIgnored(_ id: SegmentID, into actions: inout VersionActions) -> Bool {
+    ignoredRangeCount += 1
+    let haveRangesWorked =
+      !extents.isEmpty || segments.contains { $0.handedOverEnd > $0.start }
+    guard !haveRangesWorked || ignoredRangeCount > FetchConstants.doubtfulAnswerLimit, !isSequential
+    else { return false }
+    isSequential = true
+    // One stream brings all; the others would bring the same.
+    actions.cancels += segments.filter { $0.id != id }.compactMap(\.transfer)
+    segments.remove(id)
+    return true
+  }
+
+  /// The server answers ranges with the whole: there is one way only to read it.
+  mutating func markSequential() { isSequential = true }
+
+  /// The server has answered a range with that range: an earlier answer with the whole was an exception.
+  ///
+  /// A stream that is under way goes on as it was begun.
+  mutating func markRanged() {
+    guard !segments.isStreaming else { return }
+    isSequential = false
+    ignoredRangeCount = 0
+  }
+
+  /// A body has ended at `position`, as its framing says.
+  ///
+  /// - Returns: why that cannot be the whole; nil where it can.
+  mutating func ended(at position: Int64, into actions: inout VersionActions) -> FileError? {
+    if let length {
+      return position >= length ? nil : FileError(.unavailable, "response cut short")
+    }
+    if learn(length: position, into: &actions) { return nil }
+    shortBodyCount += 1
+    let reason =
+      "the body has ended after \(position) bytes, though \(content.presentEnd) are known"
+    return FileError(isEndedShort ? .stale : .invalidResponse, reason)
+  }
+
+  /// A request has ended by its server's doing: it is taken out.
+  ///
+  /// - Returns: whether it was in vain, though bytes that it was to bring are absent: then the next one is
+  ///   not sent at once.
+  mutating func endSegment(_ id: SegmentID) -> Bool {
+    guard let segment = segments.remove(id), !segment.isFruitful, !isComplete,
+      !absent(in: clamped(segment.start..<segment.end)).isEmpty
+    else { return false }
+    backoff.noteFruitless()
+    return true
+  }
+
+  /// A request has ended.
+  mutating func end(
+    _ id: SegmentID, as outcome: RequestOutcome, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    switch outcome {
+    case .finished:
+      if endSegment(id) {
+        retryLater(
+          after: FileError(.invalidResponse, "the response has brought next to nothing"),
+          retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
+      }
+      ignoredRangeCount = 0
+      plan(now: now, into: &actions)
+    case .dropped:
+      segments.remove(id)
+      plan(now: now, into: &actions)
+    case .moved(let error):
+      failures.note(error)
+      segments.remove(id)
+      plan(now: now, into: &actions)
+    case .failed(let error, let retryAfter):
+      _ = endSegment(id)
+      retryLater(
+        after: error, retryAfter: retryAfter, policy: policy, random: random, now: now,
+        into: &actions)
+    case .failedForGood(let error):
+      // What this machine could not do is not held against the server.
+      if error.isOfServer { _ = endSegment(id) } else { segments.remove(id) }
+      failParked(error, now: now, into: &actions)
+    }
+  }
+
+  /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
+  mutating func dropFailedHedge(_ id: SegmentID) -> Bool { segments.dropFailedHedge(id) }
+
+  /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
+  /// be reached for long fail.
+  mutating func retryLater(
+    after error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    failures.note(error)
+    switch backoff.failed(
+      error, retryAfter: retryAfter, policy: policy, random: random, now: now)
+    {
+    case .isWaitingAlready: break
+    case .giveUp: failParked(error, now: now, into: &actions)
+    case .retry(let delay):
+      if error.code == .unavailable { line.stepDown(now: now) }
+      actions.retryAfter = delay
+    }
+  }
+
+  /// Ends the requests to a server whose bytes are wrong.
+  mutating func endRequests(to mirror: Int, into actions: inout VersionActions) {
+    actions.cancels += segments.end { $0.mirror == mirror }
+  }
+
+  /// A request has met that nobody knows where the bytes are: the source is asked, and meanwhile no request is
+  /// sent.
+  mutating func awaitLocation(_ id: SegmentID) {
+    _ = endSegment(id)
+    isAwaitingLocation = true
+  }
+
+  /// The source has been asked where to go; `error` is why it has not said so.
+  mutating func located(
+    _ error: FileError?, policy: RetryPolicy, random: Double, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    isAwaitingLocation = false
+    if let error {
+      switch error.code {
+      case .missing, .denied, .refused: failParked(error, now: now, into: &actions)
+      case .unsigned:
+        retryLater(
+          after: error, retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
+      // Other failures are met again by the requests to the source, and retried.
+      default: break
+      }
+    }
+    plan(now: now, into: &actions)
   }
 }

@@ -10,12 +10,12 @@ struct LocatedBytes: Sendable {
   var entry: CacheEntry?
   /// Where those end that the cache holds, in the remote file as in the data file.
   var cachedEnd: Int64
-  var lease: SpillLease.Claim?
+  var lease: SpillClaim?
 }
 
 /// A read that has waited, and where its bytes are; they are kept until it is answered.
 struct WokenRead: Sendable {
-  let read: ParkedRead
+  let read: UnansweredRead
   let located: LocatedBytes
 
   var byteCount: Int64 { located.pieces.reduce(0) { $0 + Int64($1.byteCount) } }

@@ -27,11 +27,11 @@ import Testing
     #expect(state.advance(segment.id, to: 5000, now: start)?.mustFlush == true)
     #expect(state.show() == 0)
     var actions = VersionActions()
-    state.handedOver(segment.id, to: 5000)
+    state.note(.handedOver(to: 5000), of: segment.id, now: start)
     state.stored(segment.id, 0..<5000, now: start, into: &actions)
     #expect(state.show() == 4096)
     #expect(state.advance(segment.id, to: 9000, now: start)?.mustFlush == false)
-    state.extents.remove(0..<5000)
+    state.forget(0..<5000)
     #expect(state.show() == 4096)
   }
 
@@ -43,16 +43,16 @@ import Testing
     #expect(presentByteCount(state.attempt(4096..<20_000, now: start)) == 4904)
     #expect(presentByteCount(state.attempt(8192..<12_288, now: start)) == 808)
     // The cache has lost something.
-    state.extents.remove(6000..<9000)
+    state.forget(6000..<9000)
     for range in [4096..<8192, 4096..<20_000, 0..<131_072] as [ByteRange] {
       #expect(presentByteCount(state.attempt(range, now: start)) == nil)
-      #expect(!state.canAnswer(parkedRead(range, since: start)))
+      #expect(!state.content.canAnswer(range))
     }
     #expect(presentByteCount(state.attempt(4096..<6000, now: start)) == 1904)
-    state.extents.insert(6000..<8192)
+    state.setCached(ExtentSet([0..<8192]))
     #expect(presentByteCount(state.attempt(4096..<20_000, now: start)) == 4096)
     // The file is not shorter than what was shown of it.
-    state.extents.remove(0..<8192)
+    state.forget(0..<8192)
     var actions = VersionActions()
     #expect(!state.learn(length: 8191, into: &actions))
     #expect(state.learn(length: 8192, into: &actions))
@@ -113,7 +113,7 @@ import Testing
     state = self.state()
     let segment = try #require(wait(&state)?.starts.first)
     state.setTransfer(try transferIDs(1)[0], of: segment.id)
-    state.readAheadLimit = 4 << 20
+    state.limitReadAhead(to: 4 << 20)
     _ = state.advance(segment.id, to: 5 << 20, now: start)
     actions = VersionActions()
     #expect(state.awaitsReader(segment.id, now: start, into: &actions))

@@ -101,7 +101,7 @@ import Testing
     finishHashing(disk)
     #expect(version.presentExtents == [0..<Self.mebibyte])
     #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<Self.mebibyte])
-    #expect(version.snapshot().spilledByteCount == Self.mebibyte)
+    #expect(version.snapshot().content.spilledByteCount == Self.mebibyte)
   }
 
   @Test("A wrong piece in memory is read in the cache when the right one is there")
@@ -136,7 +136,7 @@ import Testing
     disk.environment.hashWhole { hashed.signal() }
     hashed.wait()
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.forget(from: 0, of: entry))
+    #expect(version.verifier.forget(from: 0, of: entry))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
@@ -166,7 +166,7 @@ import Testing
     let disk = try hashedInMemory(until: gate)
     let version = disk.version
     let file = try #require(version.state.withLock { $0.spill?.file })
-    #expect(version.giveUpSpilled(0..<1000, in: file))
+    #expect(version.storer.giveUpSpilled(0..<1000, in: file))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
@@ -202,7 +202,7 @@ import Testing
     finishHashing(disk)
     #expect(version.presentExtents == [])
     #expect(version.state.withLock { $0.spill == nil })
-    #expect(version.snapshot().readAheadLimit == nil)
+    #expect(version.snapshot().pacing.readAheadLimit == nil)
   }
 
   @Test("A checkpoint of a whole that is found wrong meanwhile is no failure of the cache")
@@ -212,12 +212,14 @@ import Testing
     let version = disk.version
     version.state.withLock { $0.holdCount += 1 }
     try version.storeBytes(0..<500, value: 9)
-    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
+    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
     try version.storeBytes(500..<1000, value: 9)
     finishHashing(disk)
     #expect(version.presentExtents == [])
-    if let checkpoint = version.syncData(ticket) { version.commit(ticket, checkpoint) }
-    version.finishCheckpoint(ticket)
+    if let checkpoint = version.checkpoints.syncData(ticket) {
+      version.checkpoints.commit(ticket, checkpoint)
+    }
+    version.checkpoints.finishCheckpoint(ticket)
     disk.environment.storage.finish()
     #expect(disk.environment.health.mayStore())
   }
@@ -239,7 +241,7 @@ import Testing
     let disk = try pieces()
     let version = disk.version
     // No checkpoint: its commit would be refused, too.
-    version.state.withLock { $0.isCheckpointing = true }
+    #expect(version.state.withLock { $0.checkpoint.beginStamp() })
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
     let directory = try #require(disk.path.split(separator: "/").last)

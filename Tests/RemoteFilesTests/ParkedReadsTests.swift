@@ -60,7 +60,7 @@ import Testing
       let chance = UInt64.random(in: 1...4, using: &random)
       // Depends on the read alone, so that both are asked the same.
       let predicate = { (read: ParkedRead) in
-        UInt64(bitPattern: Int64(read.identity.hashValue)) % chance == 0
+        UInt64(bitPattern: Int64(read.id.hashValue)) % chance == 0
       }
       let removed: [ParkedRead]
       let expected: [ParkedRead]
@@ -71,10 +71,10 @@ import Testing
         removed = parked.remove(overlapping: range, where: predicate)
         expected = list.filter { $0.range.overlaps(range) && predicate($0) }
       }
-      let gone = Set(expected.map(\.identity))
-      try #require(Set(removed.map(\.identity)) == gone, "step \(step)")
+      let gone = Set(expected.map(\.id))
+      try #require(Set(removed.map(\.id)) == gone, "step \(step)")
       try #require(removed.count == expected.count)
-      list.removeAll { gone.contains($0.identity) }
+      list.removeAll { gone.contains($0.id) }
       try #require(parked.reads.count == list.count)
       let bounds = parked.reads.map(\.range.lowerBound)
       try #require(bounds == bounds.sorted())

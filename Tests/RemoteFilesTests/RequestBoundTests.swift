@@ -75,19 +75,20 @@ import Testing
     var state = state(length: 64 << 20)
     let first = try #require(park(0..<131_072, in: &state).starts.first)
     _ = answer(first, with: nil, in: &state, at: .zero)
-    #expect(state.fruitlessCount == 1)
+    #expect(state.backoff.fruitlessCount == 1)
     var actions = VersionActions()
     state.plan(now: start + .seconds(1), into: &actions)
     let second = try #require(actions.starts.first)
     state.stored(second.id, 0..<4096, now: start + .seconds(1), into: &actions)
-    #expect(state.fruitlessCount == 0 && state.failureCount == 0 && state.retryAt == nil)
+    let backoff = state.backoff
+    #expect(backoff.fruitlessCount == 0 && backoff.failureCount == 0 && backoff.retryAt == nil)
   }
 
   @Test("A request whose bytes another one has brought was not in vain")
   func overtaken() throws {
     var state = state(length: 64 << 20)
     let segment = try #require(park(0..<4096, in: &state).starts.first)
-    state.extents.insert(0..<segment.end)
+    state.setCached(ExtentSet([0..<segment.end]))
     let wasInVain = state.endSegment(segment.id)
     #expect(!wasInVain)
   }
@@ -100,7 +101,7 @@ import Testing
     for place in 0..<100_000 where time < .seconds(60) {
       let offset = Int64(place) * Self.mebibyte
       var starts = park(offset..<(offset + 4096), in: &state, at: time).starts
-      if starts.isEmpty, let at = state.retryAt {
+      if starts.isEmpty, let at = state.backoff.retryAt {
         time = at - start
         var actions = VersionActions()
         state.plan(now: at, into: &actions)
@@ -116,7 +117,7 @@ import Testing
       time += .milliseconds(1)
     }
     #expect(time >= .seconds(60))
-    #expect(count <= 16 + 60 * VersionState.fruitlessRequestLimit, "\(count) requests in a minute")
+    #expect(count <= 16 + 60 * Backoff.fruitlessRequestLimit, "\(count) requests in a minute")
   }
 
   // MARK: Lengths

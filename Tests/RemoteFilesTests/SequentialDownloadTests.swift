@@ -16,7 +16,7 @@ import Testing
     /// Where each reader is.
     var positions: [Int64]
     /// The readers that wait, by their reads.
-    var waiting: [ObjectIdentifier: Int] = [:]
+    var waiting: [ReadID: Int] = [:]
     /// The body bytes that have travelled.
     var arrivedByteCount: Int64 = 0
     var requestCount = 0
@@ -34,7 +34,7 @@ import Testing
       requestCount += actions.starts.count
       greatestRequestCount = max(greatestRequestCount, state.segments.count)
       for read in actions.wakes {
-        guard let reader = waiting.removeValue(forKey: read.identity) else {
+        guard let reader = waiting.removeValue(forKey: read.id) else {
           Issue.record("a read is woken that does not wait")
           continue
         }
@@ -57,7 +57,7 @@ import Testing
             continue
           }
           let read = parkedRead(state.clamped(range), since: now)
-          waiting[read.identity] = reader
+          waiting[read.id] = reader
           state.park(read, into: &actions)
           state.plan(now: now, into: &actions)
           note(actions)

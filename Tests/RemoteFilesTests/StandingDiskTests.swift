@@ -50,7 +50,7 @@ import Testing
     version.state.withLock {
       $0.isUncacheable = true
       // No request is sent.
-      $0.version.isAwaitingLocation = true
+      $0.version.awaitLocation(SegmentID(rawValue: 0))
       var actions = VersionActions()
       $0.version.park(parkedRead(0..<4096), into: &actions)
     }
@@ -81,9 +81,8 @@ import Testing
   func passedPiece() throws {
     let piece = Self.mebibyte
     var state = VersionState(length: 4 * piece, extents: ExtentSet(), connections: nil)
-    state.pieces = PieceTable(
-      hashes: try hashes(of: 4, pieceByteCount: piece), length: 4 * piece)
-    state.readAheadLimit = piece / 2
+    state.check(try hashes(of: 4, pieceByteCount: piece))
+    state.limitReadAhead(to: piece / 2)
     let transfer = try transferIDs(1)[0]
     var actions = VersionActions()
     let segment = state.addSegment(range: 0..<(4 * piece), isWhole: true, now: .now)
@@ -160,7 +159,7 @@ import Testing
     try version.storeBytes(0..<(2 * piece))
     #expect(waitUntil { version.isComplete })
     let entry = try #require(version.state.withLock { $0.entry })
-    #expect(version.forget(from: piece + 1, of: entry))
+    #expect(version.verifier.forget(from: piece + 1, of: entry))
     still.move()
     #expect(waitUntil { !version.isInUse })
     let found = try #require(try environment.cache.openEntry(version.file.cacheKey))
@@ -172,7 +171,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<1000)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     _ = version.releaseIdleEntry()
     let reply = KeptReply()
     // As after a look that has failed: the handle is there, and its entry is not.
@@ -234,9 +233,9 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       // No request is sent.
-      version.state.withLock { $0.version.isAwaitingLocation = true }
+      version.state.withLock { $0.version.awaitLocation(SegmentID(rawValue: 0)) }
       try version.storeBytes(0..<500)
-      version.commitFinally()
+      version.checkpoints.commitFinally()
       let reply = KeptReply()
       if opening == 0 {
         // As after a look that has failed.
@@ -248,7 +247,7 @@ import Testing
         let entry = try #require(version.state.withLock { $0.entry })
         _ = version.state.withLock { $0.loseCached(0..<1000) }
         version.wait(for: 0..<100, reply: reply)
-        version.discardUncommitted(of: entry)
+        version.checkpoints.discardUncommitted(of: entry)
       }
       #expect(waitUntil { reply.byteCount == 100 })
       version.abandon()
@@ -260,7 +259,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
     try version.storeBytes(0..<500)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     try version.storeBytes(500..<1000)
     // A pipe cannot be synced.
     var ends: [CInt] = [0, 0]
@@ -269,13 +268,13 @@ import Testing
     #expect(dup2(ends[0], data) == data)
     for end in ends { close(end) }
     let still = StandingDisk(disk.environment)
-    let ticket = try #require(version.beginCheckpoint(now: .now, interval: .zero))
-    #expect(version.syncData(ticket) == nil)
-    version.endCheckpoint()
+    let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
+    #expect(version.checkpoints.syncData(ticket) == nil)
+    version.checkpoints.endCheckpoint()
     // Before the storage queue comes to it the entry is let go of.
     #expect(version.releaseIdleEntry())
     still.move()
-    try version.bringEntry(create: false)
+    try version.loader.bring(create: false)
     #expect(version.presentExtents == [0..<500])
     #expect(version.state.withLock { !$0.hasLostSync })
   }

@@ -24,12 +24,12 @@ import Testing
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
     #expect(version.presentExtents == [0..<50])
-    #expect(version.giveUpSpilled(0..<50, in: file))
+    #expect(version.storer.giveUpSpilled(0..<50, in: file))
     #expect(version.presentExtents == [])
 
     // The memory of the version ends; its number is not that of the next one.
     let late = StoreReceipt(range: 50..<60, place: .memory(file))
-    version.state.withLock { $0.version.spill = nil }
+    version.state.withLock { $0.version.dropSpill() }
     #expect(version.state.withLock { $0.accept(late) } == [])
     try version.storeBytes(60..<70)
     #expect(version.state.withLock { $0.accept(late) } == [])
@@ -42,11 +42,11 @@ import Testing
     let (version, health) = (disk.version, disk.environment.health)
     health.noteFailure("test")
     try version.storeBytes(0..<100)
-    #expect(version.snapshot().readAheadLimit != nil)
+    #expect(version.snapshot().pacing.readAheadLimit != nil)
     #expect(version.isKeptFromCache())
     health.noteSuccess()
     try version.storeBytes(100..<200)
-    #expect(version.snapshot().readAheadLimit == nil)
+    #expect(version.snapshot().pacing.readAheadLimit == nil)
     #expect(version.presentExtents == [0..<200])
     // What is in memory only is fetched for the cache.
     #expect(!version.isKeptFromCache())
@@ -60,18 +60,18 @@ import Testing
       let disk = try VersionOnDisk(length: 1000)
       let version = disk.version
       try version.storeBytes(0..<100)
-      let (entry, generation) = try #require(try version.writableEntry())
+      let (entry, generation) = try #require(try version.loader.writableEntry())
       let late = StoreReceipt(range: 100..<200, place: .cache(entry, generation: generation))
       switch loss {
-      case 0: _ = version.refute(ExtentSet([100..<200]))
-      case 1: _ = version.forget(from: 50, of: entry)
-      case 2: version.noteUnreadable(100..<200)
+      case 0: _ = version.verifier.refute(ExtentSet([100..<200]))
+      case 1: _ = version.verifier.forget(from: 50, of: entry)
+      case 2: version.verifier.noteUnreadable(100..<200)
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
       #expect(version.state.withLock { $0.accept(late) } == [])
       // What is begun after it counts again.
-      let place = try #require(try version.writableEntry())
+      let place = try #require(try version.loader.writableEntry())
       let next = StoreReceipt(
         range: 100..<200, place: .cache(place.0, generation: place.generation))
       #expect(version.state.withLock { $0.accept(next) } == [100..<200])
@@ -87,7 +87,7 @@ import Testing
     let file = try SpillFile()
     let late = StoreReceipt(range: 50..<150, place: .memory(file))
     let accepted = version.state.withLock { guarded in
-      guarded.version.spill = Spill(file: file)
+      _ = guarded.version.beginSpill(into: file)
       return guarded.accept(late)
     }
     #expect(accepted == [100..<150])
@@ -99,11 +99,11 @@ import Testing
     let disk = try spilling(length: 100)
     let version = disk.version
     let bytes = [UInt8](repeating: 7, count: 100)
-    let result = bytes.withUnsafeBytes { version.put($0, as: 0..<100, withDisk: true) }
+    let result = bytes.withUnsafeBytes { version.storer.put($0, as: 0..<100, withDisk: true) }
     #expect(result.isRefused)
     #expect(result.receipts.isEmpty)
     #expect(version.state.withLock { $0.spill == nil })
-    #expect(try version.take(result, of: SegmentID(rawValue: 0)) == false)
+    #expect(try version.storer.take(result, of: SegmentID(rawValue: 0)) == false)
     #expect(version.presentExtents == [])
   }
 
@@ -129,12 +129,17 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<5000)
     let reply = KeptReply()
-    let read = ParkedRead(
-      range: 0..<5000, reply: reply, since: .now, deadline: .now + .seconds(60))
-    let woken = try #require(version.state.withLock { $0.answer(read) })
+    let read = UnansweredRead(
+      range: 0..<5000, since: .now, deadline: .now + .seconds(60), reply: reply)
+    let woken = version.state.withLock { guarded in
+      var actions = VersionActions()
+      actions.wakes = [guarded.replies.keep(read)]
+      return guarded.resolve(actions).woken
+    }
+    #expect(woken.count == 1)
     let entry = try #require(version.state.withLock { $0.entry })
     #expect(ftruncate(entry.dataDescriptor, 100) == 0)
-    woken.succeed(version)
+    woken.first?.succeed(version)
     #expect(reply.take() == nil)
     #expect(version.presentExtents == [0..<100])
     #expect(version.snapshot().parked.reads.count == 1)
@@ -151,7 +156,7 @@ import Testing
     }
     // The stream passes over what is there; another thread finds that damaged.
     var actions = VersionActions()
-    _ = version.refute(ExtentSet([0..<100]))
+    _ = version.verifier.refute(ExtentSet([0..<100]))
     version.state.withLock {
       $0.version.stored(
         segment.id, 0..<200, present: [100..<200], idle: 0, now: .now, into: &actions)
@@ -206,23 +211,23 @@ import Testing
     let reply = KeptReply()
     version.state.withLock {
       var actions = VersionActions()
-      $0.version.park(
-        ParkedRead(range: 0..<50, reply: reply, since: .now, deadline: .now + .seconds(60)),
-        into: &actions)
+      let read = UnansweredRead(
+        range: 0..<50, since: .now, deadline: .now + .seconds(60), reply: reply)
+      $0.version.park($0.replies.keep(read), into: &actions)
     }
     try version.storeBytes(0..<50)
     let file = try #require(version.state.withLock { $0.spill?.file })
-    #expect(!version.giveUpSpilled(0..<50, in: file))
+    #expect(!version.storer.giveUpSpilled(0..<50, in: file))
     #expect(reply.take()?.byteCount == 50)
-    #expect(version.giveUpSpilled(0..<50, in: file))
+    #expect(version.storer.giveUpSpilled(0..<50, in: file))
   }
 
   @Test("A read that waits a second time keeps its deadline")
   func keepsDeadline() throws {
     let disk = try spilling(length: 100)
     let deadline = ContinuousClock.now + .seconds(3)
-    let read = ParkedRead(
-      range: 0..<50, reply: NullReply(), since: deadline - .seconds(60), deadline: deadline)
+    let read = UnansweredRead(
+      range: 0..<50, since: deadline - .seconds(60), deadline: deadline, reply: NullReply())
     disk.version.wait(for: read)
     let parked = disk.version.snapshot().parked.reads
     #expect(parked.map(\.deadline) == [deadline])
@@ -248,7 +253,7 @@ import Testing
     let version = disk.version
     try version.storeBytes(0..<5000)
     #expect(version.backingFile == nil)
-    version.commitFinally()
+    version.checkpoints.commitFinally()
     let descriptor = try #require(version.backingFile).descriptor
     #expect(ftruncate(descriptor, 5001) == 0)
     #expect(version.backingFile == nil)
@@ -295,9 +300,9 @@ import Testing
     let segment = version.state.withLock {
       $0.version.addSegment(range: 0..<1000, isWhole: true, now: .now)
     }
-    version.failed(segment.id, FileError(code, "a reason"))
+    version.ends.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
-    #expect(version.snapshot().fruitlessCount == count)
+    #expect(version.snapshot().backoff.fruitlessCount == count)
   }
 
   @Test("Handles that are opened at once, where no more versions may be, leave the count right")

@@ -15,8 +15,8 @@ import Testing
     at position: Int64, read: Int64, limit: Int64? = 4 << 20
   ) throws -> (state: VersionState, id: SegmentID) {
     var state = VersionState(length: Self.length, extents: ExtentSet(), connections: nil)
-    state.isSequential = true
-    state.readAheadLimit = limit
+    state.markSequential()
+    state.limitReadAhead(to: limit)
     let segment = state.addSegment(range: 0..<Self.length, isWhole: true, now: start)
     state.setTransfer(try transferIDs(1)[0], of: segment.id)
     var actions = VersionActions()
@@ -47,7 +47,7 @@ import Testing
     var (state, id) = try stream(at: ahead, read: 0, limit: nil)
     var actions = VersionActions()
     #expect(!state.awaitsReader(id, now: start, into: &actions))
-    state.isDiskShort = true
+    state.noteDisk(isShort: true)
     #expect(state.advance(id, to: ahead, now: start)?.isAhead == true)
     #expect(state.awaitsReader(id, now: start, into: &actions))
     state.note(0..<(32 * Self.mebibyte), now: start)
@@ -100,8 +100,8 @@ import Testing
         algorithm: .sha1, pieceByteCount: byteCount,
         digests: Array(
           repeating: [UInt8](repeating: 0, count: 20), count: Int(Self.length / byteCount))))
-    state.extents = ExtentSet()
-    state.pieces = PieceTable(hashes: hashes, length: Self.length)
+    state.setCached(ExtentSet())
+    state.check(hashes)
     var actions = VersionActions()
     state.park(parkedRead(0..<4096), into: &actions)
     #expect(!state.awaitsReader(id, now: start, into: &actions))
@@ -115,7 +115,7 @@ import Testing
     var (state, id) = try stream(at: 5 * Self.mebibyte, read: 0)
     var actions = VersionActions()
     #expect(state.awaitsReader(id, now: start, into: &actions))
-    state.extents.remove(0..<Self.mebibyte)
+    state.forget(0..<Self.mebibyte)
     state.park(parkedRead(0..<4096), into: &actions)
     state.plan(now: start, into: &actions)
     #expect(actions.cancels.count == 1)

@@ -85,7 +85,7 @@ import Testing
     for _ in 0..<10 {
       #expect(retry(&state, .unavailable, at: .milliseconds(10)).retryAfter == nil)
     }
-    #expect(state.failureCount == 1)
+    #expect(state.backoff.failureCount == 1)
   }
 
   @Test("A server's delay is obeyed")
@@ -154,7 +154,7 @@ import Testing
   @Test("A permanent failure answers every read of absent bytes and ends all planning")
   func permanentFailure() {
     var state = state()
-    state.permanentFailure = FileError(.unmounted, "unmounted")
+    state.failForGood(FileError(.unmounted, "unmounted"))
     #expect(code(state.attempt(0..<1, now: start + .seconds(1000))) == .unmounted)
     #expect(park(0..<4096, in: &state).starts.isEmpty)
   }
@@ -211,7 +211,7 @@ import Testing
     #expect(actions.cancels.isEmpty)
     state.expire(now: start + .seconds(15), settings: settings, into: &actions)
     #expect(actions.cancels == [ids[0]])
-    #expect(state.lastFailure?.code == .timedOut)
+    #expect(state.failures.last?.code == .timedOut)
   }
 
   @Test("A trickle is given up like silence, unless it is the end that it brings")
@@ -315,7 +315,7 @@ import Testing
   @Test("Without ranges one request brings the whole, and wakes reads as it goes")
   func sequential() throws {
     var state = state(length: 1_000_000)
-    state.isSequential = true
+    state.markSequential()
     let segment = try #require(park(500_000..<504_096, in: &state).starts.first)
     #expect(segment.isWhole)
     #expect(segment.start..<segment.end == 0..<1_000_000)
@@ -335,7 +335,7 @@ import Testing
   @Test("Without ranges a read out of the stream's reach fails early, a nearer one waits")
   func outOfReach() throws {
     var state = state(length: 1 << 30)
-    state.isSequential = true
+    state.markSequential()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     park(3_000_000..<3_004_096, in: &state)
     park(1_000_000_000..<1_000_004_096, in: &state)
@@ -355,7 +355,7 @@ import Testing
   @Test("A body of unknown length wakes a read with its first byte, and all reads at its end")
   func unknownLength() throws {
     var state = state(length: nil)
-    state.isSequential = true
+    state.markSequential()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     #expect(segment.isWhole)
     #expect(segment.end == .max)

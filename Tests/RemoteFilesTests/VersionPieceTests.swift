@@ -16,7 +16,7 @@ import Testing
       PieceHashes(
         algorithm: .sha1, pieceByteCount: Self.piece,
         digests: Array(repeating: [UInt8](repeating: 0, count: 20), count: count)))
-    state.pieces = PieceTable(hashes: hashes, length: length)
+    state.check(hashes)
     return state
   }
 
@@ -81,7 +81,7 @@ import Testing
     let again = try #require(actions.starts.first)
     #expect(actions.starts.count == 1)
     #expect(again.start..<again.end == 0..<Self.piece)
-    #expect(again.excludedMirrors == [1])
+    #expect(again.suspect?.excludedMirrors == [1])
     #expect(state.extents.isEmpty)
     // One request, while it is under way.
     #expect(park(4096..<8192, in: &state).starts.isEmpty)
@@ -96,17 +96,17 @@ import Testing
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
     state.removeSegment(segment.id)
-    state.spill = Spill(file: try SpillFile())
-    state.spill?.insert(0..<Self.piece)
+    _ = state.beginSpill(into: try SpillFile())
+    state.noteSpilled([0..<Self.piece])
     // Nothing of it is present yet.
-    #expect(state.spilledByteCount == 0)
-    #expect(!state.isInCache)
+    #expect(state.content.spilledByteCount == 0)
+    #expect(!state.content.isInCache)
     let again = try #require(
       settle(check, matches: false, trusted: [0], in: &state).starts.first)
     #expect(state.spill?.extents.isEmpty == true)
 
     _ = store(0..<8192, of: again, in: &state)
-    state.spill?.insert(0..<8192)
+    state.noteSpilled([0..<8192])
     state.removeSegment(again.id)
     var actions = VersionActions()
     state.plan(now: start, into: &actions)
@@ -118,19 +118,19 @@ import Testing
   func recordedMeanwhile() throws {
     var state = try state()
     let segment = try #require(park(0..<(3 * Self.piece), in: &state).starts.first)
-    state.spill = Spill(file: try SpillFile())
+    _ = state.beginSpill(into: try SpillFile())
     let half = Self.piece / 2
-    for range in [0..<half, (2 * Self.piece)..<(2 * Self.piece + half)] {
-      _ = store(range, of: segment, in: &state)
-      state.spill?.insert(range)
+    let whole = Self.piece..<(2 * Self.piece)
+    for range in [0..<half, whole, (2 * Self.piece)..<(2 * Self.piece + half)] {
+      let checks = store(range, of: segment, in: &state).checks
+      state.noteSpilled([range])
+      for check in checks { _ = settle(check, matches: true, trusted: [0], in: &state) }
     }
-    state.extents.insert(Self.piece..<(2 * Self.piece))
-    state.spill?.insert(Self.piece..<(2 * Self.piece))
 
     state.setCached(ExtentSet())
     // Of what memory alone holds, nothing is lost.
     #expect(state.extents.extents == [Self.piece..<(2 * Self.piece)])
-    #expect(state.spilledByteCount == Self.piece)
+    #expect(state.content.spilledByteCount == Self.piece)
     #expect(state.pieces?.arrived.byteCount == Self.piece)
 
     state.setCached(ExtentSet([0..<Self.piece]))
@@ -195,7 +195,7 @@ import Testing
   @Test("A stream of the whole is not begun again while what has arrived is being hashed")
   func stream() throws {
     var state = try state(pieces: 1)
-    state.isSequential = true
+    state.markSequential()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     #expect(segment.isWhole)
     let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
@@ -225,7 +225,7 @@ import Testing
   @Test("Of a whole that is wrong nothing is shown, though the first bytes may come anew")
   func wrongWhole() throws {
     var state = VersionState(length: 100, extents: ExtentSet([0..<100]), connections: nil)
-    state.permanentFailure = .wrongWhole
+    state.failForGood(.wrongWhole)
     if case .failed(let error) = state.attempt(0..<10, now: start) {
       #expect(error.code == .corrupt)
     } else {

@@ -192,10 +192,10 @@ import Testing
           present.insert(segment.position..<end)
         }
         if end >= segment.end { state.removeSegment(segment.id) }
-        let expected = waiting.filter { present.contains($0.range) }.map(\.identity)
-        try #require(Set(actions.wakes.map(\.identity)) == Set(expected))
+        let expected = waiting.filter { present.contains($0.range) }.map(\.id)
+        try #require(Set(actions.wakes.map(\.id)) == Set(expected))
         try #require(actions.wakes.count == expected.count)
-        waiting.removeAll { expected.contains($0.identity) }
+        waiting.removeAll { expected.contains($0.id) }
         try #require(state.parked.reads.count == waiting.count)
         try #require(state.extents == present)
       }

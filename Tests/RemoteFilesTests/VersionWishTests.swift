@@ -113,7 +113,7 @@ import Testing
   @Test("A file without ranges is prefetched as one stream")
   func sequential() throws {
     var state = state()
-    state.isSequential = true
+    state.markSequential()
     let actions = follow(prefetch, &state)
     #expect(actions.starts.count == 1)
     #expect(try #require(actions.starts.first).isWhole)
@@ -122,7 +122,7 @@ import Testing
   @Test("A file is not prefetched while memory must hold what arrives")
   func spilling() {
     var state = state()
-    state.readAheadLimit = 1 << 20
+    state.limitReadAhead(to: 1 << 20)
     #expect(follow(prefetch, &state).starts.isEmpty)
   }
 
@@ -133,9 +133,9 @@ import Testing
     #expect(state.segments.count == 1)
     follow(prefetch, &state, connections: 5)
     #expect(state.segments.count == 5)
-    #expect(state.parallelism.target == 5)
+    #expect(state.line.target == 5)
     follow(prefetch, &state, connections: nil)
-    #expect(state.parallelism.target == 1)
+    #expect(state.line.target == 1)
   }
 
   @Test("A failure before the wish is not the prefetch's, one after it is")
@@ -144,9 +144,9 @@ import Testing
     var actions = VersionActions()
     state.failParked(FileError(.missing, "HTTP 404"), now: start, into: &actions)
     follow(prefetch, &state)
-    #expect(state.prefetchFailure == nil)
+    #expect(state.failures.ofPrefetch == nil)
     state.failParked(FileError(.missing, "HTTP 404"), now: start, into: &actions)
     follow(prefetch, &state)
-    #expect(state.prefetchFailure?.code == .missing)
+    #expect(state.failures.ofPrefetch?.code == .missing)
   }
 }

@@ -49,6 +49,8 @@ package struct SegmentTable: Sendable {
       lastProgressAt = now
     }
 
+    package mutating func stop() { end = position }
+
     fileprivate mutating func noteProgress(now: ContinuousClock.Instant) {
       guard position - progressPosition >= Self.leastProgress || position >= end else { return }
       progressPosition = position

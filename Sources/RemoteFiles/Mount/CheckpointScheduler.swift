@@ -3,7 +3,7 @@ internal import HTTPTransfer
 internal import RangeCache
 
 /// What a checkpoint makes safe from a loss of power: the cached bytes of a version.
-protocol Checkpointed: AnyObject, Sendable {
+protocol Checkpointed: Sendable {
   /// What the steps of one checkpoint hand on.
   associatedtype CheckpointTicket: Sendable
 
@@ -21,6 +21,22 @@ protocol Checkpointed: AnyObject, Sendable {
 
   /// There was no checkpoint.
   func endCheckpoint()
+
+  /// Has a complete file stamped.
+  func stampSoon()
+
+  // MARK: The end of a mount
+
+  var uncommittedByteCount: Int64 { get }
+
+  /// Waits for the checkpoint under way, if there is one.
+  func finishCheckpoints(until deadline: ContinuousClock.Instant)
+
+  /// Commits what is uncommitted.
+  func commitFinally()
+
+  /// Stamps it if it is complete.
+  func stampFinally()
 }
 
 /// Commits what is stored when it is old enough: `fdatasync` of the data on the disk queue, the COMMIT

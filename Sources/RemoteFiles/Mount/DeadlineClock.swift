@@ -101,8 +101,8 @@ final class DeadlineClock: Sendable {
     for item in watched {
       item.version.lookAgainIfDue(now: now)
       item.version.expire(now: now)
-      checkpoints.checkpointIfDue(item.version, now: now)
-      item.version.stampSoon()
+      checkpoints.checkpointIfDue(item.version.checkpoints, now: now)
+      item.version.checkpoints.stampSoon()
       if item.version.isIdle(areDescriptorsShort: areDescriptorsShort) { idle.append(item) }
     }
     let goesOn = state.withLock { state in

@@ -201,7 +201,7 @@ public final class FileEnvironment: Sendable {
 
   /// Starts a checkpoint of `version` when old enough data is uncommitted.
   func checkpointIfDue(_ version: RemoteVersion, now: ContinuousClock.Instant) {
-    checkpoints.checkpointIfDue(version, now: now)
+    checkpoints.checkpointIfDue(version.checkpoints, now: now)
   }
 
   // MARK: The cache's size

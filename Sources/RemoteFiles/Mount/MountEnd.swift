@@ -67,19 +67,21 @@ struct MountEnd: Sendable {
   ///
   /// What is not committed is verified by the next mount: least of all where there are few bytes.
   private func commitEverything() {
-    let watched = clock.versions.map { (version: $0, byteCount: $0.uncommittedByteCount) }
-      .sorted { $0.byteCount > $1.byteCount }
-      .map(\.version)
+    let watched = clock.versions.map {
+      (version: $0, byteCount: $0.checkpoints.uncommittedByteCount)
+    }
+    .sorted { $0.byteCount > $1.byteCount }
+    .map(\.version)
     let patience = ContinuousClock.now + FileSettings.checkpointPatience
     let commits = ContinuousClock.now + Self.beginPatience
     for version in watched where ContinuousClock.now < commits {
-      version.finishCheckpoints(until: patience)
-      context.storage.finish { version.commitFinally() }
+      version.checkpoints.finishCheckpoints(until: patience)
+      context.storage.finish { version.checkpoints.commitFinally() }
     }
     let stamps = ContinuousClock.now + Self.beginPatience
     for version in watched where ContinuousClock.now < stamps {
-      version.finishCheckpoints(until: patience)
-      context.storage.finish { version.stampFinally() }
+      version.checkpoints.finishCheckpoints(until: patience)
+      context.storage.finish { version.checkpoints.stampFinally() }
     }
   }
 }

@@ -1,6 +1,10 @@
 /// A version as the ``DeadlineClock`` and the end of a mount see it.
-protocol WatchedVersion: Checkpointed {
+protocol WatchedVersion: AnyObject, Sendable {
+  associatedtype Checkpoints: Checkpointed
+
   var id: VersionID { get }
+
+  var checkpoints: Checkpoints { get }
 
   /// When the last of the reads that wait began to wait.
   var lastWaitBegan: ContinuousClock.Instant? { get }
@@ -14,9 +18,6 @@ protocol WatchedVersion: Checkpointed {
   /// Fails reads whose time is up, and gives up requests that bring nothing.
   func expire(now: ContinuousClock.Instant)
 
-  /// Has a complete file stamped.
-  func stampSoon()
-
   /// Whether nothing waits in it and all of it is committed.
   func isIdle(areDescriptorsShort: Bool) -> Bool
 
@@ -27,19 +28,6 @@ protocol WatchedVersion: Checkpointed {
 
   /// Fails whatever waits: the mount ends.
   func abandon()
-
-  // MARK: The end of a mount
-
-  var uncommittedByteCount: Int64 { get }
-
-  /// Waits for the checkpoint under way, if there is one.
-  func finishCheckpoints(until deadline: ContinuousClock.Instant)
-
-  /// Commits what is uncommitted.
-  func commitFinally()
-
-  /// Stamps it if it is complete.
-  func stampFinally()
 }
 
 extension RemoteVersion: WatchedVersion {}

@@ -149,8 +149,9 @@ public struct ReplaySimulation {
     file.state.note(asked, now: instant)
     var actions = VersionActions()
     if case .absent = file.state.attempt(asked, now: instant) {
+      // A step is one read at most.
       let read = ParkedRead(
-        range: range, reply: SimulatedReply(step: step, since: now), since: instant,
+        id: ReadID(rawValue: step), range: range, since: instant,
         deadline: instant + settings.readTimeout)
       file.state.park(read, into: &actions)
     } else {
@@ -178,7 +179,7 @@ public struct ReplaySimulation {
 
   private mutating func perform(_ actions: VersionActions, _ name: String) {
     for read in actions.wakes {
-      if let reply = read.reply as? SimulatedReply { end(reply.step, after: now - reply.since) }
+      end(read.id.rawValue, after: (instant - read.since) / .seconds(1))
     }
     for segment in actions.starts { send(name, .segment(segment.id, end: segment.end)) }
   }
@@ -256,19 +257,4 @@ public struct ReplaySimulation {
     perform(actions, name)
     return !isDone
   }
-}
-
-/// Tells which step waits.
-private final class SimulatedReply: ReadReply {
-  let step: Int
-  /// Since when, in seconds.
-  let since: Double
-
-  init(step: Int, since: Double) {
-    self.step = step
-    self.since = since
-  }
-
-  func succeed(_ bytes: PresentBytes) {}
-  func fail(_ error: FileError) {}
 }

@@ -1,6 +1,6 @@
 import RemoteFiles
 
-/// A reply of which only the identity counts: the one who decides does not answer.
+/// A reply that nobody looks at.
 final class NullReply: ReadReply {
   func succeed(_ bytes: PresentBytes) {}
   func fail(_ error: FileError) {}

@@ -1,15 +1,15 @@
 import HTTPTransferCore
+import Synchronization
 
 @testable import RemoteFiles
 
-/// A read that waits, for tests that look at its range and its deadline.
+private let lastRead = Atomic<Int>(0)
+
+/// A read that waits, for tests that look at its range and its deadline; each has a number of its own.
 func parkedRead(
   _ range: ByteRange, since: ContinuousClock.Instant = .now, timeout: Duration = .seconds(60)
 ) -> ParkedRead {
-  ParkedRead(range: range, reply: NullReply(), since: since, deadline: since + timeout)
-}
-
-extension ParkedRead {
-  /// Tells reads of equal ranges apart.
-  var identity: ObjectIdentifier { ObjectIdentifier(reply) }
+  let id = lastRead.add(1, ordering: .relaxed).newValue
+  return ParkedRead(
+    id: ReadID(rawValue: id), range: range, since: since, deadline: since + timeout)
 }

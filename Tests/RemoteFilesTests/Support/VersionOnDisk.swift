@@ -49,9 +49,10 @@ extension RemoteVersion {
     _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7
   ) throws {
     let bytes = [UInt8](repeating: value, count: Int(range.byteCount))
-    let isDone = try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: true) }, of: id)
-    if isDone { return }
-    _ = try take(bytes.withUnsafeBytes { put($0, as: range, withDisk: false) }, of: id)
+    for withDisk in [true, false] {
+      let result = bytes.withUnsafeBytes { storer.put($0, as: range, withDisk: withDisk) }
+      if try storer.take(result, of: id) { return }
+    }
   }
 
   var presentExtents: [ByteRange] { snapshot().extents.extents }

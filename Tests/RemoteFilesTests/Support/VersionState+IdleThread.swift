@@ -9,6 +9,6 @@ extension VersionState {
     into actions: inout VersionActions
   ) {
     stored(
-      id, range, present: [range], idle: clock.seconds(at: now), now: now, into: &actions)
+      id, range, present: [range], idle: line.clock.seconds(at: now), now: now, into: &actions)
   }
 }

@@ -1,12 +1,13 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import LinuxSystem
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 
 /// Putting bytes that have arrived somewhere: into the cache, or where that fails into memory.
-extension RemoteVersion {
+struct ByteStorer: Sendable {
+  let owner: RemoteVersion
+
   /// What became of bytes that were to be stored, before anything is marked present.
   struct StoreResult: Sendable {
     /// What has been dealt with.
@@ -28,15 +29,15 @@ extension RemoteVersion {
   func put(_ bytes: UnsafeRawBufferPointer, as range: ByteRange, withDisk: Bool) -> StoreResult {
     // What nobody has opened yet must not take the descriptors of those who read: it has them for this
     // call only, and what it stored is committed by whoever opens it next.
-    let isExtra = state.withLock { $0.openCount == 0 && $0.entry == nil }
-    let isBorrowing = isExtra && !environment.cache.hasSpareDescriptors
+    let isExtra = owner.state.withLock { $0.openCount == 0 && $0.entry == nil }
+    let isBorrowing = isExtra && !owner.environment.cache.hasSpareDescriptors
     var end = range.lowerBound
     var receipts: [StoreReceipt] = []
     var failure: FileError?
     var step = Step.refused
     do throws(FileError) {
       // What is not recorded yet would be lost with the descriptor.
-      if isBorrowing, hasPieces || !environment.cache.hasBorrowableDescriptors {
+      if isBorrowing, owner.hasPieces || !owner.environment.cache.hasBorrowableDescriptors {
         throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
       }
       repeat {
@@ -88,22 +89,23 @@ extension RemoteVersion {
     of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
   ) throws(FileError) -> Step {
     let rest = start..<range.upperBound
-    if holes(in: rest).isEmpty { return .nothingAbsent }
-    guard environment.health.mayStore(), !state.withLock({ $0.isUncacheable }) else {
+    if owner.holes(in: rest).isEmpty { return .nothingAbsent }
+    guard owner.environment.health.mayStore(), !owner.state.withLock({ $0.isUncacheable }) else {
       return .refused
     }
     var step = Step.refused
     var isStale = false
     do throws(CacheError) {
       try makingRoom { () throws(CacheError) in
-        guard let (known, _) = try writableEntry() else {
+        guard let (known, _) = try owner.loader.writableEntry() else {
           isStale = true
           return
         }
-        if let end = known.noteCut() { _ = forget(from: end, of: known) }
+        if let end = known.noteCut() { _ = owner.verifier.forget(from: end, of: known) }
         // What is absent, and of which bytes, is known when the entry is at hand, not before: it may have
         // brought what the record says. Nobody but this thread makes anything of it present until then.
-        let place = state.withLock { guarded -> (CacheEntry, generation: Int, hole: ByteRange?)? in
+        let place = owner.state.withLock {
+          guarded -> (CacheEntry, generation: Int, hole: ByteRange?)? in
           guard let (entry, generation) = guarded.writableEntry else { return nil }
           return (entry, generation, guarded.version.absent(in: rest).first)
         }
@@ -114,7 +116,7 @@ extension RemoteVersion {
           return
         }
         let part = Self.part(hole, of: bytes, range)
-        if hasPieces {
+        if owner.hasPieces {
           // Recorded when their hash is known to be right.
           try entry.write(part, at: hole.lowerBound)
         } else {
@@ -124,13 +126,13 @@ extension RemoteVersion {
           StoreReceipt(range: hole, place: .cache(entry, generation: generation)))
       }
     } catch {
-      noteCacheFailure(error)
+      owner.noteCacheFailure(error)
       return .refused
     }
     if isStale { throw FileError(.stale, "the remote file has changed") }
     if case .put(let receipt) = step {
-      environment.health.noteSuccess()
-      environment.noteStored(receipt.range.byteCount)
+      owner.environment.health.noteSuccess()
+      owner.environment.noteStored(receipt.range.byteCount)
     }
     return step
   }
@@ -146,29 +148,31 @@ extension RemoteVersion {
   /// Bytes of `range` were put where `receipts` say.
   private func stored(_ id: SegmentID, _ range: ByteRange, _ receipts: [StoreReceipt]) {
     // While the disk is what limits the transfers, the network thread's leisure means nothing.
-    let idle = environment.client.idleSeconds - environment.storage.fullSeconds
+    let idle = owner.environment.client.idleSeconds - owner.environment.storage.fullSeconds
     var spilled: [(range: ByteRange, file: SpillFile)] = []
-    transact { guarded, actions in
+    owner.transact { guarded, actions in
       var accepted: [ByteRange] = []
       for receipt in receipts {
         let runs = guarded.accept(receipt)
         accepted += runs
         if case .memory(let file) = receipt.place { spilled += runs.map { ($0, file) } }
       }
-      if checksum != nil { guarded.wholeCheck.noteStored(from: guarded.version.mirror(of: id)) }
+      if owner.checksum != nil {
+        guarded.wholeCheck.noteStored(from: guarded.version.mirror(of: id))
+      }
       guarded.version.stored(
         id, range, present: accepted, idle: idle, now: .now, into: &actions)
     }
     // After the reads were answered: from here on these bytes may be given up like the rest.
-    for (range, file) in spilled { environment.spills.note(range, in: file, of: self) }
-    environment.checkpointIfDue(self, now: .now)
-    if checksum != nil { hashWholeIfDue() }
+    for (range, file) in spilled { owner.environment.spills.note(range, in: file, of: owner) }
+    owner.environment.checkpointIfDue(owner, now: .now)
+    owner.whole?.hashIfDue()
   }
 
   /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.
   private func returnEntry() {
-    let entry = state.withLock { guarded -> CacheEntry? in
-      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.isCheckpointing else {
+    let entry = owner.state.withLock { guarded -> CacheEntry? in
+      guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.checkpoint.isBusy else {
         return nil
       }
       defer { guarded.entry = nil }
@@ -183,26 +187,11 @@ extension RemoteVersion {
       try work()
     } catch {
       // A limit of the size of one file is not helped by others being gone.
-      guard error.code == .noSpace, !error.isOfEntry, environment.makeRoom() else { throw error }
+      guard error.code == .noSpace, !error.isOfEntry, owner.environment.makeRoom() else {
+        throw error
+      }
       try work()
     }
-  }
-
-  /// Handles a failure of the cache.
-  ///
-  /// Trouble with one entry affects that file only; after any other failure the cache is not used
-  /// for a while.
-  func noteCacheFailure(_ error: CacheError) {
-    if error.isOfEntry {
-      // Only this file is affected.
-      state.withLock { $0.isUncacheable = true }
-      file.noteFailure(FileError(error), isRetried: false)
-      return
-    }
-    environment.health.noteFailure("\(error)")
-    environment.logger.error(
-      "the cache fails; reading without it",
-      metadata: ["file": "\(file.source.path)", "error": "\(error)"])
   }
 
   // MARK: Memory
@@ -212,11 +201,11 @@ extension RemoteVersion {
     of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
   ) throws(FileError) -> Step {
     let rest = start..<range.upperBound
-    if holes(in: rest).isEmpty { return .nothingAbsent }
+    if owner.holes(in: rest).isEmpty { return .nothingAbsent }
     do throws(ErrorNumber) {
       let file = try spillFile()
-      return try environment.spills.writing.withLock { (_) throws(ErrorNumber) -> Step in
-        guard let hole = holes(in: rest).first else { return .nothingAbsent }
+      return try owner.environment.spills.writing.withLock { (_) throws(ErrorNumber) -> Step in
+        guard let hole = owner.holes(in: rest).first else { return .nothingAbsent }
         try SystemCalls.write(
           file.descriptor.rawValue, Self.part(hole, of: bytes, range), at: hole.lowerBound)
         return .put(StoreReceipt(range: hole, place: .memory(file)))
@@ -230,13 +219,11 @@ extension RemoteVersion {
   }
 
   private func spillFile() throws(ErrorNumber) -> SpillFile {
-    if let known = state.withLock({ $0.spill?.file }) { return known }
+    if let known = owner.state.withLock({ $0.spill?.file }) { return known }
     let file = try SpillFile()
-    return state.withLock { guarded in
+    return owner.state.withLock { guarded in
       guarded.forgetExtentsWithoutEntry()
-      let spill = guarded.spill ?? Spill(file: file)
-      guarded.version.spill = spill
-      return spill.file
+      return guarded.version.beginSpill(into: file)
     }
   }
 
@@ -245,20 +232,15 @@ extension RemoteVersion {
   /// - Returns: whether they are gone.
   func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool {
     // What is found absent from then on is written after it is freed.
-    environment.spills.writing.withLock { _ in giveUp(range, in: file) }
+    owner.environment.spills.writing.withLock { _ in giveUp(range, in: file) }
   }
 
   private func giveUp(_ range: ByteRange, in file: SpillFile) -> Bool {
-    let (isGone, mustFree) = state.withLock { guarded -> (Bool, Bool) in
+    let (isGone, mustFree) = owner.state.withLock { guarded -> (Bool, Bool) in
       // Another file holds nothing of it.
       guard guarded.spill?.file === file else { return (true, false) }
-      guard !guarded.version.mustKeep(range, now: .now),
-        let runs = guarded.spill?.extents.runs(in: range),
-        guarded.version.spill?.remove(range) == true
-      else { return (false, false) }
+      guard guarded.version.giveUpSpilled(range, now: .now) else { return (false, false) }
       guarded.generation += 1
-      // What the cache holds of it stays.
-      for run in runs { guarded.version.forget(run) }
       return (true, true)
     }
     if mustFree {
@@ -269,7 +251,7 @@ extension RemoteVersion {
     return isGone
   }
 
-  func endLease(_ claim: SpillLease.Claim) {
-    state.withLock { if $0.spill?.file === claim.file { $0.version.spill?.endLease(claim.number) } }
+  func endLease(_ claim: SpillClaim) {
+    owner.state.withLock { $0.version.endLease(claim) }
   }
 }

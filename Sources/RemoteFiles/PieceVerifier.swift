@@ -1,9 +1,7 @@
 internal import ExtentRecord
-internal import Glibc
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import LinuxSystem
-internal import Logging
 internal import RangeCache
 internal import Synchronization
 
@@ -11,7 +9,9 @@ internal import Synchronization
 /// hash is the one that the list says.
 ///
 /// A crash loses what is not in the record, as if it had never come.
-extension RemoteVersion {
+struct PieceVerifier: Sendable {
+  let owner: RemoteVersion
+
   /// Sees to it that a piece is recorded once; on the storage queue.
   private final class PieceRecording: Sendable {
     private let hasBegun = Atomic<Bool>(false)
@@ -42,19 +42,15 @@ extension RemoteVersion {
     }
   }
 
-  /// How many bytes are read, and recorded, at a time: as many as a writer gathers, so that whoever verifies
-  /// a few of them later need not read more.
-  private static let blockByteCount = 512 << 10
-
   /// Has pieces hashed that have arrived as a whole; the entry stays at hand until that is done.
   func hash(_ checks: [PieceTable.Check]) {
-    state.withLock { $0.holdCount += checks.count }
+    owner.state.withLock { $0.holdCount += checks.count }
     for check in checks {
-      environment.hashPiece { [self] in
+      owner.environment.hashPiece { [self] in
         let reading = read(check)
-        if case .unreadable = reading { noteUnreadable(check.range) }
+        if case .unreadable = reading { owner.verifier.noteUnreadable(check.range) }
         let recording = PieceRecording()
-        environment.storage.record { [self] in
+        owner.environment.storage.record { [self] in
           record(reading, of: check, recording)
           return { [self] in settle(check, reading) }
         } withoutDisk: { [self] in
@@ -71,41 +67,41 @@ extension RemoteVersion {
     _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
   ) {
     // Before the piece is present: nobody is to take it for recorded.
-    state.withLock {
+    owner.state.withLock {
       $0.holdCount += 1
       $0.unrecordedCount += 1
     }
     settle(check, reading)
-    environment.storage.perform { [self] in
+    owner.environment.storage.perform { [self] in
       if case .read(let content) = reading, let entry = content.entry,
-        state.withLock({ $0.holds(check.range, in: entry) }), recording.begin()
+        owner.state.withLock({ $0.holds(check.range, in: entry) }), recording.begin()
       {
         record(content, in: entry)
       }
-      state.withLock {
+      owner.state.withLock {
         $0.holdCount -= 1
         $0.unrecordedCount -= 1
       }
-      environment.watch(self)
+      owner.environment.watch(owner)
     }
   }
 
   /// Reads a piece where it was stored; on the hashing queue.
   private func read(_ check: PieceTable.Check) -> PieceReading {
-    guard let pieces = state.withLock({ $0.version.pieces }) else { return .gone }
+    guard let pieces = owner.state.withLock({ $0.version.pieces }) else { return .gone }
     // What the disk has damaged says nothing about a server.
-    verify(check.range)
-    let found = state.withLock { guarded -> LocatedBytes? in
+    owner.verifier.verify(check.range)
+    let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.isCurrent(check) else { return nil }
       return guarded.locate(check.range)
     }
     guard let located = found else { return .gone }
-    defer { if let lease = located.lease { endLease(lease) } }
+    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
     // The entry keeps its descriptor open.
     return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(pieces.hashes.algorithm)
       var claims: [(range: ByteRange, contentHash: UInt64)] = []
-      let isRead = Self.forEachBlock(
+      let isRead = BlockReader.forEach(
         of: located.pieces, from: check.range.lowerBound
       ) { bytes, offset in
         digest.update(bytes)
@@ -113,7 +109,9 @@ extension RemoteVersion {
           (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
       }
       // Nor does what it has lost.
-      guard isIntact(located), state.withLock({ $0.isCurrent(check) }) else { return .gone }
+      guard owner.isIntact(located), owner.state.withLock({ $0.isCurrent(check) }) else {
+        return .gone
+      }
       guard isRead else { return .unreadable }
       return .read(
         PieceContent(
@@ -122,79 +120,35 @@ extension RemoteVersion {
     }
   }
 
-  /// Reads the bytes that `parts` hold, from the offset `start` of the remote file on, block by block.
-  ///
-  /// - Returns: whether all could be read.
-  static func forEachBlock(
-    of parts: [PresentBytes.Piece], from start: Int64,
-    _ body: (UnsafeRawBufferPointer, _ offset: Int64) -> Void
-  ) -> Bool {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: blockByteCount, alignment: 4096)
-    defer { buffer.deallocate() }
-    var offset = start
-    for part in parts {
-      let end = offset + Int64(part.byteCount)
-      while offset < end {
-        let block = UnsafeMutableRawBufferPointer(
-          rebasing: buffer[..<Int(min(Int64(buffer.count), end - offset))])
-        guard fill(block, from: part.descriptor, at: offset) else { return false }
-        body(UnsafeRawBufferPointer(block), offset)
-        offset += Int64(block.count)
-      }
-    }
-    return true
-  }
-
-  /// Fills `block` with the bytes of a file from `offset` on; false where it has fewer.
-  private static func fill(
-    _ block: UnsafeMutableRawBufferPointer, from descriptor: CInt, at offset: Int64
-  ) -> Bool {
-    var done = 0
-    while done < block.count {
-      let rest = UnsafeMutableRawBufferPointer(rebasing: block[done...])
-      guard
-        let count = try? SystemCalls.read(descriptor, into: rest, at: offset + Int64(done)),
-        count > 0
-      else { return false }
-      done += count
-    }
-    return true
-  }
-
   /// Takes up what the hash of a piece has shown.
   private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
     defer {
-      state.withLock { $0.holdCount -= 1 }
+      owner.state.withLock { $0.holdCount -= 1 }
       // What was recorded is to be committed, and the entry let go of.
-      environment.watch(self)
+      owner.environment.watch(owner)
     }
     guard case .read(let content) = reading else {
       // That says nothing about a server: the bytes are fetched again.
-      return change {
-        // What has come since is hashed by itself.
-        if $0.pieces?.isCurrent(check) == true { $0.forgetUnverified(check.range) }
-        $0.plan(now: .now, into: &$1)
-      }
+      return owner.change { $0.abandon(check, now: .now, into: &$1) }
     }
-    guard let pieces = state.withLock({ $0.version.pieces }) else { return }
+    guard let pieces = owner.state.withLock({ $0.version.pieces }) else { return }
     let matches = content.matches(check, of: pieces)
-    let trusted = file.mirrors?.snapshot.trusted ?? [0]
+    let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated
     // Before what was wrong is asked for anew, the liar must be known.
     let liar = pieces.liar(of: check, matches: matches, trusted: trusted)
     if let liar { refuse(liar, for: check) }
-    change {
+    owner.change {
       if let liar { $0.endRequests(to: liar, into: &$1) }
       outcome = $0.settle(check, matches: matches, trusted: trusted, now: .now, into: &$1)
     }
     switch outcome {
     case .verified:
-      environment.checkpointIfDue(self, now: .now)
-      hashWholeIfDue()
+      owner.environment.checkpointIfDue(owner, now: .now)
+      owner.whole?.hashIfDue()
       noteProgressOfPieces()
-    case .mismatch: file.noteFailure(.wrongPiece, isRetried: true)
-    case .lost: file.noteFailure(.wrongPiece, isRetried: false)
+    case .mismatch: owner.file.noteFailure(.wrongPiece, isRetried: true)
+    case .lost: owner.file.noteFailure(.wrongPiece, isRetried: false)
     case .outdated: break
     }
   }
@@ -204,7 +158,7 @@ extension RemoteVersion {
     _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
   ) {
     guard case .read(let content) = reading, let entry = content.entry,
-      let pieces = state.withLock({ $0.version.pieces }), pieces.isCurrent(check),
+      let pieces = owner.state.withLock({ $0.version.pieces }), pieces.isCurrent(check),
       content.matches(check, of: pieces), recording.begin()
     else { return }
     record(content, in: entry)
@@ -218,10 +172,10 @@ extension RemoteVersion {
       }
     } catch {
       // This mount has the bytes all the same.
-      noteCacheFailure(error)
+      owner.noteCacheFailure(error)
       refused = error
     }
-    state.withLock { guarded in
+    owner.state.withLock { guarded in
       for claim in content.claims {
         if !guarded.refuted.isEmpty { guarded.refuted.remove(claim.range) }
         guard entry === guarded.entry else { continue }
@@ -235,14 +189,13 @@ extension RemoteVersion {
   }
 
   private func refuse(_ mirror: Int, for check: PieceTable.Check) {
-    file.refuseMirror(
+    owner.file.refuseMirror(
       mirror, "it has sent wrong bytes: piece \(check.piece) does not match its hash")
   }
 
   /// A file that was fetched for nobody may be complete only now.
   private func noteProgressOfPieces() {
-    let isPrefetched = state.withLock { $0.version.isComplete && $0.version.wishes.isPrefetched }
-    if isPrefetched { environment.prefetcher.wake() }
-    if !environment.cache.hasSpareDescriptors { _ = releaseIdleEntry() }
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
+    if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }
 }

@@ -8,47 +8,27 @@ internal import Synchronization
 
 /// Making what is stored safe from a loss of power: three steps on two threads, see `FileEnvironment`;
 /// and saying in the record that all of a file was looked at.
-extension RemoteVersion {
+struct VersionCheckpoints: Checkpointed {
+  let owner: RemoteVersion
+
   /// A checkpoint that has begun: what it is of.
   struct CheckpointTicket: Sendable {
     let entry: CacheEntry
     let fetchedByteCount: Int64
   }
 
-  /// Whether nothing waits, is in flight or is uncommitted; drops the entry if so.
-  ///
-  /// - Parameter areDescriptorsShort: whether the entry is dropped although it has bytes that are to
-  ///   be committed.
-  /// - Returns: whether it need not be watched any more.
-  func isIdle(areDescriptorsShort: Bool) -> Bool {
-    let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
-      guard !guarded.version.needsWatch, !guarded.isCheckpointing,
-        areDescriptorsShort || !guarded.awaitsRecord
-      else { return (false, nil) }
-      let entry = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      return (!guarded.awaitsRecord, entry)
-    }
-    _ = consume entry
-    return idle
-  }
-
   /// Begins a checkpoint where something is uncommitted and `interval` has passed since the last one began.
   func beginCheckpoint(
     now: ContinuousClock.Instant, interval: Duration
   ) -> CheckpointTicket? {
-    state.withLock { guarded in
-      guard let entry = guarded.entry, !guarded.isCheckpointing else { return nil }
-      // Once the whole is there it is committed soon: only then the kernel may read it by itself.
+    owner.state.withLock { guarded in
+      guard let entry = guarded.entry else { return nil }
       let isOfWhole =
         guarded.version.isComplete && guarded.unverified.isEmpty
         && guarded.version.extents.byteCount >= FileSettings.leastStampedByteCount
-      let isWholeDue = isOfWhole && !guarded.hasCheckpointOfWhole
       guard entry.uncommittedByteCount > 0,
-        isWholeDue || now - guarded.lastCheckpoint >= interval
+        guarded.checkpoint.begin(ofWhole: isOfWhole, now: now, interval: interval)
       else { return nil }
-      guarded.hasCheckpointOfWhole = isOfWhole
-      guarded.isCheckpointing = true
-      guarded.lastCheckpoint = now
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
     }
   }
@@ -83,14 +63,14 @@ extension RemoteVersion {
     endCheckpoint()
   }
 
-  func endCheckpoint() { state.withLock { $0.isCheckpointing = false } }
+  func endCheckpoint() { owner.state.withLock { $0.checkpoint.end() } }
 
   /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
   ///
   /// On the storage queue, where nothing is stored meanwhile.
   func discardUncommitted(of failed: CacheEntry) {
-    file.loading.withLock { _ in
-      let isCurrent = state.withLock { guarded in
+    owner.file.loading.withLock { _ in
+      let isCurrent = owner.state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
         // Like a handle, so that nobody lets go of the entry meanwhile.
         guarded.holdCount += 1
@@ -100,11 +80,11 @@ extension RemoteVersion {
       var fresh: CacheEntry?
       var isReadable = true
       do throws(CacheError) {
-        fresh = try environment.cache.openEntry(file.cacheKey, uncommitted: .discard)
+        fresh = try owner.environment.cache.openEntry(owner.file.cacheKey, uncommitted: .discard)
       } catch {
         isReadable = false
       }
-      state.withLock { guarded in
+      owner.state.withLock { guarded in
         guarded.holdCount -= 1
         guarded.entry = fresh
         // Otherwise whoever opens the record next leaves them out.
@@ -117,13 +97,13 @@ extension RemoteVersion {
       }
     }
     // What is committed is there again.
-    change { $0.wakeReads(into: &$1) }
+    owner.change { $0.wakeReads(into: &$1) }
   }
 
   /// The disk has refused bytes of `entry` before any checkpoint: none of it is present until the
   /// storage queue has looked which of them are committed.
   func loseWrites(of entry: CacheEntry) {
-    let isFirst = state.withLock { guarded in
+    let isFirst = owner.state.withLock { guarded in
       guarded.entry === entry && guarded.loseCached(0..<Int64.max) > 0
     }
     if isFirst, let error = entry.lostWrites { checkpointFailed(error, of: entry) }
@@ -133,18 +113,18 @@ extension RemoteVersion {
     _ error: CacheError, of entry: CacheEntry, isOfFile: Bool = false
   ) {
     // The names of an entry that was given up meanwhile are gone: that is no trouble of the disk.
-    guard error.code == .syncFailed || state.withLock({ $0.entry === entry }) else { return }
+    guard error.code == .syncFailed || owner.state.withLock({ $0.entry === entry }) else { return }
     if error.code == .syncFailed {
       // From now on: the entry may be let go of, and opened anew, before the storage queue comes to it.
-      state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
-      environment.storage.perform { [self] in discardUncommitted(of: entry) }
+      owner.state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
+      owner.environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
-    if error.code == .syncFailed || !isOfFile { noteCacheFailure(error) }
-    file.noteFailure(FileError(error), isRetried: false)
+    if error.code == .syncFailed || !isOfFile { owner.noteCacheFailure(error) }
+    owner.file.noteFailure(FileError(error), isRetried: false)
   }
 
   /// How many bytes are stored and uncommitted.
-  var uncommittedByteCount: Int64 { state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
+  var uncommittedByteCount: Int64 { owner.state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
 
   /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
   func commitFinally() {
@@ -159,14 +139,9 @@ extension RemoteVersion {
   /// Has ``stampIfDue()`` called on the storage queue, where it has anything to do and is not to be called
   /// there already: the disk may stand still.
   func stampSoon() {
-    let mustQueue = state.withLock { guarded in
-      guard guarded.awaitsStamp, !guarded.isStampQueued else { return false }
-      guarded.isStampQueued = true
-      return true
-    }
-    guard mustQueue else { return }
-    environment.storage.perform { [self] in
-      state.withLock { $0.isStampQueued = false }
+    guard owner.state.withLock({ $0.awaitsStamp && $0.checkpoint.queueStamp() }) else { return }
+    owner.environment.storage.perform { [self] in
+      owner.state.withLock { $0.checkpoint.takeQueuedStamp() }
       stampIfDue()
     }
   }
@@ -177,12 +152,10 @@ extension RemoteVersion {
   /// - Returns: how long it is too early for that; nil where it is done, or there is nothing to do.
   @discardableResult
   func stampIfDue() -> Duration? {
-    let ticket = state.withLock { guarded -> CheckpointTicket? in
-      guard let entry = guarded.entry, !guarded.isCheckpointing, guarded.awaitsStamp else {
+    let ticket = owner.state.withLock { guarded -> CheckpointTicket? in
+      guard let entry = guarded.entry, guarded.awaitsStamp, guarded.checkpoint.beginStamp() else {
         return nil
       }
-      // The record has one writer.
-      guarded.isCheckpointing = true
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
     }
     guard let ticket else { return nil }
@@ -194,8 +167,8 @@ extension RemoteVersion {
         return delay
       }
     } catch {
-      environment.logger.debug(
-        "no stamp", metadata: ["file": "\(file.source.path)", "error": "\(error)"])
+      owner.environment.logger.debug(
+        "no stamp", metadata: ["file": "\(owner.file.source.path)", "error": "\(error)"])
     }
     return nil
   }
@@ -213,10 +186,8 @@ extension RemoteVersion {
 
   /// Waits until no checkpoint is under way, or until `deadline`; for the end of a mount.
   func finishCheckpoints(until deadline: ContinuousClock.Instant) {
-    while state.withLock({ $0.isCheckpointing }), ContinuousClock.now < deadline { usleep(2000) }
-  }
-
-  func noteFetched(_ byteCount: Int) {
-    state.withLock { $0.fetchedByteCount += Int64(byteCount) }
+    while owner.state.withLock({ $0.checkpoint.isBusy }), ContinuousClock.now < deadline {
+      usleep(2000)
+    }
   }
 }

@@ -5,9 +5,9 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Verifying stored bytes, and giving up those that are damaged or lost.
-extension RemoteVersion {
-  // MARK: Verification
+/// Verifies what the cache holds of a version, and gives up what is damaged or lost.
+struct CacheVerifier: Sendable {
+  let owner: RemoteVersion
 
   /// Verifies those bytes of `range` that an earlier mount has stored; what is damaged is absent from
   /// then on, and fetched again by whoever reads it.
@@ -17,7 +17,7 @@ extension RemoteVersion {
     // Each round settles all that it looked at; another one is needed where the entry was exchanged
     // meanwhile.
     for _ in 0..<Self.verificationLimit {
-      let work = state.withLock { guarded -> (entry: CacheEntry, runs: [ByteRange])? in
+      let work = owner.state.withLock { guarded -> (entry: CacheEntry, runs: [ByteRange])? in
         guard let entry = guarded.entry, guarded.unverified.overlaps(range) else { return nil }
         return (entry, guarded.unverified.runs(in: range))
       }
@@ -25,7 +25,7 @@ extension RemoteVersion {
       for run in work.runs { verify(run, of: work.entry) }
     }
     // When that was the last of a whole file, the next mount shall know.
-    if state.withLock({ $0.awaitsStamp }) { environment.watch(self) }
+    if owner.state.withLock({ $0.awaitsStamp }) { owner.environment.watch(owner) }
   }
 
   private static let verificationLimit = 4
@@ -38,9 +38,9 @@ extension RemoteVersion {
       // Nothing says that these bytes are right, nor that they are damaged: they are fetched, and the
       // record stays as it is.
       _ = drop(ExtentSet([run]), of: entry, isRefuted: false)
-      return noteCacheFailure(error)
+      return owner.noteCacheFailure(error)
     }
-    state.withLock { guarded in
+    owner.state.withLock { guarded in
       guard guarded.entry === entry else { return }
       for range in verification.intact.extents { guarded.unverified.remove(range) }
     }
@@ -55,7 +55,7 @@ extension RemoteVersion {
   ///
   /// - Returns: how many bytes of it were taken for present.
   func refute(_ damaged: ExtentSet) -> Int64 {
-    let lost = state.withLock { guarded -> Int64 in
+    let lost = owner.state.withLock { guarded -> Int64 in
       var byteCount: Int64 = 0
       for range in damaged.extents {
         for run in guarded.spill?.extents.holes(in: range) ?? [range] {
@@ -72,7 +72,7 @@ extension RemoteVersion {
   /// Takes those bytes of `extents` for absent that are still unverified, also when the entry is opened
   /// anew if the record `isRefuted` about them; returns how many they are.
   private func drop(_ extents: ExtentSet, of entry: CacheEntry, isRefuted: Bool) -> Int64 {
-    state.withLock { guarded -> Int64 in
+    owner.state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
       var byteCount: Int64 = 0
       for range in extents.extents {
@@ -89,7 +89,7 @@ extension RemoteVersion {
   /// The disk does not give back what the cache holds of `range`: from then on this version is kept in
   /// memory, because the disk would not give back what is stored anew either.
   func noteUnreadable(_ range: ByteRange) {
-    let (lost, entry) = state.withLock { guarded -> (Int64, CacheEntry?) in
+    let (lost, entry) = owner.state.withLock { guarded -> (Int64, CacheEntry?) in
       guard let entry = guarded.entry else { return (0, nil) }
       guarded.isUncacheable = true
       return (guarded.loseCached(range), entry)
@@ -98,14 +98,15 @@ extension RemoteVersion {
     entry?.distrust()
     guard lost > 0 else { return }
     noteDamage(lost, "the cache file cannot be read")
-    environment.health.noteFailure("the cache file of '\(file.source.path)' cannot be read")
+    owner.environment.health.noteFailure(
+      "the cache file of '\(owner.file.source.path)' cannot be read")
   }
 
   /// The data file of `entry` has become shorter than `end`: what it held beyond is absent.
   ///
   /// - Returns: whether anything was there.
   func forget(from end: Int64, of entry: CacheEntry) -> Bool {
-    let lost = state.withLock { guarded -> Int64 in
+    let lost = owner.state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
       return guarded.loseCached(end..<Int64.max)
     }
@@ -114,11 +115,11 @@ extension RemoteVersion {
   }
 
   private func noteDamage(_ byteCount: Int64, _ reason: String) {
-    file.noteDamage(byteCount)
-    environment.logger.error(
+    owner.file.noteDamage(byteCount)
+    owner.environment.logger.error(
       "cache damaged, fetching again",
       metadata: [
-        "file": "\(file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)",
+        "file": "\(owner.file.source.path)", "bytes": "\(byteCount)", "reason": "\(reason)",
       ])
   }
 }

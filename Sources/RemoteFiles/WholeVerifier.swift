@@ -8,21 +8,15 @@ internal import Synchronization
 ///
 /// Readers may have seen its bytes by then. From the moment on at which they are known to be wrong nobody
 /// sees them any more.
-extension RemoteVersion {
-  /// The SHA-256 of the whole in hexadecimal digits, where the list says it and the bytes were found to have
-  /// it.
-  public var verifiedSHA256: String? {
-    guard let checksum, checksum.algorithm == .sha256,
-      state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
-    else { return nil }
-    return checksum.hexadecimal
-  }
+struct WholeVerifier: Sendable {
+  let owner: RemoteVersion
+  /// What the whole must hash to.
+  let checksum: Checksum
 
   /// Takes up what the record of `entry` says of the whole.
-  func noteRecordedChecksum(_ entry: CacheEntry) {
-    guard let checksum else { return }
+  func noteRecord(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
-    state.withLock { guarded in
+    owner.state.withLock { guarded in
       if guarded.version.isComplete, isRecorded, guarded.wholeCheck.begin() {
         guarded.wholeCheck.succeed()
       }
@@ -32,9 +26,8 @@ extension RemoteVersion {
 
   /// Has the whole hashed, if it is there and was not since it was stored; the entry stays at hand until
   /// that is done.
-  func hashWholeIfDue() {
-    guard let checksum else { return }
-    let isDue = state.withLock { guarded in
+  func hashIfDue() {
+    let isDue = owner.state.withLock { guarded in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil,
         guarded.wholeCheck.begin()
       else { return false }
@@ -42,15 +35,15 @@ extension RemoteVersion {
       return true
     }
     guard isDue else { return }
-    environment.hashWhole { [self] in
-      let found = hashWhole(checksum.algorithm)
+    owner.environment.hashWhole { [self] in
+      let found = hashWhole()
       let isWrong = found.digest.map { $0 != checksum } ?? false
       // At once: the storage queue may wait for the disk, and nobody is to see these bytes meanwhile.
       let remedy = isWrong ? dropWhole(found) : nil
-      environment.storage.perform { [self] in
-        if remedy != nil { removeWrongEntry() } else { settleWhole(checksum, found) }
-        state.withLock { $0.holdCount -= 1 }
-        environment.watch(self)
+      owner.environment.storage.perform { [self] in
+        if remedy != nil { removeWrongEntry() } else { settleWhole(found) }
+        owner.state.withLock { $0.holdCount -= 1 }
+        owner.environment.watch(owner)
       }
       // What comes anew is stored after that.
       if let remedy { proceed(after: remedy) }
@@ -66,44 +59,44 @@ extension RemoteVersion {
   }
 
   /// Hashes all bytes; on a queue that may wait for the disk.
-  private func hashWhole(_ algorithm: Checksum.Algorithm) -> WholeReading {
-    let generation = state.withLock { $0.generation }
-    return WholeReading(digest: digestOfWhole(algorithm), generation: generation)
+  private func hashWhole() -> WholeReading {
+    let generation = owner.state.withLock { $0.generation }
+    return WholeReading(digest: digestOfWhole(), generation: generation)
   }
 
-  private func digestOfWhole(_ algorithm: Checksum.Algorithm) -> Checksum? {
-    guard let length else { return nil }
+  private func digestOfWhole() -> Checksum? {
+    guard let length = owner.length else { return nil }
     // What the disk has damaged says nothing about the servers.
-    verify(0..<length)
-    let found = state.withLock { guarded -> LocatedBytes? in
+    owner.verifier.verify(0..<length)
+    let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
         return nil
       }
       return guarded.locate(0..<length)
     }
     guard let located = found else { return nil }
-    defer { if let lease = located.lease { endLease(lease) } }
+    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
     return withExtendedLifetime(located.entry) {
-      let digest = RunningDigest(algorithm)
-      let isRead = Self.forEachBlock(of: located.pieces, from: 0) { bytes, _ in
+      let digest = RunningDigest(checksum.algorithm)
+      let isRead = BlockReader.forEach(of: located.pieces, from: 0) { bytes, _ in
         digest.update(bytes)
       }
-      return isIntact(located) && isRead && isComplete ? digest.finish() : nil
+      return owner.isIntact(located) && isRead && owner.isComplete ? digest.finish() : nil
     }
   }
 
   /// Takes up that the whole has the right hash, or that the hash says nothing; on the storage queue, which
   /// alone appends to records.
-  private func settleWhole(_ checksum: Checksum, _ found: WholeReading) {
-    let isCurrent = state.withLock { $0.generation == found.generation }
-    guard isCurrent, found.digest == checksum, let length else {
+  private func settleWhole(_ found: WholeReading) {
+    let isCurrent = owner.state.withLock { $0.generation == found.generation }
+    guard isCurrent, found.digest == checksum, let length = owner.length else {
       // Nobody is to blame: what was lost is fetched again, and hashed when all is there.
-      change { $0.plan(now: .now, into: &$1) }
-      state.withLock { $0.wholeCheck.abandon() }
-      if !isCurrent { hashWholeIfDue() }
+      owner.change { $0.plan(now: .now, into: &$1) }
+      owner.state.withLock { $0.wholeCheck.abandon() }
+      if !isCurrent { hashIfDue() }
       return
     }
-    let entry = state.withLock { guarded in
+    let entry = owner.state.withLock { guarded in
       guarded.wholeCheck.succeed()
       return guarded.entry
     }
@@ -111,10 +104,10 @@ extension RemoteVersion {
       try entry?.recordChecksum(checksum, length: length)
     } catch {
       // The next mount hashes it again.
-      noteCacheFailure(error)
+      owner.noteCacheFailure(error)
     }
-    environment.logger.info(
-      "the checksum is right", metadata: ["file": "\(file.source.path)"])
+    owner.environment.logger.info(
+      "the checksum is right", metadata: ["file": "\(owner.file.source.path)"])
   }
 
   /// The whole is not what the list says: nobody sees its bytes from now on.
@@ -123,12 +116,12 @@ extension RemoteVersion {
   ///
   /// - Returns: what follows; nil where some of the bytes that were hashed are others by now.
   private func dropWhole(_ found: WholeReading) -> WholeCheck.Remedy? {
-    let trusted = file.mirrors?.snapshot.trusted ?? [0]
-    let (remedy, entry) = state.withLock { guarded -> (WholeCheck.Remedy?, CacheEntry?) in
+    let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
+    let (remedy, entry) = owner.state.withLock { guarded -> (WholeCheck.Remedy?, CacheEntry?) in
       guard guarded.generation == found.generation else { return (nil, nil) }
       let remedy = guarded.wholeCheck.fail(trusted: trusted)
       guarded.dropSpill()
-      if remedy == .giveUp { guarded.version.permanentFailure = .wrongWhole }
+      if remedy == .giveUp { guarded.version.failForGood(.wrongWhole) }
       return (remedy, guarded.giveUpEntry())
     }
     _ = consume entry
@@ -139,22 +132,22 @@ extension RemoteVersion {
 
   /// Removes the entry of a whole that is wrong; on the storage queue, before anything of another one is stored.
   private func removeWrongEntry() {
-    file.loading.withLock { _ in
+    owner.file.loading.withLock { _ in
       // The name belongs to the newer version when there is one.
-      guard !state.withLock({ $0.version.isSuperseded }) else { return }
-      environment.cache.removeEntry(file.cacheKey)
+      guard !owner.state.withLock({ $0.version.isSuperseded }) else { return }
+      owner.environment.cache.removeEntry(owner.file.cacheKey)
       // A store that was waiting for the disk may have opened it anew, for the same wrong bytes.
-      let entry = state.withLock { $0.giveUpEntry() }
+      let entry = owner.state.withLock { $0.giveUpEntry() }
       _ = consume entry
     }
-    change { $0.plan(now: .now, into: &$1) }
+    owner.change { $0.plan(now: .now, into: &$1) }
   }
 
   /// Has a wrong whole fetched from another server, if there is one, or fails its reads.
   private func proceed(after remedy: WholeCheck.Remedy) {
-    environment.noteDropped(id)
-    file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)
-    change {
+    owner.environment.noteDropped(owner.id)
+    owner.file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)
+    owner.change {
       if remedy == .giveUp { $0.failParked(.wrongWhole, now: .now, into: &$1) }
       $0.plan(now: .now, into: &$1)
     }
@@ -163,9 +156,10 @@ extension RemoteVersion {
   /// Has one server alone asked from now on, so that it is known who has brought the whole.
   private func chooseAnother(than liar: Int?) {
     if let liar {
-      file.refuseMirror(liar, "it has sent wrong bytes: the whole does not match its checksum")
+      owner.file.refuseMirror(
+        liar, "it has sent wrong bytes: the whole does not match its checksum")
     }
-    file.mirrors?.change { set in
+    owner.file.mirrors?.change { set in
       set.sole = set.contact(except: [], now: .now)
     }
   }

@@ -1,0 +1,97 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Synchronization
+
+/// Does what a decision about a version asks for, once its lock is released: answers reads, sends and cancels
+/// requests.
+struct EffectRunner: Sendable {
+  let owner: RemoteVersion
+
+  /// Does what a decision asks for.
+  func perform(_ effects: VersionEffects) {
+    if !effects.woken.isEmpty {
+      let woken = effects.woken
+      let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
+      let needsDisk = woken.contains { $0.located.entry != nil }
+      owner.environment.reply(byteCount: byteCount, needsDisk: needsDisk) { [self] in
+        for read in woken { read.succeed(owner) }
+      }
+    }
+    if !effects.unready.isEmpty {
+      let reads = effects.unready
+      // Their bytes must be verified first, or the cache has just failed.
+      owner.environment.reply(byteCount: .max, needsDisk: true) { [self] in
+        for read in reads { owner.wait(for: read) }
+      }
+    }
+    for (reply, error) in effects.failed { reply.fail(error) }
+    let actions = effects.actions
+    for wait in actions.lengthAnswers { wait.answer() }
+    for writer in effects.flushed {
+      owner.environment.client.perform { writer.flushForReader() }
+    }
+    if let mirrors = owner.file.mirrors {
+      // Before they are cancelled, and what they were to bring is asked for anew.
+      for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
+    }
+    for transfer in actions.cancels { owner.environment.client.cancel(transfer) }
+    for transfer in actions.raises { owner.environment.client.prioritize(transfer) }
+    for transfer in actions.resumes { owner.environment.client.unpause(transfer) }
+    if !actions.starts.isEmpty {
+      let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
+      owner.environment.hedges.withLock {
+        $0.noteRequests(actions.starts.count, hedges: hedgeCount)
+      }
+    }
+    for var segment in actions.starts {
+      if let mirrors = owner.file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
+      guard let url = owner.file.place(atMirror: segment.mirror) else {
+        let index = segment.mirror
+        owner.file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
+        owner.ends.awaitLocation(segment.id)
+        continue
+      }
+      var request = owner.file.request(
+        range: segment.isWhole ? nil : segment.start..<segment.end, at: url,
+        mirror: segment.mirror)
+      request.priority = segment.isWaitedFor ? .demand : .readAhead
+      let receiver = SegmentReceiver(version: owner, segment: segment, asked: url)
+      let transfer = owner.environment.client.start(request, receiver: receiver)
+      owner.note(.sentAs(transfer), of: segment.id)
+    }
+    if !actions.checks.isEmpty { PieceVerifier(owner: owner).hash(actions.checks) }
+    if let delay = actions.retryAfter {
+      owner.environment.client.schedule(after: delay) { [weak owner] in
+        owner?.change { $0.plan(now: .now, into: &$1) }
+      }
+    }
+    if actions.needsWatch || !actions.starts.isEmpty { owner.environment.watch(owner) }
+  }
+
+  /// Decides which server of the file the request of `segment` goes to.
+  ///
+  /// - Returns: whether there is one; if not, the segment has failed.
+  private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {
+    let (id, isUrgent) = (segment.id, segment.isWaitedFor)
+    var excluded = segment.suspect?.excludedMirrors ?? []
+    if let silent = segment.hedgeOf.flatMap({ id in
+      owner.state.withLock { $0.version.mirror(of: id) }
+    }) {
+      excluded.insert(silent)
+    }
+    let chosen = mirrors.change { [excluded] set -> Int? in
+      let index =
+        set.choose(isUrgent: isUrgent, except: excluded, now: .now)
+        ?? set.choose(isUrgent: isUrgent, now: .now)
+      if let index { set.began(index) }
+      return index
+    }
+    guard let chosen else {
+      owner.ends.failed(id, FileError(.refused, "every server of the file has other bytes"))
+      return false
+    }
+    segment.mirror = chosen
+    owner.note(.sentTo(mirror: chosen), of: id)
+    return true
+  }
+}

@@ -1,0 +1,34 @@
+internal import HTTPTransferCore
+
+/// Which requests of a mounted file are hedged: those that a read waits for in vain.
+struct ReadHedging {
+  /// How long a request may bring nothing before it is given up.
+  let patience: Duration
+  /// How many hedges may be sent.
+  let allowance: Int
+  let now: ContinuousClock.Instant
+
+  /// The first hedge of a request that a read of `version` waits for in vain; after each one that is sent,
+  /// ask again for the next.
+  func next(for version: VersionState) -> PlannedRequest? {
+    let planner = HedgePlanner(
+      roundTrip: version.line.measuredRoundTrip, patience: patience)
+    // A request that brings nothing does not take the place of its hedge.
+    guard version.segments.count < version.line.requestLimit + 1 else { return nil }
+    for read in version.parked.reads {
+      // Of a piece every byte is waited for.
+      let wanted = version.content.needed(for: read.range)
+      guard let hole = version.content.absent(in: wanted).first,
+        let segment = version.segments.first(where: {
+          $0.storedEnd <= hole.lowerBound && hole.lowerBound < $0.end
+            && $0.position < wanted.upperBound
+        }),
+        let range = planner.hedge(
+          of: segment, among: version.segments, wanted: hole.lowerBound..<wanted.upperBound,
+          now: now)
+      else { continue }
+      return PlannedRequest(range: range, hedgeOf: segment.id)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,11 @@
+/// What a version does once its lock is released: a decision, with the objects that it names.
+struct VersionEffects {
+  let actions: VersionActions
+  /// Reads whose bytes are at hand.
+  var woken: [WokenRead] = []
+  /// Reads whose bytes have come, and must be verified first or are gone again.
+  var unready: [UnansweredRead] = []
+  var failed: [(reply: any ReadReply, error: FileError)] = []
+  /// Who is to write out what a read waits for.
+  var flushed: [SegmentWriter] = []
+}

@@ -1,0 +1,154 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import RangeCache
+internal import Synchronization
+
+/// The handles that programs have open on a version, and the looks for its cache entry, which is at hand while
+/// there are any.
+struct VersionHandles: Sendable {
+  let owner: RemoteVersion
+
+  /// See ``RemoteVersion/retainHandle(needsBacking:_:)``.
+  func retain(
+    needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
+  ) {
+    // Counted first: from then on nobody lets go of an entry that is at hand.
+    let trust = owner.environment.readAheadHistory.withLock { $0.trust }
+    let isOpened = owner.state.withLock { guarded in
+      // Under the lock: of two that open at once the first has counted the version.
+      if guarded.openCount == 0 {
+        guard owner.environment.openVersions.begin() else { return false }
+        guarded.version.beginReading(trust)
+      }
+      guarded.openCount += 1
+      return true
+    }
+    guard isOpened else {
+      return answer(
+        .failure(
+          FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")))
+    }
+    let (mustWait, isRepeated) = owner.state.withLock { guarded in
+      let mustWait =
+        guarded.entry == nil && guarded.hasRecord || needsBacking && guarded.version.isComplete
+      defer { if mustWait { guarded.isLookQueued = true } }
+      return (mustWait, guarded.isLookQueued)
+    }
+    guard mustWait else {
+      owner.whole?.hashIfDue()
+      return answer(.success(nil))
+    }
+    let pending = PendingAnswer(answer)
+    owner.environment.looks.perform(isRepeated: isRepeated) { [self] in
+      owner.state.withLock { $0.isLookQueued = false }
+      loadForHandle(pending)
+    } late: {
+      pending.take()?(.success(nil))
+    }
+  }
+
+  /// Has the entry at hand for handles that were opened; on a thread that may wait for the disk.
+  private func loadForHandle(_ pending: PendingAnswer<Result<BackingFile?, FileError>>) {
+    // The opener was told that this takes too long, and may have closed the file again.
+    guard owner.hasHandles else { return }
+    do throws(CacheError) {
+      try look()
+    } catch {
+      owner.noteCacheFailure(error)
+      if error.code == .descriptorLimit {
+        guard let answer = pending.take() else { return }
+        release()
+        return answer(.failure(FileError(error)))
+      }
+    }
+    owner.whole?.hashIfDue()
+    verifyIfSmall()
+    guard let answer = pending.take() else {
+      // The handle may be gone: the watch then closes the entry.
+      return owner.environment.watch(owner)
+    }
+    answer(.success(owner.backingFile))
+  }
+
+  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
+  /// have a ``RemoteVersion/backingFile``; of a larger one, each read verifies what it reads.
+  ///
+  /// Reads the disk.
+  private func verifyIfSmall() {
+    let range = owner.state.withLock { guarded -> ByteRange? in
+      guard guarded.version.isComplete, !guarded.unverified.isEmpty,
+        guarded.unverified.byteCount <= FileSettings.verifiedAtOpenByteCount
+      else { return nil }
+      return 0..<(guarded.version.length ?? 0)
+    }
+    if let range { owner.verifier.verify(range) }
+  }
+
+  /// Opens the entry for reads that wait.
+  private func look() throws(CacheError) {
+    owner.state.withLock {
+      $0.lookCount += 1
+      $0.lookedAt = .now
+    }
+    defer { owner.state.withLock { $0.lookCount -= 1 } }
+    try owner.loader.bring(create: false)
+  }
+
+  /// Has the entry looked for again, where reads wait and it could not be opened before.
+  func lookAgainIfDue(now: ContinuousClock.Instant) {
+    let isDue = owner.state.withLock { guarded in
+      guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
+        !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
+        !guarded.isLookQueued, guarded.lookCount == 0,
+        guarded.lookedAt.map({ now - $0 >= CacheHealth.patience }) ?? true
+      else { return false }
+      guarded.isLookQueued = true
+      return true
+    }
+    guard isDue else { return }
+    owner.environment.looks.perform { [self] in
+      owner.state.withLock { $0.isLookQueued = false }
+      // Who has waited may have gone.
+      guard owner.hasHandles else { return }
+      do throws(CacheError) {
+        try look()
+      } catch {
+        // The first failure was told, and a store that fails tells its own.
+        if error.isOfEntry { owner.noteCacheFailure(error) }
+      }
+      // The handle may be gone: the watch then closes the entry.
+      owner.environment.watch(owner)
+    } late: {
+    }
+  }
+
+  func release() {
+    let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
+    var usage: ReadActivity.Usage?
+    var proven: Int?
+    var awaitsStamp = false
+    let released = owner.transact { guarded, actions in
+      guarded.openCount -= 1
+      if guarded.openCount == 0 {
+        guarded.unreadSince = .now
+        usage = guarded.version.endReading()
+        proven = guarded.version.line.provenConnections
+        // Reads that were interrupted: nobody waits for their bytes any more.
+        guarded.version.dropParked(into: &actions)
+      }
+      let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
+      awaitsStamp = guarded.awaitsStamp
+      return released
+    }
+    if let usage {
+      owner.environment.openVersions.end()
+      let length = owner.length
+      owner.environment.readAheadHistory.withLock {
+        $0.note(fetched: usage.fetched, read: usage.read, length: length)
+      }
+    }
+    if let proven { owner.environment.noteConnections(proven, for: owner.file.source.url) }
+    _ = consume released
+    if usage != nil, awaitsStamp { owner.environment.watch(owner) }
+  }
+}

@@ -1,0 +1,25 @@
+import HTTPTransfer
+import HTTPTransferCore
+
+@testable import RemoteFiles
+
+/// What becomes of requests, for tests that decide it.
+extension VersionState {
+  mutating func addSegment(
+    range: ByteRange, isWhole: Bool, now: ContinuousClock.Instant
+  ) -> Segment {
+    addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now)
+  }
+
+  mutating func setTransfer(_ transfer: ExchangeID, of id: SegmentID) {
+    note(.sentAs(transfer), of: id, now: .now)
+  }
+
+  mutating func setMirror(_ mirror: Int, of id: SegmentID) {
+    note(.sentTo(mirror: mirror), of: id, now: .now)
+  }
+
+  mutating func sent(_ id: SegmentID, now: ContinuousClock.Instant) {
+    note(.sent, of: id, now: now)
+  }
+}
