@@ -232,8 +232,9 @@ def main(words):
     arguments = parser.parse_args(words)
     if arguments.spin:
         return spin()
-    if arguments.readers < 10:
-        parser.error("--readers needs at least 10")
+    # The second crowd has a tenth as many files, which must be more than one.
+    if arguments.readers < 20:
+        parser.error("--readers needs at least 20")
     # A descriptor for each reader of a worker, and some.
     raise_descriptor_limit(arguments.readers // WORKERS + 1024)
     if arguments.job:
