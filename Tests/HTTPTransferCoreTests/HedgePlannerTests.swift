@@ -11,6 +11,8 @@ import Testing
     var lastProgressAt: ContinuousClock.Instant
     var hedgeOf: Int?
     var isHedgeable = true
+
+    mutating func stop() { end = position }
   }
 
   private let start = ContinuousClock.now

@@ -124,10 +124,10 @@ import Testing
     let first = list[0].id
     let hedge = PlannedRequest(range: 0..<100, hedgeOf: first)
     list.append(Segment(hedge, id: list.nextID(), length: nil, now: start))
-    #expect(list.allSatisfy { list.isHedged($0) })
+    #expect(list.map(\.hedgeOf) == [nil, first])
     _ = list.endRival(of: list[1].id)
     #expect(list.map(\.end) == [0, 100])
-    #expect(!list.contains { list.isHedged($0) })
+    #expect(list.allSatisfy { $0.hedgeOf == nil })
     let isDropped = list.dropFailedHedge(list[1].id)
     #expect(!isDropped)
   }
