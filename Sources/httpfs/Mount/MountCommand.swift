@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import DirectoryListing
 import FUSEMount
 import Glibc

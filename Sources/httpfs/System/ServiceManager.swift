@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The service manager that has started this process, if any: systemd, or another one that supports
