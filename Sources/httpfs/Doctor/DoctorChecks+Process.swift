@@ -1,3 +1,4 @@
+import CLinux
 import ConfigurationFile
 import Dispatch
 import FUSEMount

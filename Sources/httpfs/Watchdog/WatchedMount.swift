@@ -1,3 +1,4 @@
+import CLinux
 import FUSEMount
 import Glibc
 import LinuxSystem
