@@ -9,16 +9,21 @@ extension TransferTests {
   @Suite struct Hedges {
     private let client = HTTPClient()
 
+    /// A server of `file` whose first answer stands still after `byteCount` bytes.
+    private func stallingServer(_ file: ServedFile, after byteCount: Int) throws -> ScriptedServer {
+      var held = file
+      held.heldAfter = byteCount
+      let stalling = held
+      let counter = Counter()
+      return try ScriptedServer { request in
+        counter.next() == 1 ? stalling.answer(request) : file.answer(request)
+      }
+    }
+
     @Test("What a stalled request does not bring comes over another connection")
     func stalled() async throws {
       let file = ServedFile(byteCount: 4 << 20)
-      var held = file
-      held.heldAfter = 1 << 20
-      let stalling = held
-      let counter = Counter()
-      let server = try ScriptedServer { request in
-        counter.next() == 1 ? stalling.answer(request) : file.answer(request)
-      }
+      let server = try stallingServer(file, after: 1 << 20)
       defer { server.stop() }
       var request = try Request.quick(server.url("/a"))
       request.isHedged = true
@@ -119,13 +124,7 @@ extension TransferTests {
     @Test("A stalled request of a download over one connection is not hedged")
     func single() async throws {
       let file = ServedFile(byteCount: 1 << 20)
-      var held = file
-      held.heldAfter = 1 << 19
-      let stalling = held
-      let counter = Counter()
-      let server = try ScriptedServer { request in
-        counter.next() == 1 ? stalling.answer(request) : file.answer(request)
-      }
+      let server = try stallingServer(file, after: 1 << 19)
       defer { server.stop() }
       var request = try Request.quick(server.url("/a"))
       request.isHedged = true
