@@ -49,6 +49,8 @@ struct SegmentFeed: Sendable {
       $0.version.note(.ended, of: id, now: .now)
       // It has handed over all that it had.
       $0.writers[id] = nil
+      // A mount may know thousands of versions that fetch nothing.
+      if $0.writers.isEmpty { $0.writers = [:] }
     }
   }
 

@@ -166,7 +166,10 @@ final class ActiveExchange {
     }
     // Read larger pieces from the socket, less often; libcurl still passes on at most 16 KiB at a
     // time. Many concurrent exchanges share the bandwidth and the memory, so each reads less.
-    set(CURLOPT_BUFFERSIZE, max(64 << 10, (1 << 20) / max(2, neighbourCount)))
+    //
+    // A body that libcurl decodes is read in the smallest pieces: libcurl keeps all that a piece
+    // decodes to while the exchange is paused, and a piece of gzip decodes to 1,032 times its size.
+    set(CURLOPT_BUFFERSIZE, request.decodesContent ? 1 << 10 : bufferSize(among: neighbourCount))
     set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
     setTrust(configuration)
     setRoute(configuration, way)
@@ -401,6 +404,12 @@ final class ActiveExchange {
     return true
   }
 
+  /// The size of libcurl's receive buffer in bytes: a short range needs no more than its length.
+  private func bufferSize(among neighbourCount: Int) -> Int {
+    let share = max(64 << 10, (1 << 20) / max(2, neighbourCount))
+    return request.range.map { min(share, max(16 << 10, $0.count)) } ?? share
+  }
+
   /// Takes a piece of the body.
   ///
   /// - Returns: the result for libcurl's write callback: the count, the sign for a pause, or 0 to
@@ -414,8 +423,8 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
-      // While libcurl decodes a body, pausing makes it store the decoded rest of its buffer in
-      // memory, which may be a thousand times as much.
+      // libcurl copies the decoded rest of its buffer at every pause, so a decoded body pauses for
+      // a limit or a full queue only.
       guard request.decodesContent || mayTakePiece(bytes.count) else { return pauseSign }
       guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
         receiver.throttled()

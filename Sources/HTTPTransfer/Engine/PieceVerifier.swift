@@ -61,6 +61,7 @@ final class PieceVerifier: @unchecked Sendable {
     pieces = nil
     verified = ExtentSet()
     pending = []
+    refutation = nil
     generation += 1
   }
 

@@ -47,10 +47,7 @@ final class TransferDriver: @unchecked Sendable {
     self.monitor = monitor
     var mayWait = request.body != nil || request.checksum != nil
     if case .file = request.destination { mayWait = true }
-    // libcurl keeps what it has decoded while an exchange pauses, and fails if that is much. The
-    // network thread waits for the disk instead, but only once 4 MiB wait for it.
-    store = BodyStore(
-      sink: sink, client: client, mayWait: mayWait, canPause: !request.decodesContent)
+    store = BodyStore(sink: sink, client: client, mayWait: mayWait)
     hashes = PieceVerifier.hashes(of: request, into: store)
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
