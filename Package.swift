@@ -213,6 +213,13 @@ let package = Package(
       exclude: ["Traces"],
       swiftSettings: strict + unoptimized),
     .testTarget(
+      name: "RemoteFileSystemTests",
+      dependencies: [
+        "RemoteFileSystem", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache",
+        logging,
+      ],
+      swiftSettings: strict + unoptimized),
+    .testTarget(
       name: "FuzzTests",
       dependencies: [
         "SeededRandom", "HTTPTransferCore", "HTTPTransfer", "ExtentRecord", "RangeCache",

@@ -1,7 +1,7 @@
 package import Glibc
 
 /// The attributes of an inode, and for how long the kernel may cache them.
-package struct FileAttributes {
+package struct FileAttributes: Sendable {
   /// How long the kernel may cache names, and attributes that do not change.
   ///
   /// Every `open` is passed to us.
