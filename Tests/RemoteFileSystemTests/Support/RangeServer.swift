@@ -46,6 +46,8 @@ final class RangeServer: Sendable {
     }
   }
 
+  deinit { stop() }
+
   /// Ends every connection and the listener.
   func stop() {
     state.withLock { state in
