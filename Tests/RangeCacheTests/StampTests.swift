@@ -23,7 +23,7 @@ import Testing
     root = try TemporaryDirectory()
     directory = try CacheDirectory(path: root.path + "/cache", bootID: Self.boot)
     // Where this fails, the temporary directory is on a file system of which nothing is believed.
-    try #require(directory.bootID == Self.boot)
+    try #require(directory.context.stamps.bootID == Self.boot)
   }
 
   // MARK: What it is good for
