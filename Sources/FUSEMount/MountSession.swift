@@ -191,7 +191,7 @@ extension FileSystem {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
       let mount = MountTable.currentMount(at: mountpoint)
     else { return }
-    try? SystemCalls.write(
+    try? StreamCalls.write(
       "\(MountSession.readAheadKiB)", toFile: "/sys/class/bdi/\(mount.device)/read_ahead_kb")
   }
 }

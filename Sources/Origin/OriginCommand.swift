@@ -44,7 +44,7 @@ struct OriginCommand: ParsableCommand {
     try listener.start(server)
     let line = "listening on \(listener.localAddress)\n"
     do throws(ErrorNumber) {
-      try SystemCalls.write(Array(line.utf8), to: STDOUT_FILENO)
+      try StreamCalls.write(Array(line.utf8), to: STDOUT_FILENO)
     } catch {
       throw FailedOperation("write to descriptor \(STDOUT_FILENO)", error)
     }
@@ -55,7 +55,7 @@ struct OriginCommand: ParsableCommand {
 
   private static func contents(of path: String) throws(FailedOperation) -> [UInt8] {
     do throws(ErrorNumber) {
-      return try SystemCalls.contents(ofFile: path)
+      return try StreamCalls.contents(ofFile: path)
     } catch {
       throw FailedOperation("\(error.rawValue == EISDIR ? "read" : "open") \(path)", error)
     }

@@ -33,7 +33,7 @@ public final class CacheDirectory: Sendable {
   ///   holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link, belongs to
   ///   another user, or is accessible to others and holds files that are not a cache's.
   public convenience init(path: String) throws(CacheError) {
-    try self.init(path: path, bootID: SystemCalls.bootID())
+    try self.init(path: path, bootID: ProcessCalls.bootID())
   }
 
   /// Like ``init(path:)``, with the given boot identifier.
@@ -112,7 +112,7 @@ public final class CacheDirectory: Sendable {
   /// How many bytes are missing from the space that must stay free for other programs: 1 GiB, or a
   /// twentieth of a small disk; nil if unknown (`fstatvfs(3)`).
   public var shortageByteCount: Int64? {
-    SystemCalls.space(files).map { space in
+    FileSystemCalls.space(files).map { space in
       min(Self.reservedByteCount, space.total / 20) - space.available
     }
   }
@@ -141,21 +141,21 @@ public final class CacheDirectory: Sendable {
   // MARK: Descriptors
 
   /// How many descriptors the process may have open.
-  public var descriptorLimit: Int { SystemCalls.descriptorLimit }
+  public var descriptorLimit: Int { ProcessCalls.descriptorLimit }
 
   /// Whether there are enough free descriptors to keep files open that no program reads: false once
   /// somewhat less than half of them are in use.
   ///
   /// It is cheap and approximate: the lowest free descriptor tells about how many are in use.
   public var hasSpareDescriptors: Bool {
-    guard let used = SystemCalls.lowestFreeDescriptor(files) else { return false }
-    return used < SystemCalls.descriptorLimit / 2 - 8
+    guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
+    return used < ProcessCalls.descriptorLimit / 2 - 8
   }
 
   /// Whether there are enough free descriptors to open an entry, write to it and close it at once.
   public var hasBorrowableDescriptors: Bool {
-    guard let used = SystemCalls.lowestFreeDescriptor(files) else { return false }
-    return used < SystemCalls.descriptorLimit - 16
+    guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
+    return used < ProcessCalls.descriptorLimit - 16
   }
 
   // MARK: Pins

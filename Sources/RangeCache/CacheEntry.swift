@@ -315,7 +315,7 @@ public final class CacheEntry: Sendable {
   /// - Throws: as ``store(_:at:)``; it is then not tried again.
   @discardableResult
   public func appendStamp(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {
-    try appendStamp(fetchedByteCount: fetchedByteCount, now: SystemCalls.timeOfDay)
+    try appendStamp(fetchedByteCount: fetchedByteCount, now: ProcessCalls.timeOfDay)
   }
 
   /// Like ``appendStamp(fetchedByteCount:)``; `now` is the time of day since 1970.

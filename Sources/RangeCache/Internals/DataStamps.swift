@@ -10,7 +10,7 @@ struct DataStamps: Sendable {
   let bootID: String?
 
   init(bootID: String?, in root: CacheRoot) {
-    self.bootID = SystemCalls.keepsChangeTimes(root.files.rawValue) ? bootID : nil
+    self.bootID = FileSystemCalls.keepsChangeTimes(root.files.rawValue) ? bootID : nil
   }
 
   /// The current stamp of a data file; nil if the file system cannot show changes.

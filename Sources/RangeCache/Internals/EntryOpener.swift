@@ -98,7 +98,7 @@ struct EntryOpener: Sendable {
   /// Whether the cache may have written an open file; tightens its mode to 0600.
   private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
     let status = try SystemCalls.status(file.rawValue)
-    guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID else { return false }
+    guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID else { return false }
     if status.permissions & 0o077 != 0 {
       do throws(ErrorNumber) {
         try SystemCalls.setPermissions(file.rawValue, to: 0o600)

@@ -24,7 +24,7 @@ func loadSource(
     do {
       bytes =
         try isStandardInput
-        ? SystemCalls.contents(of: STDIN_FILENO) : SystemCalls.contents(ofFile: source)
+        ? StreamCalls.contents(of: STDIN_FILENO) : StreamCalls.contents(ofFile: source)
     } catch {
       let name = isStandardInput ? "standard input" : "list '\(Secrecy.shown(source))'"
       throw CommandFailure("cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)", error)
