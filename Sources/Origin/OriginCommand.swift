@@ -38,7 +38,7 @@ struct OriginCommand: ParsableCommand {
     let server = OriginServer(
       root: try root.map { try FileRoot(path: $0) }, log: try RequestLog(path: log))
     if let script {
-      server.apply(try RuleSet.commands(json: try Self.contents(of: script)))
+      server.apply(try CommandParser.commands(json: try Self.contents(of: script)))
     }
     let listener = try Listener(address: address, port: port)
     try listener.start(server)
