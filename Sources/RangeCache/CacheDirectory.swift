@@ -11,7 +11,7 @@ internal import LinuxSystem
 /// The entries of a later version are beside it and are never touched.
 ///
 /// Every method may be called from any thread. Calls about one key must not overlap, except for
-/// ``evict(downTo:keeping:)``. At most one entry object of a key records: opening, creating,
+/// ``evict(downTo:decide:)``. At most one entry object of a key records: opening, creating,
 /// removing or evicting an entry ends the recording of the earlier object.
 public final class CacheDirectory: Sendable {
   /// The path as given, without trailing slashes.
@@ -63,7 +63,7 @@ public final class CacheDirectory: Sendable {
   ///   - key: the key of the entry.
   ///   - uncommitted: how to treat extents that no COMMIT covers.
   /// - Returns: nil if there is no entry, or no usable one: garbage, another key's record, a record
-  ///   without its data file. ``createEntry(_:version:source:)`` replaces it.
+  ///   without its data file. ``createEntry(_:version:source:definer:)`` replaces it.
   /// - Throws: if the file system fails, or if no descriptor is free. The state of the entry is
   ///   then unknown.
   public func openEntry(

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSystem
 
 /// Small files beside the entries that make the next mount faster.

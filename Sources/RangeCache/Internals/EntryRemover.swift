@@ -1,5 +1,4 @@
 import ExtentRecord
-import LinuxSystem
 
 /// Removes entries, and knows those that must stay.
 struct EntryRemover: Sendable {
