@@ -147,11 +147,11 @@ private func decodeRecords(_ count: Int) -> UInt64 {
 // MARK: Texts
 
 private func parseList(_ count: Int) throws -> UInt64 {
-  try UInt64(SourceList.parse(listText(count), sourceName: "list").entries.count)
+  try UInt64(SourceListReader.parse(listText(count), sourceName: "list").entries.count)
 }
 
 private func parseListAsTree(_ count: Int) throws -> UInt64 {
-  try UInt64(SourceList.parse(listText(count), sourceName: "list", tree: true).entries.count)
+  try UInt64(SourceListReader.parse(listText(count), sourceName: "list", tree: true).entries.count)
 }
 
 private func listText(_ count: Int) -> [UInt8] {

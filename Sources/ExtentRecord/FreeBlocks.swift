@@ -40,14 +40,15 @@ package enum FreeBlocks {
     guard start < end else { return true }
     do throws(ErrorNumber) {
       // Most ranges have no blocks, and asking costs a tenth of freeing.
-      guard let first = try SystemCalls.firstData(data.rawValue, from: start), first < end else {
+      guard let first = try FileSystemCalls.firstData(data.rawValue, from: start), first < end
+      else {
         return true
       }
-      try SystemCalls.punchHole(data.rawValue, start, byteCount: end - start)
+      try FileSystemCalls.punchHole(data.rawValue, start, byteCount: end - start)
       return true
     } catch {
       guard [EOPNOTSUPP, ENOSYS].contains(error.rawValue) else { throw error }
-      SystemCalls.forgetPages(data.rawValue)
+      FileSystemCalls.forgetPages(data.rawValue)
       return false
     }
   }
@@ -58,7 +59,7 @@ package enum FreeBlocks {
   ///
   /// With smaller blocks, which ext4 may have, lost bytes may begin within a page.
   private static func blockByteCount(of data: Descriptor) throws(ErrorNumber) -> Int64 {
-    min(max(try SystemCalls.blockByteCount(data.rawValue), 512), 4096)
+    min(max(try FileSystemCalls.blockByteCount(data.rawValue), 512), 4096)
   }
 
   /// Rounds up, but not beyond the maximum length of a file.

@@ -111,7 +111,7 @@ package struct Recovery {
     if lastExtent > summary.coveredSequence, uncommitted == .verifyOnDisk, let data {
       // Bytes that cannot be written have the wrong hash and must not fail the next sync.
       try? SystemCalls.syncData(data.rawValue)
-      SystemCalls.forgetPages(data.rawValue)
+      FileSystemCalls.forgetPages(data.rawValue)
     }
     recordCount = end.recordCount
     endsClean = end.endsClean

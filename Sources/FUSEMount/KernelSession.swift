@@ -35,7 +35,7 @@ final class KernelSession: Kernel, @unchecked Sendable {
     guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
       let mount = MountTable.currentMount(at: mountpoint)
     else { return }
-    try? SystemCalls.write(
+    try? StreamCalls.write(
       "\(Self.readAheadKiB)", toFile: "/sys/class/bdi/\(mount.device)/read_ahead_kb")
   }
 

@@ -10,17 +10,17 @@ package struct ChildPipe: ~Copyable {
 
   package init() throws(ErrorNumber) {
     var ends: [CInt] = [-1, -1]
-    _ = try SystemCalls.checked { httpfs_pipe(&ends) }
+    _ = try checked { httpfs_pipe(&ends) }
     (readEnd, writeEnd) = (ends[0], ends[1])
   }
 
   deinit {
-    SystemCalls.close(readEnd)
-    if writeEnd >= 0 { SystemCalls.close(writeEnd) }
+    Descriptor.close(readEnd)
+    if writeEnd >= 0 { Descriptor.close(writeEnd) }
   }
 
   /// Closes the write end, so that the pipe ends when the child has closed its copy.
-  package mutating func closeWriteEnd() { SystemCalls.close(takeWriteEnd()) }
+  package mutating func closeWriteEnd() { Descriptor.close(takeWriteEnd()) }
 
   /// Hands the write end over to the caller, who closes it.
   package mutating func takeWriteEnd() -> CInt {

@@ -38,7 +38,7 @@ package final class ChildProcess: Sendable {
     try ending.withLock { (ending) throws(ErrorNumber) -> Ending? in
       var status: CInt = 0
       if ending == nil,
-        try SystemCalls.checked({ waitpid(processID, &status, WNOHANG) }) == processID
+        try checked({ waitpid(processID, &status, WNOHANG) }) == processID
       {
         ending = Ending(status: status)
       }
@@ -51,7 +51,7 @@ package final class ChildProcess: Sendable {
     while true {
       if let ending = try endingNow() { return ending }
       var information = siginfo_t()
-      _ = try SystemCalls.checked {
+      _ = try checked {
         waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT)
       }
     }

@@ -110,7 +110,7 @@ package struct ChildProgram {
     }
     guard case .closed = otherDescriptors else { return }
     // A descriptor that is closed meanwhile does no harm.
-    let others = (try? SystemCalls.openDescriptors()) ?? []
+    let others = (try? ProcessCalls.openDescriptors()) ?? []
     for descriptor in others where descriptor > STDERR_FILENO {
       posix_spawn_file_actions_addclose(&actions, descriptor)
     }

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// An open file descriptor that is closed when its last owner releases it.
 ///
 /// It is a class and not a non-copyable value, because a thread that syncs a file keeps it open
@@ -10,7 +12,12 @@ package final class Descriptor: Sendable {
     self.rawValue = rawValue
   }
 
-  deinit {
-    SystemCalls.close(rawValue)
+  deinit { Self.close(rawValue) }
+
+  /// `close(2)`.
+  ///
+  /// Not repeated after a signal, because Linux has already released the descriptor.
+  package static func close(_ descriptor: CInt) {
+    _ = Glibc.close(descriptor)
   }
 }

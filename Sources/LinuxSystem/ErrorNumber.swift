@@ -11,5 +11,13 @@ package struct ErrorNumber: Error, Equatable, CustomStringConvertible {
   /// The error of the last failed call of this thread.
   package static var last: ErrorNumber { ErrorNumber(rawValue: errno) }
 
-  package var description: String { SystemCalls.text(of: rawValue) }
+  /// Its text (`strerror_r(3)`).
+  package var description: String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+      guard let base = buffer.baseAddress, strerror_r(rawValue, base, buffer.count) == 0 else {
+        return "error \(rawValue)"
+      }
+      return String(cString: base)
+    }
+  }
 }

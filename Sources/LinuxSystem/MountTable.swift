@@ -27,7 +27,7 @@ package struct MountTable: Sendable {
 
   /// The mounts that this process sees now; an error without `/proc`.
   package static func current() throws(ErrorNumber) -> MountTable {
-    MountTable(mountinfo: try SystemCalls.contents(ofFile: "/proc/self/mountinfo"))
+    MountTable(mountinfo: try StreamCalls.contents(ofFile: "/proc/self/mountinfo"))
   }
 
   /// The topmost mount that this process sees now on `path`; nil if none, or without `/proc`.

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// Reads, writes and syncs bytes at given offsets, and frees blocks.
+/// Reads, writes and syncs bytes at given offsets.
 extension SystemCalls {
   /// `pread(2)` until `buffer` is full or the file ends; returns the number of bytes read.
   package static func read(
@@ -87,35 +87,5 @@ extension SystemCalls {
   /// `fsync(2)`.
   package static func sync(_ descriptor: CInt) throws(ErrorNumber) {
     _ = try checked { Glibc.fsync(descriptor) }
-  }
-
-  /// Frees the blocks of a range (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
-  package static func punchHole(
-    _ descriptor: CInt, _ offset: Int64, byteCount: Int64
-  ) throws(ErrorNumber) {
-    _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
-  }
-
-  /// The offset of the first data at or after `offset` (`lseek(2)` with `SEEK_DATA`); nil if there
-  /// is none.
-  ///
-  /// Pages in memory count as data, even those of a block that was never written.
-  package static func firstData(
-    _ descriptor: CInt, from offset: Int64
-  ) throws(ErrorNumber) -> Int64? {
-    do throws(ErrorNumber) {
-      return try checked { httpfs_first_data(descriptor, offset) }
-    } catch {
-      if error.rawValue == ENXIO { return nil }
-      throw error
-    }
-  }
-
-  /// Asks the kernel to drop the clean pages of a file (`posix_fadvise(2)` with
-  /// `POSIX_FADV_DONTNEED`).
-  ///
-  /// It names the whole file, because the kernel keeps a large folio if only a part of it is named.
-  package static func forgetPages(_ descriptor: CInt) {
-    _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
   }
 }

@@ -68,7 +68,7 @@ extension SystemCalls {
   static func names(inOwned directory: CInt) throws(ErrorNumber) -> [String] {
     guard let stream = fdopendir(directory) else {
       let error = ErrorNumber.last
-      close(directory)
+      Descriptor.close(directory)
       throw error
     }
     defer { closedir(stream) }

@@ -117,46 +117,6 @@ extension SystemCalls {
     Descriptor(try checked { httpfs_memory_file(label) })
   }
 
-  /// `close(2)`.
-  ///
-  /// Not repeated after a signal, because Linux has already released the descriptor.
-  package static func close(_ descriptor: CInt) {
-    _ = Glibc.close(descriptor)
-  }
-
-  /// How many descriptors this process may have (`getrlimit(2)`, `RLIMIT_NOFILE`).
-  package static var descriptorLimit: Int {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
-    return Int(clamping: limit.rlim_cur)
-  }
-
-  /// Raises that number to what the system allows (`setrlimit(2)`); a failure leaves it unchanged.
-  package static func raiseDescriptorLimit() {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-    limit.rlim_cur = limit.rlim_max
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-  }
-
-  /// The lowest number that a new descriptor would get (`fcntl(2)`, `F_DUPFD_CLOEXEC`).
-  ///
-  /// Linux assigns the lowest free number, so about this many descriptors are in use.
-  package static func lowestFreeDescriptor(_ descriptor: CInt) -> Int? {
-    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-    guard copy >= 0 else { return nil }
-    close(copy)
-    return Int(copy)
-  }
-
-  /// The descriptors that this process has open now (`proc_pid_fd(5)`).
-  package static func openDescriptors() throws(ErrorNumber) -> [CInt] {
-    let directory = try checked {
-      Glibc.open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    }
-    return try names(inOwned: directory).compactMap { CInt($0) }.filter { $0 != directory }
-  }
-
   /// `flock(2)` with `LOCK_EX | LOCK_NB`; false if another descriptor holds the lock.
   package static func lockExclusively(_ descriptor: CInt) throws(ErrorNumber) -> Bool {
     do throws(ErrorNumber) {

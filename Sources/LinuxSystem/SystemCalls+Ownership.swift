@@ -1,18 +1,6 @@
 package import CLinux
 internal import Glibc
 
-extension SystemCalls.Status {
-  /// Whether only this user and root can have written the file or can write it: a regular file that
-  /// belongs to this user, gives others no write permission, and has one name.
-  package var isOwnAlone: Bool {
-    isRegularFile && owner == SystemCalls.effectiveUserID && permissions & 0o022 == 0
-      && linkCount == 1
-  }
-
-  /// Whether every user may create names in a directory, and remove only his own.
-  package var isSharedAndSticky: Bool { isDirectory && permissions & 0o1002 == 0o1002 }
-}
-
 /// Calls about the owners of files and about what their names lead to.
 extension SystemCalls {
   /// Changes a file's group to one of this user's groups (`fchown(2)`).

@@ -43,7 +43,7 @@ final class Listener: Sendable {
   /// Starts to accept connections on a thread of its own, until the process ends.
   func start(_ server: OriginServer) throws(FailedOperation) {
     // Each connection needs a descriptor.
-    SystemCalls.raiseDescriptorLimit()
+    ProcessCalls.raiseDescriptorLimit()
     guard OriginSystem.startThread({ self.acceptConnections(server) }) else {
       throw FailedOperation("start a thread")
     }

@@ -27,7 +27,7 @@ struct LocalPeer {
   /// received; false if unknown.
   func hasClosed() -> Bool {
     for path in Self.tablePaths {
-      guard let bytes = try? SystemCalls.contents(ofFile: path) else { continue }
+      guard let bytes = try? StreamCalls.contents(ofFile: path) else { continue }
       for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n").dropFirst() {
         // A number, the socket's own address, that of its peer, its state.
         let columns = line.split(separator: " ", maxSplits: 4)

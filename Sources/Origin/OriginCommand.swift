@@ -38,13 +38,13 @@ struct OriginCommand: ParsableCommand {
     let server = OriginServer(
       root: try root.map { try FileRoot(path: $0) }, log: try RequestLog(path: log))
     if let script {
-      server.apply(try RuleSet.commands(json: try Self.contents(of: script)))
+      server.apply(try CommandParser.commands(json: try Self.contents(of: script)))
     }
     let listener = try Listener(address: address, port: port)
     try listener.start(server)
     let line = "listening on \(listener.localAddress)\n"
     do throws(ErrorNumber) {
-      try SystemCalls.write(Array(line.utf8), to: STDOUT_FILENO)
+      try StreamCalls.write(Array(line.utf8), to: STDOUT_FILENO)
     } catch {
       throw FailedOperation("write to descriptor \(STDOUT_FILENO)", error)
     }
@@ -55,7 +55,7 @@ struct OriginCommand: ParsableCommand {
 
   private static func contents(of path: String) throws(FailedOperation) -> [UInt8] {
     do throws(ErrorNumber) {
-      return try SystemCalls.contents(ofFile: path)
+      return try StreamCalls.contents(ofFile: path)
     } catch {
       throw FailedOperation("\(error.rawValue == EISDIR ? "read" : "open") \(path)", error)
     }

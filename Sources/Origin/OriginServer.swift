@@ -197,7 +197,7 @@ final class OriginServer: Sendable {
     switch resource {
     case .control:
       do {
-        apply(try RuleSet.commands(json: body))
+        apply(try CommandParser.commands(json: body))
       } catch {
         status = 400
         text = json(["error": error.description])

@@ -37,7 +37,7 @@ final class RequestLog: Sendable {
       lines.append(line)
       // Under the lock, so that the lines of the file have the same order. A full disk only loses
       // lines of the file.
-      if let descriptor { try? SystemCalls.write(Array((line + "\n").utf8), to: descriptor) }
+      if let descriptor { try? StreamCalls.write(Array((line + "\n").utf8), to: descriptor) }
     }
   }
 

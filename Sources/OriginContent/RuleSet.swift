@@ -69,12 +69,4 @@ public struct RuleSet: Equatable, Sendable {
     }
     return values
   }
-
-  /// Reads commands from JSON: one object, or an array of them; docs/ORIGIN.md describes them.
-  ///
-  /// Unknown names and invalid values are errors with their place, because a misspelt fault must
-  /// not pass as a test without faults.
-  public static func commands(json: [UInt8]) throws(CommandError) -> [Command] {
-    try CommandParser.commands(json: json)
-  }
 }

@@ -1,8 +1,6 @@
 public import ExtentRecord
-import Glibc
 public import HTTPTransferCore
 internal import LinuxSystem
-import Synchronization
 
 /// A directory of cache entries.
 ///
@@ -13,43 +11,18 @@ import Synchronization
 /// The entries of a later version are beside it and are never touched.
 ///
 /// Every method may be called from any thread. Calls about one key must not overlap, except for
-/// ``evict(downTo:keeping:)``. At most one entry object of a key records: opening, creating,
+/// ``evict(downTo:decide:)``. At most one entry object of a key records: opening, creating,
 /// removing or evicting an entry ends the recording of the earlier object.
-///
-/// Lock order: `state` is a leaf. Code that holds it must not lock or wait.
 public final class CacheDirectory: Sendable {
   /// The path as given, without trailing slashes.
-  public let path: String
+  public var path: String { context.root.path }
 
-  let files: Descriptor
-  /// The directory of this format version.
-  let version: Descriptor
-  private let lock: DirectoryLock
-  let state: Mutex<State>
-  /// The identifier of the current boot, which stamps of data files include; nil if the file system
-  /// does not maintain the times that stamps need.
-  ///
-  /// Without it, no stamp is written or trusted.
-  let bootID: String?
-
-  /// What is known of the entries.
-  struct State {
-    /// The recording of each key that has a live entry object.
-    var recordings: [CacheKey: Recording] = [:]
-    /// The blocks of each data file that an entry object has open, by the file's identity.
-    var blocks: [UInt64: DataBlocks] = [:]
-    /// Data files with settled blocks that no entry object has open.
-    var settledData: Set<UInt64> = []
-    /// The number of bytes that all entries occupy; nil until they were counted.
-    var allocatedByteCount: Int64?
-    /// The keys that are never evicted.
-    var pinnedKeys: Set<CacheKey> = []
-  }
-
-  /// The directory of the entries of this format version.
-  static let versionName = "v1"
-  static let filesName = "files"
-  static let pinsName = "pins"
+  let context: CacheContext
+  private let pins: PinnedKeys
+  private let notes: CacheNotes
+  private let opener: EntryOpener
+  private let remover: EntryRemover
+  private let checker: EntryChecker
 
   /// Opens the directory for this process alone; creates it (mode 0700) and its parents if needed.
   ///
@@ -60,23 +33,18 @@ public final class CacheDirectory: Sendable {
   ///   holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link, belongs to
   ///   another user, or is accessible to others and holds files that are not a cache's.
   public convenience init(path: String) throws(CacheError) {
-    try self.init(path: path, bootID: SystemCalls.bootID())
+    try self.init(path: path, bootID: ProcessCalls.bootID())
   }
 
   /// Like ``init(path:)``, with the given boot identifier.
   init(path: String, bootID: String?) throws(CacheError) {
-    var path = path
-    while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
-    self.path = path
-    let directory = try PrivateDirectory.open(path: path, marker: Self.versionName)
-    lock = try DirectoryLock(in: directory, path: path)
-    let versionPath = path + "/" + Self.versionName
-    version = try PrivateDirectory.open(
-      Self.versionName, creatingIn: directory, path: versionPath)
-    files = try PrivateDirectory.open(
-      Self.filesName, creatingIn: version, path: versionPath + "/" + Self.filesName)
-    self.bootID = SystemCalls.keepsChangeTimes(files.rawValue) ? bootID : nil
-    state = Mutex(State(pinnedKeys: Self.storedPins(in: version)))
+    let root = try CacheRoot(path: path)
+    context = CacheContext(root, bootID: bootID)
+    pins = PinnedKeys(root)
+    notes = CacheNotes(root)
+    opener = EntryOpener(context: context)
+    remover = EntryRemover(context: context, pins: pins)
+    checker = EntryChecker(context: context, remover: remover)
   }
 
   // MARK: Entries
@@ -95,85 +63,13 @@ public final class CacheDirectory: Sendable {
   ///   - key: the key of the entry.
   ///   - uncommitted: how to treat extents that no COMMIT covers.
   /// - Returns: nil if there is no entry, or no usable one: garbage, another key's record, a record
-  ///   without its data file. ``createEntry(_:version:source:)`` replaces it.
+  ///   without its data file. ``createEntry(_:version:source:definer:)`` replaces it.
   /// - Throws: if the file system fails, or if no descriptor is free. The state of the entry is
   ///   then unknown.
   public func openEntry(
     _ key: CacheKey, uncommitted: UncommittedExtents = .verify
   ) throws(CacheError) -> CacheEntry? {
-    endRecording(of: key)
-    do throws(ErrorNumber) {
-      return try recover(key, uncommitted: uncommitted)
-    } catch {
-      // There is no entry, or a name is not the regular file or directory that it should be.
-      if [ENOENT, ELOOP, ENOTDIR, EISDIR, ENXIO].contains(error.rawValue) { return nil }
-      throw CacheError(error, path: self.path(of: key))
-    }
-  }
-
-  private func recover(
-    _ key: CacheKey, uncommitted: UncommittedExtents
-  ) throws(ErrorNumber) -> CacheEntry? {
-    let directory = try openDirectory(of: key)
-    let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
-    guard try isOwn(record) else { return nil }
-    guard let found = try Recovery.header(of: record), found.header.key == key else {
-      // Leave an entry of a later version untouched.
-      if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
-      return nil
-    }
-    var header = found.header
-    let data = try SystemCalls.openFile(header.dataName, in: directory.rawValue)
-    guard try isOwn(data) else { return nil }
-    removeFiles(in: directory, keeping: header.dataName)
-
-    // Take the stamp before reading any bytes, because they may be changed at any time.
-    let stamp = stamp(of: data)
-    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
-    let recovery = try Recovery(
-      log: log, header: header, data: data,
-      uncommitted: uncommitted == .verify && !isSettled(header.dataID)
-        ? .verifyOnDisk : uncommitted)
-    var position = log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount)
-    var sequence = recovery.recordCount
-    var isReadOnly = false
-    if recovery.needsRewrite {
-      let salt = UInt64.random(in: .min ... .max)
-      do throws(ErrorNumber) {
-        guard
-          let file = try recovery.rewrite(
-            log: log, header: header, salt: salt, in: directory)
-        else { return nil }
-        header.salt = salt
-        position = file.position
-        sequence = file.sequence
-      } catch {
-        if error.rawValue == EROFS {
-          // Reading is safe on a read-only file system. But nothing must be appended: a COMMIT
-          // could cover a refuted claim.
-          isReadOnly = true
-        } else {
-          // A shortage in the process is temporary.
-          guard ![EMFILE, ENFILE, ENOMEM].contains(error.rawValue),
-            let end = try? recovery.cut(log)
-          else { throw error }
-          (position, sequence) = end
-        }
-      }
-    }
-    header.version.completeLength =
-      recovery.summary.completeLength ?? header.version.completeLength
-    let isStamped = uncommitted != .discard && isCurrent(recovery.stamp, stamp, salt: header.salt)
-    let entry = CacheEntry(
-      directory: self, header: header, extents: recovery.extents,
-      believed: isStamped ? ExtentSet() : recovery.believed,
-      fetchedByteCount: recovery.summary.fetchedByteCount,
-      uncommittedByteCount: recovery.uncommittedByteCount, data: data, stamp: stamp,
-      isStamped: isStamped, checksumMark: recovery.checksumMark, record: nil, position: position,
-      sequence: sequence)
-    if isReadOnly { endRecording(of: key) }
-    if uncommitted == .discard { noteLoss(inData: header.dataID) }
-    return entry
+    try opener.open(key, uncommitted: uncommitted)
   }
 
   /// Creates an empty entry of `key` and replaces an existing one in one step.
@@ -194,206 +90,158 @@ public final class CacheDirectory: Sendable {
   public func createEntry(
     _ key: CacheKey, version: ContentVersion, source: String, definer: String? = nil
   ) throws(CacheError) -> CacheEntry {
-    let header = RecordHeader(
-      salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
-      version: version, source: source, definer: definer)
-    guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
-      throw CacheError(code: .invalidArgument, path: path(of: key))
-    }
-    endRecording(of: key)
-    let directory = try makeDirectory(of: key)
-    let entry: CacheEntry
-    do throws(ErrorNumber) {
-      let data = try SystemCalls.createFile(header.dataName, in: directory.rawValue)
-      do throws(ErrorNumber) {
-        let file = try RecordFile.replace(
-          header: encoded, salt: header.salt, in: directory, isDurable: false)
-        entry = CacheEntry(
-          directory: self, header: header, extents: ExtentSet(), believed: ExtentSet(),
-          fetchedByteCount: 0,
-          uncommittedByteCount: 0, data: data, isNew: true, stamp: stamp(of: data),
-          isStamped: false, record: file.descriptor, position: file.position,
-          sequence: file.sequence)
-      } catch {
-        try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
-        throw error
-      }
-    } catch {
-      throw CacheError(error, path: path(of: key))
-    }
-    let freed = removeFiles(in: directory, keeping: header.dataName)
-    noteFreed(freed)
-    return entry
+    try opener.create(key, version: version, source: source, definer: definer)
   }
 
   /// Removes the entry of `key`, if it exists.
   ///
   /// Its open descriptors stay readable.
-  public func removeEntry(_ key: CacheKey) {
-    noteFreed(deleteFiles(of: key))
-  }
+  public func removeEntry(_ key: CacheKey) { remover.remove(key) }
 
   /// Marks the entry of `key` as used now, for the order of eviction.
-  public func touch(_ key: CacheKey) {
-    guard let directory = try? openDirectory(of: key) else { return }
-    try? SystemCalls.touch(directory.rawValue)
+  public func touch(_ key: CacheKey) { context.folder(of: key).touch() }
+
+  // MARK: Space
+
+  /// The bytes that all entries occupy on the disk.
+  ///
+  /// The first call counts them, which takes time with many entries. Later calls return that count,
+  /// updated by what is stored and removed. ``evict(downTo:decide:)`` counts again.
+  public var allocatedByteCount: Int64 { context.allocated.byteCount }
+
+  /// How many bytes are missing from the space that must stay free for other programs: 1 GiB, or a
+  /// twentieth of a small disk; nil if unknown (`fstatvfs(3)`).
+  public var shortageByteCount: Int64? {
+    FileSystemCalls.space(files).map { space in
+      min(Self.reservedByteCount, space.total / 20) - space.available
+    }
   }
 
+  private static let reservedByteCount: Int64 = 1 << 30
+
+  private var files: CInt { context.root.files.rawValue }
+
+  /// Removes whole entries, the least recently used ones first, until all entries together occupy
+  /// at most `limit` bytes.
+  ///
+  /// - Parameters:
+  ///   - limit: the number of bytes that may stay.
+  ///   - decide: called for each entry that is not pinned when its turn comes, because counting all
+  ///     entries first takes time. It either leaves the entry, or removes it with the given
+  ///     function under a lock that keeps others from opening it. It should leave open entries:
+  ///     their blocks would be freed only when they are closed.
+  /// - Returns: the number of bytes freed.
+  @discardableResult
+  public func evict(
+    downTo limit: Int64, decide: (CacheKey, _ remove: () -> Void) -> Void
+  ) -> Int64 {
+    remover.evict(downTo: limit, decide: decide)
+  }
+
+  // MARK: Descriptors
+
   /// How many descriptors the process may have open.
-  public var descriptorLimit: Int { SystemCalls.descriptorLimit }
+  public var descriptorLimit: Int { ProcessCalls.descriptorLimit }
 
   /// Whether there are enough free descriptors to keep files open that no program reads: false once
   /// somewhat less than half of them are in use.
   ///
   /// It is cheap and approximate: the lowest free descriptor tells about how many are in use.
   public var hasSpareDescriptors: Bool {
-    guard let used = SystemCalls.lowestFreeDescriptor(files.rawValue) else { return false }
-    return used < SystemCalls.descriptorLimit / 2 - 8
+    guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
+    return used < ProcessCalls.descriptorLimit / 2 - 8
   }
 
   /// Whether there are enough free descriptors to open an entry, write to it and close it at once.
   public var hasBorrowableDescriptors: Bool {
-    guard let used = SystemCalls.lowestFreeDescriptor(files.rawValue) else { return false }
-    return used < SystemCalls.descriptorLimit - 16
+    guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
+    return used < ProcessCalls.descriptorLimit - 16
   }
 
-  // MARK: Recordings
+  // MARK: Pins
 
-  /// Gives a new entry object the right to record under `key`.
-  func beginRecording(of key: CacheKey) -> Recording {
-    let recording = Recording()
-    state.withLock { state in
-      state.recordings[key]?.end()
-      state.recordings[key] = recording
-    }
-    return recording
+  /// The keys that eviction leaves, whatever the size limit and however full the disk; from memory.
+  public var pinnedKeys: Set<CacheKey> { pins.all }
+
+  public func isPinned(_ key: CacheKey) -> Bool { pins.contains(key) }
+
+  /// Pins or unpins a key in this process; ``storePin(_:of:)`` makes that durable.
+  public func setPinned(_ isPinned: Bool, _ key: CacheKey) { pins.set(isPinned, key) }
+
+  /// Stores on the disk whether `key` is pinned, for later mounts; waits for the disk.
+  ///
+  /// Calls about one key must not overlap.
+  ///
+  /// - Throws: the error of the file system; only this process then knows of the change.
+  public func storePin(_ isPinned: Bool, of key: CacheKey) throws(CacheError) {
+    try pins.store(isPinned, key)
   }
 
-  /// Ends the recording of the object that records under `key`, if any.
-  func endRecording(of key: CacheKey) {
-    state.withLock { $0.recordings.removeValue(forKey: key)?.end() }
+  // MARK: Notes
+
+  /// The note with the origins and what this mount learned about them.
+  public static let hostsName = "hosts"
+
+  /// The text of the note `name`, a small file beside the entries that makes the next mount faster;
+  /// nil if there is none, or if it cannot be read.
+  public func note(_ name: String) -> String? { notes.text(of: name) }
+
+  /// Replaces the note `name`.
+  ///
+  /// - Throws: the error of the file system; the note is then unchanged.
+  public func storeNote(_ text: String, _ name: String) throws(CacheError) {
+    try notes.store(text, name)
   }
 
-  /// Removes the recording of an entry object that ends.
-  func endRecording(_ recording: Recording, of key: CacheKey) {
-    state.withLock { state in
-      if state.recordings[key] === recording { state.recordings[key] = nil }
-    }
+  /// Deletes the note `name`.
+  public func removeNote(_ name: String) { notes.remove(name) }
+
+  // MARK: Checks
+
+  /// Compares all bytes of an entry with their recorded hashes.
+  ///
+  /// Changes nothing, and works beside an entry object that records.
+  ///
+  /// It reads all cached bytes of the file, whatever its stamp says, and waits for the disk. If it
+  /// finds damage, it invalidates the stamp.
+  ///
+  /// - Returns: the version of the entry, and which of its claimed bytes are damaged; nil if there
+  ///   is no usable entry.
+  /// - Throws: if a file cannot be opened or read.
+  public func audit(
+    _ key: CacheKey
+  ) throws(CacheError) -> (version: ContentVersion, damaged: ExtentSet)? {
+    try checker.audit(key)
   }
 
-  /// Opens the record file of `key` for appending; nil if it is missing or belongs to another entry
-  /// object.
-  func openRecord(of key: CacheKey, salt: UInt64) throws(CacheError) -> Descriptor? {
-    do throws(ErrorNumber) {
-      let directory = try openDirectory(of: key)
-      let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
-      let isSame = try Recovery.header(of: record)?.header.salt == salt
-      return isSame ? record : nil
-    } catch {
-      if error.rawValue == ENOENT { return nil }
-      throw CacheError(error, path: path(of: key))
-    }
-  }
-
-  /// Replaces a record file by a copy of it, which is on the disk when this returns.
+  /// Compares all bytes of an entry with their recorded hashes, even those that a COMMIT or a stamp
+  /// covers.
+  ///
+  /// It reads all cached bytes of the file. Without `repairing` it changes nothing, not even the
+  /// time of last use, except that it invalidates the stamp of a damaged entry.
   ///
   /// - Parameters:
-  ///   - record: the record file, open.
-  ///   - key: the key of its entry.
-  ///   - recordCount: the number of records to copy from its log.
-  /// - Returns: the copy, open for more records; nil if the file no longer holds that many.
-  /// - Throws: the error of the file system. The record is then the old one, or the copy.
-  func copyRecord(
-    _ record: Descriptor, of key: CacheKey, recordCount: UInt64
-  ) throws(ErrorNumber) -> Descriptor? {
-    guard let found = try Recovery.header(of: record), let header = found.header.encoded(),
-      header.count == found.byteCount
-    else { return nil }
-    let salt = found.header.salt
-    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: salt)
-    guard try log.read({ _, _ in }).recordCount >= recordCount else { return nil }
-    let directory = try openDirectory(of: key)
-    return try RecordFile.replace(header: header, salt: salt, in: directory, isDurable: true) {
-      (file) throws(ErrorNumber) in
-      _ = try log.read { (sequence, record) throws(ErrorNumber) in
-        if sequence <= recordCount { try file.append(record) }
-      }
-    }.descriptor
+  ///   - entry: the entry to check.
+  ///   - repairing: whether to replace the record by one without the false claims, so that the next
+  ///     mount fetches only those bytes. An entry without a valid header or data file is removed. A
+  ///     repaired entry counts as used now.
+  /// - Returns: the result; nil if there is no record, or one of a later version of httpfs.
+  /// - Throws: if a file cannot be opened, read or replaced.
+  public func check(_ entry: StoredEntry, repairing: Bool) throws(CacheError) -> EntryCheck? {
+    try checker.check(entry.key, repairing: repairing)
   }
 
-  // MARK: Stamps
-
-  /// The current stamp of a data file; nil if the file system cannot show changes.
-  func stamp(of data: Descriptor) -> FileStamp? {
-    bootID == nil ? nil : SystemCalls.stamp(data.rawValue)
-  }
-
-  /// Whether `recorded`, the stamp in a record with the salt `salt`, matches the data file's
-  /// current stamp.
-  private func isCurrent(_ recorded: UInt64, _ stamp: FileStamp?, salt: UInt64) -> Bool {
-    guard recorded != 0, let bootID, let stamp else { return false }
-    return stamp.digest(bootID: bootID, salt: salt) == recorded
-  }
-
-  /// Invalidates every stamp of a data file whose bytes are wrong though no program has written
-  /// them.
-  static func distrust(_ data: Descriptor) {
-    // Every change of the inode has this effect; this one changes nothing else.
-    try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
-  }
-
-  // MARK: Files
-
-  /// The path of an entry's directory, for people.
-  func path(of key: CacheKey) -> String {
-    [path, Self.versionName, Self.filesName, key.prefixName, key.restName]
-      .joined(separator: "/")
-  }
-
-  func openDirectory(of key: CacheKey) throws(ErrorNumber) -> Descriptor {
-    let prefix = try openPrivate(key.prefixName, in: files)
-    return try openPrivate(key.restName, in: prefix)
-  }
-
-  /// Opens a directory of the cache; tightens its mode to 0700.
-  private func openPrivate(
-    _ name: String, in parent: Descriptor
-  ) throws(ErrorNumber) -> Descriptor {
-    let directory = try SystemCalls.openDirectory(name, in: parent.rawValue)
-    if try SystemCalls.status(directory.rawValue).permissions & 0o077 != 0 {
-      // On a read-only file system the mode stays as it is; the root of the cache protects the
-      // directory.
-      try? SystemCalls.setPermissions(directory.rawValue, to: 0o700)
-    }
-    return directory
-  }
-
-  /// Waits until the directory entries that lead to the entry of `key` are on the disk.
-  func syncNames(of key: CacheKey) throws(ErrorNumber) {
-    let prefix = try SystemCalls.openDirectory(key.prefixName, in: files.rawValue)
-    let entry = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
-    for directory in [entry.rawValue, prefix.rawValue, files.rawValue] {
-      try SystemCalls.sync(directory)
-    }
-  }
-
-  private func makeDirectory(of key: CacheKey) throws(CacheError) -> Descriptor {
-    let path = path(of: key)
-    let prefix = try PrivateDirectory.open(key.prefixName, creatingIn: files, path: path)
-    return try PrivateDirectory.open(key.restName, creatingIn: prefix, path: path)
-  }
-
-  /// Whether the cache may have written an open file; tightens its mode to 0600.
-  private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
-    let status = try SystemCalls.status(file.rawValue)
-    guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID else { return false }
-    if status.permissions & 0o077 != 0 {
-      do throws(ErrorNumber) {
-        try SystemCalls.setPermissions(file.rawValue, to: 0o600)
-      } catch {
-        guard error.rawValue == EROFS else { throw error }
-      }
-    }
-    return true
+  /// Removes an entry, and throws if that fails.
+  ///
+  /// It also removes the entry's pin. Files that the cache did not write stay. Do not call it while
+  /// entries are being created, because it removes the directory that groups entries with the last
+  /// of them.
+  ///
+  /// - Parameter entry: the entry to remove.
+  /// - Returns: the number of bytes that its files occupied.
+  /// - Throws: if its record cannot be removed; the entry is then unchanged.
+  @discardableResult
+  public func remove(_ entry: StoredEntry) throws(CacheError) -> Int64 {
+    try remover.removeWithPin(entry.key)
   }
 }

@@ -1,8 +1,7 @@
 public import ExtentRecord
 import Glibc
 public import HTTPTransferCore
-internal import LinuxSystem
-import Synchronization
+package import LinuxSystem
 
 /// The cached bytes of one version of a remote file: a sparse data file, and a record of the
 /// extents that are present.
@@ -21,8 +20,6 @@ import Synchronization
 ///
 /// An entry that was replaced, removed, evicted or opened again stays usable: its descriptor stays
 /// readable and ``store(_:at:)`` writes, but nothing is recorded any more.
-///
-/// Lock order: `state` is a leaf. Code that holds it must not call out or wait for the disk.
 public final class CacheEntry: Sendable {
   /// The key of the entry.
   public let key: CacheKey
@@ -50,114 +47,66 @@ public final class CacheEntry: Sendable {
   /// recorded.
   private let recoveredChecksumMark: UInt64
 
-  let directory: CacheDirectory
-  let recording: Recording
-  let data: Descriptor
-  /// Identifies the data file.
-  let dataID: UInt64
-  let salt: UInt64
-  /// The offset of the log in the record file.
-  let logStart: Int64
-  /// The number of the last record when the entry was opened.
-  let recoveredSequence: UInt64
-  let state: Mutex<State>
-
-  /// The position and the results of the writer.
-  struct State {
-    /// The record file, while it is open.
-    var record: Descriptor?
-    /// The offset of the next record.
-    var position: Int64
-    /// The number of the last record written.
-    var sequence: UInt64
-    /// The bytes stored through this object, plus the uncommitted ones found when it was opened.
-    var storedByteCount: Int64
-    /// Whether the directories that lead to the record were synced.
-    var areNamesDurable = false
-    /// How many of `storedByteCount` a COMMIT covers.
-    var committedByteCount: Int64 = 0
-    /// Whether a sync of the record has failed.
-    ///
-    /// Its content may then never reach the disk, whatever a later sync reports: the next COMMIT
-    /// goes to a copy.
-    var isRecordLost = false
-    /// The end of the data file after the opening or the writer's last change.
-    var dataEnd: Int64
-    /// The writes to the data file.
-    var writes: WriteMarks
-    /// The `errno` of the first failed write to the disk, as `fdatasync` or the kernel reported it.
-    var failedSync: ErrorNumber?
-    /// The claims to verify against; nil until needed.
-    var claims: ClaimIndex?
-    /// Whether something else has changed the data file since it was opened.
-    var changes: ChangeWatch
-    /// Whether the last record is a valid stamp, or no stamp can be written.
-    var isStampSettled: Bool
-  }
+  private let salt: UInt64
+  let data: EntryData
+  private let record: EntryRecord
+  private let claims: RecoveredClaims
+  private let stamps: DataStamps
+  private let allocated: AllocatedBytes
+  private let folder: EntryFolder
 
   /// Takes over the files of an entry.
   ///
-  /// `isNew` says whether the data file was just created. `stamp` is the data file's stamp at its
-  /// opening, and `isStamped` says whether the record has the same one. `record` is the record
-  /// file, if it is already open; `position` is the offset of its next record, and `sequence` the
-  /// number of its last record.
+  /// - Parameters:
+  ///   - found: what they hold.
+  ///   - data: the data file.
+  ///   - isNewData: whether it was just created.
+  ///   - record: the record file, if it is already open.
+  ///   - context: what the entries share.
   init(
-    directory: CacheDirectory, header: RecordHeader, extents: ExtentSet, believed: ExtentSet,
-    fetchedByteCount: Int64, uncommittedByteCount: Int64, data: Descriptor, isNew: Bool = false,
-    stamp: FileStamp?, isStamped: Bool, checksumMark: UInt64 = 0, record: Descriptor?,
-    position: Int64,
-    sequence: UInt64
+    _ found: FoundEntry, data: Descriptor, isNewData: Bool = false, record: Descriptor? = nil,
+    context: CacheContext
   ) {
-    recoveredChecksumMark = checksumMark
-    self.directory = directory
-    self.data = data
-    dataID = header.dataID
-    directory.beginUse(ofData: dataID, isNew: isNew)
+    let header = found.header
+    self.data = EntryData(
+      data, header: header, isNew: isNewData, hasUnsynced: found.uncommittedByteCount > 0,
+      stamp: found.stamp, context: context)
+    self.record = EntryRecord(
+      record, header: header, end: found.end, uncommittedByteCount: found.uncommittedByteCount,
+      isStamped: found.isStamped, context: context)
+    claims = RecoveredClaims(header: header, end: found.end, context: context)
+    stamps = context.stamps
+    allocated = context.allocated
+    folder = context.folder(of: header.key)
     key = header.key
-    recording = directory.beginRecording(of: header.key)
     salt = header.salt
     recoveredVersion = header.version
     definer = header.definer
-    recoveredExtents = extents
-    believedExtents = believed
-    recoveredFetchedByteCount = fetchedByteCount
-    logStart = position - Int64(sequence) * Int64(LogRecord.byteCount)
-    recoveredSequence = sequence
-    state = Mutex(
-      State(
-        record: record, position: position, sequence: sequence,
-        storedByteCount: uncommittedByteCount,
-        dataEnd: (try? SystemCalls.status(data.rawValue).byteCount) ?? 0,
-        // Earlier writes may still be lost.
-        writes: WriteMarks(hasUnsynced: uncommittedByteCount > 0),
-        changes: ChangeWatch(stamp), isStampSettled: isStamped))
+    recoveredExtents = found.extents
+    believedExtents = found.believed
+    recoveredFetchedByteCount = found.fetchedByteCount
+    recoveredChecksumMark = found.checksumMark
   }
 
   /// The descriptor of the data file, for reading.
   ///
   /// Valid while this object exists; its `deinit` closes it.
-  public var dataDescriptor: CInt { data.rawValue }
+  public var dataDescriptor: CInt { data.file.rawValue }
 
   /// The size of the data file (`fstat(2)`); nil if unknown.
   ///
   /// Bytes beyond it are lost, whatever the record says.
-  public var dataByteCount: Int64? { try? SystemCalls.status(data.rawValue).byteCount }
+  public var dataByteCount: Int64? { data.byteCount }
 
   /// Whether the data file can be read at all: false if its file system was shut down.
-  public var isReadable: Bool {
-    var byte: [UInt8] = [0]
-    return (try? SystemCalls.read(data.rawValue, into: &byte, at: 0)) != nil
-  }
+  public var isReadable: Bool { data.isReadable }
 
   /// The number of stored bytes that no commit covers yet.
   ///
   /// A loss of power may lose them.
   ///
   /// 0 once nothing is recorded any more.
-  public var uncommittedByteCount: Int64 {
-    if recording.isEnded { return 0 }
-    return state.withLock { $0.storedByteCount - $0.committedByteCount }
-  }
+  public var uncommittedByteCount: Int64 { record.uncommittedByteCount }
 
   /// Whether a COMMIT covers all bytes that were written or found uncommitted, and no `fdatasync`
   /// has failed.
@@ -166,12 +115,7 @@ public final class CacheEntry: Sendable {
   /// and can be lost.
   ///
   /// Also false once the recording has ended: bytes that are uncommitted by then stay so.
-  public var isCommitted: Bool {
-    state.withLock {
-      $0.failedSync == nil && $0.storedByteCount == $0.committedByteCount
-        && $0.writes.areSynced
-    }
-  }
+  public var isCommitted: Bool { data.isSynced && record.isCommitted }
 
   /// Whether the disk has refused written bytes.
   ///
@@ -180,36 +124,18 @@ public final class CacheEntry: Sendable {
   /// The kernel writes by itself, long before ``syncData()`` would report an error. Check this
   /// before reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found
   /// here is final. Never waits for the disk.
-  public var hasLostWrites: Bool {
-    // Under the lock, because the kernel reports a failure once: a later commit must see it here.
-    let (hasLost, isNews) = state.withLock { state -> (Bool, Bool) in
-      if state.failedSync != nil { return (true, false) }
-      guard !state.writes.areSynced else { return (false, false) }
-      do throws(ErrorNumber) {
-        try SystemCalls.checkWriteback(data.rawValue)
-        return (false, false)
-      } catch {
-        state.failedSync = error
-        return (true, true)
-      }
-    }
-    if isNews { directory.noteLoss(inData: dataID) }
-    return hasLost
-  }
+  public var hasLostWrites: Bool { data.hasLostWrites }
 
   /// Whether a sync of the record has failed and no copy has replaced the record yet.
-  public var isRecordLost: Bool { state.withLock { $0.isRecordLost } }
+  public var isRecordLost: Bool { record.isLost }
 
   /// The failure that ``hasLostWrites`` or ``syncData()`` found; nil if none.
-  public var lostWrites: CacheError? {
-    state.withLock { $0.failedSync }
-      .map { CacheError(code: .syncFailed, path: path, errno: $0.rawValue) }
-  }
+  public var lostWrites: CacheError? { data.lostWrites }
 
   /// Whether bytes may be written to the data file.
   ///
   /// False after a failed sync, while another object that has the file open may still be read.
-  public var isWritable: Bool { directory.isWritable(dataID) }
+  public var isWritable: Bool { data.isWritable }
 
   // MARK: The writer
 
@@ -243,25 +169,9 @@ public final class CacheEntry: Sendable {
   /// - Precondition: ``isWritable``.
   public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard offset >= 0, !offset.addingReportingOverflow(Int64(bytes.count)).overflow else {
-      throw CacheError(code: .invalidArgument, path: path)
+      throw CacheError(code: .invalidArgument, path: folder.path)
     }
-    try checkSync()
-    noteChanges { $0.look($1) }
-    state.withLock { $0.writes.begin() }
-    defer { state.withLock { $0.writes.end() } }
-    do throws(ErrorNumber) {
-      try directory.settle(data, dataID, present: recoveredExtents)
-      // The damage was found before any program read these bytes.
-      let range = ByteRange(offset: offset, byteCount: Int64(bytes.count))
-      if believedExtents.overlaps(range) { _ = try FreeBlocks.giveBack(of: data, range) }
-      // Write the data first, then the record that claims it.
-      try SystemCalls.write(data.rawValue, bytes, at: offset)
-    } catch {
-      noteChanges { $0.changed($1) }
-      throw CacheError(error, path: path)
-    }
-    state.withLock { $0.dataEnd = max($0.dataEnd, offset + Int64(bytes.count)) }
-    noteChanges { $0.changed($1) }
+    try data.write(bytes, at: offset, present: recoveredExtents, believed: believedExtents)
   }
 
   /// The end of the data file, if something else has truncated it.
@@ -270,14 +180,7 @@ public final class CacheEntry: Sendable {
   ///
   /// The bytes beyond are lost. Ask before each ``store(_:at:)`` and ``write(_:at:)``, which would
   /// extend the file again, with zeros in between.
-  public func noteCut() -> Int64? {
-    guard let end = dataByteCount else { return nil }
-    return state.withLock { state in
-      guard end < state.dataEnd else { return nil }
-      state.dataEnd = end
-      return end
-    }
-  }
+  public func noteCut() -> Int64? { data.noteCut() }
 
   /// Records that written bytes are present.
   ///
@@ -286,11 +189,11 @@ public final class CacheEntry: Sendable {
   ///   - contentHash: their hash.
   /// - Throws: as ``store(_:at:)``.
   public func claim(_ range: ByteRange, contentHash: UInt64) throws(CacheError) {
-    try checkSync()
+    try data.checkSync()
     let extent = LogRecord.extent(
       offset: range.lowerBound, byteCount: range.byteCount, contentHash: contentHash)
-    if try append(extent, storedByteCount: range.byteCount) {
-      directory.noteStored(range.byteCount)
+    if try record.append(extent, storedByteCount: range.byteCount) {
+      allocated.noteStored(range.byteCount)
     }
   }
 
@@ -299,17 +202,17 @@ public final class CacheEntry: Sendable {
   /// - Parameter length: the length of the whole remote file in bytes, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   public func recordCompleteLength(_ length: Int64) throws(CacheError) {
-    guard length >= 0 else { throw CacheError(code: .invalidArgument, path: path) }
-    try checkSync()
-    _ = try append(.completeLength(length))
+    guard length >= 0 else { throw CacheError(code: .invalidArgument, path: folder.path) }
+    try data.checkSync()
+    _ = try record.append(.completeLength(length))
   }
 
   /// Records that the whole file, of `length` bytes, matched `checksum`.
   ///
   /// - Throws: as ``store(_:at:)``.
   public func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
-    try checkSync()
-    _ = try append(.completeLength(length, mark: mark(of: checksum)))
+    try data.checkSync()
+    _ = try record.append(.completeLength(length, mark: mark(of: checksum)))
   }
 
   /// Whether the record says that the whole file matched `checksum`, and nothing was stored since.
@@ -335,28 +238,22 @@ public final class CacheEntry: Sendable {
     _ checkpoint: Checkpoint, fetchedByteCount: Int64
   ) throws(CacheError) {
     guard fetchedByteCount >= 0, checkpoint.entry == ObjectIdentifier(self) else {
-      throw CacheError(code: .invalidArgument, path: path)
+      throw CacheError(code: .invalidArgument, path: folder.path)
     }
-    try checkSync()
-    if isRecordLost { try renewRecord() }
+    try data.checkSync()
+    if record.isLost {
+      if try !record.renew() { data.noteFailure(ErrorNumber(rawValue: EIO)) }
+      try data.checkSync()
+    }
     let commit = LogRecord.commit(
       fetchedByteCount: fetchedByteCount, coveredSequence: checkpoint.sequence)
-    guard try append(commit) else { return }
-    state.withLock {
-      $0.committedByteCount = max($0.committedByteCount, checkpoint.storedByteCount)
-      $0.writes.noteSync(since: checkpoint.writes)
-    }
+    guard try record.append(commit) else { return }
+    data.noteSync(since: checkpoint.writes)
+    record.noteCommitted(checkpoint.storedByteCount)
   }
 
   /// Closes the record file until the next record, so that an idle entry needs only one descriptor.
-  public func releaseRecord() {
-    // The descriptor is closed after the lock is released.
-    let released = state.withLock { state in
-      defer { state.record = nil }
-      return state.record
-    }
-    _ = consume released
-  }
+  public func releaseRecord() { record.release() }
 
   // MARK: Any thread
 
@@ -366,126 +263,124 @@ public final class CacheEntry: Sendable {
   /// ``CacheError/Code/syncFailed``, because the kernel may have dropped what it could not write.
   /// Release the object and open the entry with ``UncommittedExtents/discard``, or replace it.
   public func syncData() throws(CacheError) -> Checkpoint {
-    try checkSync()
-    let checkpoint = state.withLock {
-      Checkpoint(
-        entry: ObjectIdentifier(self), sequence: $0.sequence, storedByteCount: $0.storedByteCount,
-        writes: $0.writes.mark)
-    }
-    do throws(ErrorNumber) {
-      try SystemCalls.syncData(data.rawValue)
-    } catch {
-      state.withLock { if $0.failedSync == nil { $0.failedSync = error } }
-      directory.noteLoss(inData: dataID)
-      throw CacheError(code: .syncFailed, path: path, errno: error.rawValue)
-    }
-    return checkpoint
+    try data.checkSync()
+    let (sequence, storedByteCount) = record.progress
+    let writes = try data.sync()
+    return Checkpoint(
+      entry: ObjectIdentifier(self), sequence: sequence, storedByteCount: storedByteCount,
+      writes: writes)
   }
 
   /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
   ///
   /// The first call also syncs the directories that lead to their files (`fsync(2)`).
-  public func syncRecord() throws(CacheError) {
-    guard !recording.isEnded, !isRecordLost else { return }
-    // If the writer has released the record, open it for this call only: an idle entry stays idle.
-    var open = state.withLock { $0.record }
-    if open == nil { open = try directory.openRecord(of: key, salt: salt) }
-    guard let record = open else { return }
-    do throws(ErrorNumber) {
-      try SystemCalls.syncData(record.rawValue)
-      if !state.withLock({ $0.areNamesDurable }) {
-        try directory.syncNames(of: key)
-        state.withLock { $0.areNamesDurable = true }
-      }
-    } catch {
-      // With no committed bytes, the next checkpoint replaces the record by a copy.
-      state.withLock {
-        $0.isRecordLost = true
-        $0.committedByteCount = 0
-      }
-      throw CacheError(error, path: path)
-    }
+  public func syncRecord() throws(CacheError) { try record.sync() }
+
+  // MARK: Stamps
+
+  // A stamp in the record says that all bytes were as recorded when the data file had that stamp.
+  // If the file still has it under the same boot, the bytes need not be read again.
+
+  /// The result of an attempt to append a stamp.
+  public enum StampOutcome: Sendable, Equatable {
+    case stamped
+    /// The data file was changed a moment ago: it can be stamped after this time.
+    case tooEarly(Duration)
+    /// Something else has changed the data file, bytes are not committed, nothing is recorded any
+    /// more, or the file system cannot show changes.
+    case impossible
   }
 
-  // MARK: The record
+  /// The stamp of the data file after this object's last change; nil once something else has
+  /// changed it, or if the file system cannot show changes.
+  package var dataStamp: FileStamp? { data.stamp }
 
-  var path: String { directory.path(of: key) }
-
-  func checkSync() throws(CacheError) {
-    if let failure = lostWrites { throw failure }
+  /// Whether the record lacks a stamp that it could have.
+  public var awaitsStamp: Bool {
+    !record.hasEnded && record.lacksStamp && data.soundStamp != nil
   }
 
-  /// Appends a record; returns false if the recording has ended and nothing was written.
-  func append(
-    _ record: LogRecord, storedByteCount: Int64 = 0
-  ) throws(CacheError) -> Bool {
-    guard let descriptor = try openRecord() else { return false }
-    let (position, sequence) = state.withLock { ($0.position, $0.sequence + 1) }
-    let words = record.encoded(sequence: sequence, salt: salt)
-    do throws(ErrorNumber) {
-      // If this fails half-way, the next record goes to the same offset.
-      try withUnsafeBytes(of: words) { bytes throws(ErrorNumber) in
-        try SystemCalls.write(descriptor.rawValue, bytes, at: position)
-      }
-    } catch {
-      throw CacheError(error, path: path)
-    }
-    state.withLock {
-      $0.position = position + Int64(LogRecord.byteCount)
-      $0.sequence = sequence
-      $0.storedByteCount += storedByteCount
-      $0.isStampSettled = false
-    }
-    return true
-  }
-
-  /// Replaces a record that a failed sync may have lost by a copy.
+  /// Appends a stamp, which says that all bytes are as the record claims.
   ///
-  /// - Throws: ``CacheError/Code/syncFailed`` if the kernel has dropped what it could not write, so
-  ///   that the record holds less than was stored. Otherwise the error of the file system; the
-  ///   record is then unchanged.
-  private func renewRecord() throws(CacheError) {
-    guard let record = try openRecord() else { return }
-    let sequence = state.withLock { $0.sequence }
-    let copy: Descriptor?
-    do throws(ErrorNumber) {
-      copy = try directory.copyRecord(record, of: key, recordCount: sequence)
-    } catch {
-      throw CacheError(error, path: path)
-    }
-    state.withLock { state in
-      if let copy {
-        state.record = copy
-        state.isRecordLost = false
-      } else if state.failedSync == nil {
-        state.failedSync = ErrorNumber(rawValue: EIO)
-      }
-    }
-    try checkSync()
+  /// Does so only if nothing else has changed the data file since the entry was opened. Only the
+  /// writer may call it.
+  ///
+  /// The caller has stored or verified all bytes through this object, or through an earlier one
+  /// whose last stamp (``dataStamp``) this object found when it opened the file. Nothing is synced:
+  /// after a loss of power or a new mount of the file system, the stamp no longer matches.
+  ///
+  /// - Parameter fetchedByteCount: the number of body bytes received for this entry in total, 0 or
+  ///   more.
+  /// - Returns: whether the stamp was appended, may be tried later, or is impossible.
+  /// - Throws: as ``store(_:at:)``; it is then not tried again.
+  @discardableResult
+  public func appendStamp(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {
+    try appendStamp(fetchedByteCount: fetchedByteCount, now: ProcessCalls.timeOfDay)
   }
 
-  /// The record file, opened if needed; nil if the recording has ended.
-  private func openRecord() throws(CacheError) -> Descriptor? {
-    if recording.isEnded {
-      releaseRecord()
-      return nil
+  /// Like ``appendStamp(fetchedByteCount:)``; `now` is the time of day since 1970.
+  func appendStamp(
+    fetchedByteCount: Int64, now: Duration
+  ) throws(CacheError) -> StampOutcome {
+    try data.checkSync()
+    data.lookForChanges()
+    guard record.lacksStamp, let stamp = data.soundStamp, fetchedByteCount >= 0,
+      let digest = stamps.digest(of: stamp, salt: salt)
+    else { return .impossible }
+    switch stamp.settling(at: now) {
+    case .settled: break
+    case .after(let delay): return .tooEarly(delay)
+    case .never:
+      record.settleStamp()
+      return .impossible
     }
-    if let open = state.withLock({ $0.record }) { return open }
-    guard let opened = try directory.openRecord(of: key, salt: salt) else {
-      // Another program removed the files: continue as after a removal.
-      recording.end()
-      return nil
-    }
-    return state.withLock { state in
-      if let other = state.record { return other }
-      state.record = opened
-      return opened
-    }
+    // Also if the append fails: readers do not need the stamp.
+    defer { record.settleStamp() }
+    let commit = LogRecord.commit(
+      fetchedByteCount: fetchedByteCount, coveredSequence: record.progress.sequence,
+      stamp: digest)
+    return try record.append(commit) ? .stamped : .impossible
   }
 
-  deinit {
-    let isSynced = state.withLock { $0.writes.areSynced }
-    directory.endUse(ofData: dataID, isSynced: isSynced)
-    directory.endRecording(recording, of: key)
+  /// Invalidates every stamp of the entry: its bytes cannot be used although no program has changed
+  /// them.
+  public func distrust() { DataStamps.distrust(data.file) }
+
+  // MARK: Verification
+
+  /// The result of verifying cached bytes.
+  public struct Verification: Sendable {
+    /// The bytes with the recorded hash.
+    public var intact = ExtentSet()
+    /// The bytes that have another hash, cannot be read, or have no record.
+    public var damaged = ExtentSet()
+
+    public init() {}
+  }
+
+  /// Reads the blocks that hold the bytes of `range` and compares them with their recorded hashes.
+  ///
+  /// Call it for bytes of ``believedExtents`` before their first use, because a disk may have
+  /// changed them since they were committed. It verifies blocks as they were stored, so the result
+  /// may reach beyond `range`. It reads the disk, and at the first call the whole record.
+  ///
+  /// - Parameter range: the bytes that are about to be used.
+  /// - Returns: which bytes are intact and which must not be used; both together contain all of
+  ///   `range`.
+  /// - Throws: if the record cannot be read; nothing is then known.
+  public func verify(_ range: ByteRange) throws(CacheError) -> Verification {
+    var result = Verification()
+    var verifier = ExtentVerifier(data: data.file)
+    var refuted: [ByteRange] = []
+    for claim in try claims.claims(about: range) {
+      let isIntact = verifier.matches(
+        offset: claim.range.lowerBound, byteCount: claim.range.byteCount,
+        contentHash: claim.contentHash)
+      if isIntact { result.intact.insert(claim.range) } else { refuted.append(claim.range) }
+    }
+    for range in refuted + [range] {
+      for hole in result.intact.holes(in: range) { result.damaged.insert(hole) }
+    }
+    return result
   }
 }

@@ -100,7 +100,7 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case .unsafeDirectory(.notADirectory):
       "not a directory; choose another cache directory"
     case .unsafeDirectory(.foreignOwner(let uid)):
-      "owned by user \(uid), not by user \(SystemCalls.effectiveUserID);"
+      "owned by user \(uid), not by user \(ProcessCalls.effectiveUserID);"
         + " choose a cache directory of your own"
     case .unsafeDirectory(.holdsOtherFiles):
       "open to other users and in use for other files; choose an empty cache directory"

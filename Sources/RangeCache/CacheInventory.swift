@@ -22,9 +22,9 @@ public struct CacheInventory: Sendable {
     self.path = path
     root = try PrivateDirectory.openExisting(path, in: AT_FDCWD, path: path)
     version = try PrivateDirectory.openExisting(
-      CacheDirectory.versionName, in: root.rawValue, path: path)
+      CacheRoot.versionName, in: root.rawValue, path: path)
     files = try PrivateDirectory.openExisting(
-      CacheDirectory.filesName, in: version.rawValue, path: path)
+      CacheRoot.filesName, in: version.rawValue, path: path)
   }
 
   /// The process that holds the directory; nil if none.
@@ -55,7 +55,7 @@ public struct CacheInventory: Sendable {
   /// The names of the pinned entries, see ``StoredEntry/name``; files without cached bytes may be
   /// pinned too.
   public var pinnedNames: Set<String> {
-    Set(CacheDirectory.storedPins(in: version).map(\.hex))
+    Set(PinnedKeys.stored(in: version).map(\.hex))
   }
 
   /// Reads the header of an entry's record.
@@ -114,9 +114,6 @@ public struct CacheInventory: Sendable {
 
   /// The path of an entry's directory, for people.
   public func path(of entry: StoredEntry) -> String {
-    [
-      path, CacheDirectory.versionName, CacheDirectory.filesName, entry.key.prefixName,
-      entry.key.restName,
-    ].joined(separator: "/")
+    EntryFolder.path(of: entry.key, in: path)
   }
 }

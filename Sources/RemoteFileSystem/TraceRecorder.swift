@@ -94,7 +94,7 @@ package final class TraceRecorder: Sendable {
       return state.bytes
     }
     do throws(ErrorNumber) {
-      try SystemCalls.write(bytes, to: descriptor.rawValue)
+      try StreamCalls.write(bytes, to: descriptor.rawValue)
     } catch {
       state.withLock { $0.hasFailed = true }
       logger.error("the trace ends here: it cannot be written", metadata: ["error": "\(error)"])

@@ -214,7 +214,7 @@ struct ByteStorer: Sendable {
       throw FileError(
         .unavailable,
         "no memory for what the cache cannot take: "
-          + SystemCalls.text(of: error.rawValue))
+          + error.description)
     }
   }
 
@@ -245,7 +245,7 @@ struct ByteStorer: Sendable {
     }
     if mustFree {
       // Where it fails the memory is freed with the file.
-      try? SystemCalls.punchHole(
+      try? FileSystemCalls.punchHole(
         file.descriptor.rawValue, range.lowerBound, byteCount: range.byteCount)
     }
     return isGone

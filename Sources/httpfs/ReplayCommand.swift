@@ -60,7 +60,7 @@ struct ReplayCommand: ParsableCommand {
   private func trace() throws(CommandFailure) -> AccessTrace {
     let text: [UInt8]
     do throws(ErrorNumber) {
-      text = try SystemCalls.contents(ofFile: file, maximumByteCount: AccessTrace.maximumByteCount)
+      text = try StreamCalls.contents(ofFile: file, maximumByteCount: AccessTrace.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read trace '\(file)'", error)
     }

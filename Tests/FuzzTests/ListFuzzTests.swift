@@ -26,7 +26,7 @@ import Testing
       let rules: PathRules = generator.isOnce(in: 8) ? .local : .mount
       let oracle = ListOracle(bytes: bytes, rules: rules)
       do {
-        let list = try SourceList.parse(bytes, sourceName: "list", tree: tree, rules: rules)
+        let list = try SourceListReader.parse(bytes, sourceName: "list", tree: tree, rules: rules)
         if let rule = oracle.rule(brokenBy: list) { return .broken(rule + Self.shown(bytes)) }
         if mutationCount == 0, "\(list.warnings)".contains(ListGrammar.secret) {
           return .broken("a warning shows a secret: \(list.warnings)" + Self.shown(bytes))
@@ -56,12 +56,14 @@ import Testing
         mutator.mutate(&bytes, using: &generator)
       }
       guard bytes.starts(with: [0x1F, 0x8B]) else {
-        _ = try? SourceList.parse(bytes, sourceName: "list")
+        _ = try? SourceListReader.parse(bytes, sourceName: "list")
         return .refused
       }
-      guard let list = try? SourceList.parse(bytes, sourceName: "list") else { return .refused }
+      guard let list = try? SourceListReader.parse(bytes, sourceName: "list") else {
+        return .refused
+      }
       // The sum in the member's trailer was right, so the text was.
-      let expected = try SourceList.parse(plain, sourceName: "list")
+      let expected = try SourceListReader.parse(plain, sourceName: "list")
       return list == expected ? .accepted : .broken("another list than the one compressed")
     }
   }
@@ -74,7 +76,7 @@ import Testing
         UInt8.random(in: 0...255, using: &generator)
       }
       do {
-        let list = try SourceList.parse(bytes, sourceName: "list")
+        let list = try SourceListReader.parse(bytes, sourceName: "list")
         let oracle = ListOracle(bytes: bytes, rules: .mount)
         return oracle.rule(brokenBy: list).map { .broken($0 + Self.shown(bytes)) } ?? .accepted
       } catch is SourceListError {

@@ -28,7 +28,7 @@ import Testing
       }
       let input = generator.isOnce(in: 8) ? StoredGzip.data(bytes) : bytes
       do {
-        let list = try SourceList.parse(input, sourceName: "list")
+        let list = try SourceListReader.parse(input, sourceName: "list")
         for entry in list.entries {
           if let rule = rule(brokenBy: entry) {
             return .broken("\(rule): \(String(decoding: bytes, as: UTF8.self).debugDescription)")

@@ -51,7 +51,7 @@ import Testing
     child.killGroup()
     #expect(try child.waitForEnd() == .signalled(SIGKILL))
     // It ends when the last process that has the other end is gone.
-    #expect(try SystemCalls.contents(of: pipe.readEnd).isEmpty)
+    #expect(try StreamCalls.contents(of: pipe.readEnd).isEmpty)
   }
 
   @Test func `waiting for a limited time ends with the process`() throws {

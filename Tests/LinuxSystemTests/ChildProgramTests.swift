@@ -19,7 +19,7 @@ import Testing
     change(&program)
     let child = try program.start()
     pipe.closeWriteEnd()
-    let bytes = try SystemCalls.contents(of: pipe.readEnd)
+    let bytes = try StreamCalls.contents(of: pipe.readEnd)
     #expect(try child.waitForEnd() == .exited(0))
     return String(decoding: bytes, as: UTF8.self)
   }
@@ -61,7 +61,7 @@ import Testing
     program.output = .copy(of: pipe.writeEnd)
     let child = try program.start()
     pipe.closeWriteEnd()
-    #expect(try SystemCalls.contents(of: pipe.readEnd) == Array("a b||*|ä|".utf8))
+    #expect(try StreamCalls.contents(of: pipe.readEnd) == Array("a b||*|ä|".utf8))
     #expect(try child.waitForEnd() == .exited(0))
   }
 
@@ -87,7 +87,7 @@ import Testing
     #expect(both == "out\nerror\n")
 
     var input = try ChildPipe()
-    try SystemCalls.write(Array("typed".utf8), to: input.writeEnd)
+    try StreamCalls.write(Array("typed".utf8), to: input.writeEnd)
     input.closeWriteEnd()
     let end = input.readEnd
     #expect(try output(of: "cat") { $0.input = .copy(of: end) } == "typed")
@@ -100,7 +100,7 @@ import Testing
     let script = "[ -e /proc/$$/fd/\(leaked) ] && echo open || echo closed"
     #expect(try output(of: script) == "open\n")
     #expect(try output(of: script) { $0.otherDescriptors = .closed } == "closed\n")
-    #expect(try SystemCalls.openDescriptors().contains(leaked))
+    #expect(try ProcessCalls.openDescriptors().contains(leaked))
   }
 
   @Test func `a child inherits no end of a pipe`() throws {

@@ -13,17 +13,17 @@ import Testing
   @Test func `contents are read to the end, up to a limit`() throws {
     let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
     let file = try SystemCalls.createMemoryFile(label: "test")
-    try SystemCalls.write(bytes, to: file.rawValue)
+    try StreamCalls.write(bytes, to: file.rawValue)
     let path = "/proc/self/fd/\(file.rawValue)"
-    #expect(try SystemCalls.contents(ofFile: path) == bytes)
-    #expect(try SystemCalls.contents(ofFile: path, maximumByteCount: 1000) == bytes)
+    #expect(try StreamCalls.contents(ofFile: path) == bytes)
+    #expect(try StreamCalls.contents(ofFile: path, maximumByteCount: 1000) == bytes)
     #expect(throws: ErrorNumber(rawValue: EFBIG)) {
-      try SystemCalls.contents(ofFile: path, maximumByteCount: 999)
+      try StreamCalls.contents(ofFile: path, maximumByteCount: 999)
     }
     #expect(throws: ErrorNumber(rawValue: ENOENT)) {
-      try SystemCalls.contents(ofFile: "/none/such")
+      try StreamCalls.contents(ofFile: "/none/such")
     }
-    #expect(throws: ErrorNumber(rawValue: EISDIR)) { try SystemCalls.contents(ofFile: "/") }
+    #expect(throws: ErrorNumber(rawValue: EISDIR)) { try StreamCalls.contents(ofFile: "/") }
   }
 
   @Test func `more than a pipe holds is written in pieces`() throws {
@@ -34,9 +34,9 @@ import Testing
     program.output = .copy(of: output.writeEnd)
     let child = try program.start()
     output.closeWriteEnd()
-    try SystemCalls.write([UInt8](repeating: 7, count: 1 << 20), to: input.writeEnd)
+    try StreamCalls.write([UInt8](repeating: 7, count: 1 << 20), to: input.writeEnd)
     input.closeWriteEnd()
-    #expect(try SystemCalls.contents(of: output.readEnd) == Array("1048576\n".utf8))
+    #expect(try StreamCalls.contents(of: output.readEnd) == Array("1048576\n".utf8))
     #expect(try child.waitForEnd() == .exited(0))
   }
 }

@@ -21,7 +21,7 @@ struct RuleSetTests {
        {"match": "*.zip", "parameters": {"version": "3", "chunked": true}},
        {"match": "*.iso", "parameters": {"version": 4}}]
       """
-    for command in try RuleSet.commands(json: Array(script.utf8)) { rules.apply(command) }
+    for command in try CommandParser.commands(json: Array(script.utf8)) { rules.apply(command) }
     let values = rules.values(path: "/data/a.zip", query: ["latency": "1", "length": "9"])
     #expect(values == ["latency": "50", "version": "3", "chunked": "1", "length": "9"])
   }
@@ -30,7 +30,7 @@ struct RuleSetTests {
   func nullRemoves() throws {
     var rules = RuleSet()
     let script = #"{"match": "*", "parameters": {"fault": null}}"#
-    for command in try RuleSet.commands(json: Array(script.utf8)) { rules.apply(command) }
+    for command in try CommandParser.commands(json: Array(script.utf8)) { rules.apply(command) }
     #expect(rules.values(path: "/data/a", query: ["fault": "stall"]).isEmpty)
   }
 
@@ -56,7 +56,9 @@ struct RuleSetTests {
       #"[{"clear": true}, {"match": "*", "parameters": {"rate": "0"}}]"#,
     ])
   func refusesMistakes(text: String) {
-    #expect(throws: RuleSet.CommandError.self) { try RuleSet.commands(json: Array(text.utf8)) }
+    #expect(throws: RuleSet.CommandError.self) {
+      try CommandParser.commands(json: Array(text.utf8))
+    }
   }
 
   @Test(
@@ -70,7 +72,7 @@ struct RuleSetTests {
   func rulesKnowNames(name: String, value: String) throws {
     let script = #"{"match": "*", "parameters": {"\#(name)": "\#(value)"}}"#
     var rules = RuleSet()
-    for command in try RuleSet.commands(json: Array(script.utf8)) { rules.apply(command) }
+    for command in try CommandParser.commands(json: Array(script.utf8)) { rules.apply(command) }
     let values = rules.values(path: "/data/a", query: [:])
     #expect(values == [name: value])
     #expect(try ResponseParameters(values: values) != ResponseParameters())

@@ -69,7 +69,7 @@ struct ScriptMatchTests {
     let json = #"{"match": {"times": 1}, "name": "a", "actions": []}"#
     let request = try RequestHead(target: "/data/a")
     for _ in 0..<2 {
-      for command in try RuleSet.commands(json: Array(json.utf8)) { rules.apply(command) }
+      for command in try CommandParser.commands(json: Array(json.utf8)) { rules.apply(command) }
       #expect(rules.script.choose(request, completeLength: 1, isReused: false)?.name == "a")
       #expect(rules.script.choose(request, completeLength: 1, isReused: false) == nil)
     }
@@ -94,7 +94,7 @@ struct ScriptMatchTests {
       [{"match": {}, "name": "a", "actions": []}, {"match": {}, "name": "b", "actions": []},
        {"remove": "a"}, {"remove": "never there"}]
       """
-    for command in try RuleSet.commands(json: Array(json.utf8)) { rules.apply(command) }
+    for command in try CommandParser.commands(json: Array(json.utf8)) { rules.apply(command) }
     #expect(rules.script.rules.map(\.name) == ["b"])
     rules.apply(.clear)
     #expect(rules.script == Script())

@@ -39,7 +39,7 @@ struct ScriptParsingTests {
     ])
   func errorsSayWhere(script: String, expected: String) {
     let error = #expect(throws: RuleSet.CommandError.self) {
-      try RuleSet.commands(json: Array(script.utf8))
+      try CommandParser.commands(json: Array(script.utf8))
     }
     #expect(error?.description.contains(expected) == true, "\(error?.description ?? "no error")")
   }
@@ -47,12 +47,14 @@ struct ScriptParsingTests {
   @Test("JSON that nests without end is refused, not followed")
   func deepNesting() {
     let script = String(repeating: "[", count: 100_000)
-    #expect(throws: RuleSet.CommandError.self) { try RuleSet.commands(json: Array(script.utf8)) }
+    #expect(throws: RuleSet.CommandError.self) {
+      try CommandParser.commands(json: Array(script.utf8))
+    }
   }
 
   @Test("A pattern with parameters alone stays a rule of parameters")
   func plainRules() throws {
-    let commands = try RuleSet.commands(
+    let commands = try CommandParser.commands(
       json: Array(#"{"match": "*", "parameters": {"latency": 5}}"#.utf8))
     #expect(commands == [.set(.init(match: GlobPattern("*"), parameters: ["latency": "5"]))])
   }

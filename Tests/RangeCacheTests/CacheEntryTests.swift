@@ -45,10 +45,10 @@ import Testing
       let dataID: UInt64
       do {
         let entry = try #require(try directory.openEntry(key))
-        dataID = entry.dataID
+        dataID = entry.data.id
         try body(entry)
       }
-      return directory.isSettled(dataID)
+      return directory.context.blocks.isSettled(dataID)
     }
     _ = try directory.createEntry(key, version: version, source: "http://example.org/a")
     #expect(try isSettled { _ in })

@@ -17,13 +17,13 @@ import Testing
   private static let byteCount: Int64 = 5000
   private static let boot = "c0ffee00-0000-4000-8000-000000000001"
   /// When a file that is written now has settled.
-  private static var later: Duration { SystemCalls.timeOfDay + .seconds(10) }
+  private static var later: Duration { ProcessCalls.timeOfDay + .seconds(10) }
 
   init() throws {
     root = try TemporaryDirectory()
     directory = try CacheDirectory(path: root.path + "/cache", bootID: Self.boot)
     // Where this fails, the temporary directory is on a file system of which nothing is believed.
-    try #require(directory.bootID == Self.boot)
+    try #require(directory.context.stamps.bootID == Self.boot)
   }
 
   // MARK: What it is good for
@@ -105,7 +105,7 @@ import Testing
     case .cutAndGrown:
       try #require(ftruncate(descriptor, 100) == 0 && ftruncate(descriptor, 5000) == 0)
     case .grown: try #require(ftruncate(descriptor, 5001) == 0)
-    case .holePunched: try SystemCalls.punchHole(descriptor, 0, byteCount: 4096)
+    case .holePunched: try FileSystemCalls.punchHole(descriptor, 0, byteCount: 4096)
     case .exchangedForCopy:
       try #require(rename(path, path + ".old") == 0)
       let copy = try ProcessOutput.of("/bin/cp", ["--preserve=all", path + ".old", path])
@@ -145,7 +145,7 @@ import Testing
 
   @Test("The system's own boot has a name")
   func bootID() {
-    #expect(SystemCalls.bootID()?.utf8.count == 36)
+    #expect(ProcessCalls.bootID()?.utf8.count == 36)
   }
 
   @Test("Every part of a stamp, the boot and the record count")

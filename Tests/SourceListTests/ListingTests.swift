@@ -5,7 +5,7 @@ import Testing
 private func list(
   _ text: String, tree: Bool = false
 ) throws(SourceListError) -> SourceList {
-  try SourceList.parse(
+  try SourceListReader.parse(
     Array(text.utf8), sourceName: "urls.txt", tree: tree, allowsListings: true)
 }
 
@@ -66,17 +66,17 @@ private func list(
   }
 
   @Test func oneURLIsTheRootOfTheMount() throws {
-    let parsed = try SourceList.single(url: "http://h/pub/", allowsListings: true)
+    let parsed = try SourceListReader.single(url: "http://h/pub/", allowsListings: true)
     #expect(parsed.entries.map(\.path) == [""])
     #expect(parsed.entries[0].isListing)
-    let tree = try SourceList.single(url: "http://h/pub/", tree: true, allowsListings: true)
+    let tree = try SourceListReader.single(url: "http://h/pub/", tree: true, allowsListings: true)
     #expect(tree.entries.map(\.path) == ["h/pub"])
   }
 
   @Test func whoeverFetchesFilesHasNoListings() {
-    #expect(throws: SourceListError.self) { try SourceList.single(url: "http://h/pub/") }
+    #expect(throws: SourceListError.self) { try SourceListReader.single(url: "http://h/pub/") }
     #expect(throws: SourceListError.self) {
-      try SourceList.parse(Array("http://h/pub/\n".utf8), sourceName: "x")
+      try SourceListReader.parse(Array("http://h/pub/\n".utf8), sourceName: "x")
     }
   }
 

@@ -110,7 +110,7 @@ import Testing
   func aCompressedMetalinkIsTheSame(document: String) throws {
     let plain = try parse(document)
     let compressed = gzip(Array(document.utf8))
-    #expect(try SourceList.parse(compressed, sourceName: "urls.txt") == plain)
+    #expect(try SourceListReader.parse(compressed, sourceName: "urls.txt") == plain)
     #expect(try parse("\u{FEFF}" + document) == plain)
   }
 
@@ -251,7 +251,7 @@ import Testing
 
   @Test func bytesThatAreNotUTF8AreRefused() {
     #expect(throws: SourceListError.self) {
-      try SourceList.parse(
+      try SourceListReader.parse(
         Array("<metalink a='".utf8) + [0xFF] + Array("'/>".utf8), sourceName: "x")
     }
   }

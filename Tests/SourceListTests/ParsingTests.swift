@@ -3,7 +3,7 @@ import SourceList
 import Testing
 
 func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> SourceList {
-  try SourceList.parse(Array(text.utf8), sourceName: "urls.txt", tree: tree)
+  try SourceListReader.parse(Array(text.utf8), sourceName: "urls.txt", tree: tree)
 }
 
 @Suite struct ParsingTests {
@@ -27,7 +27,7 @@ func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> Source
   }
 
   @Test func aCommentMayHoldAnything() throws {
-    let list = try SourceList.parse(
+    let list = try SourceListReader.parse(
       Array("# caf".utf8) + [0xE9, 0x00, 0x1B, 0x0A] + Array("http://h/a\n".utf8),
       sourceName: "urls.txt")
     #expect(list.entries.map(\.path) == ["a"])
@@ -120,10 +120,11 @@ func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> Source
   }
 
   @Test func aSingleURLNeedsNoList() throws {
-    let list = try SourceList.single(url: "http://h/d/a.bin?x=1")
+    let list = try SourceListReader.single(url: "http://h/d/a.bin?x=1")
     #expect(list.entries.map(\.path) == ["a.bin"])
     #expect(list.entries.map(\.line) == [0])
-    #expect(try SourceList.single(url: "http://h:81/d/a", tree: true).entries[0].path == "h:81/d/a")
+    #expect(
+      try SourceListReader.single(url: "http://h:81/d/a", tree: true).entries[0].path == "h:81/d/a")
   }
 
   @Test(arguments: [
@@ -133,7 +134,7 @@ func parse(_ text: String, tree: Bool = false) throws(SourceListError) -> Source
   ])
   func aSingleURLFailsWithOneLine(url: String, message: String) {
     #expect {
-      try SourceList.single(url: url)
+      try SourceListReader.single(url: url)
     } throws: { error in
       let text = "\(error)"
       return text.hasPrefix(message) && !text.contains("\n") && !text.contains("secret")

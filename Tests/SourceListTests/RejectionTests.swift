@@ -54,7 +54,7 @@ import Testing
     ] as [[UInt8]])
   func bytesThatAreNotUTF8AreRefused(bytes: [UInt8]) {
     #expect {
-      try SourceList.parse(
+      try SourceListReader.parse(
         Array("http://h/a\nhttp://h/".utf8) + bytes + [0x0A], sourceName: "urls.txt")
     } throws: { error in
       "\(error)" == "urls.txt:2: bytes that are not UTF-8; save the list as UTF-8"
@@ -63,7 +63,7 @@ import Testing
 
   @Test func utf16IsNamedAsSuch() {
     #expect {
-      try SourceList.parse([0xFF, 0xFE, 0x68, 0x00, 0x0A, 0x00], sourceName: "urls.txt")
+      try SourceListReader.parse([0xFF, 0xFE, 0x68, 0x00, 0x0A, 0x00], sourceName: "urls.txt")
     } throws: { error in
       "\(error)".hasPrefix("urls.txt:1: the list is UTF-16; save it as UTF-8")
     }

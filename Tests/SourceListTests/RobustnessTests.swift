@@ -41,7 +41,7 @@ import Testing
         if bytes.isEmpty { break }
       }
       guard
-        let list = try? SourceList.parse(
+        let list = try? SourceListReader.parse(
           bytes, sourceName: "x", tree: Bool.random(using: &generator))
       else { continue }
       acceptedCount += 1
@@ -62,7 +62,7 @@ import Testing
 
   @Test func aListReadInPiecesOfAnySizeIsTheSame() throws {
     let bytes = Array(Self.seed.utf8)
-    let whole = try SourceList.parse(bytes, sourceName: "x")
+    let whole = try SourceListReader.parse(bytes, sourceName: "x")
     for pieceByteCount in 1...bytes.count {
       var parser = SourceListParser(sourceName: "x", tree: false)
       for start in stride(from: 0, to: bytes.count, by: pieceByteCount) {
@@ -79,7 +79,7 @@ import Testing
     let text = Array((0..<20_000).map { "http://example.org/d/file-\($0).bin\n" }.joined().utf8)
     let cut = text.count / 3
     let members = gzip(Array(text[..<cut])) + gzip([]) + gzip(Array(text[cut...]))
-    let list = try SourceList.parse(members + [0, 0, 0], sourceName: "x")
+    let list = try SourceListReader.parse(members + [0, 0, 0], sourceName: "x")
     #expect(list.entries.count == 20_000)
     #expect(list.entries.last?.path == "file-19999.bin")
     #expect(list.entries.last?.line == 20_000)
@@ -94,7 +94,7 @@ import Testing
       (Array(good.prefix(2)), "too early"), (good + good.prefix(5), "too early"),
     ] {
       #expect {
-        try SourceList.parse(bytes, sourceName: "x")
+        try SourceListReader.parse(bytes, sourceName: "x")
       } throws: { error in
         "\(error)".hasPrefix("x: the gzip data") && "\(error)".contains(message)
       }
@@ -110,7 +110,7 @@ import Testing
         bytes[Int.random(in: 2..<bytes.count, using: &generator)] =
           UInt8.random(in: 0...255, using: &generator)
       }
-      _ = try? SourceList.parse(bytes, sourceName: "x")
+      _ = try? SourceListReader.parse(bytes, sourceName: "x")
     }
   }
 

@@ -29,7 +29,7 @@ final class MultiHandle: @unchecked Sendable {
   /// As many connections as the configuration allows, but at most a quarter of this process's
   /// descriptors, because files need the others.
   static func connectionLimit(_ configuration: HTTPClient.Configuration) -> Int {
-    let descriptorCount = max(4, (SystemCalls.descriptorLimit - reservedDescriptorCount) / 4)
+    let descriptorCount = max(4, (ProcessCalls.descriptorLimit - reservedDescriptorCount) / 4)
     return configuration.maximumConnections > 0
       ? min(configuration.maximumConnections, descriptorCount) : descriptorCount
   }

@@ -54,5 +54,5 @@ private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
 ///
 /// It uses the kernel's file, because Swift does not import `pthread_setname_np` and `prctl`.
 private func nameCurrentThread(_ name: String) {
-  try? SystemCalls.write(name, toFile: "/proc/thread-self/comm")
+  try? StreamCalls.write(name, toFile: "/proc/thread-self/comm")
 }

@@ -102,7 +102,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
         switch error.rawValue {
         case ESPIPE: "it is not a regular file"
         case ENODATA: "it does not tell its length; send a copy of it"
-        default: SystemCalls.text(of: error.rawValue)
+        default: error.description
         }
       throw FileFailure(
         code: .unreadableBody, reason: "cannot read '\(path)': \(text)", errno: error.rawValue)
@@ -198,7 +198,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
           guard count == wanted else { return changed(path) }
         } catch {
           return fail(
-            "cannot read '\(path)': \(SystemCalls.text(of: error.rawValue))", error.rawValue)
+            "cannot read '\(path)': \(error.description)", error.rawValue)
         }
         // Before the last byte is out: a server takes the declared length for the whole.
         if Int64(wanted) == rest, (try? Fingerprint(descriptor)) != fingerprint {

@@ -25,7 +25,7 @@ struct EarlierResult: Sendable {
     at location: FileLocation, key: CacheKey
   ) throws(FileFailure) -> EarlierResult? {
     let file: Descriptor
-    let status: SystemCalls.Status
+    let status: FileMetadata
     let stamp: ResultStamp
     do throws(ErrorNumber) {
       file = try SystemCalls.openForReading(location.name, in: location.directory.rawValue)
@@ -40,7 +40,7 @@ struct EarlierResult: Sendable {
       }
     }
     // Whoever else owns it may have given it any attributes.
-    guard status.isRegularFile, status.owner == SystemCalls.effectiveUserID,
+    guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID,
       let found = ResultRecord.find(file, at: location), found.key == key.hex
     else { throw location.exists(location.isUnknown) }
     guard stamp.text == found.stamp else {

@@ -33,7 +33,7 @@ extension FileLocation {
       if parent.isEmpty { parent = "." }
       let directory: Descriptor
       let link: (target: String, owner: uid_t)?
-      let status: SystemCalls.Status
+      let status: FileMetadata
       do throws(ErrorNumber) {
         directory = try SystemCalls.openDirectory(
           atPath: parent, creatingMissing: creatingMissing && hop == 0)
@@ -48,7 +48,7 @@ extension FileLocation {
       }
       guard let link else { return (directory, name) }
       guard
-        !status.isSharedAndSticky || link.owner == SystemCalls.effectiveUserID
+        !status.isSharedAndSticky || link.owner == ProcessCalls.effectiveUserID
           || link.owner == status.owner
       else {
         throw FileFailure(

@@ -28,7 +28,7 @@ extension FileLocation {
       return
     }
     var permissions = status.permissions & 0o777
-    if status.owner != SystemCalls.effectiveUserID || status.linkCount > 1 {
+    if status.owner != ProcessCalls.effectiveUserID || status.linkCount > 1 {
       permissions = permissions & (permissionsOfNewFile ?? 0) | 0o600
     } else if !copyGroup(of: status, to: file) || !copyAccessList(of: old, to: file) {
       permissions &= ~0o070
@@ -37,12 +37,12 @@ extension FileLocation {
   }
 
   /// What is known of a file that is to be replaced and may not be read.
-  private func statusOfUnreadable(_ replaced: Replacement) -> SystemCalls.Status? {
+  private func statusOfUnreadable(_ replaced: Replacement) -> FileMetadata? {
     guard case .anything = replaced else { return nil }
     return try? SystemCalls.status(name, in: directory.rawValue)
   }
 
-  private func copyGroup(of status: SystemCalls.Status, to file: Descriptor) -> Bool {
+  private func copyGroup(of status: FileMetadata, to file: Descriptor) -> Bool {
     if let own = try? SystemCalls.status(file.rawValue).group, own == status.group { return true }
     return (try? SystemCalls.setGroup(file.rawValue, to: status.group)) != nil
   }
@@ -88,7 +88,7 @@ extension FileLocation {
 
 /// What the kernel gave a new file of a directory.
 private struct PermissionsAnswer {
-  let place: SystemCalls.Status.Identity
+  let place: FileMetadata.Identity
   let permissions: mode_t
   let moment: ContinuousClock.Instant
 }

@@ -143,7 +143,7 @@ struct FileLocation: Sendable {
   /// Removes what a killed process of this user's has left under one of these names.
   func removeLeftover(_ name: String) {
     guard let status = try? SystemCalls.status(name, in: directory.rawValue),
-      status.isRegularFile, status.owner == SystemCalls.effectiveUserID
+      status.isRegularFile, status.owner == ProcessCalls.effectiveUserID
     else { return }
     try? SystemCalls.unlink(name, in: directory.rawValue)
   }
@@ -159,7 +159,7 @@ struct FileLocation: Sendable {
   /// The bytes that can be written there; nil where the file system does not tell.
   var availableByteCount: Int64? {
     // One in memory without a limit of its own says that it has no block at all.
-    SystemCalls.space(directory.rawValue).flatMap { $0.total > 0 ? $0.available : nil }
+    FileSystemCalls.space(directory.rawValue).flatMap { $0.total > 0 ? $0.available : nil }
   }
 
   var inUse: FileFailure {

@@ -1,9 +1,12 @@
 /// Reads the commands of a script or a control message.
-struct CommandParser {
-  typealias CommandError = RuleSet.CommandError
+public enum CommandParser {
+  public typealias CommandError = RuleSet.CommandError
 
-  /// Reads one command or an array of them.
-  static func commands(json: [UInt8]) throws(CommandError) -> [RuleSet.Command] {
+  /// Reads commands from JSON: one object, or an array of them; docs/ORIGIN.md describes them.
+  ///
+  /// Unknown names and invalid values are errors with their place, because a misspelt fault must
+  /// not pass as a test without faults.
+  public static func commands(json: [UInt8]) throws(CommandError) -> [RuleSet.Command] {
     let value = try JSONValue(parsing: json)
     guard case .list(let values) = value else {
       return [try command(JSONReader(value: value, place: "", isCommand: true))]

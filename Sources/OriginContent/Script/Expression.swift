@@ -46,12 +46,6 @@ indirect enum Expression: Equatable, Sendable {
     static let functions: [Operator] = [.minimum, .maximum, .random]
   }
 
-  /// Reads an expression, such as `min(first + 4k, last)`.
-  init(parsing text: some StringProtocol) throws(ScriptError) {
-    var parser = ExpressionParser(text)
-    self = try parser.whole()
-  }
-
   /// The number for a request; random numbers come from the context.
   func value(in context: inout ScriptContext) throws(ScriptError) -> Int64 {
     switch self {
@@ -81,6 +75,23 @@ indirect enum Expression: Equatable, Sendable {
     case .minimum: (min(left, right), false)
     case .maximum: (max(left, right), false)
     case .random: (random.number(in: left...max(left, right)), false)
+    }
+  }
+}
+
+extension ScriptContext {
+  fileprivate func value(of variable: Expression.Variable) -> Int64 {
+    switch variable {
+    case .first: range.lowerBound
+    case .last: range.upperBound - 1
+    case .asked: range.upperBound - range.lowerBound
+    case .length: completeLength
+    case .size: planned.bodyByteCount
+    case .version: Int64(clamping: version)
+    case .request: requestNumber
+    case .index: index
+    case .now: now
+    case .port: port
     }
   }
 }

@@ -100,3 +100,11 @@ struct ExpressionParser {
         : "the expression '\(text)' makes no sense from '\(place)' on")
   }
 }
+
+extension Expression {
+  /// Reads an expression, such as `min(first + 4k, last)`.
+  init(parsing text: some StringProtocol) throws(ScriptError) {
+    var parser = ExpressionParser(text)
+    self = try parser.whole()
+  }
+}

@@ -15,33 +15,8 @@ struct ScriptContext {
   /// The number of the round in the innermost repetition.
   var index: Int64 = 0
 
-  func value(of variable: Expression.Variable) -> Int64 {
-    switch variable {
-    case .first: range.lowerBound
-    case .last: range.upperBound - 1
-    case .asked: range.upperBound - range.lowerBound
-    case .length: completeLength
-    case .size: planned.bodyByteCount
-    case .version: Int64(clamping: version)
-    case .request: requestNumber
-    case .index: index
-    case .now: now
-    case .port: port
-    }
-  }
-
-  func text(of word: TextTemplate.Word) -> String {
-    switch word {
-    case .etag: planned.head?["ETag"] ?? ""
-    case .modified: planned.head?["Last-Modified"] ?? ""
-    case .target: request.target
-    case .path: request.path
-    case .method: request.method
-    case .host: request.fields["host"] ?? ""
-    }
-  }
-
-  private var port: Int64 {
+  /// The port that the client addressed.
+  var port: Int64 {
     let host = request.fields["host"] ?? ""
     guard let colon = host.lastIndex(of: ":") else { return 80 }
     // An IPv6 address without a port has its colons before its bracket.

@@ -90,3 +90,16 @@ struct TextTemplate: Equatable, Sendable {
     return text.dropFirst(function.count + 1).dropLast()
   }
 }
+
+extension ScriptContext {
+  fileprivate func text(of word: TextTemplate.Word) -> String {
+    switch word {
+    case .etag: planned.head?["ETag"] ?? ""
+    case .modified: planned.head?["Last-Modified"] ?? ""
+    case .target: request.target
+    case .path: request.path
+    case .method: request.method
+    case .host: request.fields["host"] ?? ""
+    }
+  }
+}

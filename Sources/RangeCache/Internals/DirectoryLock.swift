@@ -27,7 +27,7 @@ struct DirectoryLock: ~Copyable {
           // failing disk can still be read.
           try? SystemCalls.truncate(file.rawValue, to: 0)
           try? SystemCalls.write(
-            file.rawValue, Array("\(SystemCalls.processID)\n".utf8), at: 0)
+            file.rawValue, Array("\(ProcessCalls.processID)\n".utf8), at: 0)
         }
         self.file = file
         return
@@ -73,7 +73,7 @@ struct DirectoryLock: ~Copyable {
   /// `fstat(2)`.
   static func isHeld(_ file: Descriptor, by processID: Int32) -> Bool {
     guard let inode = try? SystemCalls.status(file.rawValue).identity.inode,
-      let text = try? SystemCalls.contents(ofFile: "/proc/locks")
+      let text = try? StreamCalls.contents(ofFile: "/proc/locks")
     else { return false }
     // 1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF
     return text.split(separator: UInt8(ascii: "\n")).contains { line in

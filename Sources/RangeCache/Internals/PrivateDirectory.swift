@@ -49,7 +49,7 @@ enum PrivateDirectory {
     do throws(ErrorNumber) {
       let directory = try SystemCalls.openDirectory(String(name), in: parent)
       owner = try SystemCalls.status(directory.rawValue).owner
-      if owner == SystemCalls.effectiveUserID { return directory }
+      if owner == ProcessCalls.effectiveUserID { return directory }
     } catch {
       if error.rawValue == ENOENT { throw CacheError(code: .notACache, path: path, errno: ENOENT) }
       throw refusal(error, String(name), in: parent, path: path)
@@ -66,7 +66,7 @@ enum PrivateDirectory {
     do throws(ErrorNumber) {
       let directory = try SystemCalls.openDirectory(name, in: parent)
       let status = try SystemCalls.status(directory.rawValue)
-      if status.owner != SystemCalls.effectiveUserID {
+      if status.owner != ProcessCalls.effectiveUserID {
         reason = .foreignOwner(uid: status.owner)
       } else if status.permissions & 0o077 != 0, try !mayTighten(directory) {
         reason = .holdsOtherFiles

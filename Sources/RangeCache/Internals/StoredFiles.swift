@@ -59,6 +59,6 @@ struct StoredFiles {
 
   private static func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
     let status = try SystemCalls.status(file.rawValue)
-    return status.isRegularFile && status.owner == SystemCalls.effectiveUserID
+    return status.isRegularFile && status.owner == ProcessCalls.effectiveUserID
   }
 }

@@ -12,7 +12,7 @@ final class OpenVersions: Sendable {
 
   /// For a process that may have `descriptorLimit` descriptors: half of them, but what it has open
   /// besides, is for cache files; connections take a quarter.
-  init(descriptorLimit: Int = SystemCalls.descriptorLimit) {
+  init(descriptorLimit: Int = ProcessCalls.descriptorLimit) {
     limit = max(4, (descriptorLimit / 2 - 8) / Self.descriptorCount)
   }
 

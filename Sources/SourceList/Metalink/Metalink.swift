@@ -6,9 +6,6 @@ enum Metalink {
   /// The longest document: some two hundred thousand piece hashes.
   static let maximumByteCount = 32 << 20
 
-  /// The maximum length of an element's text in bytes, equal to that of a list's line.
-  static let maximumTextByteCount = SourceList.maximumLineByteCount
-
   /// Whether a text begins like an XML document; no line of a list does.
   static func isDocument(startingWith bytes: some Collection<UInt8>) -> Bool {
     var rest = bytes[...]

@@ -44,6 +44,9 @@ final class MetalinkReader: XMLElementHandler {
   /// The rank of a URL without a priority in the document: RFC 5854 §4.2.16.1.
   private static let lowestRank = 999_999
 
+  /// The maximum length of an element's text in bytes, equal to that of a list's line.
+  private static let maximumTextByteCount = SourceList.maximumLineByteCount
+
   private let sourceName: String
   private let rules: PathRules
   /// How many lines precede the parser's first line.
@@ -152,8 +155,8 @@ final class MetalinkReader: XMLElementHandler {
 
   func text(_ piece: UnsafeBufferPointer<UInt8>) -> Bool {
     guard ignoredDepth == 0, let last = open.last, last.element.hasText else { return true }
-    guard text.count + piece.count <= Metalink.maximumTextByteCount else {
-      fail(line: last.line, "a text of more than \(Metalink.maximumTextByteCount) bytes")
+    guard text.count + piece.count <= Self.maximumTextByteCount else {
+      fail(line: last.line, "a text of more than \(Self.maximumTextByteCount) bytes")
       return false
     }
     text += piece

@@ -11,7 +11,7 @@ import LinuxSystem
 /// - Throws: ``CommandFailure`` with both.
 func accessFile(_ path: String, _ purpose: String) throws(CommandFailure) -> [UInt8] {
   do {
-    return try SystemCalls.contents(ofFile: path, maximumByteCount: 16 << 20)
+    return try StreamCalls.contents(ofFile: path, maximumByteCount: 16 << 20)
   } catch {
     throw CommandFailure("cannot read the \(purpose) '\(path)'", error)
   }

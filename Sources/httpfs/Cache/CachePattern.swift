@@ -26,7 +26,7 @@ struct CachePattern {
     // The record stores only that there was a query.
     let path = String(source.prefix { $0 != "?" })
     // The name of the file in a mount of the URL.
-    let name = try? SourceList.single(url: path, tree: false).entries.first?.path
+    let name = try? SourceListReader.single(url: path, tree: false).entries.first?.path
     return [source, path, name].contains { candidate in
       guard let candidate else { return false }
       return pattern.matches(candidate)

@@ -61,7 +61,7 @@ struct ConfigurationSource {
     }
     let bytes: [UInt8]
     do throws(ErrorNumber) {
-      bytes = try SystemCalls.contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
+      bytes = try StreamCalls.contents(ofFile: path, maximumByteCount: Self.maximumByteCount)
     } catch {
       throw CommandFailure("cannot read the configuration file '\(path)'", error)
     }

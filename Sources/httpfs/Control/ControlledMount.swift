@@ -48,7 +48,7 @@ struct ControlledMount {
     let path = "\(mount.mountpoint)/.status.json"
     let files: [FileStatus]
     do {
-      files = try StatusReport(json: SystemCalls.contents(ofFile: path)).files
+      files = try StatusReport(json: StreamCalls.contents(ofFile: path)).files
     } catch let error as ErrorNumber {
       throw failure("cannot read '\(path)'", error)
     } catch {

@@ -12,7 +12,7 @@ enum DoctorChecks {
   static var hasSystemAdministration: Bool {
     let bit: UInt64 = 1 << 21  // CAP_SYS_ADMIN of capability.h
     let label = "CapEff:"
-    guard let bytes = try? SystemCalls.contents(ofFile: "/proc/self/status"),
+    guard let bytes = try? StreamCalls.contents(ofFile: "/proc/self/status"),
       let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         .first(where: { $0.hasPrefix(label) }),
       let digits = line.dropFirst(label.count).split(whereSeparator: \.isWhitespace).first,
@@ -68,7 +68,7 @@ enum DoctorChecks {
 
   static func allowOther() -> DoctorFinding {
     let path = "/etc/fuse.conf"
-    let bytes = (try? SystemCalls.contents(ofFile: path, maximumByteCount: 1 << 20)) ?? []
+    let bytes = (try? StreamCalls.contents(ofFile: path, maximumByteCount: 1 << 20)) ?? []
     let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
     if lines.contains(where: { $0.split(whereSeparator: \.isWhitespace) == ["user_allow_other"] }) {
       return .ok("\(path) has user_allow_other: every user may use --allow-other")

@@ -17,19 +17,19 @@ func loadSource(
 ) throws(CommandFailure) -> SourceList {
   do {
     if source.contains("://") {
-      return try SourceList.single(url: source, tree: tree, allowsListings: allowsListings)
+      return try SourceListReader.single(url: source, tree: tree, allowsListings: allowsListings)
     }
     let isStandardInput = source == "-"
     let bytes: [UInt8]
     do {
       bytes =
         try isStandardInput
-        ? SystemCalls.contents(of: STDIN_FILENO) : SystemCalls.contents(ofFile: source)
+        ? StreamCalls.contents(of: STDIN_FILENO) : StreamCalls.contents(ofFile: source)
     } catch {
       let name = isStandardInput ? "standard input" : "list '\(Secrecy.shown(source))'"
       throw CommandFailure("cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)", error)
     }
-    return try SourceList.parse(
+    return try SourceListReader.parse(
       bytes, sourceName: isStandardInput ? "standard input" : Secrecy.shown(source), tree: tree,
       rules: rules, allowsListings: allowsListings)
   } catch let failure as CommandFailure {

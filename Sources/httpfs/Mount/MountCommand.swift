@@ -173,7 +173,7 @@ struct MountCommand: ParsableCommand {
     let serviceManager = ServiceManager()
     umask(0o077)
     // Each file may need a descriptor.
-    SystemCalls.raiseDescriptorLimit()
+    ProcessCalls.raiseDescriptorLimit()
 
     let list = try loadSource(source, tree: tree, allowsListings: true)
     printWarnings(of: list)

@@ -65,7 +65,7 @@ struct Unmounting {
     child.errorOutput = .copy(of: errors.writeEnd)
     let process = try child.start()
     errors.closeWriteEnd()
-    let output = (try? SystemCalls.contents(of: errors.readEnd)) ?? []
+    let output = (try? StreamCalls.contents(of: errors.readEnd)) ?? []
     guard try process.waitForEnd() != .exited(0) else { return nil }
     return String(decoding: output, as: UTF8.self)
   }

@@ -41,7 +41,7 @@ func reportingFailure(_ body: () throws -> Void) throws {
 
 func printToStandardError(_ line: String) {
   // There is nowhere to report a failure of this.
-  _ = try? SystemCalls.write(Array((line + "\n").utf8), to: STDERR_FILENO)
+  _ = try? StreamCalls.write(Array((line + "\n").utf8), to: STDERR_FILENO)
 }
 
 /// Writes the whole of `text` to standard output, bypassing the buffer of stdio.
@@ -49,7 +49,7 @@ func printToStandardError(_ line: String) {
 /// - Throws: ``CommandFailure`` if it cannot be written, for example because the disk is full.
 func printToStandardOutput(_ text: [UInt8]) throws(CommandFailure) {
   do {
-    try SystemCalls.write(text, to: STDOUT_FILENO)
+    try StreamCalls.write(text, to: STDOUT_FILENO)
   } catch {
     throw CommandFailure("cannot write to standard output", error)
   }

@@ -111,7 +111,7 @@ enum OwnFile {
   /// Whether the process was started with this file, for example by `2>FILE`.
   private static func isInherited(_ status: stat) -> Bool {
     [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
-      (try? SystemCalls.status(descriptor))?.identity == SystemCalls.Status(status).identity
+      (try? SystemCalls.status(descriptor))?.identity == FileMetadata(status).identity
     }
   }
 }

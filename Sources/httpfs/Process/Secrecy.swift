@@ -18,7 +18,7 @@ enum Secrecy {
       limit.rlim_cur = 0
       setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
     }
-    try? SystemCalls.write("0", toFile: "/proc/self/coredump_filter")
+    try? StreamCalls.write("0", toFile: "/proc/self/coredump_filter")
   }
 
   /// Overwrites secrets in the command line, which `ps` shows to every user of the machine.

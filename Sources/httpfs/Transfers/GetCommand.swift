@@ -185,7 +185,7 @@ struct GetCommand: ParsableCommand {
     do {
       // If `--output` names the file, the URL need not have a name.
       if isOutputFile { return SourceEntry(path: output ?? "", url: try RemoteURL(url)) }
-      return try SourceList.single(url: url, tree: tree).entries[0]
+      return try SourceListReader.single(url: url, tree: tree).entries[0]
     } catch let error as RemoteURL.ParseError {
       throw CommandFailure("'\(showable(url))': malformed URL: \(error)")
     } catch let error as SourceListError {

@@ -109,7 +109,7 @@ struct SessionFile {
     }
     let list: SourceList
     do throws(SourceListError) {
-      list = try SourceList.parse(bytes, sourceName: path, rules: .local)
+      list = try SourceListReader.parse(bytes, sourceName: path, rules: .local)
     } catch {
       throw CommandFailure(messages: error.description.split(separator: "\n").map(String.init))
     }

@@ -17,7 +17,7 @@ final class SessionStore {
   /// The next session, locked.
   private var next: Int32
   /// The current session file, as far as this process knows; nil if there is none.
-  private var current: SystemCalls.Status.Identity?
+  private var current: FileMetadata.Identity?
 
   /// - Throws: if another process uses the session, or if none can be written there.
   init(path: String) throws(CommandFailure) {
@@ -74,10 +74,10 @@ final class SessionStore {
   /// Of the target of a path; nil if it does not exist.
   private static func identity(
     at path: String, followingLinks: Bool
-  ) -> SystemCalls.Status.Identity? {
+  ) -> FileMetadata.Identity? {
     var status = stat()
     guard (followingLinks ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
-    return SystemCalls.Status(status).identity
+    return FileMetadata(status).identity
   }
 
   /// Whether `path` is that of the session or of its next one, under any name of its directory.
@@ -127,7 +127,7 @@ final class SessionStore {
     // If it is a link, the link is replaced.
     current = Self.identity(at: path, followingLinks: false)
     do throws(ErrorNumber) {
-      return try SystemCalls.contents(of: descriptor)
+      return try StreamCalls.contents(of: descriptor)
     } catch {
       throw CommandFailure("cannot read session '\(path)'", error)
     }
@@ -145,7 +145,7 @@ final class SessionStore {
       throw failure(ErrorNumber(rawValue: ESTALE))
     }
     guard rename(temporary, path) == 0 else { throw failure(.last) }
-    current = SystemCalls.Status(status).identity
+    current = FileMetadata(status).identity
     // The file keeps the lock until the next one exists, so that no other process can take it in
     // between.
     let written = next
@@ -178,7 +178,7 @@ final class SessionStore {
       throw failure(.last)
     }
     do throws(ErrorNumber) {
-      try SystemCalls.write(Array(text.utf8), to: descriptor)
+      try StreamCalls.write(Array(text.utf8), to: descriptor)
     } catch {
       // On a full disk, it would waste space.
       ftruncate(descriptor, 0)

@@ -97,7 +97,7 @@ struct TransferOutput {
     }
   }
 
-  private func write(_ bytes: [UInt8]) { try? SystemCalls.write(bytes, to: STDERR_FILENO) }
+  private func write(_ bytes: [UInt8]) { try? StreamCalls.write(bytes, to: STDERR_FILENO) }
 }
 
 /// The size of a terminal; 24 × 80 if unknown.

@@ -53,7 +53,7 @@ struct WatchedMount: Sendable {
   private func writeAbort() -> Bool {
     guard let minor = device.split(separator: ":").last else { return false }
     let path = "/sys/fs/fuse/connections/\(minor)/abort"
-    return (try? SystemCalls.write("1", toFile: path)) != nil
+    return (try? StreamCalls.write("1", toFile: path)) != nil
   }
 }
 

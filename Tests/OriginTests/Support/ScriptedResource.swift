@@ -6,7 +6,7 @@ struct ScriptedResource {
   private var rules = RuleSet()
 
   init(_ script: String) throws {
-    for command in try RuleSet.commands(json: Array(script.utf8)) { rules.apply(command) }
+    for command in try CommandParser.commands(json: Array(script.utf8)) { rules.apply(command) }
   }
 
   /// The plan of the next request; what the parameters alone make where no rule is for it.

@@ -70,7 +70,7 @@ import Testing
     Bound("netrc", "10,000 machines", "HTTPTransferCore/Netrc", "maximumEntryCount"),
     Bound("extent record", "512 KiB", "ExtentRecord/RecordHeader", "maximumByteCount"),
     Bound("extent record", "4,096 records", "ExtentRecord/LogReader", "blockRecordCount"),
-    Bound("`hosts` of the cache", "1 MiB", "RangeCache/CacheDirectory+Notes", "noteByteLimit"),
+    Bound("`hosts` of the cache", "1 MiB", "RangeCache/Internals/CacheNotes", "byteLimit"),
     Bound("`hosts` of the cache", "1,000 origins", "HTTPTransferCore/HostMemory", "limit"),
     Bound("access trace", "256 MiB", "AccessTrace/AccessTrace", "maximumByteCount"),
     Bound("access trace", "5,000,000 operations", "AccessTrace/AccessTrace", "maximumRecordCount"),

@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// Reads and writes at the offset of the descriptor, to the end.
-extension SystemCalls {
+package enum StreamCalls {
   /// Reads a file that a user names to its end (`open(2)`, `read(2)`).
   ///
   /// A file longer than `maximumByteCount` throws `EFBIG`.

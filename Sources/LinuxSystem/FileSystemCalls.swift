@@ -1,0 +1,60 @@
+internal import CLinux
+internal import Glibc
+
+/// What a file system does below its files: blocks, space, times and pages in memory.
+package enum FileSystemCalls {
+  /// Frees the blocks of a range (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
+  package static func punchHole(
+    _ descriptor: CInt, _ offset: Int64, byteCount: Int64
+  ) throws(ErrorNumber) {
+    _ = try checked { httpfs_punch_hole(descriptor, offset, byteCount) }
+  }
+
+  /// The offset of the first data at or after `offset` (`lseek(2)` with `SEEK_DATA`); nil if there
+  /// is none.
+  ///
+  /// Pages in memory count as data, even those of a block that was never written.
+  package static func firstData(
+    _ descriptor: CInt, from offset: Int64
+  ) throws(ErrorNumber) -> Int64? {
+    do throws(ErrorNumber) {
+      return try checked { httpfs_first_data(descriptor, offset) }
+    } catch {
+      if error.rawValue == ENXIO { return nil }
+      throw error
+    }
+  }
+
+  /// Asks the kernel to drop the clean pages of a file (`posix_fadvise(2)` with
+  /// `POSIX_FADV_DONTNEED`).
+  ///
+  /// It names the whole file, because the kernel keeps a large folio if only a part of it is named.
+  package static func forgetPages(_ descriptor: CInt) {
+    _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+  }
+
+  /// The block size of the file system of a descriptor, in bytes (`fstatvfs(3)`).
+  package static func blockByteCount(_ descriptor: CInt) throws(ErrorNumber) -> Int64 {
+    var status = statvfs()
+    _ = try checked { Glibc.fstatvfs(descriptor, &status) }
+    return Int64(clamping: status.f_bsize)
+  }
+
+  /// The size of a descriptor's file system in bytes, and how many of them this user can use
+  /// (`fstatvfs(3)`).
+  package static func space(_ descriptor: CInt) -> (total: Int64, available: Int64)? {
+    var status = statvfs()
+    guard fstatvfs(descriptor, &status) == 0 else { return nil }
+    let unit = UInt64(status.f_frsize)
+    let total = UInt64(status.f_blocks).multipliedReportingOverflow(by: unit)
+    let available = UInt64(status.f_bavail).multipliedReportingOverflow(by: unit)
+    guard !total.overflow, !available.overflow else { return nil }
+    return (Int64(clamping: total.partialValue), Int64(clamping: available.partialValue))
+  }
+
+  /// Whether the file system of a descriptor maintains the times that a ``FileStamp`` needs
+  /// (`fstatfs(2)`).
+  package static func keepsChangeTimes(_ descriptor: CInt) -> Bool {
+    httpfs_keeps_change_times(descriptor) != 0
+  }
+}

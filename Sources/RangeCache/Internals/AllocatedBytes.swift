@@ -1,0 +1,32 @@
+import LinuxSystem
+import Synchronization
+
+/// The bytes that all entries occupy on the disk: counted once, then updated.
+final class AllocatedBytes: Sendable {
+  private let root: CacheRoot
+  /// Nil until they were counted.
+  private let known = Mutex<Int64?>(nil)
+
+  init(_ root: CacheRoot) { self.root = root }
+
+  var byteCount: Int64 {
+    if let known = known.withLock({ $0 }) { return known }
+    return count().reduce(0) { $0 + $1.allocatedByteCount }
+  }
+
+  /// Looks at every entry and keeps the sum.
+  func count() -> [StoredEntry] {
+    let entries = (try? StoredEntry.all(in: root.files)) ?? []
+    let sum = entries.reduce(0) { $0 + $1.allocatedByteCount }
+    known.withLock { $0 = sum }
+    return entries
+  }
+
+  func noteStored(_ byteCount: Int64) {
+    known.withLock { known in known = known.map { $0 + byteCount } }
+  }
+
+  func noteFreed(_ byteCount: Int64) {
+    known.withLock { known in known = known.map { max(0, $0 - byteCount) } }
+  }
+}

@@ -1,0 +1,18 @@
+import ExtentRecord
+
+/// What all entries of a directory share.
+struct CacheContext: Sendable {
+  let root: CacheRoot
+  let recordings = Recordings()
+  let blocks = BlockTable()
+  let allocated: AllocatedBytes
+  let stamps: DataStamps
+
+  init(_ root: CacheRoot, bootID: String?) {
+    self.root = root
+    allocated = AllocatedBytes(root)
+    stamps = DataStamps(bootID: bootID, in: root)
+  }
+
+  func folder(of key: CacheKey) -> EntryFolder { EntryFolder(key, in: root) }
+}

@@ -1,0 +1,28 @@
+import LinuxSystem
+
+/// An open cache directory, which this process holds until the last reference is released.
+final class CacheRoot: Sendable {
+  /// The path as given, without trailing slashes.
+  let path: String
+  /// The directory of this format version.
+  let version: Descriptor
+  /// The directory of the entries.
+  let files: Descriptor
+  private let lock: DirectoryLock
+
+  static let versionName = "v1"
+  static let filesName = "files"
+
+  init(path: String) throws(CacheError) {
+    var path = path
+    while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+    self.path = path
+    let directory = try PrivateDirectory.open(path: path, marker: Self.versionName)
+    lock = try DirectoryLock(in: directory, path: path)
+    let versionPath = path + "/" + Self.versionName
+    version = try PrivateDirectory.open(
+      Self.versionName, creatingIn: directory, path: versionPath)
+    files = try PrivateDirectory.open(
+      Self.filesName, creatingIn: version, path: versionPath + "/" + Self.filesName)
+  }
+}

@@ -1,0 +1,148 @@
+import ExtentRecord
+import Glibc
+import HTTPTransferCore
+import LinuxSystem
+
+/// Opens and creates entries; see ``CacheDirectory/openEntry(_:uncommitted:)`` and
+/// ``CacheDirectory/createEntry(_:version:source:definer:)``.
+struct EntryOpener: Sendable {
+  let context: CacheContext
+
+  // MARK: Open
+
+  func open(
+    _ key: CacheKey, uncommitted: UncommittedExtents
+  ) throws(CacheError) -> CacheEntry? {
+    context.recordings.end(key)
+    let folder = context.folder(of: key)
+    do throws(ErrorNumber) {
+      return try recover(folder, uncommitted: uncommitted)
+    } catch {
+      // There is no entry, or a name is not the regular file or directory that it should be.
+      if [ENOENT, ELOOP, ENOTDIR, EISDIR, ENXIO].contains(error.rawValue) { return nil }
+      throw CacheError(error, path: folder.path)
+    }
+  }
+
+  private func recover(
+    _ folder: EntryFolder, uncommitted: UncommittedExtents
+  ) throws(ErrorNumber) -> CacheEntry? {
+    let directory = try folder.open()
+    let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
+    guard try isOwn(record) else { return nil }
+    guard let found = try Recovery.header(of: record), found.header.key == folder.key else {
+      // Leave an entry of a later version untouched.
+      if try Recovery.isOfLaterFormat(record) { throw ErrorNumber(rawValue: EPROTONOSUPPORT) }
+      return nil
+    }
+    var header = found.header
+    let data = try SystemCalls.openFile(header.dataName, in: directory.rawValue)
+    guard try isOwn(data) else { return nil }
+    EntryFolder.removeFiles(in: directory, keeping: header.dataName)
+
+    // Take the stamp before reading any bytes, because they may be changed at any time.
+    let stamp = context.stamps.stamp(of: data)
+    let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: header.salt)
+    let recovery = try Recovery(
+      log: log, header: header, data: data,
+      uncommitted: uncommitted == .verify && !context.blocks.isSettled(header.dataID)
+        ? .verifyOnDisk : uncommitted)
+    guard let (end, isReadOnly) = try repair(log, by: recovery, header: &header, in: directory)
+    else { return nil }
+    header.version.completeLength =
+      recovery.summary.completeLength ?? header.version.completeLength
+    let isStamped =
+      uncommitted != .discard
+      && context.stamps.isCurrent(recovery.stamp, stamp, salt: header.salt)
+    let entry = CacheEntry(
+      FoundEntry(
+        header: header, end: end, stamp: stamp, isStamped: isStamped, extents: recovery.extents,
+        believed: isStamped ? ExtentSet() : recovery.believed,
+        fetchedByteCount: recovery.summary.fetchedByteCount,
+        uncommittedByteCount: recovery.uncommittedByteCount, checksumMark: recovery.checksumMark),
+      data: data, context: context)
+    if isReadOnly { context.recordings.end(folder.key) }
+    if uncommitted == .discard { context.blocks.noteLoss(in: header.dataID) }
+    return entry
+  }
+
+  /// Removes claims that proved false from a record.
+  ///
+  /// - Returns: the end of its log, and whether nothing may be appended; nil if the record cannot
+  ///   be used.
+  private func repair(
+    _ log: LogReader, by recovery: Recovery, header: inout RecordHeader, in directory: Descriptor
+  ) throws(ErrorNumber) -> (LogEnd, isReadOnly: Bool)? {
+    let end = LogEnd(
+      position: log.start + Int64(recovery.recordCount) * Int64(LogRecord.byteCount),
+      sequence: recovery.recordCount)
+    guard recovery.needsRewrite else { return (end, false) }
+    let salt = UInt64.random(in: .min ... .max)
+    do throws(ErrorNumber) {
+      guard let file = try recovery.rewrite(log: log, header: header, salt: salt, in: directory)
+      else { return nil }
+      header.salt = salt
+      return (LogEnd(position: file.position, sequence: file.sequence), false)
+    } catch {
+      // Reading is safe on a read-only file system. But nothing must be appended: a COMMIT could
+      // cover a refuted claim.
+      if error.rawValue == EROFS { return (end, true) }
+      // A shortage in the process is temporary.
+      guard ![EMFILE, ENFILE, ENOMEM].contains(error.rawValue),
+        let cut = try? recovery.cut(log)
+      else { throw error }
+      return (LogEnd(position: cut.position, sequence: cut.sequence), false)
+    }
+  }
+
+  /// Whether the cache may have written an open file; tightens its mode to 0600.
+  private func isOwn(_ file: Descriptor) throws(ErrorNumber) -> Bool {
+    let status = try SystemCalls.status(file.rawValue)
+    guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID else { return false }
+    if status.permissions & 0o077 != 0 {
+      do throws(ErrorNumber) {
+        try SystemCalls.setPermissions(file.rawValue, to: 0o600)
+      } catch {
+        guard error.rawValue == EROFS else { throw error }
+      }
+    }
+    return true
+  }
+
+  // MARK: Create
+
+  func create(
+    _ key: CacheKey, version: ContentVersion, source: String, definer: String?
+  ) throws(CacheError) -> CacheEntry {
+    let folder = context.folder(of: key)
+    let header = RecordHeader(
+      salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
+      version: version, source: source, definer: definer)
+    guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
+      throw CacheError(code: .invalidArgument, path: folder.path)
+    }
+    context.recordings.end(key)
+    let directory = try folder.make()
+    let entry: CacheEntry
+    do throws(ErrorNumber) {
+      let data = try SystemCalls.createFile(header.dataName, in: directory.rawValue)
+      do throws(ErrorNumber) {
+        let file = try RecordFile.replace(
+          header: encoded, salt: header.salt, in: directory, isDurable: false)
+        entry = CacheEntry(
+          FoundEntry(
+            header: header, end: LogEnd(position: file.position, sequence: file.sequence),
+            stamp: context.stamps.stamp(of: data)),
+          data: data, isNewData: true, record: file.descriptor, context: context)
+      } catch {
+        try? SystemCalls.unlink(header.dataName, in: directory.rawValue)
+        throw error
+      }
+    } catch {
+      throw CacheError(error, path: folder.path)
+    }
+    context.allocated.noteFreed(
+      EntryFolder.removeFiles(in: directory, keeping: header.dataName))
+    return entry
+  }
+}
