@@ -4,7 +4,7 @@ internal import HTTPTransferCore
 /// Sets the trusted authorities, the client's certificate and the route of an exchange.
 extension ActiveExchange {
   /// Sets the authorities for the server's certificate, and this client's own certificate.
-  func setTrust(_ configuration: HTTPClient.Configuration) {
+  func setTrust(_ configuration: HTTPClientConfiguration) {
     if let file = configuration.certificateAuthorityFile {
       set(CURLOPT_CAINFO, file)
       set(CURLOPT_PROXY_CAINFO, file)
@@ -37,7 +37,7 @@ extension ActiveExchange {
   }
 
   /// Sets the proxy, and the address family and interface of the connection.
-  func setRoute(_ configuration: HTTPClient.Configuration, _ way: ProxySettings.Choice) {
+  func setRoute(_ configuration: HTTPClientConfiguration, _ way: ProxySettings.Choice) {
     switch way.route {
     case .direct: set(CURLOPT_PROXY, "")
     case .proxy(let url):

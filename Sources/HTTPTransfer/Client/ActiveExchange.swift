@@ -133,7 +133,7 @@ final class ActiveExchange {
   ///   - neighbourCount: the number of exchanges in progress, including this one.
   ///   - way: the proxy of the request, if any.
   func prepare(
-    configuration: HTTPClient.Configuration, share: UnsafeMutableRawPointer?,
+    configuration: HTTPClientConfiguration, share: UnsafeMutableRawPointer?,
     neighbourCount: Int, way: ProxySettings.Choice
   ) {
     let context = Unmanaged.passUnretained(self).toOpaque()
