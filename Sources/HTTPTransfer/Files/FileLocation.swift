@@ -3,13 +3,6 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// A failure of the destination, before it is known of which transfer.
-struct FileFailure: Error {
-  let code: TransferError.Code
-  let reason: String
-  let errno: CInt
-}
-
 /// Where a file is to be: its directory, held open, and the names in it.
 struct FileLocation: Sendable {
   let path: String
