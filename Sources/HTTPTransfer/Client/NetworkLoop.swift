@@ -74,7 +74,7 @@ final class NetworkLoop {
   private func resume(_ id: ExchangeID) {
     // In this call, libcurl offers the held bytes again.
     if let transfer = transfers[id], !transfer.isHeld {
-      curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
+      curl_easy_pause(transfer.easy?.pointer, CURLPAUSE_CONT)
     }
   }
 
@@ -100,7 +100,7 @@ final class NetworkLoop {
       if let transfer = transfers[id], transfer.isHeld { begin(transfer, multi: multi) }
     case .endDiscarding(let id, let hop):
       if let transfer = transfers[id], transfer.hop == hop, transfer.isDiscarding {
-        curl_multi_remove_handle(multi, transfer.easy)
+        curl_multi_remove_handle(multi, transfer.easy?.pointer)
         proceed(transfer, after: CURLE_OK, multi: multi)
       }
     case .cancelAll:
@@ -125,7 +125,7 @@ final class NetworkLoop {
     _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
     multi: UnsafeMutableRawPointer
   ) {
-    guard let easy = curl_easy_init() else {
+    guard let easy = EasyHandle() else {
       queue.leave(id)
       client.exchangeEnded()
       receiver.finish(
@@ -192,7 +192,7 @@ final class NetworkLoop {
       configuration: client.configuration, share: self.multi.shares.share(for: transfer.url),
       neighbourCount: transfers.count, way: way)
     if let error = transfer.refusedAddress { return end(transfer, .failed(error)) }
-    let code = curl_multi_add_handle(multi, transfer.easy)
+    let code = curl_multi_add_handle(multi, transfer.easy?.pointer)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))
       end(
@@ -213,7 +213,7 @@ final class NetworkLoop {
     lastHeadCheck = now
     let late = transfers.values.filter { $0.isHeadLate(now: now) }
     for transfer in late {
-      curl_multi_remove_handle(multi, transfer.easy)
+      curl_multi_remove_handle(multi, transfer.easy?.pointer)
       transfer.failSlowHead()
       proceed(transfer, after: CURLE_OK, multi: multi)
     }
@@ -223,7 +223,7 @@ final class NetworkLoop {
     transfer.isCancelled = true
     if !transfer.isHeld {
       transfer.collectMetrics()
-      curl_multi_remove_handle(multi, transfer.easy)
+      curl_multi_remove_handle(multi, transfer.easy?.pointer)
       limitCookies(of: transfer)
     }
     end(transfer, .cancelled)
@@ -254,8 +254,8 @@ final class NetworkLoop {
 
   /// Drops cookies if there are too many; the exchange's handle must be in no multi handle.
   private func limitCookies(of transfer: ActiveExchange) {
-    if transfer.hasSetCookie, client.configuration.keepsCookies {
-      multi.shares.limitCookies(of: transfer.url, by: transfer.easy)
+    if transfer.hasSetCookie, client.configuration.keepsCookies, let easy = transfer.easy {
+      multi.shares.limitCookies(of: transfer.url, by: easy.pointer)
     }
   }
 
