@@ -175,4 +175,20 @@ struct FileLocation: Sendable {
     if [ENOSPC, EDQUOT].contains(error.rawValue) { reason += "; free some space and try again" }
     return FileFailure(code: .destination, reason: reason, errno: error.rawValue)
   }
+
+  // MARK: Failures
+
+  /// Why a file whose origin nothing tells is not replaced.
+  var isUnknown: String { "exists, and nothing shows that it is an earlier download of this URL" }
+
+  func exists(_ reason: String) -> FileFailure {
+    FileFailure(code: .destinationExists, reason: "'\(path)' \(reason)", errno: EEXIST)
+  }
+
+  var belongsToAnother: FileFailure {
+    FileFailure(
+      code: .destination,
+      reason: "'\(partPath)' belongs to another user; remove it or choose another name",
+      errno: EPERM)
+  }
 }
