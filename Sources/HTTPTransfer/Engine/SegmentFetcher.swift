@@ -33,7 +33,7 @@ final class SegmentFetcher: @unchecked Sendable {
   /// How often is tried again.
   var patience: TransferPatience
   /// How many requests may be hedged.
-  var hedgeBudget = HedgeBudget()
+  private var hedgeBudget = HedgeBudget()
   /// What the requests send.
   var body: BodyReader?
   /// Whether a look for requests to hedge is due.
@@ -395,6 +395,13 @@ final class SegmentFetcher: @unchecked Sendable {
     }
     hedgeBudget.noteRequests(0, hedges: hedges.count)
     for segment in hedges { send(segment) }
+  }
+
+  /// The server of `url` refuses or drops connections: it gets fewer, and no hedges for a while.
+  func noteRefusal(by url: RemoteURL) {
+    let now = ContinuousClock.now
+    table.stepDown(now: now)
+    hedgeBudget.noteRefusal(by: url.normalizedOrigin, now: now)
   }
 
   /// A request has failed.

@@ -26,10 +26,7 @@ final class SegmentRetries: @unchecked Sendable {
     if let step = failOver(id, error, after: retryAfter, from: mirror) { return step }
     guard error.isTransient else { return .fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused
-    if isRefusal {
-      fetcher.table.stepDown(now: .now)
-      fetcher.hedgeBudget.noteRefusal(by: error.url.normalizedOrigin, now: .now)
-    }
+    if isRefusal { fetcher.noteRefusal(by: error.url) }
     // One of many connections that a server will not serve says nothing about the others.
     if isRefusal, representation.isConfirmed, !representation.isSequential, !fetcher.isIdle {
       fetcher.table.remove(id)
