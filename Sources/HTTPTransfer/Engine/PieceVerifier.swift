@@ -14,7 +14,7 @@ final class PieceVerifier: @unchecked Sendable {
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
   private var verified = ExtentSet()
-  /// The pieces that are there and are to be hashed.
+  /// The pieces that are there and wait to be hashed.
   private var pending: [PieceTable.Check] = []
   /// Counts the new beginnings, which make what is under way on other threads void.
   private(set) var generation = 0
@@ -53,7 +53,7 @@ final class PieceVerifier: @unchecked Sendable {
     pending += pieces?.note(range, from: mirror, extents: verified).checks ?? []
   }
 
-  /// Everything begins anew.
+  /// Everything starts over.
   func forget() {
     pieces = nil
     verified = ExtentSet()
@@ -63,7 +63,7 @@ final class PieceVerifier: @unchecked Sendable {
 
   /// What the pieces of a complete file say of it.
   enum State {
-    /// Every piece is verified, or none is to be.
+    /// Every piece is verified, or none needs to be.
     case verified
     /// Some are still to be compared.
     case unverified
@@ -229,7 +229,7 @@ final class PieceVerifier: @unchecked Sendable {
     let excluded: Set<Int>
   }
 
-  /// The wrong pieces that are to be asked for.
+  /// The wrong pieces that must be requested again.
   var suspects: [Suspect] {
     guard let pieces else { return [] }
     return pieces.suspects.filter { !pieces.isChecking(piece: $0) }.map {
@@ -249,6 +249,6 @@ final class PieceVerifier: @unchecked Sendable {
 
   /// Forgets what others have brought of a suspect piece, so that it comes from one mirror.
   ///
-  /// - Returns: the bytes that are to be forgotten, too; nil if the piece is not known.
+  /// - Returns: the bytes to forget, too; nil if the piece is not known.
   func restart(_ piece: Int) -> ByteRange? { pieces?.restart(piece: piece) }
 }

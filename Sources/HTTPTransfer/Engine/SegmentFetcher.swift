@@ -139,8 +139,8 @@ final class SegmentFetcher: @unchecked Sendable {
 
   func plan() {
     guard representation.isConfirmed, !representation.isSequential else { return }
-    // Each piece that was wrong comes by a request of its own, from one mirror: that shows who has
-    // served the wrong bytes, and the other requests continue meanwhile.
+    // Each piece that was wrong comes by a request of its own, from one mirror: that shows which one
+    // has served the wrong bytes, and the other requests continue meanwhile.
     for suspect in pieces.suspects {
       guard
         let segment = table.add(piece: suspect.piece, suspect.range, except: suspect.excluded)
@@ -186,7 +186,7 @@ final class SegmentFetcher: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - reason: why, for the user.
-  ///   - kept: an exchange that goes on.
+  ///   - kept: an exchange that continues.
   /// - Throws: where a part has been handed on already.
   func forget(
     _ reason: String, except kept: SegmentExchange? = nil
@@ -406,7 +406,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// A request has failed.
   ///
-  /// - Returns: whether it was a hedge, so that the request beside which it was sent goes on.
+  /// - Returns: whether it was a hedge, so that the request beside which it was sent continues.
   func dropFailedHedge(_ id: Int) -> Bool {
     guard table[id]?.hedgeOf != nil else { return false }
     table.remove(id)

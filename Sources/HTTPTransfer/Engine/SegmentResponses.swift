@@ -137,7 +137,7 @@ final class SegmentResponses: @unchecked Sendable {
   ///   - length: the length.
   ///   - exchange: which exchange has brought the body.
   ///   - onFailure: called if the destination cannot record it.
-  /// - Returns: whether the transfer goes on.
+  /// - Returns: whether the transfer continues.
   func learnLength(
     _ length: Int64, by exchange: SegmentExchange,
     onFailure: @escaping @Sendable (FileFailure) -> Void

@@ -90,7 +90,7 @@ final class SegmentRetries: @unchecked Sendable {
     return fetcher.table.isComplete ? .finish : .plan
   }
 
-  /// Sends a segment again; a whole body of which a part is there goes on by ranges where it can.
+  /// Sends a segment again; a whole body of which a part is there continues by ranges if possible.
   private func sendAgain(_ segment: SegmentTable.Segment) -> TransferStep {
     guard segment.isWhole, fetcher.table.presentByteCount > 0 else {
       fetcher.send(segment)
@@ -174,7 +174,7 @@ final class SegmentRetries: @unchecked Sendable {
       return send(id, to: chosen ?? next, after: error, attempt: attempt)
     }
     if fetcher.servers.mirrors.hasOtherVersions {
-      // Begins anew with those that have another version.
+      // Starts over with those that have another version.
       return startOver(
         representation.isConfirmed
           ? "the mirrors that are left have another version"

@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Carries one transfer out: prepares its destination, has its requests sent, begins anew, and
+/// Carries one transfer out: prepares its destination, has its requests sent, starts over, and
 /// finishes.
 ///
 /// It alone knows the phase of the transfer; its parts return steps, which it carries out.
@@ -84,7 +84,7 @@ final class TransferDriver: @unchecked Sendable {
     phase = .paused
     monitor.update { $0.state = .paused }
     if let body = fetcher.body { body.isPaused = true }
-    // Of a body that cannot be gone on with elsewhere the connection is kept, and not read.
+    // A body that no other connection can continue keeps its connection, which is not read.
     if fetcher.representation.isSequential { return fetcher.setStallTimeout(nil) }
     fetcher.clear()
     monitor.update { $0.connections = 0 }
@@ -121,7 +121,7 @@ final class TransferDriver: @unchecked Sendable {
     fetcher.table.isComplete && fetcher.representation.isConfirmed
   }
 
-  /// Ends without success; what was stored can be gone on with unless it `removes` that too.
+  /// Ends without success; what was stored can be continued later, unless it `removes` that too.
   func cancel(isSilent: Bool, removes: Bool) {
     switch phase {
     case .ended:
