@@ -3,7 +3,7 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// An exchange in progress: its easy handle, its redirects so far, and its receiver.
+/// An exchange in progress: sends its hops one after another, and passes the final response on.
 ///
 /// Confined to the network thread.
 final class ActiveExchange {
@@ -18,34 +18,21 @@ final class ActiveExchange {
   ///
   /// libcurl 7.88 keeps a pointer into a freed response head (`prevhead`), and uses it if the next
   /// head on the same handle begins with a folded line.
-  private(set) var easy: UnsafeMutableRawPointer
-  private(set) var url: RemoteURL
-  /// The method and body of the current hop; a redirect may change them to a `GET`.
-  private var method: HTTPRequest.Method
-  private(set) var body: (any ExchangeBody)?
-  /// Whether credentials were sent in response to a 401.
-  private var isChallenged = false
+  private(set) var easy: EasyHandle?
+  private var target: HopTarget
+  private var connection: HopConnection
+  private var route = HopRoute()
   private(set) var metrics = ExchangeMetrics()
-  private var headerList: UnsafeMutablePointer<curl_slist>?
   private var parser = HeadParser()
   private var disposition = ExchangeDisposition.proceed
   private var discardedByteCount = 0
-  private(set) var redirect: RemoteURL?
-  /// Whether no socket could be created.
-  var lacksDescriptors = false
-  var failure: ExchangeError?
-  private(set) var sawHead = false
-  private var redirectCount = 0
-  let errorText: UnsafeMutablePointer<CChar>
+  private var failure: ExchangeError?
+  private var sawHead = false
   var isCancelled = false
-  /// The sockets of this hop's connection attempts.
-  var openedSockets: [CInt] = []
   /// Whether the connection to reuse has unsolicited bytes.
-  var hasStrayBytes = false
+  private var hasStrayBytes = false
   /// Whether to use a new connection, because a reused one had unsolicited bytes.
   private var wantsFreshConnection = false
-  /// The sockets of the client's connections, by their local ports.
-  let sockets: ConnectionSockets
   private let throttle: BodyThrottle
   /// The number of earlier redirects and repetitions with credentials.
   private(set) var hop = 0
@@ -61,12 +48,7 @@ final class ActiveExchange {
   /// Called before a request goes to a public address.
   var onPublicAddress: (_ origin: String) -> Void = { _ in }
   /// When the head of the current hop must be complete.
-  var headDeadline: ContinuousClock.Instant?
-  var addressGuard: AddressGuard
-  /// The route of the current hop.
-  private(set) var way = ProxySettings.Choice()
-  /// The proxies that could not be reached for the current URL.
-  private(set) var failedRoutes: Set<ProxyList.Route> = []
+  private var headDeadline: ContinuousClock.Instant?
   /// Called when a route has failed, with all failed routes of this URL; returns whether there is
   /// another one.
   var onRouteFailure: (ProxyList.Route, Set<ProxyList.Route>, RemoteURL) -> Bool = { _, _, _ in
@@ -74,7 +56,7 @@ final class ActiveExchange {
   }
   /// When the request of the current hop was sent; nil before that, and once a head has arrived
   /// over its route.
-  var unansweredSince: ContinuousClock.Instant?
+  private var unansweredSince: ContinuousClock.Instant?
   /// Called when a head has arrived through a proxy.
   var onProxyAnswer: (ProxyList.Route) -> Void = { _ in }
   private var stallTimeout: Duration?
@@ -82,40 +64,32 @@ final class ActiveExchange {
   private var refusedExpectation: HTTPResponse?
   /// Whether the body was requested again since then.
   private var isResending = false
-  /// How often libcurl may still send the request of the current hop, if it must not be repeated.
-  private var remainingSends = 1
   /// Whether the server of the current hop has set a cookie.
   private(set) var hasSetCookie = false
 
   init(
-    id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver,
-    easy: UnsafeMutableRawPointer, addressGuard: AddressGuard, sockets: ConnectionSockets,
-    throttle: BodyThrottle
+    id: ExchangeID, request: ExchangeRequest, receiver: any ExchangeReceiver, easy: EasyHandle,
+    addressGuard: AddressGuard, sockets: ConnectionSockets, throttle: BodyThrottle
   ) {
-    self.sockets = sockets
-    self.throttle = throttle
     self.id = id
     self.request = request
     self.receiver = receiver
     self.easy = easy
-    self.url = request.url
-    method = request.method
-    body = request.body
+    self.throttle = throttle
+    target = HopTarget(request)
+    connection = HopConnection(addressGuard: addressGuard, sockets: sockets)
     stallTimeout = request.stallTimeout
-    self.addressGuard = addressGuard
-    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
-    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
 
-  deinit {
-    curl_slist_free_all(headerList)
-    errorText.deallocate()
-  }
+  /// The URL of the current hop.
+  var url: RemoteURL { target.url }
+
+  /// The routes that have failed for it.
+  var failedRoutes: Set<ProxyList.Route> { route.failed }
 
   /// Takes a new handle for the next hop; false if there is none.
   func renewHandle() -> Bool {
-    guard let fresh = curl_easy_init() else { return false }
-    closeHandle()
+    guard let fresh = EasyHandle() else { return false }
     easy = fresh
     return true
   }
@@ -123,7 +97,7 @@ final class ActiveExchange {
   /// Frees the handle, which must be in no multi handle.
   ///
   /// Only ``renewHandle()`` may be called afterwards.
-  func closeHandle() { curl_easy_cleanup(easy) }
+  func closeHandle() { easy = nil }
 
   /// Prepares the easy handle, a new one, for the current URL; call it before each hop.
   ///
@@ -133,152 +107,81 @@ final class ActiveExchange {
   ///   - neighbourCount: the number of exchanges in progress, including this one.
   ///   - way: the proxy of the request, if any.
   func prepare(
-    configuration: HTTPClient.Configuration, share: UnsafeMutableRawPointer?,
+    configuration: HTTPClientConfiguration, share: UnsafeMutableRawPointer?,
     neighbourCount: Int, way: ProxySettings.Choice
   ) {
+    guard let easy else { return }
     let context = Unmanaged.passUnretained(self).toOpaque()
-    _ = httpfs_easy_set_callbacks(easy, receiveHeaderLine, receiveBodyPiece, context)
-    _ = httpfs_easy_set_connection_callbacks(easy, openConnection, beginRequest, context)
-    addressGuard.begin(hop: redirectCount, isProxied: way.isProxied, host: url.host)
-    _ = addressGuard.permitsHost()
-    self.way = way
+    _ = httpfs_easy_set_callbacks(easy.pointer, receiveHeaderLine, receiveBodyPiece, context)
+    _ = httpfs_easy_set_connection_callbacks(easy.pointer, openConnection, beginRequest, context)
+    if target.body != nil {
+      _ = httpfs_easy_set_body_callbacks(easy.pointer, sendBodyPiece, rewindBody, context)
+    }
+    target.begin()
+    connection.begin(target, isProxied: way.isProxied)
+    route.begin(way)
+    HopOptions(
+      configuration: configuration, request: request, target: target, way: way, share: share,
+      neighbourCount: neighbourCount, needsFreshConnection: wantsFreshConnection,
+      stallTimeout: stallTimeout
+    ).apply(to: easy)
     headDeadline = nil
     unansweredSince = nil
-    set(CURLOPT_ERRORBUFFER, pointer: errorText)
-    set(CURLOPT_URL, url.withoutUserInfo)
-    set(CURLOPT_PROTOCOLS_STR, "http,https")
-    set(CURLOPT_NOSIGNAL, 1)
-    // The head of a proxy's response to CONNECT is not the response.
-    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    set(CURLOPT_FOLLOWLOCATION, 0)
-    // Not for uploads: if a server responds before the end, libcurl 7.88 loses the response because
-    // of the stream's reset after it.
-    set(
-      CURLOPT_HTTP_VERSION,
-      configuration.usesHTTP2 && body == nil ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
-    set(CURLOPT_PIPEWAIT, 0)
-    // A cancelled exchange must not block the network thread until the resolver's thread ends.
-    set(CURLOPT_QUICK_EXIT, 1)
-    set(CURLOPT_TCP_KEEPALIVE, 1)
-    if noticesDeadPath {
-      set(CURLOPT_TCP_KEEPIDLE, Self.keepAliveIdleSeconds)
-      set(CURLOPT_TCP_KEEPINTVL, Self.keepAliveIntervalSeconds)
-    }
-    // Read larger pieces from the socket, less often; libcurl still passes on at most 16 KiB at a
-    // time. Many concurrent exchanges share the bandwidth and the memory, so each reads less.
-    //
-    // A body that libcurl decodes is read in the smallest pieces: libcurl keeps all that a piece
-    // decodes to while the exchange is paused, and a piece of gzip decodes to 1,032 times its size.
-    set(CURLOPT_BUFFERSIZE, request.decodesContent ? 1 << 10 : bufferSize(among: neighbourCount))
-    set(CURLOPT_CONNECTTIMEOUT_MS, Self.number(request.connectTimeout / .milliseconds(1)))
-    setTrust(configuration)
-    setRoute(configuration, way)
-    setStallTimeout(stallTimeout)
-    if let share { set(CURLOPT_SHARE, pointer: share) }
-    // Enables the cookie engine without reading a file.
-    if configuration.keepsCookies { set(CURLOPT_COOKIEFILE, "") }
-    // An idle connection may be dead, which is only noticed after sending the request.
-    if wantsFreshConnection || !method.isRepeatable { set(CURLOPT_FRESH_CONNECT, 1) }
-    remainingSends = 1
     hasSetCookie = false
-    openedSockets = []
-    if method == .head { set(CURLOPT_NOBODY, 1) }
-    setBody(context)
-    if method != .get && method != .head {
-      set(CURLOPT_CUSTOMREQUEST, method.rawValue)
-    }
-    let isTrusted = isAtConfidentialOrigin
-    let mayAuthenticate = isChallenged || !request.authenticatesOnChallenge
-    if isTrusted, mayAuthenticate, let userInfo = request.userInfo {
-      let parts = userInfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      set(CURLOPT_HTTPAUTH, basicAuthentication)
-      set(CURLOPT_USERNAME, URLResolver.decoded(parts[0]))
-      set(CURLOPT_PASSWORD, parts.count > 1 ? URLResolver.decoded(parts[1]) : "")
-    }
-    setHeaders(isTrusted: isTrusted, userAgent: configuration.userAgent)
-    errorText[0] = 0
     parser = HeadParser()
-    redirect = nil
-    lacksDescriptors = false
     disposition = .proceed
     discardedByteCount = 0
-    if let body, !body.rewind() {
+    if let body = target.body, !body.rewind() {
       failure = ExchangeError(code: .unreadableBody, url: url, detail: "it cannot be sent again")
     }
   }
 
-  /// Bytes per second: a slower exchange is useless, but would never time out.
-  private static let leastSpeed = 64
-
   /// Sets how long almost no bytes may move; nil for no limit.
   func setStallTimeout(_ timeout: Duration?) {
     stallTimeout = timeout
-    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : Self.leastSpeed)
-    set(CURLOPT_LOW_SPEED_TIME, timeout.map { Self.number($0 / .seconds(1)) } ?? 0)
-  }
-
-  /// Converts a time for libcurl: rounded up, at least 1, and small enough for any platform's long.
-  private static func number(_ value: Double) -> Int { Int(min(1e9, max(1, value.rounded(.up)))) }
-
-  private func setBody(_ context: UnsafeMutableRawPointer) {
-    guard let body else { return }
-    set(CURLOPT_UPLOAD, 1)
-    _ = httpfs_easy_set_offset(
-      easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.byteCount ?? -1))
-    set(CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1024)
-    _ = httpfs_easy_set_body_callbacks(easy, sendBodyPiece, rewindBody, context)
-  }
-
-  private func setHeaders(isTrusted: Bool, userAgent: String) {
-    curl_slist_free_all(headerList)
-    headerList = nil
-    var fields = request.fields
-    if isTrusted { fields.append(contentsOf: request.confidentialFields) }
-    if method != request.method {
-      // These fields described a body that a redirect has removed.
-      for name in Self.bodyFields { fields[name] = nil }
-    }
-    // The body determines its length. Another length would cut it, and leave the rest on the
-    // connection.
-    fields[.contentLength] = nil
-    fields[.transferEncoding] = nil
-    if fields[.userAgent] == nil { fields[.userAgent] = userAgent }
-    // A byte range of a coded representation would be useless.
-    if request.decodesContent {
-      // All codings that this libcurl can decode.
-      set(CURLOPT_ACCEPT_ENCODING, "")
-    } else if fields[.acceptEncoding] == nil {
-      fields[.acceptEncoding] = "identity"
-    }
-    if let range = request.range { fields[.range] = range.rangeField }
-    for field in fields {
-      // Copy bytes: an entity tag is sent exactly as received.
-      var line = Array(field.name.rawName.utf8)
-      field.withUnsafeBytesOfValue { value in
-        // An empty value needs a semicolon; otherwise libcurl drops the field.
-        line += value.isEmpty ? Array(";".utf8) : Array(": ".utf8) + value
-      }
-      line.append(0)
-      let longer = line.withUnsafeBytes { bytes in
-        curl_slist_append(headerList, bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
-      }
-      if let longer { headerList = longer }
-    }
-    set(CURLOPT_HTTPHEADER, pointer: headerList)
-  }
-
-  /// Whether libcurl may send the request of the current hop; called before each attempt.
-  ///
-  /// libcurl repeats a request by itself if a reused connection brings no response. A request that
-  /// must not be repeated is sent once, and once more after a 417 has refused it without processing
-  /// it.
-  func maySend() -> Bool {
-    guard method.isRepeatable || remainingSends > 0 else { return false }
-    remainingSends -= 1
-    return true
+    easy?.setStallTimeout(timeout)
   }
 
   // MARK: Callbacks
+
+  /// Opens the socket of a connection; after -1, libcurl tries the host's next address.
+  func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    connection.openSocket(
+      address, noticesDeadPath: HopConnection.noticesDeadPath(request, target))
+  }
+
+  /// Called before a request is sent over a new or reused connection; false ends the exchange.
+  func requestIsReady(address text: String, localPort: UInt16) -> Bool {
+    // TLS may bring tickets, and only the server can have sent anything. The same holds if the way
+    // to the proxy is encrypted.
+    if url.scheme == "http", !route.way.route.isEncrypted,
+      !connection.isClean(localPort: localPort)
+    {
+      hasStrayBytes = true
+      return false
+    }
+    let address = AddressGuard.address(text)
+    if let address, !connection.permits(address) {
+      failure = refusedAddress
+      return false
+    }
+    guard connection.maySend(isRepeatable: target.method.isRepeatable) else {
+      failure = ExchangeError(
+        code: .connectionLost, url: url,
+        detail: "no answer has come, and the request may have been carried out")
+      return false
+    }
+    if let limit = request.headTimeout, target.body == nil { headDeadline = .now + limit }
+    unansweredSince = .now
+    receiver.requestSent()
+    if let address, connection.noteRequest(to: address) {
+      onPublicAddress(url.normalizedOrigin)
+    }
+    return true
+  }
+
+  /// Why the redirect to this host's address was refused.
+  var refusedAddress: ExchangeError? { connection.refusedAddress(of: url) }
 
   /// Takes one line of a head; false ends the exchange.
   func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -295,7 +198,7 @@ final class ActiveExchange {
       return false
     case .head(let head):
       unansweredSince = nil
-      if way.isProxied { onProxyAnswer(way.route) }
+      if route.way.isProxied { onProxyAnswer(route.way.route) }
       noteRetryAfter(head)
       let goesOn = take(head)
       if goesOn, isDiscarding { onDiscard(hop) }
@@ -309,22 +212,22 @@ final class ActiveExchange {
   private static let cookieField = Array("set-cookie:".utf8)
 
   private func take(_ head: HTTPResponse) -> Bool {
-    if request.maximumRedirects > 0, Self.redirectStatuses.contains(head.status.code),
-      let location = head.headerFields.bytes(of: .location)
-    {
+    do throws(ExchangeError) {
+      let redirect = try target.take(head)
+      if let redirect { receiver.redirected(to: redirect, status: head.status.code) }
+    } catch {
       disposition = .discard
-      return follow(location, status: head.status.code)
+      failure = error
+      return false
     }
-    if head.status.code == 401, mayAnswerChallenge(head.headerFields) {
+    if target.next != nil {
       disposition = .discard
-      isChallenged = true
-      redirect = url
       return true
     }
-    if head.status.code == 417, body != nil, refusedExpectation == nil {
+    if head.status.code == 417, target.body != nil, refusedExpectation == nil {
       // libcurl starts again by itself: the next head counts.
       refusedExpectation = head
-      remainingSends += 1
+      connection.noteUnprocessedRequest()
       parser = HeadParser()
       disposition = .discard
       return true
@@ -340,74 +243,6 @@ final class ActiveExchange {
       let delay = RetryAfter.delay(head.headerFields, now: Int64(time(nil)))
     else { return }
     onRetryAfter(url.normalizedOrigin, min(delay, request.retryAfterCeiling))
-  }
-
-  private static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
-
-  /// The fields that describe a body, without which they make no sense.
-  private static let bodyFields: [HTTPField.Name] = [
-    .contentType, .contentLength, .contentEncoding, .contentLanguage, .contentLocation,
-  ]
-
-  /// Whether a 401 requests the credentials that were withheld so far.
-  private func mayAnswerChallenge(_ fields: HTTPFields) -> Bool {
-    request.authenticatesOnChallenge && !isChallenged && request.userInfo != nil
-      && url.origin == request.confidentialOrigin
-      && fields[fields: .wwwAuthenticate].contains { field in
-        // The tokens of other schemes may be long.
-        field.withUnsafeBytesOfValue { $0.count <= HTTPFields.readableLimit }
-          && field.value.lowercased().contains("basic")
-      }
-  }
-
-  private func follow(_ location: [UInt8], status: Int) -> Bool {
-    redirectCount += 1
-    guard redirectCount <= request.maximumRedirects else {
-      failure = ExchangeError(
-        code: .tooManyRedirects, url: url, detail: "\(request.maximumRedirects) were followed")
-      return false
-    }
-    guard let text = URLResolver.resolve(location, against: url) else {
-      failure = ExchangeError(
-        code: .malformedResponse, url: url, detail: "the Location field is not a URL")
-      return false
-    }
-    guard text.utf8.count <= RemoteURL.foreignByteLimit else {
-      failure = ExchangeError(
-        code: .forbiddenRedirect, url: url,
-        detail: "to a URL of more than \(RemoteURL.foreignByteLimit >> 10) KiB")
-      return false
-    }
-    let target: RemoteURL
-    do {
-      target = try RemoteURL(text)
-    } catch {
-      failure = ExchangeError(code: .forbiddenRedirect, url: url, detail: "\(error)")
-      return false
-    }
-    if url.scheme == "https" && target.scheme != "https" {
-      failure = ExchangeError(
-        code: .forbiddenRedirect, url: url, detail: "from https to http://\(target.authority)")
-      return false
-    }
-    if request.staysInOrigin, target.normalizedOrigin != url.normalizedOrigin {
-      failure = ExchangeError(
-        code: .forbiddenRedirect, url: url, detail: "to another server, \(target.origin)")
-      return false
-    }
-    redirect = target
-    if status == 303 || (status < 303 && !request.keepsMethodOnRedirect), method != .head {
-      method = .get
-      body = nil
-    }
-    receiver.redirected(to: target, status: status)
-    return true
-  }
-
-  /// The size of libcurl's receive buffer in bytes: a short range needs no more than its length.
-  private func bufferSize(among neighbourCount: Int) -> Int {
-    let share = max(64 << 10, (1 << 20) / max(2, neighbourCount))
-    return request.range.map { min(share, max(16 << 10, $0.count)) } ?? share
   }
 
   /// Takes a piece of the body.
@@ -448,13 +283,13 @@ final class ActiveExchange {
   /// Whether the received bytes are dropped.
   var isDiscarding: Bool {
     guard case .discard = disposition else { return false }
-    return !isResending || sawHead || redirect != nil
+    return !isResending || sawHead || target.next != nil
   }
 
   /// Fills the buffer with the next bytes of the request's body; returns the result for libcurl's
   /// read callback.
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    guard failure == nil, let body else { return abortSign }
+    guard failure == nil, let body = target.body else { return abortSign }
     isResending = refusedExpectation != nil
     let limit = request.rateLimit
     let wanted = throttle.sentPiece(of: buffer.count, under: limit)
@@ -472,7 +307,20 @@ final class ActiveExchange {
     }
   }
 
-  func rewindRequestBody() -> Bool { body?.rewind() ?? false }
+  func rewindRequestBody() -> Bool { target.body?.rewind() ?? false }
+
+  /// Whether the head of the current hop is overdue.
+  func isHeadLate(now: ContinuousClock.Instant) -> Bool {
+    guard let headDeadline, !isHeld, !sawHead, target.next == nil else { return false }
+    return headDeadline <= now
+  }
+
+  /// Fails the exchange because the head is overdue.
+  func failSlowHead() {
+    let limit = request.headTimeout.map { " within \($0)" } ?? ""
+    failure = ExchangeError(
+      code: .timedOut, url: url, detail: "the head of the response was not complete\(limit)")
+  }
 
   // MARK: The end of a hop
 
@@ -486,7 +334,7 @@ final class ActiveExchange {
   func finishHop(_ code: CURLcode) -> Outcome {
     collectMetrics()
     hop += 1
-    if !sawHead, redirect == nil, !isCancelled, let head = refusedExpectation {
+    if !sawHead, target.next == nil, !isCancelled, let head = refusedExpectation {
       disposition = receiver.receive(head: head, from: url, transfer: id)
       return .done(.finished)
     }
@@ -497,18 +345,16 @@ final class ActiveExchange {
       return .follow
     }
     if let failure { return .done(.failed(failure)) }
-    if let target = redirect {
+    if target.advance() {
       // A long body of a redirect was aborted on purpose. Only its connection is lost.
-      redirect = nil
-      url = target
-      failedRoutes = []
+      route.forgetFailures()
       metrics.requests += 1
       return .follow
     }
-    if let route = failedRoute(code) {
-      failedRoutes.insert(route)
+    if let failed = failedRoute(code) {
+      route.noteFailure(of: failed)
       // Nothing was sent to the server, so the same request can take another route.
-      if onRouteFailure(route, failedRoutes, url) { return .follow }
+      if onRouteFailure(failed, route.failed, url) { return .follow }
     }
     switch disposition {
     case .stop: return .done(.stopped)
@@ -525,17 +371,23 @@ final class ActiveExchange {
     return .done(.failed(error(for: code)))
   }
 
+  /// The route of the hop if it alone has failed, before a response.
+  private func failedRoute(_ code: CURLcode) -> ProxyList.Route? {
+    guard let easy, code != CURLE_OK, !sawHead, !connection.lacksDescriptors,
+      refusedAddress == nil
+    else { return nil }
+    return route.failure(code, of: easy)
+  }
+
   private func error(for code: CURLcode) -> ExchangeError {
-    var detail = String(cString: errorText)
-    if detail.isEmpty { detail = String(cString: curl_easy_strerror(code)) }
-    if code == CURLE_COULDNT_CONNECT, let refusedAddress { return refusedAddress }
+    var detail = easy?.description(of: code) ?? ""
     if code == CURLE_COULDNT_CONNECT {
-      var number = 0
-      _ = httpfs_easy_get_long(easy, CURLINFO_OS_ERRNO, &number)
-      if [ENETUNREACH, EHOSTUNREACH, ENETDOWN].contains(CInt(truncatingIfNeeded: number)) {
+      if let refusedAddress { return refusedAddress }
+      let number = CInt(truncatingIfNeeded: easy?.number(of: CURLINFO_OS_ERRNO) ?? 0)
+      if [ENETUNREACH, EHOSTUNREACH, ENETDOWN].contains(number) {
         return ExchangeError(code: .noRoute, url: url, detail: detail)
       }
-      if lacksDescriptors {
+      if connection.lacksDescriptors {
         return ExchangeError(
           code: .outOfResources, url: url, detail: "no descriptor is left for a connection")
       }
@@ -545,9 +397,7 @@ final class ActiveExchange {
       return ExchangeError(code: .headTooLarge, url: url, detail: "a line of more than 100 KiB")
     }
     if code == CURLE_OPERATION_TIMEDOUT {
-      var connectTime: curl_off_t = 0
-      _ = httpfs_easy_get_offset(easy, CURLINFO_PRETRANSFER_TIME_T, &connectTime)
-      if connectTime == 0 {
+      if easy?.offset(of: CURLINFO_PRETRANSFER_TIME_T) == 0 {
         return ExchangeError(code: .connectionTimedOut, url: url, detail: detail)
       }
       if let timeout = request.stallTimeout { detail = "no byte moved for \(timeout)" }
@@ -557,31 +407,17 @@ final class ActiveExchange {
 
   /// Adds the metrics of the current hop; call it before its handle is prepared again or freed.
   func collectMetrics() {
-    var connections = 0
-    _ = httpfs_easy_get_long(easy, CURLINFO_NUM_CONNECTS, &connections)
-    metrics.newConnections += connections
-    var microseconds: curl_off_t = 0
-    _ = httpfs_easy_get_offset(easy, CURLINFO_STARTTRANSFER_TIME_T, &microseconds)
-    metrics.timeToFirstByte += .microseconds(Int64(microseconds))
-    var byteCount: curl_off_t = 0
-    _ = httpfs_easy_get_offset(easy, CURLINFO_SIZE_DOWNLOAD_T, &byteCount)
-    metrics.rawByteCount = Int64(byteCount)
+    guard let easy else { return }
+    metrics.newConnections += easy.number(of: CURLINFO_NUM_CONNECTS)
+    metrics.timeToFirstByte += .microseconds(easy.offset(of: CURLINFO_STARTTRANSFER_TIME_T))
+    metrics.rawByteCount = easy.offset(of: CURLINFO_SIZE_DOWNLOAD_T)
   }
 
-  /// Whether the current hop goes to the origin to which the request's credentials belong.
-  var isAtConfidentialOrigin: Bool { url.origin == request.confidentialOrigin }
-
-  // MARK: Options
-
-  func set(_ option: CURLoption, _ value: Int) {
-    _ = httpfs_easy_set_long(easy, option, value)
-  }
-
-  func set(_ option: CURLoption, _ value: String) {
-    _ = httpfs_easy_set_string(easy, option, value)
-  }
-
-  func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
-    _ = httpfs_easy_set_pointer(easy, option, pointer)
+  /// The proxy that has had the request since a moment and hangs, as far as this exchange can tell.
+  func silentProxy(
+    now: ContinuousClock.Instant
+  ) -> (route: ProxyList.Route, since: ContinuousClock.Instant)? {
+    guard let since = unansweredSince else { return nil }
+    return route.silentProxy(for: url, after: now - since).map { ($0, since) }
   }
 }

@@ -16,18 +16,18 @@ func receiveHeaderLine(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
   let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer.takeHeaderLine(line) ? size * count : 0
+  return exchange.takeHeaderLine(line) ? size * count : 0
 }
 
 func receiveBodyPiece(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let bytes, let context else { return 0 }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
   let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-  return transfer.takeBody(piece)
+  return exchange.takeBody(piece)
 }
 
 func openConnection(
@@ -44,8 +44,8 @@ func beginRequest(
 ) -> CInt {
   // CURL_PREREQFUNC_OK and CURL_PREREQFUNC_ABORT.
   guard let context, let address else { return 0 }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  let isReady = transfer.requestIsReady(
+  let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  let isReady = exchange.requestIsReady(
     address: String(cString: address), localPort: UInt16(truncatingIfNeeded: localPort))
   return isReady ? 0 : 1
 }
@@ -54,12 +54,12 @@ func sendBodyPiece(
   bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?
 ) -> Int {
   guard let bytes, let context else { return abortSign }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  return transfer.readBody(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+  let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  return exchange.readBody(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
 }
 
 func rewindBody(context: UnsafeMutableRawPointer?, offset: curl_off_t, origin: CInt) -> CInt {
   guard let context, offset == 0, origin == SEEK_SET else { return seekFailed }
-  let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-  return transfer.rewindRequestBody() ? 0 : seekFailed
+  let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+  return exchange.rewindRequestBody() ? 0 : seekFailed
 }

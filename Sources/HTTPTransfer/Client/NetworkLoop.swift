@@ -15,7 +15,7 @@ final class NetworkLoop {
 
   private let client: HTTPClient
   private let multi: MultiHandle
-  private var transfers: [ExchangeID: ActiveExchange] = [:]
+  private var exchanges: [ExchangeID: ActiveExchange] = [:]
   private var queue: ExchangeQueue
   /// Descending by due time, so that the next one is last.
   private var timers: [Timer] = []
@@ -44,7 +44,7 @@ final class NetworkLoop {
       runTimers(until: now)
       endSlowHeads(now: now, multi: pointer)
       startQueued(multi: pointer)
-      if transfers.isEmpty && timers.isEmpty {
+      if exchanges.isEmpty && timers.isEmpty {
         let since = idleSince ?? now
         idleSince = since
         if now - since >= Self.idleTime, client.endThreadIfIdle() { return }
@@ -73,8 +73,8 @@ final class NetworkLoop {
 
   private func resume(_ id: ExchangeID) {
     // In this call, libcurl offers the held bytes again.
-    if let transfer = transfers[id], !transfer.isHeld {
-      curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
+    if let exchange = exchanges[id], !exchange.isHeld {
+      curl_easy_pause(exchange.easy?.pointer, CURLPAUSE_CONT)
     }
   }
 
@@ -86,26 +86,26 @@ final class NetworkLoop {
       queue.append(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))
       startQueued(multi: multi)
     case .cancel(let id):
-      if let transfer = transfers[id] {
-        cancel(transfer, multi: multi)
+      if let exchange = exchanges[id] {
+        cancel(exchange, multi: multi)
       } else if let entry = queue.remove(id) {
         cancel(entry)
       }
     case .prioritize(let id): queue.update(id) { $0.priority = .demand }
     case .unpause(let id): resume(id)
     case .setStallTimeout(let id, let timeout):
-      transfers[id]?.setStallTimeout(timeout)
+      exchanges[id]?.setStallTimeout(timeout)
       queue.update(id) { $0.stallTimeout = timeout }
     case .openGate(let id):
-      if let transfer = transfers[id], transfer.isHeld { begin(transfer, multi: multi) }
+      if let exchange = exchanges[id], exchange.isHeld { begin(exchange, multi: multi) }
     case .endDiscarding(let id, let hop):
-      if let transfer = transfers[id], transfer.hop == hop, transfer.isDiscarding {
-        curl_multi_remove_handle(multi, transfer.easy)
-        proceed(transfer, after: CURLE_OK, multi: multi)
+      if let exchange = exchanges[id], exchange.hop == hop, exchange.isDiscarding {
+        curl_multi_remove_handle(multi, exchange.easy?.pointer)
+        proceed(exchange, after: CURLE_OK, multi: multi)
       }
     case .cancelAll:
       for entry in queue.removeAll() { cancel(entry) }
-      for transfer in Array(transfers.values) { cancel(transfer, multi: multi) }
+      for exchange in Array(exchanges.values) { cancel(exchange, multi: multi) }
     case .perform(let work):
       work()
     case .schedule(let due, let work):
@@ -125,7 +125,7 @@ final class NetworkLoop {
     _ id: ExchangeID, _ request: ExchangeRequest, _ receiver: any ExchangeReceiver,
     multi: UnsafeMutableRawPointer
   ) {
-    guard let easy = curl_easy_init() else {
+    guard let easy = EasyHandle() else {
       queue.leave(id)
       client.exchangeEnded()
       receiver.finish(
@@ -133,71 +133,71 @@ final class NetworkLoop {
         metrics: ExchangeMetrics())
       return
     }
-    let transfer = ActiveExchange(
+    let exchange = ActiveExchange(
       id: id, request: request, receiver: receiver, easy: easy,
       addressGuard: client.origins.withLock { $0.addressGuard(for: request) },
       sockets: self.multi.sockets,
       throttle: throttle)
-    transfer.onRetryAfter = { [client] origin, delay in
+    exchange.onRetryAfter = { [client] origin, delay in
       let now = ContinuousClock.now
       client.origins.withLock { $0.gate.close(origin, until: now + delay, now: now) }
     }
-    transfer.onPublicAddress = { [client] origin in
+    exchange.onPublicAddress = { [client] origin in
       client.origins.withLock { $0.notePublicAddress(of: origin) }
     }
-    transfer.onRouteFailure = { [client] route, tried, url in
+    exchange.onRouteFailure = { [client] route, tried, url in
       client.proxies.withLock {
         $0.noteFailure(of: route, now: .now)
         return $0.hasRoute(besides: tried, for: url)
       }
     }
-    transfer.onProxyAnswer = { [client] route in
+    exchange.onProxyAnswer = { [client] route in
       client.proxies.withLock { $0.noteAnswer(of: route, now: .now) }
     }
-    transfer.mayTakePiece = { [unowned self] in turns.admits($0, of: id) }
-    transfer.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
-    transfers[id] = transfer
-    begin(transfer, multi: multi)
+    exchange.mayTakePiece = { [unowned self] in turns.admits($0, of: id) }
+    exchange.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
+    exchanges[id] = exchange
+    begin(exchange, multi: multi)
   }
 
   /// Sends the request of the current hop, or defers it until its origin accepts requests.
-  private func begin(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
+  private func begin(_ exchange: ActiveExchange, multi: UnsafeMutableRawPointer) {
     let now = ContinuousClock.now
-    let origin = transfer.url.normalizedOrigin
+    let origin = exchange.url.normalizedOrigin
     if let moment = client.origins.withLock({ $0.gate.opening(of: origin, now: now) }) {
-      transfer.isHeld = true
-      client.openGate(for: transfer.id, after: moment - now)
-      return transfer.receiver.held(until: moment, transfer: transfer.id)
+      exchange.isHeld = true
+      client.openGate(for: exchange.id, after: moment - now)
+      return exchange.receiver.held(until: moment, transfer: exchange.id)
     }
-    if transfer.isHeld {
-      transfer.isHeld = false
-      transfer.receiver.held(until: nil, transfer: transfer.id)
+    if exchange.isHeld {
+      exchange.isHeld = false
+      exchange.receiver.held(until: nil, transfer: exchange.id)
     }
-    guard transfer.hop == 0 || transfer.renewHandle() else {
+    guard exchange.hop == 0 || exchange.renewHandle() else {
       end(
-        transfer,
+        exchange,
         .failed(
-          ExchangeError(code: .outOfResources, url: transfer.url, detail: "curl_easy_init")))
+          ExchangeError(code: .outOfResources, url: exchange.url, detail: "curl_easy_init")))
       return
     }
     let way = client.proxies.withLock {
-      $0.choice(for: transfer.url, avoiding: transfer.failedRoutes, now: now)
+      $0.choice(for: exchange.url, avoiding: exchange.failedRoutes, now: now)
     }
     if let flaw = way.flaw {
       return end(
-        transfer,
-        .failed(ExchangeError(code: .unresolvedHost, url: transfer.url, detail: flaw)))
+        exchange,
+        .failed(ExchangeError(code: .unresolvedHost, url: exchange.url, detail: flaw)))
     }
-    transfer.prepare(
-      configuration: client.configuration, share: self.multi.shares.share(for: transfer.url),
-      neighbourCount: transfers.count, way: way)
-    if let error = transfer.refusedAddress { return end(transfer, .failed(error)) }
-    let code = curl_multi_add_handle(multi, transfer.easy)
+    exchange.prepare(
+      configuration: client.configuration, share: self.multi.shares.share(for: exchange.url),
+      neighbourCount: exchanges.count, way: way)
+    if let error = exchange.refusedAddress { return end(exchange, .failed(error)) }
+    let code = curl_multi_add_handle(multi, exchange.easy?.pointer)
     guard code == CURLM_OK else {
       let detail = String(cString: curl_multi_strerror(code))
       end(
-        transfer,
-        .failed(ExchangeError(code: .outOfResources, url: transfer.request.url, detail: detail)))
+        exchange,
+        .failed(ExchangeError(code: .outOfResources, url: exchange.request.url, detail: detail)))
       return
     }
   }
@@ -211,22 +211,22 @@ final class NetworkLoop {
   private func endSlowHeads(now: ContinuousClock.Instant, multi: UnsafeMutableRawPointer) {
     guard now - lastHeadCheck >= Self.headInterval else { return }
     lastHeadCheck = now
-    let late = transfers.values.filter { $0.isHeadLate(now: now) }
-    for transfer in late {
-      curl_multi_remove_handle(multi, transfer.easy)
-      transfer.failSlowHead()
-      proceed(transfer, after: CURLE_OK, multi: multi)
+    let late = exchanges.values.filter { $0.isHeadLate(now: now) }
+    for exchange in late {
+      curl_multi_remove_handle(multi, exchange.easy?.pointer)
+      exchange.failSlowHead()
+      proceed(exchange, after: CURLE_OK, multi: multi)
     }
   }
 
-  private func cancel(_ transfer: ActiveExchange, multi: UnsafeMutableRawPointer) {
-    transfer.isCancelled = true
-    if !transfer.isHeld {
-      transfer.collectMetrics()
-      curl_multi_remove_handle(multi, transfer.easy)
-      limitCookies(of: transfer)
+  private func cancel(_ exchange: ActiveExchange, multi: UnsafeMutableRawPointer) {
+    exchange.isCancelled = true
+    if !exchange.isHeld {
+      exchange.collectMetrics()
+      curl_multi_remove_handle(multi, exchange.easy?.pointer)
+      limitCookies(of: exchange)
     }
-    end(transfer, .cancelled)
+    end(exchange, .cancelled)
   }
 
   /// Ends an exchange that has not begun.
@@ -247,38 +247,38 @@ final class NetworkLoop {
       _ = httpfs_easy_get_pointer(easy, CURLINFO_PRIVATE, &context)
       curl_multi_remove_handle(multi, easy)
       guard let context else { continue }
-      let transfer = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
-      proceed(transfer, after: code, multi: multi)
+      let exchange = Unmanaged<ActiveExchange>.fromOpaque(context).takeUnretainedValue()
+      proceed(exchange, after: code, multi: multi)
     }
   }
 
   /// Drops cookies if there are too many; the exchange's handle must be in no multi handle.
-  private func limitCookies(of transfer: ActiveExchange) {
-    if transfer.hasSetCookie, client.configuration.keepsCookies {
-      multi.shares.limitCookies(of: transfer.url, by: transfer.easy)
+  private func limitCookies(of exchange: ActiveExchange) {
+    if exchange.hasSetCookie, client.configuration.keepsCookies, let easy = exchange.easy {
+      multi.shares.limitCookies(of: exchange.url, by: easy.pointer)
     }
   }
 
   /// Follows a redirect, or ends the exchange.
   private func proceed(
-    _ transfer: ActiveExchange, after code: CURLcode, multi: UnsafeMutableRawPointer
+    _ exchange: ActiveExchange, after code: CURLcode, multi: UnsafeMutableRawPointer
   ) {
-    limitCookies(of: transfer)
-    switch transfer.finishHop(code) {
-    case .follow: begin(transfer, multi: multi)
-    case .done(let completion): end(transfer, completion)
+    limitCookies(of: exchange)
+    switch exchange.finishHop(code) {
+    case .follow: begin(exchange, multi: multi)
+    case .done(let completion): end(exchange, completion)
     }
   }
 
-  private func end(_ transfer: ActiveExchange, _ completion: ExchangeCompletion) {
-    transfers[transfer.id] = nil
+  private func end(_ exchange: ActiveExchange, _ completion: ExchangeCompletion) {
+    exchanges[exchange.id] = nil
     let now = ContinuousClock.now
-    if let (route, since) = transfer.silentProxy(now: now) {
+    if let (route, since) = exchange.silentProxy(now: now) {
       client.proxies.withLock { $0.noteSilence(of: route, since: since, now: now) }
     }
-    queue.leave(transfer.id)
-    transfer.closeHandle()
-    transfer.receiver.finish(completion, metrics: transfer.metrics)
+    queue.leave(exchange.id)
+    exchange.closeHandle()
+    exchange.receiver.finish(completion, metrics: exchange.metrics)
     // Last: code that waits for the last exchange to end also waits for its result.
     client.exchangeEnded()
   }

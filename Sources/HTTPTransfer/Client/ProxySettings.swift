@@ -19,7 +19,7 @@ struct ProxySettings {
   /// When a head last arrived through each proxy of the list.
   private var answers: [ProxyList.Route: ContinuousClock.Instant] = [:]
 
-  init(configuration: HTTPClient.Configuration, environment: ProxyEnvironment = .current) {
+  init(configuration: HTTPClientConfiguration, environment: ProxyEnvironment = .current) {
     self.environment =
       configuration.proxyExceptions.map(environment.replacingExceptions) ?? environment
     rotation = configuration.proxies.map { ProxyRotation($0) }

@@ -1,20 +1,20 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Compares the pieces of one transfer with what they must hash to as soon as they are there; those
-/// that are wrong become absent.
+/// Compares the pieces of one transfer with what they must hash to as soon as they are there.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class PieceVerifier: @unchecked Sendable {
-  /// Owns this; whatever runs later holds it.
-  private unowned let driver: TransferDriver
   /// What the pieces must hash to; nil if the file is not compared by pieces.
-  private let hashes: PieceHashes?
+  let hashes: PieceHashes?
+  private let url: RemoteURL
+  private let store: BodyStore
+  private let client: HTTPClient
   /// What has arrived of pieces that are not verified; nil before the length is known.
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
   private var verified = ExtentSet()
-  /// The pieces that are there and are to be hashed.
+  /// The pieces that are there and wait to be hashed.
   private var pending: [PieceTable.Check] = []
   /// Counts the new beginnings, which make what is under way on other threads void.
   private(set) var generation = 0
@@ -26,17 +26,14 @@ final class PieceVerifier: @unchecked Sendable {
   /// How many pieces are hashed before the results are looked at.
   private static let batchCount = 16
 
-  init(driver: TransferDriver, hashes: PieceHashes?) {
-    self.driver = driver
-    self.hashes = hashes
-  }
-
-  /// What the pieces must hash to, where the whole file is fetched as it is, to where it can be read
-  /// again.
-  static func hashes(of request: Request, into store: BodyStore) -> PieceHashes? {
-    guard request.method == .get, request.range == nil, !request.decodesContent, store.canDigest
-    else { return nil }
-    return request.pieces
+  /// Compares pieces where the whole file is fetched as it is, to where it can be read again.
+  init(_ request: Request, store: BodyStore, client: HTTPClient) {
+    let isComparable =
+      request.method == .get && request.range == nil && !request.decodesContent && store.canDigest
+    hashes = isComparable ? request.pieces : nil
+    url = request.url
+    self.store = store
+    self.client = client
   }
 
   /// Whether pieces are compared.
@@ -56,7 +53,7 @@ final class PieceVerifier: @unchecked Sendable {
     pending += pieces?.note(range, from: mirror, extents: verified).checks ?? []
   }
 
-  /// Everything begins anew.
+  /// Everything starts over.
   func forget() {
     pieces = nil
     verified = ExtentSet()
@@ -65,22 +62,28 @@ final class PieceVerifier: @unchecked Sendable {
     generation += 1
   }
 
-  /// Looks whether every piece is verified; else `driver` goes on after their verification, or fails.
-  func isDone(_ table: SegmentTable) -> Bool {
-    guard let hashes else { return true }
+  /// What the pieces of a complete file say of it.
+  enum State {
+    /// Every piece is verified, or none needs to be.
+    case verified
+    /// Some are still to be compared.
+    case unverified
+    /// The file has another number of pieces.
+    case mismatch(TransferError)
+  }
+
+  /// What the pieces of the complete file of `table` say of it.
+  func state(of table: SegmentTable) -> State {
+    guard let hashes else { return .verified }
     begin(table)
     guard let pieces else {
       let count = hashes.digests.count
-      driver.fail(
+      return .mismatch(
         TransferError(
-          .checksumMismatch, driver.request.url,
+          .checksumMismatch, url,
           "the file has \(table.target.upperBound) bytes, which are not \(count) pieces"))
-      return false
     }
-    if verified.contains(0..<pieces.length) { return true }
-    driver.awaitVerification()
-    verify()
-    return false
+    return verified.contains(0..<pieces.length) ? .verified : .unverified
   }
 
   /// Whether every piece is verified.
@@ -88,19 +91,27 @@ final class PieceVerifier: @unchecked Sendable {
 
   // MARK: Hashing
 
+  /// The hashes of some pieces.
+  struct Batch: Sendable {
+    fileprivate let results: [(check: PieceTable.Check, digest: Result<Checksum, FileFailure>)]
+    fileprivate let generation: Int
+  }
+
   /// Hashes the pieces that are there, on a thread of its own: it reads the disk, and takes its time.
-  func verify() {
+  ///
+  /// - Parameter body: gets the hashes on the network thread; not called where nothing is hashed.
+  func verify(then body: @escaping @Sendable (Result<Batch, TransferError>) -> Void) {
     guard !isVerifying, !pending.isEmpty, let pieces else { return }
     let batch = pending.prefix(Self.batchCount)
     pending.removeFirst(batch.count)
     isVerifying = true
     let (generation, algorithm) = (generation, pieces.hashes.algorithm)
-    driver.store.run { sink in
+    store.run { sink in
       batch.compactMap { check in
         sink.digester(of: check.range, algorithm: algorithm).map { (check: check, digest: $0) }
       }
-    } then: { [driver] jobs in
-      driver.pieces.hash((try? jobs.get()) ?? [], count: batch.count, generation: generation)
+    } then: { [self] jobs in
+      hash((try? jobs.get()) ?? [], count: batch.count, generation: generation, then: body)
     }
   }
 
@@ -110,86 +121,97 @@ final class PieceVerifier: @unchecked Sendable {
   ///   - jobs: the pieces with their digesters.
   ///   - count: how many there must be.
   ///   - generation: of which beginning they are.
+  ///   - body: gets the hashes.
   private func hash(
     _ jobs: [(check: PieceTable.Check, digest: @Sendable () throws(FileFailure) -> Checksum)],
-    count: Int, generation: Int
+    count: Int, generation: Int,
+    then body: @escaping @Sendable (Result<Batch, TransferError>) -> Void
   ) {
     // Of what has been thrown away meanwhile there may be none.
     guard jobs.count == count || generation != self.generation else {
       isVerifying = false
       // The destination is as good as gone; to wait for it would be to wait for ever.
-      return driver.fail(
-        TransferError(
-          .destination, driver.request.url, "the pieces cannot be read again to be compared"))
+      return body(
+        .failure(
+          TransferError(.destination, url, "the pieces cannot be read again to be compared")))
     }
-    let work: @Sendable () -> Void = { [driver] in
-      let results = jobs.map { job -> PieceResult in
+    let work: @Sendable () -> Void = { [self] in
+      let results = jobs.map { job -> (PieceTable.Check, Result<Checksum, FileFailure>) in
         do throws(FileFailure) {
-          return PieceResult(check: job.check, digest: .success(try job.digest()))
+          return (job.check, .success(try job.digest()))
         } catch {
-          return PieceResult(check: job.check, digest: .failure(error))
+          return (job.check, .failure(error))
         }
       }
-      driver.client.perform { driver.pieces.took(results, generation: generation) }
+      let batch = Batch(results: results, generation: generation)
+      client.perform { [self] in
+        isVerifying = false
+        body(.success(batch))
+      }
     }
     // Without a thread to spare the network thread waits: slow, and right.
     if !spawnThread(name: "httpfs-verify", work) { work() }
   }
 
-  private struct PieceResult: Sendable {
-    let check: PieceTable.Check
-    let digest: Result<Checksum, FileFailure>
+  /// Whether a batch is of the present beginning: else it says nothing of what is there.
+  func isCurrent(_ batch: Batch) -> Bool { batch.generation == generation }
+
+  /// What a comparison says.
+  struct Finding {
+    let range: ByteRange
+    /// The server that has brought wrong bytes, if it is known.
+    let liar: Int?
+    /// How the piece is wrong; nil if it is right.
+    let error: TransferError?
+    /// Whether no server is left that may have it right.
+    let isLost: Bool
+    /// How often it was wrong.
+    let failureCount: Int
   }
 
-  private func took(_ results: [PieceResult], generation: Int) {
-    isVerifying = false
-    guard [.running, .paused, .verifying].contains(driver.phase) else { return }
-    // Of what has been thrown away meanwhile they say nothing.
-    guard generation == self.generation else { return verify() }
-    for result in results {
-      switch result.digest {
-      case .failure(let failure): return driver.fail(failure)
+  /// Compares the pieces of a batch in order.
+  ///
+  /// - Parameters:
+  ///   - batch: the hashes.
+  ///   - trusted: the servers that are still asked.
+  ///   - take: what is done about each finding, before the next piece is compared.
+  /// - Throws: why a piece could not be read, or what `take` throws.
+  func compare(
+    _ batch: Batch, trusted: @autoclosure () -> [Int],
+    _ take: (Finding) throws(TransferError) -> Void
+  ) throws(TransferError) {
+    for (check, digest) in batch.results {
+      switch digest {
+      case .failure(let failure): throw failure.error(at: url)
       case .success(let found):
-        guard take(found, of: result.check) else { return }
+        if let finding = finding(found, of: check, trusted: trusted()) { try take(finding) }
       }
     }
-    verify()
-    driver.goOnAfterVerification()
   }
 
-  /// Compares a piece.
-  ///
-  /// - Returns: whether the transfer goes on.
-  private func take(_ found: Checksum, of check: PieceTable.Check) -> Bool {
-    guard let hashes = pieces?.hashes else { return true }
-    let fetcher = driver.fetcher
+  /// What the hash of a piece says; nil where the piece is not there any more.
+  private func finding(
+    _ found: Checksum, of check: PieceTable.Check, trusted: [Int]
+  ) -> Finding? {
+    guard let hashes = pieces?.hashes else { return nil }
     let wanted = Checksum(algorithm: found.algorithm, digest: hashes.digests[check.piece])
-    let (matches, trusted) = (found == wanted, fetcher.mirrors.trusted)
+    let matches = found == wanted
     let liar = pieces?.liar(of: check, matches: matches, trusted: trusted)
     guard let outcome = pieces?.settle(check, matches: matches, trusted: trusted),
       outcome != .outdated
-    else { return true }
+    else { return nil }
+    var error: TransferError?
     if matches {
       verified.insert(check.range)
     } else {
-      fetcher.forget(check.range)
+      let (first, last) = (check.range.lowerBound, check.range.upperBound - 1)
+      error = TransferError(
+        .checksumMismatch, url, "bytes \(first)-\(last) hash to \(found), not to \(wanted)")
+      if outcome != .lost { refutation = error }
     }
-    if let liar {
-      fetcher.excludeLiar(liar, "it has served bytes that do not hash to what they should")
-    }
-    if matches { return true }
-    let (first, last) = (check.range.lowerBound, check.range.upperBound - 1)
-    let error = TransferError(
-      .checksumMismatch, driver.request.url,
-      "bytes \(first)-\(last) hash to \(found), not to \(wanted)")
-    if outcome == .lost {
-      driver.fail(error.naming(fetcher.mirrors.refusals(besides: nil)))
-      return false
-    }
-    refutation = error
-    let failureCount = pieces?.failureCount(ofPiece: check.piece) ?? 1
-    driver.monitor.emit(.retrying(error, attempt: failureCount, after: .zero))
-    return true
+    return Finding(
+      range: check.range, liar: liar, error: error, isLost: outcome == .lost,
+      failureCount: pieces?.failureCount(ofPiece: check.piece) ?? 1)
   }
 
   // MARK: Wrong pieces
@@ -208,7 +230,7 @@ final class PieceVerifier: @unchecked Sendable {
     let excluded: Set<Int>
   }
 
-  /// The wrong pieces that are to be asked for.
+  /// The wrong pieces that must be requested again.
   var suspects: [Suspect] {
     guard let pieces else { return [] }
     return pieces.suspects.filter { !pieces.isChecking(piece: $0) }.map {
@@ -228,6 +250,6 @@ final class PieceVerifier: @unchecked Sendable {
 
   /// Forgets what others have brought of a suspect piece, so that it comes from one mirror.
   ///
-  /// - Returns: the bytes that are to be forgotten, too; nil if the piece is not known.
+  /// - Returns: the bytes to forget, too; nil if the piece is not known.
   func restart(_ piece: Int) -> ByteRange? { pieces?.restart(piece: piece) }
 }

@@ -1,11 +1,49 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// One exchange of a transfer: takes its response, gathers the body's pieces and hands them to the
-/// driver in large runs.
+/// Has the requests of a transfer sent, and decides what their responses and bytes mean.
+///
+/// Every method is called on the network thread. Each exchange holds its owner until its end.
+protocol SegmentExchangeOwner: AnyObject, Sendable {
+  /// What the head of a response means, decided before the first byte of its body.
+  func receive(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition
+
+  /// Whether an exchange may not deliver more for now.
+  func mustPause(_ id: ExchangeID) -> Bool
+
+  /// Bytes up to `position` have arrived.
+  ///
+  /// - Returns: where the segment ends; nil if nobody wants the bytes.
+  func advance(
+    _ exchange: SegmentExchange, to position: Int64, now: ContinuousClock.Instant
+  ) -> Int64?
+
+  /// Has the bytes `range` stored, which an exchange has gathered in a buffer.
+  func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange)
+
+  /// Something has happened to an exchange that brings no bytes.
+  func note(_ event: SegmentExchange.Event, of exchange: SegmentExchange)
+
+  /// An exchange has ended, and everything that it has brought is stored.
+  func ended(
+    _ exchange: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics)
+}
+
+/// One exchange of a transfer: takes its response, gathers the body's pieces and hands them to its
+/// owner in large runs.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
+  enum Event {
+    case redirected(to: RemoteURL, status: Int)
+    /// The server has asked to wait until then; nil if the request is being sent now.
+    case held(until: ContinuousClock.Instant?)
+    /// A rate limit holds the body back.
+    case throttled
+  }
+
   /// The segment that it serves; another one once the server has answered with the whole.
   var segmentID: Int
   /// Which of the transfer's servers it asks.
@@ -23,7 +61,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private var isHeld = false
   /// Whether a rate limit holds the next piece back.
   private var isThrottled = false
-  private let driver: TransferDriver
+  private let owner: any SegmentExchangeOwner
+  private let store: BodyStore
   private let pool: BufferPool
   /// Takes the body; nil before one is accepted.
   private var gatherer: BodyGatherer?
@@ -41,9 +80,11 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private static let interval = Duration.milliseconds(200)
 
   init(
-    driver: TransferDriver, segmentID: Int, mirror: Int, asked: RemoteURL, pool: BufferPool
+    owner: any SegmentExchangeOwner, store: BodyStore, segmentID: Int, mirror: Int,
+    asked: RemoteURL, pool: BufferPool
   ) {
-    self.driver = driver
+    self.owner = owner
+    self.store = store
     self.mirror = mirror
     self.segmentID = segmentID
     self.asked = asked
@@ -52,8 +93,14 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   /// The head was good: what follows are the bytes from `body.lowerBound`, of which those before
   /// `start` are not wanted.
-  func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64) {
-    generation = driver.pieces.generation
+  ///
+  /// - Parameters:
+  ///   - body: the bytes of the body.
+  ///   - isEndKnown: whether the head says where it ends.
+  ///   - start: the first byte that is wanted.
+  ///   - generation: the beginning of the transfer to which they belong.
+  func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64, generation: Int) {
+    self.generation = generation
     gatherer = BodyGatherer(position: body.lowerBound, start: start, pool: pool)
     expectedEnd = isEndKnown ? body.upperBound : nil
   }
@@ -61,12 +108,12 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   // MARK: ExchangeReceiver
 
   func redirected(to url: RemoteURL, status: Int) {
-    driver.fetcher.redirected(to: url, status: status, by: mirror)
+    owner.note(.redirected(to: url, status: status), of: self)
   }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
     isHeld = moment != nil
-    driver.fetcher.held(until: moment)
+    owner.note(.held(until: moment), of: self)
   }
 
   func requestSent() { isSent = true }
@@ -75,29 +122,29 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
     exchangeID = transfer
-    return driver.receive(head, from: url, by: self)
+    return owner.receive(head, from: url, by: self)
   }
 
   func throttled() {
     isThrottled = true
-    driver.fetcher.throttled()
+    owner.note(.throttled, of: self)
   }
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     isThrottled = false
     guard let gatherer else { return .discard }
-    isPaused = exchangeID.map { driver.mustPause($0) } ?? false
+    isPaused = exchangeID.map { owner.mustPause($0) } ?? false
     if isPaused { return .pause }
     var rest = gatherer.skip(piece)
     if rest.isEmpty { return .proceed }
     let now = ContinuousClock.now
     let arrived = gatherer.position + Int64(rest.count)
-    guard let end = driver.fetcher.advance(segmentID, to: arrived, now: now) else { return .stop }
+    guard let end = owner.advance(self, to: arrived, now: now) else { return .stop }
     while !rest.isEmpty, gatherer.position < end {
       if gatherer.gather(&rest, upTo: end) { handOver(now: now) }
     }
     // Who takes a body as it comes does not want to wait for more of it.
-    if !driver.store.isRandomAccess || gatherer.position >= end
+    if !store.isRandomAccess || gatherer.position >= end
       || now - lastHandOver >= Self.interval
     {
       handOver(now: now)
@@ -109,13 +156,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
     handOver(now: .now)
     // What it has brought counts before its end does.
-    driver.store.follow { [self] in driver.fetcher.ended(self, completion, metrics) }
+    store.follow { [self] in owner.ended(self, completion, metrics) }
   }
 
   /// Has what is gathered stored.
   func handOver(now: ContinuousClock.Instant) {
     lastHandOver = now
     guard let (handed, range) = gatherer?.handOver() else { return }
-    driver.fetcher.handOver(handed, as: range, by: self)
+    owner.handOver(handed, as: range, by: self)
   }
 }

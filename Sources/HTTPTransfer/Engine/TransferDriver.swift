@@ -1,8 +1,10 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Carries one transfer out: prepares its destination, has its requests sent and their responses
-/// checked before the first byte, begins anew, and finishes.
+/// Carries one transfer out: prepares its destination, has its requests sent, starts over, and
+/// finishes.
+///
+/// It alone knows the phase of the transfer; its parts return steps, which it carries out.
 ///
 /// `@unchecked Sendable`: everything in it belongs to the network thread. Others hold it only to send
 /// it there by ``HTTPClient/perform(_:)``.
@@ -14,25 +16,22 @@ final class TransferDriver: @unchecked Sendable {
     case finishing, ended
   }
 
-  let request: Request
   let client: HTTPClient
-  let monitor: TransferMonitor
-  let store: BodyStore
-  private(set) var phase = Phase.idle
-  /// What is known of the file.
-  var representation: Representation
+  private let request: Request
+  private let monitor: TransferMonitor
+  private let store: BodyStore
+  private var phase = Phase.idle
   /// Sends the requests.
-  private(set) lazy var fetcher = SegmentFetcher(
-    driver: self, trust: trust, connections: connections)
-  /// Tries again what has failed.
-  private(set) lazy var retries = SegmentRetries(driver: self)
-  /// Compares pieces.
-  private(set) lazy var pieces = PieceVerifier(driver: self, hashes: hashes)
-  /// What pieces of the file must hash to.
-  private let hashes: PieceHashes?
-  private let connections: Connections
-  /// What the request sends.
-  private(set) var body: BodyReader?
+  private lazy var fetcher = SegmentFetcher(
+    request, client: client, store: store, monitor: monitor, owner: self)
+  /// Decides what responses mean.
+  private lazy var responses = SegmentResponses(
+    request, fetcher: fetcher, store: store, monitor: monitor)
+  /// Decides how what has failed is tried again.
+  private lazy var retries = SegmentRetries(request, fetcher: fetcher, monitor: monitor)
+  /// Decides what follows when an exchange has ended.
+  private lazy var ends = SegmentEnds(
+    request, fetcher: fetcher, responses: responses, retries: retries)
   /// Whether a pause came before the first request was sent.
   private var isHeld = false
   /// Whether the destination is complete.
@@ -48,19 +47,6 @@ final class TransferDriver: @unchecked Sendable {
     var mayWait = request.body != nil || request.checksum != nil
     if case .file = request.destination { mayWait = true }
     store = BodyStore(sink: sink, client: client, mayWait: mayWait)
-    hashes = PieceVerifier.hashes(of: request, into: store)
-    let isWhole =
-      request.method != .get || request.decodesContent || request.body != nil
-      || (request.range == nil && (!sink.isRandomAccess || request.connections.maximum == 1))
-    connections = isWhole || !sink.isRandomAccess ? .exactly(1) : request.connections
-    representation = Representation(request, hashes: hashes, isSequential: isWhole)
-  }
-
-  /// What shows that two servers have the same bytes: hashes, where nothing is handed on before they are
-  /// compared.
-  private var trust: MirrorSet.Trust {
-    store.canBeginAnew && (request.checksum != nil || hashes != nil)
-      ? .hashesBeforeUse : .validators
   }
 
   // MARK: Verbs
@@ -94,9 +80,9 @@ final class TransferDriver: @unchecked Sendable {
     guard phase == .running else { return }
     phase = .paused
     monitor.update { $0.state = .paused }
-    if let body { body.isPaused = true }
-    // Of a body that cannot be gone on with elsewhere the connection is kept, and not read.
-    if representation.isSequential { return fetcher.setStallTimeout(nil) }
+    if let body = fetcher.body { body.isPaused = true }
+    // A body that no other connection can continue keeps its connection, which is not read.
+    if fetcher.representation.isSequential { return fetcher.setStallTimeout(nil) }
     fetcher.clear()
     monitor.update { $0.connections = 0 }
   }
@@ -111,10 +97,10 @@ final class TransferDriver: @unchecked Sendable {
     monitor.update {
       $0.state = $0.receivedByteCount + $0.sentByteCount > 0 ? .running : .connecting
     }
-    body?.isPaused = false
+    fetcher.body?.isPaused = false
     // The answer may have come meanwhile.
-    if fetcher.table.isComplete, representation.isConfirmed { return finish() }
-    if representation.isSequential, !fetcher.isIdle {
+    if isComplete { return finish() }
+    if fetcher.representation.isSequential, !fetcher.isIdle {
       fetcher.setStallTimeout(request.stallTimeout)
       return fetcher.unpauseAll()
     }
@@ -123,11 +109,16 @@ final class TransferDriver: @unchecked Sendable {
     // What the pause has cut is stored first, so that it is not fetched again.
     store.follow { [self] in
       guard phase == .running, fetcher.hasNothing else { return }
-      if fetcher.table.isComplete, representation.isConfirmed { finish() } else { fetcher.launch() }
+      if isComplete { finish() } else { launch() }
     }
   }
 
-  /// Ends without success; what was stored can be gone on with unless it `removes` that too.
+  /// Whether everything wanted is there, of the version that the server has.
+  private var isComplete: Bool {
+    fetcher.table.isComplete && fetcher.representation.isConfirmed
+  }
+
+  /// Ends without success; what was stored can be continued later, unless it `removes` that too.
   func cancel(isSilent: Bool, removes: Bool) {
     switch phase {
     case .ended:
@@ -143,9 +134,6 @@ final class TransferDriver: @unchecked Sendable {
 
   /// There is room again at the destination.
   func unpauseAll() { fetcher.unpauseAll() }
-
-  /// Whether an exchange may not deliver more for now.
-  func mustPause(_ id: ExchangeID) -> Bool { phase == .paused || !store.hasRoom(for: id) }
 
   // MARK: Beginning
 
@@ -173,8 +161,8 @@ final class TransferDriver: @unchecked Sendable {
   }
 
   private func prepared(_ preparation: Preparation) {
-    body = preparation.body
-    if let body { monitor.update { $0.bodyByteCount = body.byteCount } }
+    fetcher.body = preparation.body
+    if let body = fetcher.body { monitor.update { $0.bodyByteCount = body.byteCount } }
     var refusal = preparation.refusal
     var recovered: PartialFile.Remains?
     if let remains = preparation.remains, !remains.extents.isEmpty {
@@ -185,10 +173,9 @@ final class TransferDriver: @unchecked Sendable {
       }
     }
     if let recovered {
-      representation.recover(recovered.version)
       fetcher.adopt(recovered)
     } else {
-      representation.setEarlier(preparation.earlierVersion)
+      fetcher.representation.setEarlier(preparation.earlierVersion)
     }
     monitor.emit(.started(totalByteCount: fetcher.begin()))
     if let refusal { monitor.emit(.restarted(reason: refusal)) }
@@ -197,140 +184,80 @@ final class TransferDriver: @unchecked Sendable {
       phase = .paused
       return monitor.update { $0.state = .paused }
     }
-    fetcher.launch()
+    launch()
   }
 
-  // MARK: Responses
+  // MARK: Steps
 
-  /// What a response's head means for the transfer, decided before the first byte of its body.
-  func receive(
-    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
-  ) -> ExchangeDisposition {
-    guard phase == .running || phase == .paused, let segment = fetcher.table[exchange.segmentID]
-    else { return .stop }
-    let answer = Representation.Answer(
-      head: head, url: url, range: segment.isWhole ? nil : segment.start..<segment.end,
-      mirror: exchange.mirror, isConditional: exchange.isConditional)
-    switch fetcher.judge(answer, asked: exchange.asked) {
-    case .reject(let verdict, let disposition):
-      exchange.verdict = verdict
-      return disposition
-    case .refused(let error, let final):
-      exchange.verdict = fetcher.refused(exchange, error, final: final)
-      return .discard
-    case .askWhole(let disposition):
-      exchange.verdict = .superseded
-      fetcher.clear(except: exchange)
-      return disposition
-    case .take(let body, let content, let acceptance):
-      guard accept(acceptance, body, content, answer, by: exchange) else { return .stop }
-      return take(body, isWhole: segment.isWhole, by: exchange)
-    }
+  private var isRunning: Bool { phase == .running }
+
+  private func launch() { perform(fetcher.launch()) }
+
+  private func plan() {
+    if isRunning { fetcher.plan() }
   }
 
-  /// Takes note of a good response.
-  ///
-  /// - Returns: whether its body is wanted.
-  private func accept(
-    _ acceptance: Representation.Acceptance, _ body: Representation.Body,
-    _ content: ContentVersion, _ answer: Representation.Answer, by exchange: SegmentExchange
-  ) -> Bool {
-    if case .confirmed = acceptance { return true }
-    if case .startsOver = acceptance {
-      guard forget("the remote file has changed since the partial file was begun", except: exchange)
-      else { return false }
-      if case .part = body {
-        exchange.verdict = .superseded
-        return false
+  private func perform(_ step: TransferStep) {
+    switch step {
+    case .wait: break
+    case .plan: plan()
+    case .launch: if isRunning { launch() }
+    case .tryAgain(let id, let delay):
+      // The end of the pause plans again.
+      if phase == .paused { return fetcher.table.remove(id) }
+      guard let delay else { return perform(retries.goOn(with: id)) }
+      if fetcher.isIdle { monitor.update { $0.state = .waiting } }
+      client.schedule(after: delay) { [self] in
+        guard isRunning, fetcher.table[id]?.isWaiting == true else { return }
+        perform(retries.goOn(with: id))
       }
-      fetcher.makeWhole(exchange)
-      representation.makeSequential()
+    case .signAgain(let delay):
+      if fetcher.isIdle { monitor.update { $0.state = .waiting } }
+      client.schedule(after: delay) { [self] in
+        if isRunning { fetcher.signIfAwaited() }
+      }
+    case .finish: finish()
+    case .startOver(let reason): startOver(reason)
+    case .leaveEarlier(let head, let url): leaveEarlier(head, from: url)
+    case .fail(let error, removes: true): end(.failure(error), removes: true)
+    case .fail(let error, removes: false): fail(error)
     }
-    let begins = if case .agrees = acceptance { false } else { true }
-    fetcher.confirm(content, by: answer, begins: begins)
-    monitor.emit(.responded(answer.head, from: answer.url))
-    guard begins else { return true }
-    let target = fetcher.table.target
-    let wanted = content.completeLength.map { length in
-      max(0, min(target.upperBound, length) - min(target.lowerBound, length))
-    }
-    store.begin(version: content.provable, wantedByteCount: wanted) { [self] result in
-      if case .failure(let failure) = result { fail(failure) }
-    }
-    return phase != .ended
   }
 
-  private func take(
-    _ body: Representation.Body, isWhole: Bool, by exchange: SegmentExchange
-  ) -> ExchangeDisposition {
-    switch body {
-    case .part(let range, let length):
-      representation.noteRange()
-      if fetcher.table.isLengthKnown { fetcher.reportTotal() } else { fetcher.setLength(length) }
-      guard let segment = fetcher.table[exchange.segmentID] else { return .stop }
-      exchange.acceptBody(range, isEndKnown: true, start: segment.start)
-      fetcher.plan()
-    case .whole(let length):
-      if !isWhole {
-        // One stream brings all; the others would bring the same.
-        fetcher.endExchanges(except: exchange)
-        representation.makeSequential()
-        fetcher.makeWhole(exchange)
-      }
-      if let length, !fetcher.table.isLengthKnown {
-        fetcher.setLength(length)
-      } else {
-        fetcher.reportTotal()
-      }
-      exchange.acceptBody(
-        0..<(length ?? .max), isEndKnown: length != nil, start: fetcher.table.target.lowerBound)
-    case .nothing:
-      fetcher.endExchanges(except: exchange)
-      fetcher.setLength(0)
-      return .discard
-    case .reply:
-      if request.method == .head { fetcher.setLength(0, isReported: false) }
-      exchange.acceptBody(0..<Int64.max, isEndKnown: false, start: 0)
+  /// Forgets everything that was fetched and starts at the first byte.
+  private func startOver(_ reason: String) {
+    do throws(TransferError) {
+      try fetcher.forget(reason)
+      launch()
+    } catch {
+      fail(error)
     }
-    return .proceed
-  }
-
-  /// Forgets everything that was fetched; false where it has been handed on already.
-  ///
-  /// - Parameters:
-  ///   - reason: why, for the user.
-  ///   - kept: an exchange that goes on.
-  /// - Returns: whether the transfer goes on.
-  func forget(_ reason: String, except kept: SegmentExchange? = nil) -> Bool {
-    fetcher.endExchanges(flushing: false, except: kept)
-    let progress = monitor.progress
-    guard store.canBeginAnew || progress.receivedByteCount == 0 else {
-      fail(TransferError(.changed, request.url, "\(reason), and a part of it has been handed on"))
-      return false
-    }
-    monitor.emit(.restarted(reason: reason))
-    let received = progress.receivedByteCount - progress.resumedByteCount
-    if received != 0 { monitor.emit(.received(byteCount: -received)) }
-    if progress.resumedByteCount != 0 {
-      monitor.emit(.resumed(byteCount: -progress.resumedByteCount))
-    }
-    fetcher.forget()
-    representation.forget()
-    pieces.forget()
-    return true
   }
 
   // MARK: Verification
 
-  /// All is there, and pieces are still compared.
-  func awaitVerification() {
-    phase = .verifying
-    showFinishing()
+  /// Has pieces that are there compared with their hashes.
+  private func verifyPieces() {
+    fetcher.pieces.verify { [self] in verified($0) }
   }
 
-  func goOnAfterVerification() {
+  private func verified(_ result: Result<PieceVerifier.Batch, TransferError>) {
+    do throws(TransferError) {
+      let batch = try result.get()
+      guard [.running, .paused, .verifying].contains(phase) else { return }
+      // Of what has been thrown away meanwhile they say nothing.
+      guard fetcher.pieces.isCurrent(batch) else { return verifyPieces() }
+      try fetcher.take(batch)
+    } catch {
+      return fail(error)
+    }
+    verifyPieces()
+    goOnAfterVerification()
+  }
+
+  private func goOnAfterVerification() {
     if phase == .verifying {
-      if pieces.areAllVerified {
+      if fetcher.pieces.areAllVerified {
         phase = .running
         return finish()
       }
@@ -338,9 +265,9 @@ final class TransferDriver: @unchecked Sendable {
       phase = .running
       monitor.update { $0.state = .running }
     }
-    guard phase == .running, !fetcher.table.isComplete else { return }
+    guard isRunning, !fetcher.table.isComplete else { return }
     fetcher.plan()
-    if fetcher.hasNothing { fetcher.fetchRefutedPieces() }
+    if fetcher.hasNothing { perform(ends.refetch()) }
   }
 
   private func showFinishing() {
@@ -352,9 +279,9 @@ final class TransferDriver: @unchecked Sendable {
 
   // MARK: The end
 
-  func finish() {
-    guard phase == .running, let response = representation.response else { return }
-    if let wanted = body?.byteCount, monitor.progress.sentByteCount < wanted {
+  private func finish() {
+    guard isRunning, let response = fetcher.representation.response else { return }
+    if let wanted = fetcher.body?.byteCount, monitor.progress.sentByteCount < wanted {
       return fail(
         TransferError(
           .invalidResponse, response.url,
@@ -362,7 +289,14 @@ final class TransferDriver: @unchecked Sendable {
           response: response.head))
     }
     fetcher.clear()
-    guard pieces.isDone(fetcher.table) else { return }
+    switch fetcher.pieces.state(of: fetcher.table) {
+    case .verified: break
+    case .unverified:
+      phase = .verifying
+      showFinishing()
+      return verifyPieces()
+    case .mismatch(let error): return fail(error)
+    }
     let length = fetcher.table.target.byteCount
     let checksum = request.checksum
     complete { [self] sink throws(FileFailure) in
@@ -375,16 +309,17 @@ final class TransferDriver: @unchecked Sendable {
       }
     } otherwise: { [self] error in
       guard error.code == .checksumMismatch, fetcher.choosesOthers() else {
-        return fail(transferError(error).naming(fetcher.mirrors.refusals(besides: nil)))
+        let refusals = fetcher.servers.mirrors.refusals(besides: nil)
+        return fail(error.error(at: request.url).naming(refusals))
       }
       phase = .running
       monitor.update { $0.state = .connecting }
-      if forget("what came has another checksum; trying other mirrors") { fetcher.launch() }
+      startOver("what came has another checksum; trying other mirrors")
     }
   }
 
   /// Ends with success, and with the file as it is.
-  func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
+  private func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
     fetcher.clear()
     complete { [self] sink throws(FileFailure) in
       let length = try sink.keepEarlier()
@@ -424,25 +359,25 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  func fail(_ error: TransferError) {
+  private func fail(_ error: TransferError) {
     guard phase != .ended else { return }
-    if let response = error.response, representation.response == nil {
+    if let response = error.response, fetcher.representation.response == nil {
       monitor.emit(.responded(response, from: error.url))
     }
     end(.failure(error))
   }
 
   /// The destination or the body to be sent has failed.
-  func fail(_ failure: FileFailure) { fail(transferError(failure)) }
+  private func fail(_ failure: FileFailure) { fail(failure.error(at: request.url)) }
 
-  func end(
+  private func end(
     _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
   ) {
     if phase != .idle { client.transferEnded() }
     client.noteConnections(of: fetcher.table, at: request.url.normalizedOrigin)
     phase = .ended
     fetcher.clear()
-    body = nil
+    fetcher.body = nil
     guard case .failure(let error) = outcome else {
       return monitor.end(outcome, isSilent: isSilent)
     }
@@ -462,8 +397,66 @@ final class TransferDriver: @unchecked Sendable {
     cancel(isSilent: pending.isSilent, removes: pending.removes)
     return true
   }
+}
 
-  private func transferError(_ failure: FileFailure) -> TransferError {
-    TransferError(failure.code, request.url, failure.reason, errno: failure.errno)
+// MARK: - What the requests tell
+
+extension TransferDriver: SegmentFetcherOwner {
+  func receive(
+    _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
+  ) -> ExchangeDisposition {
+    guard isRunning || phase == .paused else { return .stop }
+    do throws(TransferError) {
+      return try responses.receive(head, from: url, by: exchange, isRunning: isRunning) {
+        [self] in fail($0)
+      }
+    } catch {
+      fail(error)
+      return .stop
+    }
+  }
+
+  func mustPause(_ id: ExchangeID) -> Bool { phase == .paused || !store.hasRoom(for: id) }
+
+  func advance(
+    _ exchange: SegmentExchange, to position: Int64, now: ContinuousClock.Instant
+  ) -> Int64? {
+    isRunning ? fetcher.advance(exchange.segmentID, to: position, now: now) : nil
+  }
+
+  func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
+    fetcher.handOver(handed, as: range, by: exchange) { [self] result in
+      if case .failure(let failure) = result { return fail(failure) }
+      if fetcher.pieces.isActive { verifyPieces() }
+      plan()
+    }
+  }
+
+  func note(_ event: SegmentExchange.Event, of exchange: SegmentExchange) {
+    switch event {
+    case .redirected(let url, let status):
+      fetcher.redirected(to: url, status: status, by: exchange.mirror)
+    case .held(let moment): if isRunning { fetcher.held(until: moment) }
+    case .throttled: fetcher.table.throttled(now: .now)
+    }
+  }
+
+  func ended(
+    _ exchange: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics
+  ) {
+    guard fetcher.takeEnd(of: exchange, metrics), isRunning || phase == .paused else { return }
+    let step = ends.conclude(exchange, completion, metrics, isRunning: isRunning) { [self] in
+      // A file that is being finished needs no record any more.
+      if phase != .finishing { fail($0) }
+    }
+    perform(step)
+    fetcher.releaseScout(exchange.segmentID, isRunning: isRunning)
+    fetcher.showConnections()
+  }
+
+  func hedgesAreDue(after delay: Duration) { fetcher.hedge(after: delay, isRunning: isRunning) }
+
+  func signed(_ result: Result<RemoteURL, URLSigningError>) {
+    perform(fetcher.signed(result, isRunning: isRunning))
   }
 }

@@ -3,13 +3,6 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// A failure of the destination, before it is known of which transfer.
-struct FileFailure: Error {
-  let code: TransferError.Code
-  let reason: String
-  let errno: CInt
-}
-
 /// Where a file is to be: its directory, held open, and the names in it.
 struct FileLocation: Sendable {
   let path: String
@@ -181,5 +174,21 @@ struct FileLocation: Sendable {
     var reason = "\(action): \(error)"
     if [ENOSPC, EDQUOT].contains(error.rawValue) { reason += "; free some space and try again" }
     return FileFailure(code: .destination, reason: reason, errno: error.rawValue)
+  }
+
+  // MARK: Failures
+
+  /// Why a file whose origin nothing tells is not replaced.
+  var isUnknown: String { "exists, and nothing shows that it is an earlier download of this URL" }
+
+  func exists(_ reason: String) -> FileFailure {
+    FileFailure(code: .destinationExists, reason: "'\(path)' \(reason)", errno: EEXIST)
+  }
+
+  var belongsToAnother: FileFailure {
+    FileFailure(
+      code: .destination,
+      reason: "'\(partPath)' belongs to another user; remove it or choose another name",
+      errno: EPERM)
   }
 }

@@ -226,7 +226,7 @@ final class FileSink: BodySink, @unchecked Sendable {
         throw error
       }
     }
-    let replaced: FileLocation.Replacement =
+    let replaced: FilePlacement.Replacement =
       existing == .replace ? .anything : result.map { .result($0) } ?? .nothing
     try file.finish(length: length, replacing: replaced, result: record)
     letGo()

@@ -350,7 +350,7 @@ final class PartialFile: @unchecked Sendable {
   ///   - result: what the file is to say of itself; nil for nothing.
   /// - Throws: where a call fails; the partial file then is as it was.
   func finish(
-    length: Int64, replacing replaced: FileLocation.Replacement, result: ResultRecord?
+    length: Int64, replacing replaced: FilePlacement.Replacement, result: ResultRecord?
   ) throws(FileFailure) {
     guard let data else { return }
     do throws(ErrorNumber) {
@@ -369,7 +369,7 @@ final class PartialFile: @unchecked Sendable {
       // As long as the lock is that of this name.
       location.removeLeftover(location.newRecordName)
       do throws(ErrorNumber) {
-        try location.place(data, replacing: replaced)
+        try FilePlacement(location: location).place(data, replacing: replaced)
       } catch {
         try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
         throw error

@@ -1,13 +1,6 @@
 public import HTTPTransferCore
 internal import Synchronization
 
-/// Names one transfer.
-public struct TransferID: Hashable, Sendable, Comparable {
-  let rawValue: UInt64
-
-  public static func < (one: TransferID, two: TransferID) -> Bool { one.rawValue < two.rawValue }
-}
-
 /// One request on its way: what can be seen of it, and the verbs.
 ///
 /// Every method may be called from any thread and returns at once. A transfer that nobody holds any

@@ -1,7 +1,10 @@
 internal import Glibc
 internal import LinuxSystem
 
-extension FileLocation {
+/// Gives a finished download its name, and the permissions of what it replaces.
+struct FilePlacement {
+  let location: FileLocation
+
   /// What a finished download may take the place of.
   enum Replacement: Sendable {
     case nothing
@@ -17,14 +20,14 @@ extension FileLocation {
   func place(_ file: Descriptor, replacing replaced: Replacement) throws(ErrorNumber) {
     // As late as can be: others may not write what is to be gone on with.
     try setPermissions(of: file, replacing: replaced)
-    try check(file, has: partName)
+    try check(file, has: location.partName)
     try rename(file, replacing: replaced)
     // Whoever may write the directory may have changed it between the two.
-    try check(file, has: name)
+    try check(file, has: location.name)
   }
 
   private func check(_ file: Descriptor, has name: String) throws(ErrorNumber) {
-    guard try SystemCalls.isSameFile(file.rawValue, name, in: directory.rawValue) else {
+    guard try SystemCalls.isSameFile(file.rawValue, name, in: location.directory.rawValue) else {
       throw ErrorNumber(rawValue: ESTALE)
     }
   }
@@ -32,7 +35,8 @@ extension FileLocation {
   private func rename(
     _ file: Descriptor, replacing replaced: Replacement
   ) throws(ErrorNumber) {
-    let directory = directory.rawValue
+    let (name, partName) = (location.name, location.partName)
+    let directory = location.directory.rawValue
     switch replaced {
     case .anything: try SystemCalls.rename(partName, to: name, in: directory)
     case .nothing: try placeAtFreeName()
@@ -44,13 +48,13 @@ extension FileLocation {
         // Somebody has removed it.
         if error.rawValue == ENOENT { return try placeAtFreeName() }
         guard Self.isUnsupported(error) else { throw error }
-        guard result.isUntouched(as: name, in: self.directory) else {
+        guard result.isUntouched(as: name, in: location.directory) else {
           throw ErrorNumber(rawValue: EEXIST)
         }
         return try SystemCalls.rename(partName, to: name, in: directory)
       }
       let isPlaced = (try? SystemCalls.isSameFile(file.rawValue, name, in: directory)) == true
-      guard isPlaced, result.isUntouched(as: partName, in: self.directory) else {
+      guard isPlaced, result.isUntouched(as: partName, in: location.directory) else {
         try SystemCalls.exchange(partName, with: name, in: directory)
         throw ErrorNumber(rawValue: isPlaced ? EEXIST : ESTALE)
       }
@@ -62,7 +66,8 @@ extension FileLocation {
   }
 
   private func placeAtFreeName() throws(ErrorNumber) {
-    let directory = directory.rawValue
+    let (name, partName) = (location.name, location.partName)
+    let directory = location.directory.rawValue
     do throws(ErrorNumber) {
       return try SystemCalls.renameToFreeName(partName, to: name, in: directory)
     } catch {
@@ -83,21 +88,5 @@ extension FileLocation {
 
   private static func isUnsupported(_ error: ErrorNumber) -> Bool {
     [EINVAL, ENOSYS, EPERM, EOPNOTSUPP].contains(error.rawValue)
-  }
-
-  // MARK: Failures
-
-  /// Why a file whose origin nothing tells is not replaced.
-  var isUnknown: String { "exists, and nothing shows that it is an earlier download of this URL" }
-
-  func exists(_ reason: String) -> FileFailure {
-    FileFailure(code: .destinationExists, reason: "'\(path)' \(reason)", errno: EEXIST)
-  }
-
-  var belongsToAnother: FileFailure {
-    FileFailure(
-      code: .destination,
-      reason: "'\(partPath)' belongs to another user; remove it or choose another name",
-      errno: EPERM)
   }
 }

@@ -3,7 +3,7 @@ internal import LinuxSystem
 internal import Synchronization
 
 /// Who may do what with a file that is about to get its name.
-extension FileLocation {
+extension FilePlacement {
   /// Gives the new file the permissions, the group and the access list of what it replaces, else what
   /// the kernel gives a new file.
   ///
@@ -18,7 +18,7 @@ extension FileLocation {
     case .nothing: old = nil
     case .result(let result): old = result.file
     case .anything:
-      old = try? SystemCalls.openForReading(name, in: directory.rawValue)
+      old = try? SystemCalls.openForReading(location.name, in: location.directory.rawValue)
     }
     let status =
       if let old { try SystemCalls.status(old.rawValue) } else { statusOfUnreadable(replaced) }
@@ -39,7 +39,7 @@ extension FileLocation {
   /// What is known of a file that is to be replaced and may not be read.
   private func statusOfUnreadable(_ replaced: Replacement) -> FileMetadata? {
     guard case .anything = replaced else { return nil }
-    return try? SystemCalls.status(name, in: directory.rawValue)
+    return try? SystemCalls.status(location.name, in: location.directory.rawValue)
   }
 
   private func copyGroup(of status: FileMetadata, to file: Descriptor) -> Bool {
@@ -66,6 +66,7 @@ extension FileLocation {
   /// Asked once a second for a directory: a list may have thousands of files, and ext4 searches long
   /// for the inode of a file that comes right after another one was removed.
   private var permissionsOfNewFile: mode_t? {
+    let (probeName, directory) = (location.probeName, location.directory)
     guard let place = try? SystemCalls.status(directory.rawValue).identity else { return nil }
     let now = ContinuousClock.now
     let known = Self.lastAnswer.withLock { $0 }

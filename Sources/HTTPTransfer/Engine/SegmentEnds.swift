@@ -1,0 +1,158 @@
+internal import HTTPTransferCore
+internal import HTTPTypes
+
+/// Decides what follows when an exchange of a transfer has ended.
+///
+/// `@unchecked Sendable`: used on the network thread only.
+final class SegmentEnds: @unchecked Sendable {
+  private let request: Request
+  private let fetcher: SegmentFetcher
+  private let responses: SegmentResponses
+  private let retries: SegmentRetries
+  /// How often all has come again because a piece was wrong.
+  private var refetchCount = 0
+
+  init(
+    _ request: Request, fetcher: SegmentFetcher, responses: SegmentResponses,
+    retries: SegmentRetries
+  ) {
+    self.request = request
+    self.fetcher = fetcher
+    self.responses = responses
+    self.retries = retries
+  }
+
+  /// What follows from the end of an exchange.
+  ///
+  /// - Parameters:
+  ///   - exchange: the exchange.
+  ///   - completion: how it has ended.
+  ///   - metrics: what was measured.
+  ///   - isRunning: whether requests may be sent.
+  ///   - onFailure: called if the destination cannot record what has become known.
+  /// - Returns: what the transfer does next.
+  func conclude(
+    _ exchange: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics,
+    isRunning: Bool, onFailure: @escaping @Sendable (FileFailure) -> Void
+  ) -> TransferStep {
+    if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
+      fetcher.table.noteRoundTrip(metrics.timeToFirstByte)
+    }
+    let (id, mirror) = (exchange.segmentID, exchange.mirror)
+    if exchange.verdict.isFailure, fetcher.dropFailedHedge(id) { return .wait }
+    switch exchange.verdict {
+    case .superseded: return fetcher.hasNothing ? .launch : .wait
+    case .fail(let error):
+      return retries.failOver(id, error, after: nil, from: mirror) ?? .fail(error)
+    case .retry(let error, let delay):
+      return retries.retry(id, error, after: delay, from: mirror)
+    case .expired(let error): return retries.askElsewhere(id, error)
+    case .unchanged(let head, let url): return .leaveEarlier(head, from: url)
+    case .none:
+      return bodyEnded(exchange, completion, isRunning: isRunning, onFailure: onFailure)
+    }
+  }
+
+  private func bodyEnded(
+    _ exchange: SegmentExchange, _ completion: ExchangeCompletion, isRunning: Bool,
+    onFailure: @escaping @Sendable (FileFailure) -> Void
+  ) -> TransferStep {
+    let id = exchange.segmentID
+    guard let segment = fetcher.table[id] else { return .wait }
+    switch completion {
+    case .cancelled:
+      // Only a body that nobody wants is ended like that: that of an empty file.
+      fetcher.table.remove(id)
+      return fetcher.table.isComplete ? .finish : .wait
+    case .failed(let error):
+      if error.code == .unreadableBody, let failure = fetcher.body?.failure {
+        return .fail(failure.error(at: request.url))
+      }
+      return retries.retry(id, TransferError(error), after: nil, from: exchange.mirror)
+    // Nobody ends a body on purpose before the segment's end.
+    case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
+    case .finished where exchange.position == nil && !fetcher.table.isComplete:
+      // Neither a body nor a verdict on it: that must not be asked for without an end.
+      return retryCut(exchange)
+    case .finished, .stopped:
+      if let position = exchange.position {
+        if let expected = exchange.expectedEnd, position < expected, position < segment.end {
+          return retryCut(exchange)
+        }
+        if exchange.expectedEnd == nil, segment.isWhole {
+          // What the length was known to be, it stays.
+          if fetcher.table.isLengthKnown, position < fetcher.table.target.upperBound {
+            return retryCut(exchange)
+          }
+          if let error = beyondTheEnd(position) { return .fail(error, removes: true) }
+          guard responses.learnLength(position, by: exchange, onFailure: onFailure) else {
+            return .wait
+          }
+        }
+        if !segment.isWhole, position < segment.end, !fetcher.table.isComplete {
+          // A server may send a shorter part than asked for.
+          return sendRest(of: segment, after: position, exchange, isRunning: isRunning)
+        }
+      }
+      if isRunning, fetcher.representation.isSequential, !fetcher.table.isComplete {
+        // The whole has come without all that was wanted of it; never asked for without an end.
+        guard fetcher.pieces.refutation != nil else { return retryCut(exchange) }
+        fetcher.table.remove(id)
+        return refetch()
+      }
+      fetcher.table.remove(id)
+      if fetcher.table.isComplete { return .finish }
+      if isRunning { fetcher.plan() }
+      // Nothing is under way and nothing was planned: an answer that brought nothing.
+      return fetcher.hasNothing ? .launch : .wait
+    }
+  }
+
+  /// Asks for what a part that was shorter than asked for lacks: the rest of a piece that has to come
+  /// from one mirror at that mirror.
+  private func sendRest(
+    of segment: SegmentTable.Segment, after position: Int64, _ exchange: SegmentExchange,
+    isRunning: Bool
+  ) -> TransferStep {
+    guard segment.suspectPiece != nil, isRunning else {
+      fetcher.table.remove(segment.id)
+      return .plan
+    }
+    guard position > segment.start else { return retryCut(exchange) }
+    fetcher.table.fail(segment.id, isCounted: false)
+    guard let rest = fetcher.table.retry(segment.id) else { return .plan }
+    fetcher.send(rest, to: exchange.mirror)
+    return .wait
+  }
+
+  /// The failure of a range that begins beyond the end of a body of `length` bytes; nil if it does not.
+  private func beyondTheEnd(_ length: Int64) -> TransferError? {
+    guard request.method == .get, let range = request.range, range.lowerBound >= length,
+      let response = fetcher.representation.response
+    else { return nil }
+    return .beyondTheEnd(length, response.head, response.url)
+  }
+
+  /// Asks for what has turned out wrong, where nothing is under way: by ranges where the server has them.
+  func refetch() -> TransferStep {
+    guard let error = fetcher.pieces.takeRefutation() else { return .launch }
+    if fetcher.representation.canSkip, !fetcher.representation.haveRangesBeenRefused {
+      fetcher.representation.useRanges()
+    }
+    if fetcher.representation.isSequential {
+      // All of it has to come again, which forgets how often the piece was wrong.
+      refetchCount += 1
+      guard refetchCount <= PieceTable.attemptLimit * fetcher.servers.mirrors.count else {
+        return .fail(error)
+      }
+    }
+    return .launch
+  }
+
+  private func retryCut(_ exchange: SegmentExchange) -> TransferStep {
+    let error = TransferError(
+      .connectionLost, fetcher.servers.url(of: exchange.mirror), "response cut short",
+      isTransient: true)
+    return retries.retry(exchange.segmentID, error, after: nil, from: exchange.mirror)
+  }
+}

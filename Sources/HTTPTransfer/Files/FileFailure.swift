@@ -1,0 +1,13 @@
+internal import HTTPTransferCore
+
+/// A failure of the destination, before it is known of which transfer.
+struct FileFailure: Error {
+  let code: TransferError.Code
+  let reason: String
+  let errno: CInt
+
+  /// The failure of a transfer from `url`.
+  func error(at url: RemoteURL) -> TransferError {
+    TransferError(code, url, reason, errno: errno)
+  }
+}
