@@ -2,6 +2,8 @@ internal import HTTPTransferCore
 
 extension RemoteVersion: WatchedVersion {}
 
+extension RemoteVersion: EntryHolder {}
+
 extension RemoteVersion: ByteKeeper {
   func noteUnreadable(_ range: ByteRange) { verifier.noteUnreadable(range) }
 
