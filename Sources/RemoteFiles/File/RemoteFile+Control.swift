@@ -127,4 +127,16 @@ extension RemoteFile {
   }
 }
 
-extension RemoteFile: VersionHome {}
+extension RemoteFile: ProbedFile {
+  func responseEnded(of version: VersionID) {
+    VersionAdopter(file: self).responseEnded(of: version)
+  }
+
+  func versionContradicted(_ version: VersionID) {
+    VersionAdopter(file: self).versionContradicted(version)
+  }
+
+  func expire(now: ContinuousClock.Instant) -> Bool { prober.expire(now: now) }
+
+  func postpone(by delay: Duration) { prober.postpone(by: delay) }
+}

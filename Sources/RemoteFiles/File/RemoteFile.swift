@@ -17,93 +17,9 @@ public final class RemoteFile: Sendable {
   let context: FileContext
   var environment: MountEnvironment { context.environment }
 
-  let state = Mutex(State())
+  let state = GuardedKnowledge()
   /// How often it has been pinned or unpinned.
   let pinRequests = Atomic<Int>(0)
-
-  /// Gets the answer of the server.
-  typealias Waiter = Probe<RemoteVersion>.Waiter
-
-  struct State {
-    /// The version that a new `open` gets.
-    var current: RemoteVersion? {
-      get { kept ?? known }
-      set {
-        kept = keepsVersion ? newValue : nil
-        known = newValue
-      }
-    }
-    /// The current version, unless the file has let it go: a version holds its file, so that
-    /// neither would ever end.
-    private var kept: RemoteVersion?
-    /// The current version for as long as somebody has it.
-    private weak var known: RemoteVersion?
-    private var keepsVersion = true
-    /// What a listing says, while there is no version.
-    var listed: Listed?
-    /// When the server last confirmed the current version.
-    var confirmedAt: ContinuousClock.Instant?
-    /// Whether a response has contradicted the current version.
-    var isDoubted = false
-    var contradictions = ContradictionCount()
-    /// Whether the user wants the server to be asked whatever is known.
-    var mustAsk = false
-    /// The question to the server.
-    var probe = FileProbe()
-    var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
-    var look = Look.none
-    /// Whether somebody has asked for it, so that it is more than a name that was looked at ahead.
-    var wasAskedFor = false
-
-    mutating func setFirst(_ version: RemoteVersion) {
-      current = version
-      // Its number is taken.
-      listed = nil
-    }
-
-    /// Keeps the current version no longer.
-    ///
-    /// - Returns: the version, to be released without the lock.
-    mutating func letGo() -> RemoteVersion? {
-      // When this version is gone the cache is looked into, which may have an older one.
-      confirmedAt = nil
-      if case .done = look { look = .none }
-      keepsVersion = false
-      return kept.take()
-    }
-
-    /// Ends the look that is under way.
-    ///
-    /// - Returns: what waits for it, to be run without the lock.
-    mutating func endLook(_ outcome: Look) -> [@Sendable () -> Void] {
-      let before = look
-      switch outcome {
-      // The version that was found is gone soon: the next look finds it again.
-      case .done where !keepsVersion: look = .none
-      case .none, .underWay, .done, .late: look = outcome
-      }
-      if case .underWay(let waiters) = before { return waiters }
-      // The look ended at the same moment as its time.
-      if case .late = outcome { look = before }
-      return []
-    }
-
-    /// Takes ``letGo()`` back.
-    mutating func keep() {
-      keepsVersion = true
-      kept = known
-    }
-  }
-
-  /// The first look into the cache, which may wait for the disk.
-  enum Look {
-    case none
-    /// A look is under way; these callbacks run when it ends or takes too long.
-    case underWay([@Sendable () -> Void])
-    /// The look took too long, and nobody waits for it any more.
-    case late
-    case done
-  }
 
   init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
     context = FileContext(source: source, cacheKey: cacheKey, environment: environment)
@@ -115,6 +31,9 @@ public final class RemoteFile: Sendable {
   /// The servers of the file; nil if the list says no more of it than a URL.
   var mirrors: MirrorBoard? { context.mirrors }
   var rateLimit: RateLimit { context.servers.rateLimit }
+
+  /// Asks its server.
+  var prober: FileProber { FileProber(file: self) }
 
   func noteFailure(_ error: FileError, isRetried: Bool) {
     context.noteFailure(error, isRetried: isRetried)
@@ -151,7 +70,7 @@ public final class RemoteFile: Sendable {
       return (nil, nil)
     }
     if let known { return answer(known) }
-    joinProbe(by: deadline) { result in
+    prober.join(by: deadline) { result in
       if case .failure(let error) = result, let believed, Self.openError(error, believed) == nil {
         return answer(.success(believed))
       }
@@ -163,7 +82,7 @@ public final class RemoteFile: Sendable {
   public func probe(_ done: @escaping @Sendable () -> Void) {
     afterLook { [self] in
       if isKnown { return done() }
-      joinProbe(byteCount: 1) { _ in done() }
+      prober.join(byteCount: 1) { _ in done() }
     }
   }
 
@@ -240,7 +159,7 @@ public final class RemoteFile: Sendable {
     case .offline(let error): return answer(error)
     case nil: break
     }
-    joinProbe(by: deadline) { [self] result in
+    prober.join(by: deadline) { [self] result in
       switch result {
       case .success: settleOpen(of: version, by: deadline, answer)
       case .failure(let error): answer(Self.openError(error, version))
@@ -351,12 +270,12 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  private func endLook(_ outcome: Look) {
+  private func endLook(_ outcome: FileKnowledge.Look) {
     for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
   }
 
   /// - Returns: how the look ended, and the version that the cache has.
-  private func lookIntoCache() -> (outcome: Look, version: RemoteVersion?) {
+  private func lookIntoCache() -> (outcome: FileKnowledge.Look, version: RemoteVersion?) {
     // What is being evicted is as good as gone.
     guard environment.evictor.beginLook(cacheKey) else { return (.done, nil) }
     defer { environment.evictor.endLook(cacheKey) }
@@ -406,7 +325,7 @@ public final class RemoteFile: Sendable {
   /// Fails whatever waits: the mount ends.
   public func abandon() {
     if let id = state.withLock({ $0.probe.id }) {
-      endProbe(id, .failure(FileError(.unmounted, "the mount is being taken down")))
+      prober.end(id, .failure(FileError(.unmounted, "the mount is being taken down")))
     }
     state.withLock { $0.current }?.abandon()
   }
