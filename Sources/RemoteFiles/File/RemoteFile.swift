@@ -199,116 +199,14 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Looks once into the cache for what an earlier mount has left, then does `work`; if the disk
-  /// does not answer in time, `work` runs without the cache.
-  ///
-  /// A second caller waits for the look of the first, because the answer is in the cache, not on
-  /// the network.
-  func afterLook(_ work: @escaping @Sendable () -> Void) {
-    let isFirst = state.withLock { state in
-      defer { state.wasAskedFor = true }
-      return !state.wasAskedFor
-    }
-    look { [self] in
-      if isFirst, current?.hasRecord == true { environment.evictor.noteUse(of: cacheKey) }
-      work()
-    }
-  }
+  /// Does `work` after the first look into the cache, see ``FirstLook/perform(_:)``.
+  func afterLook(_ work: @escaping @Sendable () -> Void) { FirstLook(file: self).perform(work) }
+
+  /// Looks into the cache although nobody waits for it yet.
+  func lookAhead() { FirstLook(file: self).performAhead() }
 
   /// Whether somebody has asked for the file.
   public var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
-
-  private func look(_ work: @escaping @Sendable () -> Void) {
-    let mustLook = state.withLock { state -> Bool? in
-      switch state.look {
-      case .done, .late: return nil
-      case .underWay(let others):
-        state.look = .underWay(others + [work])
-        return false
-      case .none:
-        state.look = .underWay([work])
-        return true
-      }
-    }
-    guard let mustLook else { return work() }
-    if mustLook { runLook(isAhead: false) {} }
-  }
-
-  /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
-  ///
-  /// Does nothing while descriptors are short.
-  func lookAhead() {
-    environment.looksAhead.perform { [self] ended in
-      let mustLook = state.withLock { state -> Bool in
-        guard case .none = state.look else { return false }
-        state.look = .underWay([])
-        return true
-      }
-      if mustLook { runLook(isAhead: true, ended) } else { ended() }
-    }
-  }
-
-  /// Has a look run, and then `ended`.
-  private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
-    environment.looks.perform { [self] in
-      defer { ended() }
-      if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
-      let found = lookIntoCache()
-      // A file that has been let go of keeps no version; those who wait for the look get it.
-      withExtendedLifetime(found.version) { endLook(found.outcome) }
-    } late: { [self] in
-      endLook(.late)
-    }
-  }
-
-  /// Ends the look that is under way if nobody waits for it.
-  private func abandonLook() -> Bool {
-    state.withLock { state in
-      guard case .underWay(let waiters) = state.look, waiters.isEmpty else { return false }
-      state.look = .none
-      return true
-    }
-  }
-
-  private func endLook(_ outcome: FileKnowledge.Look) {
-    for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
-  }
-
-  /// - Returns: how the look ended, and the version that the cache has.
-  private func lookIntoCache() -> (outcome: FileKnowledge.Look, version: RemoteVersion?) {
-    // What is being evicted is as good as gone.
-    guard environment.evictor.beginLook(cacheKey) else { return (.done, nil) }
-    defer { environment.evictor.endLook(cacheKey) }
-    do throws(CacheError) {
-      let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
-        // The server has described the file meanwhile, and that version opens the entry itself.
-        guard current == nil, let entry = try environment.cache.openEntry(cacheKey) else {
-          return nil
-        }
-        let content = entry.recoveredVersion
-        mirrors?.recall(content, of: entry.definer)
-        let id = state.withLock { state in
-          state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
-        }
-        let version = RemoteVersion(of: self, content: content, id: id, record: entry)
-        let isFirst = state.withLock { state in
-          // The server may have described the file while the disk was waited for.
-          guard state.current == nil else { return false }
-          state.setFirst(version)
-          return true
-        }
-        guard isFirst else { return nil }
-        environment.evictor.note(cacheKey, of: self, version)
-        return version
-      }
-      version?.followWishes()
-      return (.done, version)
-    } catch {
-      environment.logger.warning(
-        "cannot open the cache entry", metadata: ["file": "\(source.path)", "error": "\(error)"])
-      return (.none, nil)
-    }
-  }
 
   // MARK: Statistics
 
