@@ -302,7 +302,7 @@ import Testing
     }
     version.ends.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
-    #expect(version.snapshot().backoff.fruitlessCount == count)
+    #expect(version.snapshot().requests.backoff.fruitlessCount == count)
   }
 
   @Test("Handles that are opened at once, where no more versions may be, leave the count right")
