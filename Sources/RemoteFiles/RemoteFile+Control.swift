@@ -95,7 +95,7 @@ extension RemoteFile {
 
   /// The versions whose bytes the cache entry may hold: an older version may be open and have bytes
   /// while the current one has none yet.
-  private var entryHolders: [RemoteVersion] {
+  private var entryHolders: [any EntryHolder] {
     [environment.evictor.holder(of: cacheKey), current].compactMap(\.self)
   }
 
@@ -127,6 +127,4 @@ extension RemoteFile {
   }
 }
 
-extension RemoteFile: EntryOwner {
-  typealias Version = RemoteVersion
-}
+extension RemoteFile: EntryOwner {}

@@ -28,7 +28,7 @@ public final class FileEnvironment: Sendable {
   let looksAhead: LooksAhead
   let pages: PageInvalidator
   private let versionIDs = VersionCounter()
-  let evictor: CacheEvictor<RemoteFile>
+  let evictor: CacheEvictor
   let checkpoints: CheckpointScheduler
   let clock: DeadlineClock
   let prefetcher: Prefetcher
@@ -43,7 +43,7 @@ public final class FileEnvironment: Sendable {
     looksAhead = LooksAhead(descriptorLimit: cache.descriptorLimit)
     connectionCounts = ConnectionCounts(context: context)
     pages = PageInvalidator(context: context)
-    let evictor = CacheEvictor<RemoteFile>(context: context)
+    let evictor = CacheEvictor(context: context)
     self.evictor = evictor
     // The cache grows by what is stored.
     checkpoints = CheckpointScheduler(context: context) { evictor.enforceLimit() }

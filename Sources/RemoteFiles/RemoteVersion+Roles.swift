@@ -1,0 +1,15 @@
+internal import HTTPTransferCore
+
+extension RemoteVersion: WatchedVersion {}
+
+extension RemoteVersion: EntryHolder {}
+
+extension RemoteVersion: ByteKeeper {
+  func noteUnreadable(_ range: ByteRange) { verifier.noteUnreadable(range) }
+
+  func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool {
+    storer.giveUpSpilled(range, in: file)
+  }
+
+  func endLease(_ claim: SpillClaim) { storer.endLease(claim) }
+}
