@@ -67,7 +67,7 @@ struct EffectRunner: Sendable {
   }
 
   /// Answers a read that has waited, or has it wait on where its bytes are lost already.
-  private func answer(_ woken: WokenRead) {
+  func answer(_ woken: WokenRead) {
     // The lease ends with `bytes`, whatever becomes of the read.
     let bytes = PresentBytes(of: owner, woken.located)
     guard owner.isIntact(woken.located) else { return owner.wait(for: woken.read) }
