@@ -195,7 +195,7 @@ struct PieceVerifier: Sendable {
 
   /// A file that was fetched for nobody may be complete only now.
   private func noteProgressOfPieces() {
-    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }
 }

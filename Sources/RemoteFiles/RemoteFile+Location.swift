@@ -140,7 +140,9 @@ extension RemoteFile {
     let limitBefore = self.source.details?.rateLimit
     sourceState.withLock { $0 = source }
     // One that was set since stays while the list says the same as before.
-    if source.details?.rateLimit != limitBefore { environment.setListedRateLimit(of: self) }
+    if source.details?.rateLimit != limitBefore {
+      environment.client.setRateLimit(environment.listedRateLimit(of: source), of: [rateLimit])
+    }
     state.withLock {
       $0.location = ResourceLocation(
         listed: source.url, isSigned: environment.settings.signer != nil)

@@ -17,7 +17,7 @@ public final class RemoteFile: Sendable {
   public var source: FileSource { sourceState.withLock { $0 } }
   /// A leaf.
   let sourceState: Mutex<FileSource>
-  public let environment: FileEnvironment
+  let environment: MountEnvironment
   public let cacheKey: CacheKey
   /// The servers of the file; nil where the list says no more of it than a URL.
   let mirrors: MirrorBoard?
@@ -126,7 +126,7 @@ public final class RemoteFile: Sendable {
     case done
   }
 
-  public init(source: FileSource, cacheKey: CacheKey, environment: FileEnvironment) {
+  init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
     sourceState = Mutex(source)
     state = Mutex(
       State(

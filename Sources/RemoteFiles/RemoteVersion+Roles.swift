@@ -2,7 +2,9 @@ internal import HTTPTransferCore
 
 extension RemoteVersion: WatchedVersion {}
 
-extension RemoteVersion: EntryHolder {}
+extension RemoteVersion: EntryHolder {
+  var entryOwner: any EntryOwner { file }
+}
 
 extension RemoteVersion: ByteKeeper {
   func noteUnreadable(_ range: ByteRange) { verifier.noteUnreadable(range) }

@@ -24,7 +24,7 @@ public final class RemoteVersion: Sendable {
   var checksum: Checksum? { file.mirrors?.details.checksum }
 
   let state: Mutex<VersionHoldings>
-  var environment: FileEnvironment { file.environment }
+  var environment: MountEnvironment { file.environment }
 
   /// A version that the server has just described, of which the cache holds nothing; or, where there
   /// is a `record`, the one that it describes.

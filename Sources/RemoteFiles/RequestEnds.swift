@@ -15,7 +15,7 @@ struct RequestEnds: Sendable {
   private func conclude(_ id: SegmentID, as outcome: RequestOutcome) {
     releaseRecordIfUnread()
     end(id, as: outcome)
-    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }
 

@@ -7,6 +7,7 @@ import Testing
 @Suite struct EntryUsersTests {
   /// A file and its version in one.
   private final class Item: EntryOwner, EntryHolder {
+    var entryOwner: any EntryOwner { self }
     var isInUse: Bool { false }
     func removeEntryIfUnused(_ remove: () -> Void) -> Bool { false }
     func forgetEntryIfUnused() -> Bool { false }

@@ -23,7 +23,7 @@ import Testing
     disk = try VersionOnDisk(length: 100)
     let url = try RemoteURL("http://127.0.0.1:1/d/")
     directory = ListedDirectory(
-      source: ListingSource(path: "d", url: url), environment: disk.environment)
+      source: ListingSource(path: "d", url: url), environment: disk.files)
     names = try Self.names(["a", "b", "sub/"])
   }
 
@@ -79,7 +79,7 @@ import Testing
     if let file = described.item { _ = describe(file) }
     // The directory keeps them, until it is to forget.
     #expect(plain.item != nil && described.item?.current != nil && below.item != nil)
-    #expect(disk.environment.listings.total > 0)
+    #expect(disk.files.listings.total > 0)
     await forget()
     #expect(plain.item == nil)
     #expect(described.item == nil)
@@ -148,13 +148,13 @@ import Testing
     let accents = String(repeating: "%C3%A9", count: 120)
     let long = try Self.names((0..<1000).map { "\(1000 + $0)\(accents)" })
     #expect(long.byteCount > 1000 * (244 + 724))
-    let before = disk.environment.listings.total
+    let before = disk.files.listings.total
     _ = file("a")
-    let after = disk.environment.listings.total
+    let after = disk.files.listings.total
     #expect(after > before + 1000)
     // Looking again makes nothing new.
     _ = file("a")
-    #expect(disk.environment.listings.total == after)
+    #expect(disk.files.listings.total == after)
   }
 
   @Test("Lookups in order have the cache looked into for the next names, and for none far ahead")

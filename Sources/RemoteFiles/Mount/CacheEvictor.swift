@@ -16,6 +16,9 @@ protocol EntryOwner: AnyObject, Sendable {
 
 /// A version that has a cache entry, or had one.
 protocol EntryHolder: AnyObject, Sendable {
+  /// The version's file.
+  var entryOwner: any EntryOwner { get }
+
   /// Whether somebody reads or fetches it: not to be evicted then.
   var isInUse: Bool { get }
 
