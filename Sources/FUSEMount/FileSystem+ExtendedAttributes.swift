@@ -29,16 +29,15 @@ extension FileSystem {
   }
 
   private func extendedAttributes(of number: UInt64) -> [(key: String, value: [UInt8])] {
-    let file: RemoteFile
+    let status: FileStatus
     let version = inodes.version(number)
     if let version {
-      file = version.file
+      status = version.fileStatus
     } else if let (listed, _) = inodes.listed(number) {
-      file = listed
+      status = listed.status(passthrough: [])
     } else {
       return []
     }
-    let status = file.status(passthrough: [])
     var attributes: [(key: String, value: [UInt8])] = []
     func append(_ key: String, _ value: String) { attributes.append((key, Array(value.utf8))) }
     append("url", status.url)

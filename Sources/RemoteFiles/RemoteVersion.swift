@@ -1,6 +1,7 @@
 internal import HTTPTransfer
 public import HTTPTransferCore
 internal import LinuxSystem
+public import MountStatus
 internal import RangeCache
 internal import Synchronization
 
@@ -11,7 +12,7 @@ internal import Synchronization
 /// the release.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
-  public let file: RemoteFile
+  let file: any VersionOwner
 
   /// Validators, length and coding as the first response gave them; the length may be learned
   /// later, see ``length``.
@@ -31,7 +32,8 @@ public final class RemoteVersion: Sendable {
   ///
   /// `id` is its number, where it has been shown under one already.
   init(
-    file: RemoteFile, content: ContentVersion, id: VersionID? = nil, record: CacheEntry? = nil,
+    file: any VersionOwner, content: ContentVersion, id: VersionID? = nil,
+    record: CacheEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
     self.file = file
@@ -52,6 +54,22 @@ public final class RemoteVersion: Sendable {
       holdings.noteRecord(of: record, saysWhole: record.isRecorded(checksum))
     }
     state = Mutex(holdings)
+  }
+
+  // MARK: The file
+
+  /// The path of its file in the mount.
+  public var path: String { file.source.path }
+
+  /// What `.status` says of its file.
+  public var fileStatus: FileStatus { file.status(passthrough: [], isNamed: true) }
+
+  /// Has it confirmed that this version is current, by `deadline`; see
+  /// ``RemoteFile/open(_:by:_:)``.
+  public func open(
+    by deadline: ContinuousClock.Instant?, _ answer: @escaping @Sendable (FileError?) -> Void
+  ) {
+    file.open(self, by: deadline, answer)
   }
 
   // MARK: Facts
@@ -185,7 +203,7 @@ public final class RemoteVersion: Sendable {
     change { [file] in
       // Read under the lock: of two who come at once the later one finds the newer wishes.
       $0.follow(
-        file.wishes.withLock { $0 }, connections: file.environment.connections, now: .now,
+        file.currentWishes, connections: file.environment.connections, now: .now,
         into: &$1)
     }
   }
@@ -243,7 +261,7 @@ public final class RemoteVersion: Sendable {
       // Under the same lock, so that nobody gives the bytes up before the reply.
       return (result, guarded.resolve(actions))
     }
-    EffectRunner(owner: self).perform(effects)
+    file.perform(effects, of: self)
     return result
   }
 }

@@ -12,6 +12,7 @@ import RangeCache
 final class VersionOnDisk {
   let files: FileEnvironment
   let environment: MountEnvironment
+  let file: RemoteFile
   let version: RemoteVersion
   let path: String
 
@@ -23,7 +24,8 @@ final class VersionOnDisk {
       client: HTTPClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     environment = files.shared
-    version = Self.makeVersion("a.bin", length: length, details: details, in: environment)
+    file = Self.makeFile("a.bin", details: details, in: environment)
+    version = Self.makeVersion(of: file, length: length)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -32,14 +34,23 @@ final class VersionOnDisk {
   static func makeVersion(
     _ name: String, length: Int64, details: SourceDetails? = nil, in environment: MountEnvironment
   ) -> RemoteVersion {
+    makeVersion(of: makeFile(name, details: details, in: environment), length: length)
+  }
+
+  static func makeFile(
+    _ name: String, details: SourceDetails? = nil, in environment: MountEnvironment
+  ) -> RemoteFile {
     // Port 1 of this machine: refused, where anybody asks.
     guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
       preconditionFailure("an ordinary URL")
     }
     let source = FileSource(path: name, url: url, details: details)
-    let file = RemoteFile(
+    return RemoteFile(
       source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
-    return RemoteVersion(
+  }
+
+  private static func makeVersion(of file: RemoteFile, length: Int64) -> RemoteVersion {
+    RemoteVersion(
       file: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: length))
   }
