@@ -151,7 +151,7 @@ public final class RemoteVersion: Sendable {
   ///
   /// Without length and validator nothing shows that it is, unless it is the body that is arriving.
   func canContinue(with response: ContentVersion) -> Bool {
-    if state.withLock({ $0.version.isEndedShort }) { return false }
+    if state.withLock({ $0.version.content.isEndedShort }) { return false }
     return isIdentified(by: response) || isStreaming
   }
 

@@ -6,6 +6,7 @@ struct VersionRequests: Sendable {
   private(set) var segments = SegmentList()
   private(set) var line: LineEstimate
   private(set) var backoff = Backoff()
+  private(set) var pacing = StreamPacing()
   /// Whether the server has ignored a range, so that only the whole can be asked for.
   private(set) var isSequential = false
   /// How often in a row a range was answered with the whole, though ranges have worked.
@@ -56,10 +57,6 @@ struct VersionRequests: Sendable {
   /// Moves ends down, as the planner says.
   mutating func apply(_ cuts: [FetchPlanner.Cut]) { segments.apply(cuts) }
 
-  mutating func setWake(_ position: Int64?, of id: SegmentID) {
-    segments.change(id) { $0.wakeAt = position }
-  }
-
   /// A request has ended, well or not.
   mutating func remove(_ id: SegmentID) { segments.remove(id) }
 
@@ -105,13 +102,6 @@ struct VersionRequests: Sendable {
     backoff.postpone(by: delay)
   }
 
-  mutating func advance(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
-    segments.change(id) { $0.advance(to: position, now: now) }
-  }
-
-  /// The request that was to bring the same as `id`, which has brought something: to be cancelled.
-  mutating func endRival(of id: SegmentID) -> ExchangeID? { segments.endRival(of: id) }
-
   /// Bytes before those that a segment is to bring have arrived up to `position`.
   mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
     segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
@@ -143,23 +133,167 @@ struct VersionRequests: Sendable {
       isWaited: isWaited && !isThrottled(now: now), now: now)
   }
 
+  // MARK: Who waits for them
+
+  /// Notes where the position of a segment next answers somebody who waits.
+  mutating func updateWake(of id: SegmentID, for demand: VersionDemand, in content: ContentMap) {
+    guard let segment = segments[id] else { return }
+    let wakeAt = demand.nextWake(by: segment, in: content)
+    segments.change(id) { $0.wakeAt = wakeAt }
+  }
+
+  /// A read has come to wait, perhaps for what some of them bring.
+  mutating func serve(
+    _ read: ParkedRead, for demand: VersionDemand, in content: ContentMap,
+    into actions: inout VersionActions
+  ) {
+    for segment in segments where segment.end > read.range.lowerBound {
+      raiseIfWaitedFor(segment, for: demand, in: content, into: &actions)
+      // What it waits for may have arrived, with nothing more to come that would write it out.
+      if segment.handedOverEnd < segment.position,
+        segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
+      {
+        actions.flushes.append(segment.id)
+      }
+    }
+  }
+
+  /// An open has come to wait for the length, which the end of a stream tells.
+  mutating func serveLengthWait(
+    for demand: VersionDemand, in content: ContentMap, into actions: inout VersionActions
+  ) {
+    for segment in segments where segment.isWhole {
+      raiseIfWaitedFor(segment, for: demand, in: content, into: &actions)
+    }
+  }
+
+  private mutating func raiseIfWaitedFor(
+    _ segment: Segment, for demand: VersionDemand, in content: ContentMap,
+    into actions: inout VersionActions
+  ) {
+    updateWake(of: segment.id, for: demand, in: content)
+    if !segment.isWaitedFor, segments[segment.id]?.isWaitedFor == true, !segment.isSent,
+      let transfer = segment.transfer
+    {
+      actions.raises.append(transfer)
+    }
+  }
+
+  /// What keeps bytes from reads, where it is not the server.
+  func delayCause(now: ContinuousClock.Instant) -> String? {
+    segments.contains(where: \.isHeldByDisk)
+      ? "the disk of the cache does not take what has arrived"
+      : isThrottled(now: now) ? "the rate limit holds them back" : nil
+  }
+
+  /// Gives up requests that bring nothing, and streams that nobody reads.
+  ///
+  /// - Returns: why the last of the former was given up.
+  mutating func giveUpSilent(
+    patience: Duration, sparePatience: (Int) -> Duration?, for demand: VersionDemand,
+    now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) -> FileError? {
+    var last: FileError?
+    for segment in segments {
+      guard let transfer = segment.transfer else { continue }
+      if pacing.isAbandoned(segment, by: demand, now: now) { actions.cancels.append(transfer) }
+      var patience = patience
+      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
+        patience = min(patience, spare)
+      }
+      guard segment.isSilent(for: patience, now: now) else { continue }
+      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
+      last = error
+      actions.silentMirrors.append((segment.mirror, error))
+      actions.cancels.append(transfer)
+    }
+    return last
+  }
+
+  // MARK: What arrives
+
+  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  mutating func advance(
+    _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant?,
+    for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
+  ) -> WriterAdvice? {
+    segments.change(id) { $0.advance(to: position, now: now) }
+    guard let segment = segments[id],
+      !isUnwanted(segment, unreadSince: unreadSince, by: demand, now: now)
+    else { return nil }
+    let mustFlush =
+      segment.wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segment, of: content)
+    // Once is enough.
+    if mustFlush { updateWake(of: id, for: demand, in: content) }
+    let silentMirror = segment.hedgeOf.flatMap { segments[$0]?.mirror }
+    return WriterAdvice(
+      mustFlush: mustFlush, end: segment.end,
+      isAhead: pacing.isAhead(segment, of: content, for: demand),
+      // A trickle is no progress.
+      rival: segment.lastProgressAt == now ? segments.endRival(of: id) : nil,
+      silentMirror: silentMirror == segment.mirror ? nil : silentMirror)
+  }
+
+  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
+  private func isUnwanted(
+    _ segment: Segment, unreadSince: ContinuousClock.Instant?, by demand: VersionDemand,
+    now: ContinuousClock.Instant
+  ) -> Bool {
+    guard let unreadSince, !demand.isAwaited, !demand.isPrefetching else { return false }
+    return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
+      && now - unreadSince > FileSettings.unreadStreamPatience
+  }
+
+  /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`
+  /// can show nothing before.
+  private func bringsFirstPage(_ segment: Segment, of content: ContentMap) -> Bool {
+    content.length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
+      && segment.position >= ContentMap.pageByteCount
+  }
+
   // MARK: Streams
 
-  /// A stream is paused until its reader comes near.
-  mutating func awaitReader(_ id: SegmentID, now: ContinuousClock.Instant) {
+  /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
+  mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
+
+  /// Less is free on the disk under the cache than is to stay free, or not any more.
+  mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
+
+  /// Pauses a stream that is ahead of its reader until that comes near.
+  ///
+  /// - Returns: whether it still is ahead.
+  mutating func pauseIfAhead(
+    _ id: SegmentID, for demand: VersionDemand, in content: ContentMap,
+    now: ContinuousClock.Instant
+  ) -> Bool {
+    guard let segment = segments[id], pacing.isAhead(segment, of: content, for: demand) else {
+      return false
+    }
     segments.change(id) { $0.awaitReader(now: now) }
+    return true
   }
 
-  /// The reader of a paused stream has come near.
-  mutating func followReader(_ id: SegmentID, now: ContinuousClock.Instant) {
-    segments.change(id) { $0.followReader(now: now) }
-  }
-
-  /// Ends a paused stream.
-  mutating func endPaused(_ id: SegmentID) {
-    segments.change(id) {
-      $0.stop()
-      $0.endPause()
+  /// Resumes a paused stream when its reader has come near.
+  ///
+  /// Ends it when a read waits for bytes that it has already passed, so that it can begin again.
+  mutating func followReader(
+    for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant,
+    into actions: inout VersionActions
+  ) {
+    for segment in segments {
+      guard segment.awaitsReaderSince != nil, let transfer = segment.transfer else { continue }
+      switch pacing.decision(on: segment, of: content, for: demand) {
+      case .stay: break
+      case .end:
+        segments.change(segment.id) {
+          $0.stop()
+          $0.endPause()
+        }
+        actions.cancels.append(transfer)
+      case .resume:
+        segments.change(segment.id) { $0.followReader(now: now) }
+        actions.resumes.append(transfer)
+      }
     }
   }
 

@@ -11,12 +11,7 @@ struct VersionState: Sendable {
   private(set) var demand = VersionDemand()
   /// Who is to bring them.
   private(set) var requests: VersionRequests
-  private(set) var pacing = StreamPacing()
   private(set) var failures = VersionFailures()
-  /// How often in a row a body of unknown length has ended before bytes that are present.
-  private var shortBodyCount = 0
-  /// Whether another version is known to have taken this one's place.
-  private(set) var isSuperseded = false
 
   /// - Parameters:
   ///   - length: the complete length in bytes, nil where it is unknown.
@@ -42,15 +37,14 @@ struct VersionState: Sendable {
   var wishes: FileWishes { demand.wishes }
   var segments: SegmentList { requests.segments }
   var line: LineEstimate { requests.line }
+  var pacing: StreamPacing { requests.pacing }
+  var isSuperseded: Bool { failures.isSuperseded }
 
   func clamped(_ range: ByteRange) -> ByteRange { content.clamped(range) }
   func absent(in range: ByteRange) -> [ByteRange] { content.absent(in: range) }
 
   /// Whether every byte is present of a file that the user wants fetched.
   var isPrefetched: Bool { isComplete && wishes.isPrefetched }
-
-  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
-  var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
 
   /// The first part of `range` that is neither present nor on its way.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
@@ -129,13 +123,12 @@ struct VersionState: Sendable {
   mutating func awaitLength(
     _ wait: LengthWait, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
-    guard length == nil, !isSuperseded, failures.permanent == nil,
-      demand.lengthWaits.mayWait(now: now),
+    guard length == nil, failures.allowRequests, demand.lengthWaits.mayWait(now: now),
       // It goes on when somebody reads.
       !segments.contains(where: { $0.awaitsReaderSince != nil })
     else { return false }
     demand.insert(wait)
-    for segment in segments where segment.isWhole { raiseIfWaitedFor(segment, into: &actions) }
+    requests.serveLengthWait(for: demand, in: content, into: &actions)
     plan(now: now, into: &actions)
     actions.needsWatch = true
     return true
@@ -144,10 +137,10 @@ struct VersionState: Sendable {
   // MARK: Places
 
   /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
-  mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
+  mutating func limitReadAhead(to byteCount: Int64?) { requests.limitReadAhead(to: byteCount) }
 
   /// Less is free on the disk under the cache than is to stay free, or not any more.
-  mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
+  mutating func noteDisk(isShort: Bool) { requests.noteDisk(isShort: isShort) }
 
   /// Takes `range` for absent, be it present or arrived of a piece.
   ///
@@ -166,7 +159,7 @@ struct VersionState: Sendable {
   /// Memory has taken `runs`.
   mutating func noteSpilled(_ runs: [ByteRange]) {
     content.noteSpilled(runs)
-    pacing.limitReadAhead(to: StreamPacing.readAheadByteCount)
+    requests.limitReadAhead(to: StreamPacing.readAheadByteCount)
   }
 
   mutating func beginLease(of range: ByteRange) -> SpillClaim? {
@@ -183,7 +176,7 @@ struct VersionState: Sendable {
   }
 
   /// Takes what lies in memory for absent.
-  mutating func dropSpill() { if content.dropSpill() { pacing.limitReadAhead(to: nil) } }
+  mutating func dropSpill() { if content.dropSpill() { requests.limitReadAhead(to: nil) } }
 
   // MARK: Reads
 
@@ -216,42 +209,16 @@ struct VersionState: Sendable {
     if let end = content.answerableEnd(of: range) {
       return .present(byteCount: Int(end - range.lowerBound))
     }
-    if isSuperseded { return .failed(Self.superseded) }
-    if let error = failures.permanent { return .failed(error) }
-    if pieces?.isLost(range) == true { return .failed(.wrongPiece) }
-    if let error = failures.error(in: range, now: now) { return .failed(error) }
-    return .absent
+    return failures.refusal(of: range, pieces: pieces, now: now).map { .failed($0) } ?? .absent
   }
-
-  private static let superseded = FileError(
-    .stale, "the remote file has changed since it was opened")
 
   mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
     demand.park(read)
-    for segment in segments where segment.end > read.range.lowerBound {
-      raiseIfWaitedFor(segment, into: &actions)
-      // What it waits for may have arrived, with nothing more to come that would write it out.
-      if segment.handedOverEnd < segment.position,
-        segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
-      {
-        actions.flushes.append(segment.id)
-      }
-    }
-  }
-
-  /// Somebody has come to wait, perhaps for what the segment brings.
-  private mutating func raiseIfWaitedFor(_ segment: Segment, into actions: inout VersionActions) {
-    updateWake(of: segment.id)
-    if !segment.isWaitedFor, segments[segment.id]?.isWaitedFor == true, !segment.isSent,
-      let transfer = segment.transfer
-    {
-      actions.raises.append(transfer)
-    }
+    requests.serve(read, for: demand, in: content, into: &actions)
   }
 
   private mutating func updateWake(of id: SegmentID) {
-    guard let segment = segments[id] else { return }
-    requests.setWake(demand.nextWake(by: segment, in: content), of: id)
+    requests.updateWake(of: id, for: demand, in: content)
   }
 
   /// Takes out the reads that can be answered now.
@@ -302,17 +269,17 @@ struct VersionState: Sendable {
 
   /// Another version has taken this one's place: what is present stays readable by its handles.
   mutating func supersede(into actions: inout VersionActions) {
-    isSuperseded = true
-    actions.failures += demand.takeReads().map { ($0, Self.superseded) }
+    failures.supersede()
+    actions.failures += demand.takeReads().map { ($0, VersionFailures.superseded) }
     actions.lengthAnswers += demand.takeLengthWaits()
     actions.cancels += segments.compactMap(\.transfer)
   }
 
   /// Another version has taken this one's place, of which nothing waits and nothing is in flight.
-  mutating func supersedeUnused() { isSuperseded = true }
+  mutating func supersedeUnused() { failures.supersede() }
 
   /// The server has confirmed this version after all.
-  mutating func reinstate() { isSuperseded = false }
+  mutating func reinstate() { failures.reinstate() }
 
   /// The process was suspended for `delay`: time during which no server could answer does not count.
   mutating func postpone(by delay: Duration) {
@@ -331,7 +298,9 @@ struct VersionState: Sendable {
   ) {
     let late = demand.takeLate(now: now)
     if !late.isEmpty {
-      fail(late, lateness(settings.readTimeout, now: now), now: now, into: &actions)
+      let error = failures.lateness(
+        after: settings.readTimeout, cause: requests.delayCause(now: now))
+      fail(late, error, now: now, into: &actions)
       if parked.isEmpty { forgetBackoff(now: now, into: &actions) }
     }
     failReadsOutOfReach(now: now, into: &actions)
@@ -339,28 +308,12 @@ struct VersionState: Sendable {
     let hedging = ReadHedging(
       patience: settings.responsePatience, allowance: hedgeAllowance, now: now)
     sendHedges(hedging, into: &actions)
-    for segment in segments {
-      guard let transfer = segment.transfer else { continue }
-      if pacing.isAbandoned(segment, by: demand, now: now) { actions.cancels.append(transfer) }
-      var patience = settings.responsePatience
-      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
-        patience = min(patience, spare)
-      }
-      guard segment.isSilent(for: patience, now: now) else { continue }
-      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
+    if let error = requests.giveUpSilent(
+      patience: settings.responsePatience, sparePatience: sparePatience, for: demand, now: now,
+      into: &actions)
+    {
       failures.note(error)
-      actions.silentMirrors.append((segment.mirror, error))
-      actions.cancels.append(transfer)
     }
-  }
-
-  /// Why reads have waited in vain.
-  private func lateness(_ timeout: Duration, now: ContinuousClock.Instant) -> FileError {
-    let cause =
-      segments.contains(where: \.isHeldByDisk)
-      ? "the disk of the cache does not take what has arrived"
-      : requests.isThrottled(now: now) ? "the rate limit holds them back" : nil
-    return failures.lateness(after: timeout, cause: cause)
   }
 
   /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
@@ -384,8 +337,7 @@ struct VersionState: Sendable {
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
     // Also where nothing holds a stream back any more.
     followReader(now: now, into: &actions)
-    guard !isComplete, !isSuperseded, failures.permanent == nil, requests.maySend(now: now)
-    else { return }
+    guard !isComplete, failures.allowRequests, requests.maySend(now: now) else { return }
     guard let length, !requests.isSequential else {
       if let request = planner(now: now).wholeRequest() {
         actions.starts.append(addSegment(request, now: now))
@@ -421,9 +373,9 @@ struct VersionState: Sendable {
   }
 
   private mutating func sendHedges(_ hedging: ReadHedging, into actions: inout VersionActions) {
-    guard !requests.isSequential, !isSuperseded, failures.permanent == nil,
-      requests.maySend(now: hedging.now)
-    else { return }
+    guard !requests.isSequential, failures.allowRequests, requests.maySend(now: hedging.now) else {
+      return
+    }
     for _ in 0..<hedging.allowance {
       guard let request = hedging.next(of: requests, for: demand.parked, in: content) else {
         return
@@ -440,24 +392,10 @@ struct VersionState: Sendable {
     }
   }
 
-  /// Resumes a paused stream when its reader has come near.
-  ///
-  /// Ends it when a read waits for bytes that it has already passed, so that it can begin again.
   private mutating func followReader(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    for segment in segments {
-      guard segment.awaitsReaderSince != nil, let transfer = segment.transfer else { continue }
-      switch pacing.decision(on: segment, of: content, for: demand) {
-      case .stay: break
-      case .end:
-        requests.endPaused(segment.id)
-        actions.cancels.append(transfer)
-      case .resume:
-        requests.followReader(segment.id, now: now)
-        actions.resumes.append(transfer)
-      }
-    }
+    requests.followReader(for: demand, in: content, now: now, into: &actions)
   }
 
   // MARK: Requests
@@ -493,18 +431,13 @@ struct VersionState: Sendable {
   mutating func awaitsReader(
     _ id: SegmentID, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
-    guard let segment = segments[id], isAhead(segment) else { return false }
-    requests.awaitReader(id, now: now)
+    guard requests.pauseIfAhead(id, for: demand, in: content, now: now) else { return false }
     followReader(now: now, into: &actions)
     // Its end does not come before somebody reads.
     if segments[id]?.awaitsReaderSince != nil {
       actions.lengthAnswers += demand.missLength(now: now)
     }
     return true
-  }
-
-  private func isAhead(_ segment: Segment) -> Bool {
-    pacing.isAhead(segment, of: content, for: demand)
   }
 
   /// A request on a reused connection took so long to be answered, in seconds.
@@ -518,34 +451,8 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant
   ) -> WriterAdvice? {
     guard !isSuperseded else { return nil }
-    requests.advance(id, to: position, now: now)
-    guard let segment = segments[id], !isUnwanted(segment, unreadSince: unreadSince, now: now)
-    else { return nil }
-    let mustFlush = segment.wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segment)
-    // Once is enough.
-    if mustFlush { updateWake(of: id) }
-    let silentMirror = segment.hedgeOf.flatMap { mirror(of: $0) }
-    return WriterAdvice(
-      mustFlush: mustFlush, end: segment.end, isAhead: isAhead(segment),
-      // A trickle is no progress.
-      rival: segment.lastProgressAt == now ? requests.endRival(of: id) : nil,
-      silentMirror: silentMirror == segment.mirror ? nil : silentMirror)
-  }
-
-  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
-  private func isUnwanted(
-    _ segment: Segment, unreadSince: ContinuousClock.Instant?, now: ContinuousClock.Instant
-  ) -> Bool {
-    guard let unreadSince, !demand.isAwaited, !demand.isPrefetching else { return false }
-    return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
-      && now - unreadSince > FileSettings.unreadStreamPatience
-  }
-
-  /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`
-  /// can show nothing before.
-  private func bringsFirstPage(_ segment: Segment) -> Bool {
-    length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
-      && segment.position >= ContentMap.pageByteCount
+    return requests.advance(
+      id, to: position, unreadSince: unreadSince, for: demand, in: content, now: now)
   }
 
   /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
@@ -573,7 +480,6 @@ struct VersionState: Sendable {
       added += byteCount
       actions.checks += checks
     }
-    if added > 0 { shortBodyCount = 0 }
     let isWaited = !parked.isEmpty || demand.isPrefetching
     wakeReads(in: range, into: &actions)
     if let segment = requests.stored(id, to: range.upperBound, added: added, now: now) {
@@ -640,10 +546,7 @@ struct VersionState: Sendable {
       return position >= length ? nil : FileError(.unavailable, "response cut short")
     }
     if learn(length: position, into: &actions) { return nil }
-    shortBodyCount += 1
-    let reason =
-      "the body has ended after \(position) bytes, though \(content.presentEnd) are known"
-    return FileError(isEndedShort ? .stale : .invalidResponse, reason)
+    return content.noteShortBody(to: position)
   }
 
   /// A request has ended by its server's doing: it is taken out.

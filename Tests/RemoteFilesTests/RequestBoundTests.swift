@@ -154,7 +154,7 @@ import Testing
     var actions = VersionActions()
     let codes = (0..<3).map { _ in state.ended(at: 4096, into: &actions)?.code }
     #expect(codes == [.invalidResponse, .invalidResponse, .stale])
-    #expect(state.isEndedShort && state.length == nil)
+    #expect(state.content.isEndedShort && state.length == nil)
     let failure = state.ended(at: Self.mebibyte, into: &actions)
     #expect(failure == nil)
     #expect(state.length == Self.mebibyte)
