@@ -29,15 +29,16 @@ extension FileSystem {
   }
 
   private func extendedAttributes(of number: UInt64) -> [(key: String, value: [UInt8])] {
-    let status: FileStatus
+    let file: RemoteFile
     let version = inodes.version(number)
     if let version {
-      status = version.fileStatus
+      file = version.file
     } else if let (listed, _) = inodes.listed(number) {
-      status = listed.status(passthrough: [])
+      file = listed
     } else {
       return []
     }
+    let status = file.status(passthrough: [])
     var attributes: [(key: String, value: [UInt8])] = []
     func append(_ key: String, _ value: String) { attributes.append((key, Array(value.utf8))) }
     append("url", status.url)

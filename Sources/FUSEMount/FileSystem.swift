@@ -253,7 +253,7 @@ public final class FileSystem: Sendable {
     raiseReadAheadOnce()
     let parked = park(reply)
     let start = trace?.now ?? 0
-    version.open(by: deadline) { [self] error in
+    version.file.open(version, by: deadline) { [self] error in
       if let error {
         parked.take()?.error(error.openErrno)
         return
@@ -266,7 +266,7 @@ public final class FileSystem: Sendable {
           openFile(version, number, info, backing: backing, since: start, reply)
         case .failure(let error):
           environment.logger.error(
-            "cannot open", metadata: ["file": "\(version.path)", "error": "\(error)"])
+            "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
           parked.take()?.error(error.openErrno)
         }
       }
@@ -298,7 +298,7 @@ public final class FileSystem: Sendable {
     }
     let handle = OpenHandle(
       .file(version, isDirect: isDirect),
-      traceHandle: trace?.opened(version.path, length: version.length, since: start))
+      traceHandle: trace?.opened(version.file.source.path, length: version.length, since: start))
     info.fh = handle.retainedForKernel()
     if !reply.open(info, backingID: backingID) {
       if !opened.keepsPages { inodes.distrustPages(number) }

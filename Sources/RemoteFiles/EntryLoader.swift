@@ -13,7 +13,7 @@ struct EntryLoader: Sendable {
   ///
   /// Call without a lock.
   func bring(create: Bool) throws(CacheError) {
-    try owner.file.whileLoading { () throws(CacheError) in try loadEntry(create: create) }
+    try owner.file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
     owner.change { $0.wakeReads(into: &$1) }
   }
 

@@ -1,7 +1,6 @@
 internal import HTTPTransfer
 public import HTTPTransferCore
 internal import LinuxSystem
-public import MountStatus
 internal import RangeCache
 internal import Synchronization
 
@@ -12,7 +11,7 @@ internal import Synchronization
 /// the release.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
-  let file: any VersionOwner
+  public let file: RemoteFile
 
   /// Validators, length and coding as the first response gave them; the length may be learned
   /// later, see ``length``.
@@ -32,8 +31,7 @@ public final class RemoteVersion: Sendable {
   ///
   /// `id` is its number, where it has been shown under one already.
   init(
-    file: any VersionOwner, content: ContentVersion, id: VersionID? = nil,
-    record: CacheEntry? = nil,
+    file: RemoteFile, content: ContentVersion, id: VersionID? = nil, record: CacheEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
     self.file = file
@@ -54,22 +52,6 @@ public final class RemoteVersion: Sendable {
       holdings.noteRecord(of: record, saysWhole: record.isRecorded(checksum))
     }
     state = Mutex(holdings)
-  }
-
-  // MARK: The file
-
-  /// The path of its file in the mount.
-  public var path: String { file.source.path }
-
-  /// What `.status` says of its file.
-  public var fileStatus: FileStatus { file.status(passthrough: [], isNamed: true) }
-
-  /// Has it confirmed that this version is current, by `deadline`; see
-  /// ``RemoteFile/open(_:by:_:)``.
-  public func open(
-    by deadline: ContinuousClock.Instant?, _ answer: @escaping @Sendable (FileError?) -> Void
-  ) {
-    file.open(self, by: deadline, answer)
   }
 
   // MARK: Facts
@@ -203,7 +185,7 @@ public final class RemoteVersion: Sendable {
     change { [file] in
       // Read under the lock: of two who come at once the later one finds the newer wishes.
       $0.follow(
-        file.currentWishes, connections: file.environment.connections, now: .now,
+        file.wishes.withLock { $0 }, connections: file.environment.connections, now: .now,
         into: &$1)
     }
   }
@@ -261,7 +243,7 @@ public final class RemoteVersion: Sendable {
       // Under the same lock, so that nobody gives the bytes up before the reply.
       return (result, guarded.resolve(actions))
     }
-    file.perform(effects, of: self)
+    EffectRunner(owner: self).perform(effects)
     return result
   }
 }

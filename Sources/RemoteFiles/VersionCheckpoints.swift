@@ -69,7 +69,7 @@ struct VersionCheckpoints: Checkpointed {
   ///
   /// On the storage queue, where nothing is stored meanwhile.
   func discardUncommitted(of failed: CacheEntry) {
-    owner.file.whileLoading {
+    owner.file.loading.withLock { _ in
       let isCurrent = owner.state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
         // Like a handle, so that nobody lets go of the entry meanwhile.

@@ -127,7 +127,7 @@ struct WholeVerifier: Sendable {
 
   /// Removes the entry of a whole that is wrong; on the storage queue, before anything of another one is stored.
   private func removeWrongEntry() {
-    owner.file.whileLoading {
+    owner.file.loading.withLock { _ in
       // The name belongs to the newer version when there is one.
       guard !owner.state.withLock({ $0.version.isSuperseded }) else { return }
       owner.environment.cache.removeEntry(owner.file.cacheKey)

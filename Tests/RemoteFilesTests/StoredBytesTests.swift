@@ -265,7 +265,7 @@ import Testing
   func lookedAtOnly() throws {
     let disk = try VersionOnDisk(length: 1000)
     try disk.version.storeBytes(0..<1000)
-    let file = disk.file
+    let file = disk.version.file
     let looked = RemoteVersion(
       file: file, content: disk.version.content,
       record: try disk.environment.cache.openEntry(file.cacheKey))

@@ -12,7 +12,6 @@ import RangeCache
 final class VersionOnDisk {
   let files: FileEnvironment
   let environment: MountEnvironment
-  let file: RemoteFile
   let version: RemoteVersion
   let path: String
 
@@ -24,8 +23,7 @@ final class VersionOnDisk {
       client: HTTPClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     environment = files.shared
-    file = Self.makeFile("a.bin", details: details, in: environment)
-    version = Self.makeVersion(of: file, length: length)
+    version = Self.makeVersion("a.bin", length: length, details: details, in: environment)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
@@ -34,23 +32,14 @@ final class VersionOnDisk {
   static func makeVersion(
     _ name: String, length: Int64, details: SourceDetails? = nil, in environment: MountEnvironment
   ) -> RemoteVersion {
-    makeVersion(of: makeFile(name, details: details, in: environment), length: length)
-  }
-
-  static func makeFile(
-    _ name: String, details: SourceDetails? = nil, in environment: MountEnvironment
-  ) -> RemoteFile {
     // Port 1 of this machine: refused, where anybody asks.
     guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
       preconditionFailure("an ordinary URL")
     }
     let source = FileSource(path: name, url: url, details: details)
-    return RemoteFile(
+    let file = RemoteFile(
       source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
-  }
-
-  private static func makeVersion(of file: RemoteFile, length: Int64) -> RemoteVersion {
-    RemoteVersion(
+    return RemoteVersion(
       file: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: length))
   }
