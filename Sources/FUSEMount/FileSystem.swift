@@ -138,7 +138,7 @@ public final class FileSystem: Sendable {
       guard let reply = parked.take() else { return }
       switch result {
       case .success(let version):
-        let number = inodes.remember(version)
+        let number = inodes.remember(version, of: file)
         let (attributes, timeout) = attributes(of: version)
         var entry = entry(number, attributes)
         entry.attr_timeout = timeout
@@ -246,14 +246,14 @@ public final class FileSystem: Sendable {
       info.direct_io = 1
       return open(OpenHandle(content(of: control)), info, reply)
     }
-    guard let version = inodes.version(number) else {
+    guard let version = inodes.version(number), let file = inodes.file(number) else {
       if let (file, _) = inodes.listed(number) { return open(file, number, info, reply) }
       return reply.error(ESTALE)
     }
     raiseReadAheadOnce()
     let parked = park(reply)
     let start = trace?.now ?? 0
-    version.file.open(version, by: deadline) { [self] error in
+    file.open(version, by: deadline) { [self] error in
       if let error {
         parked.take()?.error(error.openErrno)
         return
@@ -266,7 +266,7 @@ public final class FileSystem: Sendable {
           openFile(version, number, info, backing: backing, since: start, reply)
         case .failure(let error):
           environment.logger.error(
-            "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
+            "cannot open", metadata: ["file": "\(version.path)", "error": "\(error)"])
           parked.take()?.error(error.openErrno)
         }
       }
@@ -298,7 +298,7 @@ public final class FileSystem: Sendable {
     }
     let handle = OpenHandle(
       .file(version, isDirect: isDirect),
-      traceHandle: trace?.opened(version.file.source.path, length: version.length, since: start))
+      traceHandle: trace?.opened(version.path, length: version.length, since: start))
     info.fh = handle.retainedForKernel()
     if !reply.open(info, backingID: backingID) {
       if !opened.keepsPages { inodes.distrustPages(number) }

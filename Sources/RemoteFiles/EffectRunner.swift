@@ -43,7 +43,7 @@ struct EffectRunner: Sendable {
     }
     for var segment in actions.starts {
       if let mirrors = owner.file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
-      guard let url = owner.file.place(atMirror: segment.mirror) else {
+      guard let url = owner.home.place(atMirror: segment.mirror) else {
         let index = segment.mirror
         owner.file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
         owner.ends.awaitLocation(segment.id)

@@ -3,7 +3,7 @@ internal import HTTPTransferCore
 extension RemoteVersion: WatchedVersion {}
 
 extension RemoteVersion: EntryHolder {
-  var entryOwner: any EntryOwner { file }
+  var entryOwner: any EntryOwner { home }
 }
 
 extension RemoteVersion: ByteKeeper {

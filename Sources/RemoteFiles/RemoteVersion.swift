@@ -11,7 +11,9 @@ internal import Synchronization
 /// the release.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
-  public let file: RemoteFile
+  /// The file that it is a version of, and keeps alive.
+  let home: any VersionHome
+  let file: FileContext
 
   /// Validators, length and coding as the first response gave them; the length may be learned
   /// later, see ``length``.
@@ -31,9 +33,12 @@ public final class RemoteVersion: Sendable {
   ///
   /// `id` is its number, where it has been shown under one already.
   init(
-    file: RemoteFile, content: ContentVersion, id: VersionID? = nil, record: CacheEntry? = nil,
+    of home: any VersionHome, content: ContentVersion, id: VersionID? = nil,
+    record: CacheEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
+    self.home = home
+    let file = home.context
     self.file = file
     self.content = content
     self.id = id ?? file.environment.nextVersionID()
@@ -55,6 +60,9 @@ public final class RemoteVersion: Sendable {
   }
 
   // MARK: Facts
+
+  /// The path of its file below the mount point.
+  public var path: String { file.source.path }
 
   /// The complete length in bytes, nil while unknown.
   public var length: Int64? { state.withLock { $0.version.length } }

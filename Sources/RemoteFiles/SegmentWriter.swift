@@ -132,7 +132,7 @@ final class SegmentWriter: @unchecked Sendable {
       } else if let failure = version.lengthRecorder.ended(at: position) {
         return version.ends.failed(id, failure)
       }
-      version.file.responseEnded(of: version)
+      version.home.responseEnded(of: version.id)
       version.ends.finished(id)
     case .stopped, .cancelled:
       version.ends.failed(id, nil)

@@ -49,7 +49,7 @@ import Testing
   /// Gives `file` a current version, as an answer of its server does.
   private func describe(_ file: RemoteFile) -> RemoteVersion {
     let version = RemoteVersion(
-      file: file,
+      of: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: 100))
     file.state.withLock { $0.current = version }
     return version
@@ -96,7 +96,7 @@ import Testing
     #expect(known.item?.current === version)
     #expect(directory.existingFiles.map(\.source.path) == ["d/a"])
     // Who looks again finds the same file, which is kept from then on.
-    #expect(file("a") === version?.file)
+    #expect(file("a") === version?.remoteFile)
     let number = version?.id
     version = nil
     #expect(file("a")?.current?.id == number)
@@ -116,7 +116,7 @@ import Testing
   func wishes() async throws {
     let paused = Trace(file("a"))
     let other = Trace(file("b"))
-    paused.item?.wishes.withLock { $0.isPaused = true }
+    paused.item?.context.wishes.withLock { $0.isPaused = true }
     await forget()
     #expect(paused.item != nil)
     #expect(other.item == nil)

@@ -111,7 +111,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       return .discard
     case .unavailable(_, let delay):
       // A refusal's body may be long in coming; what it says is said.
-      report(file.refusal(verdict, mirror: mirror), retryAfter: delay)
+      report(file.context.refusal(verdict, mirror: mirror), retryAfter: delay)
       return .discard
     case .missing, .denied:
       if file.mayAskAnotherURL(id, after: askedURL) {
@@ -121,7 +121,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     case .unsatisfiable, .preconditionFailed, .invalid:
       break
     }
-    report(file.refusal(verdict, mirror: mirror))
+    report(file.context.refusal(verdict, mirror: mirror))
     // What follows a head that cannot be right cannot be trusted either, nor the connection.
     if case .invalid = verdict { return .stop }
     return .discard
@@ -130,7 +130,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   /// Whether the answer is about a file that cannot be the wanted one; then its server is not asked again.
   private func contradicts(_ content: ContentVersion) -> Bool {
     guard let reason = file.objection(to: content, from: mirror) else { return false }
-    file.refuseMirror(mirror, reason)
+    file.context.refuseMirror(mirror, reason)
     // A retry does not help.
     outcome = .unusable(FileError(.refused, reason))
     return true
@@ -204,7 +204,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
-      file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+      file.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
       file.answerProvisionally(id, version)
     } else {
       tell(version, from: url)
@@ -225,7 +225,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Answers the question with `version`.
   private func tell(_ version: RemoteVersion, from url: RemoteURL) {
-    file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+    file.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
     file.endProbe(id, .success(version))
   }
 
@@ -238,12 +238,12 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count
-    file.noteFetched(body.count)
+    file.context.noteFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    file.noteRequests(metrics)
+    file.context.noteRequests(metrics)
     switch outcome {
     case .storing(let version, let writer, let isAwaited):
       version.noteFetched(fetchedByteCount)

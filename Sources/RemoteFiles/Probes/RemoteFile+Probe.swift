@@ -42,11 +42,12 @@ extension RemoteFile {
   /// Sends the question `id`, unless it has ended; `whole` asks without a range, because a range
   /// brought no length.
   func sendProbe(_ id: ProbeID, whole: Bool = false) {
-    let (known, asked, base) = state.withLock {
-      ($0.current, $0.probe.request(id), $0.location.base)
+    let (known, asked) = state.withLock {
+      ($0.current, $0.probe.request(id))
     }
     guard let asked else { return }
-    guard let url = asked.mirror == 0 ? base : url(ofMirror: asked.mirror) else {
+    let base = context.servers.base
+    guard let url = asked.mirror == 0 ? base : context.url(ofMirror: asked.mirror) else {
       // The signer's answer sends the question.
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
@@ -55,7 +56,8 @@ extension RemoteFile {
     let wanted = known == nil ? first : known?.firstUnrequested(in: first)
     // Where nothing is wanted except the confirmation, 304 costs no body. Not by the date: a server
     // also answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
-    var request = request(range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
+    var request = context.request(
+      range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
     // A weak tag is a server's own, and says nothing of another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
@@ -85,7 +87,7 @@ extension RemoteFile {
     let isHopeless = state.withLock {
       $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
     }
-    statistics.withLock { $0.lastError = error.reason }
+    context.noteDelay(error)
     guard isHopeless else { return }
     environment.client.cancel(exchange)
     endProbe(id, .failure(error))
@@ -131,10 +133,10 @@ extension RemoteFile {
   /// Whether the question `id`, which `url` has refused, is sent to another URL, which the signer
   /// makes: once.
   func mayAskAnotherURL(_ id: ProbeID, after url: RemoteURL) -> Bool {
-    state.withLock { state in
-      guard state.location.isSigned, state.probe.takeNewURL(id) else { return false }
-      return state.location.noteRefusal(of: url, now: .now) == .expired
+    guard context.servers.isSigned, state.withLock({ $0.probe.takeNewURL(id) }) else {
+      return false
     }
+    return context.noteRefusal(of: url) == .expired
   }
 
   /// Whether not to believe the answer `content` to the question `id`, which looks like another
@@ -199,7 +201,7 @@ extension RemoteFile {
     let failures = state.withLock { state in
       state.probe.takeFailures(id) { mirrors.change { $0.contact(except: [], now: .now) } }
     }
-    return combined(failures)
+    return mirrors.combined(failures)
   }
 
   // MARK: The end
@@ -214,18 +216,12 @@ extension RemoteFile {
     guard let end, !end.waiters.isEmpty else { return }
     if case .failure(let error) = result {
       noteFailure(error, isRetried: false)
-      statistics.withLock { $0.isOffline = true }
+      context.noteOffline(true)
     }
     for waiting in end.waiters { waiting.answer(result) }
   }
 
   typealias ProbeEnd = Probe<RemoteVersion>.End
-
-  /// How long a response of the server `mirror` may bring nothing before it is given up.
-  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
-    let patience = environment.settings.responsePatience
-    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
-  }
 }
 
 extension RemoteFile: HasDeadline {
@@ -236,7 +232,7 @@ extension RemoteFile: HasDeadline {
       let lateness = state.probe.lateness
       guard let mirror = state.probe.mirror else { return (nil, nil, [], lateness) }
       let overdue = state.probe.overdue(
-        now: now, patience: responsePatience(with: mirror, now: now),
+        now: now, patience: context.servers.responsePatience(with: mirror, now: now),
         hasOther: mirrors?.hasReady(besides: mirror, now: now) == true,
         silencePatience: FileSettings.silencePatience(environment.settings))
       switch overdue {

@@ -40,12 +40,18 @@ final class VersionOnDisk {
     let file = RemoteFile(
       source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
     return RemoteVersion(
-      file: file,
+      of: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: length))
   }
 }
 
 extension RemoteVersion {
+  /// Its file.
+  var remoteFile: RemoteFile {
+    guard let file = home as? RemoteFile else { preconditionFailure("a version of no file") }
+    return file
+  }
+
   /// Stores `range` as the storage queue does, as a part of the request `id`; each byte is `value`.
   func storeBytes(
     _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7

@@ -15,7 +15,7 @@ extension RemoteFile {
   }
 
   func wish(_ change: (inout FileWishes) -> Void) {
-    let hasChanged = wishes.withLock { wishes in
+    let hasChanged = context.wishes.withLock { wishes in
       let before = wishes
       change(&wishes)
       return wishes != before
@@ -49,11 +49,11 @@ extension RemoteFile {
   }
 
   /// Whether the whole of it is to be fetched in the background.
-  public var isPrefetched: Bool { wishes.withLock { $0.isPrefetched } }
+  public var isPrefetched: Bool { context.wishes.withLock { $0.isPrefetched } }
 
   /// Whether the user has asked for something that only the file itself knows.
   var hasWishes: Bool {
-    wishes.withLock { $0.isPaused || $0.isPrefetched }
+    context.wishes.withLock { $0.isPaused || $0.isPrefetched }
       || rateLimit.bytesPerSecond != environment.listedRateLimit(of: source)
   }
 
@@ -84,7 +84,7 @@ extension RemoteFile {
     // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
     if entryHolders.contains(where: \.isInUse) { return false }
     // Nobody looks for, opens or creates the entry meanwhile.
-    return loading.withLock { _ in
+    return context.loading.withLock { _ in
       // Before the files are removed: whoever opens the entry from now on finds nothing.
       for version in entryHolders where !version.forgetEntryIfUnused() { return false }
       remove()
@@ -127,4 +127,4 @@ extension RemoteFile {
   }
 }
 
-extension RemoteFile: EntryOwner {}
+extension RemoteFile: VersionHome {}

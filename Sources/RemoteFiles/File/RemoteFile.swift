@@ -10,29 +10,14 @@ internal import Synchronization
 /// Versions come and go: each has inode, extents and readers of its own. The file knows which one
 /// a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `loading` (over I/O) → `state` → a version's state; `statistics` and `wishes` are leaves. No lock is
-/// held over a call into the client, a waiter or, but for `loading`, the cache.
+/// Lock order: `FileContext.loading` (over I/O) → `state` → a version's state. No lock is held over a
+/// call into the client, a waiter or, except `loading`, the cache.
 public final class RemoteFile: Sendable {
-  /// Where it comes from now: a list that is read again may bring another URL of the same file.
-  public var source: FileSource { sourceState.withLock { $0 } }
-  /// A leaf.
-  let sourceState: Mutex<FileSource>
-  let environment: MountEnvironment
-  public let cacheKey: CacheKey
-  /// The servers of the file; nil where the list says no more of it than a URL.
-  let mirrors: MirrorBoard?
+  /// What its versions share.
+  let context: FileContext
+  var environment: MountEnvironment { context.environment }
 
-  /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
-  /// they share its name.
-  ///
-  /// Taken on threads that may wait for the disk, and not on the path of a read.
-  let loading = Mutex(())
-  let state: Mutex<State>
-  let statistics = Mutex(FileStatistics())
-  /// A leaf, also below a version's state.
-  let wishes = Mutex(FileWishes())
-  /// What bounds the bytes per second of all its requests.
-  let rateLimit: RateLimit
+  let state = Mutex(State())
   /// How often it has been pinned or unpinned.
   let pinRequests = Atomic<Int>(0)
 
@@ -66,15 +51,9 @@ public final class RemoteFile: Sendable {
     /// The question to the server.
     var probe = FileProbe()
     var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
-    /// Which URL is asked.
-    var location: ResourceLocation
-    /// Whether the signer is at work for this file.
-    var isSigning = false
     var look = Look.none
     /// Whether somebody has asked for it, so that it is more than a name that was looked at ahead.
     var wasAskedFor = false
-
-    init(location: ResourceLocation) { self.location = location }
 
     mutating func setFirst(_ version: RemoteVersion) {
       current = version
@@ -127,19 +106,18 @@ public final class RemoteFile: Sendable {
   }
 
   init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
-    sourceState = Mutex(source)
-    state = Mutex(
-      State(
-        location: ResourceLocation(
-          listed: source.url, isSigned: environment.settings.signer != nil)))
-    self.cacheKey = cacheKey
-    self.environment = environment
-    rateLimit = RateLimit(bytesPerSecond: environment.listedRateLimit(of: source))
-    mirrors = source.details.flatMap { details in
-      guard details.describesContent else { return nil }
-      return MirrorBoard(
-        url: source.url, details: details, isSigned: environment.settings.signer != nil)
-    }
+    context = FileContext(source: source, cacheKey: cacheKey, environment: environment)
+  }
+
+  /// Where it comes from now: a list that is read again may bring another URL of the same file.
+  public var source: FileSource { context.source }
+  public var cacheKey: CacheKey { context.cacheKey }
+  /// The servers of the file; nil if the list says no more of it than a URL.
+  var mirrors: MirrorBoard? { context.mirrors }
+  var rateLimit: RateLimit { context.servers.rateLimit }
+
+  func noteFailure(_ error: FileError, isRetried: Bool) {
+    context.noteFailure(error, isRetried: isRetried)
   }
 
   // MARK: Lookup and open
@@ -383,7 +361,7 @@ public final class RemoteFile: Sendable {
     guard environment.evictor.beginLook(cacheKey) else { return (.done, nil) }
     defer { environment.evictor.endLook(cacheKey) }
     do throws(CacheError) {
-      let version = try loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
+      let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
         // The server has described the file meanwhile, and that version opens the entry itself.
         guard current == nil, let entry = try environment.cache.openEntry(cacheKey) else {
           return nil
@@ -393,7 +371,7 @@ public final class RemoteFile: Sendable {
         let id = state.withLock { state in
           state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
         }
-        let version = RemoteVersion(file: self, content: content, id: id, record: entry)
+        let version = RemoteVersion(of: self, content: content, id: id, record: entry)
         let isFirst = state.withLock { state in
           // The server may have described the file while the disk was waited for.
           guard state.current == nil else { return false }
@@ -422,39 +400,7 @@ public final class RemoteFile: Sendable {
     let (current, isAsking, isDoubted) = state.withLock {
       ($0.current, $0.probe.isAsking, $0.isDoubted)
     }
-    return (current, isAsking, isDoubted, statistics.withLock { $0 })
-  }
-
-  func noteFetched(_ byteCount: Int) {
-    statistics.withLock {
-      $0.fetchedByteCount += Int64(byteCount)
-      $0.speed.note(byteCount: byteCount, now: .now)
-    }
-  }
-
-  /// Cached bytes have been found damaged.
-  func noteDamage(_ byteCount: Int64) {
-    statistics.withLock { $0.damagedByteCount += byteCount }
-  }
-
-  func noteRequests(_ metrics: ExchangeMetrics) {
-    let second = MonotonicSeconds.sinceStart
-    statistics.withLock {
-      $0.requestCount += metrics.requests
-      $0.requests.note(metrics.requests, second: second)
-    }
-  }
-
-  func noteFailure(_ error: FileError, isRetried: Bool) {
-    statistics.withLock {
-      $0.lastError = error.reason
-      if isRetried { $0.retryCount += 1 }
-    }
-    environment.logger.log(
-      level: isRetried ? .notice : .warning, "\(isRetried ? "retrying" : "failed")",
-      metadata: [
-        "file": "\(source.path)", "url": "\(source.url.redacted)", "reason": "\(error.reason)",
-      ])
+    return (current, isAsking, isDoubted, context.statistics)
   }
 
   /// Fails whatever waits: the mount ends.

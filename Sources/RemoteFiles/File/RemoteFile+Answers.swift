@@ -18,7 +18,7 @@ extension RemoteFile {
     }
     let isIdentified = content.strength != .unverifiable || content.completeLength != nil
     let candidate = RemoteVersion(
-      file: self, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
+      of: self, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
     let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
       state.confirmedAt = .now
       state.isDoubted = false
@@ -53,13 +53,12 @@ extension RemoteFile {
       version.reinstate()
       version.lengthRecorder.learn(length: content.completeLength)
     }
-    statistics.withLock { $0.isOffline = false }
+    context.noteOffline(false)
     return version
   }
 
-  /// A response that described `version` has come to its end: until now that was the server's word.
-  func responseEnded(of version: RemoteVersion) {
-    state.withLock { if $0.current === version, !$0.isDoubted { $0.confirmedAt = .now } }
+  func responseEnded(of version: VersionID) {
+    state.withLock { if $0.current?.id == version, !$0.isDoubted { $0.confirmedAt = .now } }
   }
 
   /// The server has confirmed `version`.
@@ -67,16 +66,36 @@ extension RemoteFile {
     _ = adopt(version.content, from: mirror, isConfirmation: true)
   }
 
-  /// A response has shown another version than `version`.
-  func versionContradicted(_ version: RemoteVersion) {
+  func versionContradicted(_ version: VersionID) {
     state.withLock { state in
-      guard state.current === version else { return }
+      guard state.current?.id == version else { return }
       // Several requests that meet the same answer count as one contradiction.
       if !state.isDoubted { state.contradictions.note(now: .now) }
       state.isDoubted = true
       state.confirmedAt = nil
     }
     noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
-    version.supersede()
+  }
+
+  /// Whether what `index` says of the file now is `version`; takes note of what follows for the server.
+  func isSame(_ version: RemoteVersion, _ content: ContentVersion, from index: Int) -> Bool {
+    version.admits(content)
+      && context.servers.isSame(content, from: index, as: version.pinned)
+  }
+
+  /// Why the answer `content` of the server `index` cannot be about the file that is wanted; nil if it
+  /// can.
+  ///
+  /// The bytes of a version are not given up for another server's file while the one that has it may come
+  /// back.
+  func objection(to content: ContentVersion, from index: Int) -> String? {
+    guard let mirrors else { return nil }
+    if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
+      return reason
+    }
+    guard let current, current.hasCachedBytes, !isSame(current, content, from: index),
+      mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
+    else { return nil }
+    return "nothing shows that its file is the one that is partly cached"
   }
 }
