@@ -251,7 +251,7 @@ public final class RemoteVersion: Sendable {
       // Under the same lock, so that nobody gives the bytes up before the reply.
       return (result, guarded.resolve(actions))
     }
-    EffectRunner(owner: self).perform(effects)
+    home.perform(effects, of: self)
     return result
   }
 }

@@ -20,6 +20,10 @@ struct VersionHoldings {
   var isRecordUnread = false
   /// Whether the disk has refused bytes that were not committed: the record is opened without them, once.
   var hasLostSync = false
+  /// Whether the entry is not ours to write.
+  var isUncacheable = false
+  /// Whether a handle has asked for the entry, and the look for it has not begun.
+  var isLookQueued = false
   /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
   /// is used.
   var unverified: ExtentSet
@@ -27,8 +31,6 @@ struct VersionHoldings {
   var refuted = ExtentSet()
   /// What lies in memory because the cache could not take it.
   var spill: Spill? { version.spill }
-  /// Whether the entry is not ours to write.
-  var isUncacheable = false
   /// Counts how often bytes were given up, in the entry or in memory, or the entry was replaced.
   ///
   /// The result of a store or of a hash that began under an earlier number is not believed.
@@ -38,8 +40,6 @@ struct VersionHoldings {
   /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
   var lastStamp: FileStamp?
   var openCount = 0
-  /// Whether a handle has asked for the entry, and the look for it has not begun.
-  var isLookQueued = false
   /// How many looks for the entry are under way, and when one last began.
   var lookCount = 0
   var lookedAt: ContinuousClock.Instant?

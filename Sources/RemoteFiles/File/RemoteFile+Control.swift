@@ -127,4 +127,8 @@ extension RemoteFile {
   }
 }
 
-extension RemoteFile: VersionHome {}
+extension RemoteFile: VersionHome {
+  func perform(_ effects: VersionEffects, of version: RemoteVersion) {
+    EffectRunner(owner: version).perform(effects)
+  }
+}
