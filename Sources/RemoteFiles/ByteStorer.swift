@@ -255,3 +255,8 @@ struct ByteStorer: Sendable {
     owner.state.withLock { $0.version.endLease(claim) }
   }
 }
+
+extension RemoteVersion {
+  /// Puts bytes that have arrived somewhere.
+  var storer: ByteStorer { ByteStorer(owner: self) }
+}

@@ -117,3 +117,8 @@ struct RequestEnds: Sendable {
     }
   }
 }
+
+extension RemoteVersion {
+  /// Takes up how requests end.
+  var ends: RequestEnds { RequestEnds(owner: self) }
+}

@@ -191,3 +191,8 @@ struct VersionCheckpoints: Checkpointed {
     }
   }
 }
+
+extension RemoteVersion {
+  /// Makes what is stored safe from a loss of power.
+  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
+}

@@ -139,7 +139,7 @@ import Testing
     #expect(woken.count == 1)
     let entry = try #require(version.state.withLock { $0.entry })
     #expect(ftruncate(entry.dataDescriptor, 100) == 0)
-    woken.first?.succeed(version)
+    EffectRunner(owner: version).answer(try #require(woken.first))
     #expect(reply.take() == nil)
     #expect(version.presentExtents == [0..<100])
     #expect(version.snapshot().parked.reads.count == 1)
@@ -302,7 +302,7 @@ import Testing
     }
     version.ends.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
-    #expect(version.snapshot().backoff.fruitlessCount == count)
+    #expect(version.snapshot().requests.backoff.fruitlessCount == count)
   }
 
   @Test("Handles that are opened at once, where no more versions may be, leave the count right")

@@ -80,6 +80,10 @@ extension RemoteFile {
 }
 
 extension RemoteFile: ProbedFile {
+  func perform(_ effects: VersionEffects, of version: RemoteVersion) {
+    EffectRunner(owner: version).perform(effects)
+  }
+
   func responseEnded(of version: VersionID) {
     VersionAdopter(file: self).responseEnded(of: version)
   }

@@ -12,6 +12,9 @@ protocol VersionHome: EntryOwner {
   /// failure, if there is one.
   func renewLocation(_ done: @escaping @Sendable (FileError?) -> Void)
 
+  /// Carries out what `version` has decided; called without its lock.
+  func perform(_ effects: VersionEffects, of version: RemoteVersion)
+
   /// A response that described `version` has come to its end: until now that was the server's word.
   func responseEnded(of version: VersionID)
 
