@@ -119,19 +119,25 @@ let package = Package(
       ],
       swiftSettings: strict + testableRelease),
     .target(
+      name: "RemoteFileSystem",
+      dependencies: [
+        "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
+        "TextFormat", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
+      ],
+      swiftSettings: strict),
+    .target(
       name: "FUSEMount",
       dependencies: [
-        "RemoteFiles", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace", "CFuse",
-        "CPassthrough", "TextFormat", "LinuxSystem", "ExtentRecord", "HTTPTransferCore", logging,
+        "RemoteFileSystem", "RemoteFiles", "CFuse", "CPassthrough", "LinuxSystem", logging,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "httpfs",
       dependencies: [
-        "FUSEMount", "RemoteFiles", "RangeCache", "HTTPTransfer", "HTTPTransferCore",
-        "SourceList", "DirectoryListing", "MountStatus", "MountControl", "AccessTrace",
-        "ConfigurationFile", "TransferDisplay", "MountView", "TextFormat", "LinuxSystem",
-        "CLinux", argumentParser, httpTypes, logging,
+        "FUSEMount", "RemoteFileSystem", "RemoteFiles", "RangeCache", "HTTPTransfer",
+        "HTTPTransferCore", "SourceList", "DirectoryListing", "MountStatus", "MountControl",
+        "AccessTrace", "ConfigurationFile", "TransferDisplay", "MountView", "TextFormat",
+        "LinuxSystem", "CLinux", argumentParser, httpTypes, logging,
       ],
       swiftSettings: strict, linkerSettings: staticRuntime),
     .target(name: "OriginContent", swiftSettings: strict),
@@ -205,6 +211,13 @@ let package = Package(
         "ExtentRecord", "RangeCache", "AccessTrace", "MountStatus", httpTypes, logging,
       ],
       exclude: ["Traces"],
+      swiftSettings: strict + unoptimized),
+    .testTarget(
+      name: "RemoteFileSystemTests",
+      dependencies: [
+        "RemoteFileSystem", "RemoteFiles", "HTTPTransferCore", "HTTPTransfer", "RangeCache",
+        logging,
+      ],
       swiftSettings: strict + unoptimized),
     .testTarget(
       name: "FuzzTests",

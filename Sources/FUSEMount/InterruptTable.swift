@@ -1,5 +1,6 @@
 internal import CFuse
 internal import Glibc
+internal import RemoteFileSystem
 internal import Synchronization
 
 /// The parked requests that the kernel may interrupt: a killed process waits for the reply to its
@@ -15,14 +16,14 @@ final class InterruptTable: Sendable {
   }
 
   private struct WeakReply {
-    weak var reply: ParkedReply?
+    weak var reply: ParkedReply<Reply>?
     var isRegistering: Bool
     var isInterrupted = false
   }
 
   private let state = Mutex(State())
 
-  func register(_ parked: ParkedReply, request: fuse_req_t) {
+  func register(_ parked: ParkedReply<Reply>, request: fuse_req_t) {
     let token = state.withLock { state in
       state.last += 1
       state.parked[state.last] = WeakReply(reply: parked, isRegistering: true)
@@ -43,7 +44,7 @@ final class InterruptTable: Sendable {
   }
 
   fileprivate func interrupt(_ token: UInt) {
-    let parked = state.withLock { state -> ParkedReply? in
+    let parked = state.withLock { state -> ParkedReply<Reply>? in
       guard state.parked[token]?.isRegistering == false else {
         state.parked[token]?.isInterrupted = true
         return nil
@@ -55,6 +56,6 @@ final class InterruptTable: Sendable {
 }
 
 private func interrupted(_ request: fuse_req_t?, _ token: UnsafeMutableRawPointer?) {
-  guard let request, let token, let fileSystem = FileSystem.of(request) else { return }
-  fileSystem.interrupts.interrupt(UInt(bitPattern: token))
+  guard let request, let token else { return }
+  Driver.of(request)?.interrupts.interrupt(UInt(bitPattern: token))
 }

@@ -3,36 +3,27 @@ internal import CPassthrough
 internal import Glibc
 internal import LinuxSystem
 internal import Logging
-internal import RemoteFiles
+package import RemoteFileSystem
 internal import Synchronization
 
-/// A session of libfuse.
-///
-/// `@unchecked Sendable`: other threads than the loop's use only session functions that are safe
-/// there (exit, fd), and the pointer is valid for the life of the process.
-struct SessionPointer: @unchecked Sendable {
-  let pointer: OpaquePointer
-  var offersPassthrough: Bool
-}
-
 /// Why a mount failed to start or to end; one line that says what to do.
-public struct MountError: Error, Sendable, CustomStringConvertible {
-  public let description: String
+package struct MountError: Error, Sendable, CustomStringConvertible {
+  package let description: String
 
-  public init(_ description: String) { self.description = description }
+  package init(_ description: String) { self.description = description }
 }
 
 /// Mounts a file system, serves it until it is unmounted, and unmounts it.
-public final class MountSession: Sendable {
-  public struct Options: Sendable {
+package final class MountSession: Sendable {
+  package struct Options: Sendable {
     /// Whether other users may access the mount.
-    public var allowOther: Bool
+    package var allowOther: Bool
     /// Whether programs in the mount must not be executed.
-    public var forbidsExecution: Bool
+    package var forbidsExecution: Bool
     /// The source in the kernel's table of mounts, which every user can read; without `,` and `\`.
-    public var sourceName: String
+    package var sourceName: String
 
-    public init(
+    package init(
       allowOther: Bool = false, forbidsExecution: Bool = false, sourceName: String = "httpfs"
     ) {
       self.allowOther = allowOther
@@ -41,13 +32,9 @@ public final class MountSession: Sendable {
     }
   }
 
-  /// The size of one read of the kernel's read-ahead in KiB: four times the default of 128.
-  ///
-  /// We measured 1.4 times the throughput of spliced reads.
-  fileprivate static let readAheadKiB = 512
-
   private let fileSystem: FileSystem
-  private let session: SessionPointer
+  private let driver: Driver
+  private let session: KernelSession
   /// The mount's device, MAJOR:MINOR; nil if the kernel does not list it.
   private let device: String?
   private let loopThread = Mutex<pthread_t?>(nil)
@@ -59,13 +46,14 @@ public final class MountSession: Sendable {
   /// The kernel's requests wait until ``serve(whenReady:)`` is called.
   ///
   /// - Throws: ``MountError`` if the kernel or fusermount3 refuses.
-  public init(_ fileSystem: FileSystem, options: Options) throws(MountError) {
+  package init(_ fileSystem: FileSystem, options: Options) throws(MountError) {
     self.fileSystem = fileSystem
+    driver = Driver(fileSystem)
     let mountOptions =
       "fsname=\(options.sourceName),subtype=httpfs,nosuid,nodev,default_permissions"
       + (options.allowOther ? ",allow_other" : "")
       + (options.forbidsExecution ? ",noexec" : "")
-    let context = Unmanaged.passUnretained(fileSystem).toOpaque()
+    let context = Unmanaged.passUnretained(driver).toOpaque()
     guard
       let pointer = Self.newSession(arguments: ["httpfs", "-o", mountOptions], context: context)
     else {
@@ -87,10 +75,10 @@ public final class MountSession: Sendable {
       throw MountError(
         "cannot prepare the FUSE device: \(ErrorNumber(rawValue: -code)); is there a /dev/null?")
     }
-    session = SessionPointer(pointer: pointer, offersPassthrough: isRoot)
+    session = KernelSession(
+      pointer, mountpoint: fileSystem.mountpoint, offersPassthrough: isRoot)
     device = MountTable.currentMount(at: fileSystem.mountpoint)?.device
-    let session = session
-    fileSystem.session.withLock { $0 = session }
+    fileSystem.attach(session)
   }
 
   private static func newSession(
@@ -99,7 +87,7 @@ public final class MountSession: Sendable {
     var list = fuse_args(argc: 0, argv: nil, allocated: 0)
     defer { fuse_opt_free_args(&list) }
     for argument in arguments { fuse_opt_add_arg(&list, argument) }
-    var operations = FileSystem.operations()
+    var operations = Driver.operations()
     return fuse_session_new(
       &list, &operations, MemoryLayout<fuse_lowlevel_ops>.size, context)
   }
@@ -112,13 +100,13 @@ public final class MountSession: Sendable {
   ///     answered.
   ///   - finish: ends the process. It must not wait for any thread, because some may still
   ///     calculate a hash or wait for a slow disk.
-  public func serve(whenReady: @escaping @Sendable () -> Void, finish: () -> Never) -> Never {
-    fileSystem.onReady.withLock { $0 = whenReady }
+  package func serve(whenReady: @escaping @Sendable () -> Void, finish: () -> Never) -> Never {
+    driver.onReady(whenReady)
     loopThread.withLock { $0 = pthread_self() }
     let code = httpfs_session_loop(session.pointer, UInt32(FileSystem.threadCount))
     hasEnded.store(true, ordering: .releasing)
     if code < 0 {
-      fileSystem.environment.logger.error(
+      fileSystem.logger.error(
         "the FUSE session ended", metadata: ["errno": "\(-code)"])
     }
     takeDown(finish)
@@ -127,7 +115,7 @@ public final class MountSession: Sendable {
   /// Ends ``serve(whenReady:finish:)``, from any thread.
   ///
   /// If that does not end in time, unmounts and calls `finish`.
-  public func stop(finish: () -> Never) {
+  package func stop(finish: () -> Never) {
     fuse_session_exit(session.pointer)
     // The loop checks the exit flag when a signal interrupts its semaphore. A signal may arrive
     // just before the loop waits, so we repeat it.
@@ -137,7 +125,7 @@ public final class MountSession: Sendable {
     }
     guard !hasEnded.load(ordering: .acquiring) else { return }
     // A libfuse thread waits for the cache's disk, and the loop waits for that thread.
-    fileSystem.environment.logger.error(
+    fileSystem.logger.error(
       "the mount ends although the disk of its cache does not answer")
     takeDown(finish)
   }
@@ -153,7 +141,7 @@ public final class MountSession: Sendable {
     let hasEnded = httpfs_session_close(session.pointer)
     // If the connection had already ended, the mount was unmounted or aborted: ENOTCONN must stay.
     if !hasEnded { detach() }
-    fileSystem.environment.end()
+    fileSystem.end()
     finish()
   }
 
@@ -175,23 +163,4 @@ public final class MountSession: Sendable {
 
   /// How long to wait for the helper.
   private static let helperPatience = Duration.seconds(2)
-}
-
-extension FileSystem {
-  /// The kernel has established the connection; called on a libfuse thread.
-  func kernelIsReady() {
-    onReady.withLock { $0 }?()
-  }
-
-  /// Enlarges the kernel's read-ahead requests, if this process may do so (root).
-  ///
-  /// Not before the first open, because the kernel resets the value when it processes the reply to
-  /// INIT.
-  func raiseReadAheadOnce() {
-    guard !hasRaisedReadAhead.exchange(true, ordering: .relaxed), geteuid() == 0,
-      let mount = MountTable.currentMount(at: mountpoint)
-    else { return }
-    try? SystemCalls.write(
-      "\(MountSession.readAheadKiB)", toFile: "/sys/class/bdi/\(mount.device)/read_ahead_kb")
-  }
 }

@@ -1,15 +1,11 @@
 internal import CFuse
 internal import Glibc
+internal import RemoteFileSystem
 
 // The callbacks of libfuse, which calls them on its own threads. They are file-scope functions,
 // because a closure made in main would inherit the main actor's isolation and trap elsewhere.
 
-extension FileSystem {
-  /// The file system that a request belongs to.
-  static func of(_ request: fuse_req_t) -> FileSystem? {
-    fuse_req_userdata(request).map { Unmanaged<FileSystem>.fromOpaque($0).takeUnretainedValue() }
-  }
-
+extension Driver {
   /// The operations that httpfs implements; libfuse answers ENOSYS to the others.
   static func operations() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
@@ -42,6 +38,9 @@ extension FileSystem {
   }
 }
 
+/// The file system that a request belongs to.
+private func fileSystem(of request: fuse_req_t) -> FileSystem? { Driver.of(request)?.fileSystem }
+
 private func refuse(_ request: fuse_req_t?) {
   guard let request else { return }
   Reply(request).error(EROFS)
@@ -51,7 +50,7 @@ private func answerInit(
   _ context: UnsafeMutableRawPointer?, _ connection: UnsafeMutablePointer<fuse_conn_info>?
 ) {
   guard let context, let connection else { return }
-  let fileSystem = Unmanaged<FileSystem>.fromOpaque(context).takeUnretainedValue()
+  let driver = Unmanaged<Driver>.fromOpaque(context).takeUnretainedValue()
   let offered = connection.pointee.capable
   // Do not use FUSE_CAP_SPLICE_MOVE: the kernel would try, page by page, to take pages from the
   // cache file, which made read-ahead of a cached file a fifth slower.
@@ -63,19 +62,19 @@ private func answerInit(
   // the others. The default is 12.
   connection.pointee.max_background = 16_384
   connection.pointee.congestion_threshold = 12_288
-  fileSystem.kernelIsReady()
+  driver.kernelIsReady()
 }
 
 private func answerLookup(
   _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: UnsafePointer<CChar>?
 ) {
-  guard let request, let name, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let name, let fileSystem = fileSystem(of: request) else { return }
   fileSystem.lookup(parent, String(cString: name), Reply(request))
 }
 
 private func answerForget(_ request: fuse_req_t?, _ number: fuse_ino_t, _ count: UInt64) {
   guard let request else { return }
-  FileSystem.of(request)?.inodes.forget(number, count: count)
+  fileSystem(of: request)?.forget(number, count: count)
   fuse_reply_none(request)
 }
 
@@ -83,9 +82,9 @@ private func answerForgetMany(
   _ request: fuse_req_t?, _ count: Int, _ forgets: UnsafeMutablePointer<fuse_forget_data>?
 ) {
   guard let request else { return }
-  if let forgets, let fileSystem = FileSystem.of(request) {
+  if let forgets, let fileSystem = fileSystem(of: request) {
     for item in UnsafeBufferPointer(start: forgets, count: count) {
-      fileSystem.inodes.forget(item.ino, count: item.nlookup)
+      fileSystem.forget(item.ino, count: item.nlookup)
     }
   }
   fuse_reply_none(request)
@@ -94,22 +93,22 @@ private func answerForgetMany(
 private func answerGetAttributes(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   fileSystem.attributes(number, Reply(request))
 }
 
 private func answerOpenDirectory(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let info, let fileSystem = FileSystem.of(request) else { return }
-  fileSystem.openDirectory(number, info.pointee, Reply(request))
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
+  fileSystem.openDirectory(number, Reply(request))
 }
 
 private func answerReadDirectory(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int, _ offset: off_t,
   _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   let reply = Reply(request)
   guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
   fileSystem.readDirectory(handle, offset: Int64(offset), byteCount: size, reply)
@@ -126,15 +125,15 @@ private func answerReleaseDirectory(
 private func answerOpen(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let info, let fileSystem = FileSystem.of(request) else { return }
-  fileSystem.open(number, info.pointee, Reply(request))
+  guard let request, let info, let fileSystem = fileSystem(of: request) else { return }
+  fileSystem.open(number, flags: info.pointee.flags, Reply(request))
 }
 
 private func answerRead(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int, _ offset: off_t,
   _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   let reply = Reply(request)
   guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
   fileSystem.read(handle, offset: Int64(offset), byteCount: size, reply)
@@ -144,43 +143,44 @@ private func answerWrite(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ bytes: UnsafePointer<CChar>?, _ size: Int,
   _ offset: off_t, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   let reply = Reply(request)
   guard let handle = OpenHandle.of(info) else { return reply.error(EBADF) }
-  fileSystem.takeWrite(handle, UnsafeRawBufferPointer(start: bytes, count: size), reply)
+  fileSystem.write(handle, UnsafeRawBufferPointer(start: bytes, count: size), reply)
 }
 
 private func answerSetAttributes(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ attributes: UnsafeMutablePointer<stat>?,
   _ valid: CInt, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
-  fileSystem.setAttributes(number, valid, Reply(request))
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
+  let changesAccess = valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) != 0
+  fileSystem.setAttributes(number, changesAccess: changesAccess, Reply(request))
 }
 
 private func answerRelease(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ info: UnsafeMutablePointer<fuse_file_info>?
 ) {
   guard let request else { return }
-  FileSystem.of(request)?.release(number, info)
+  if let handle = OpenHandle.released(info) { fileSystem(of: request)?.release(number, handle) }
   Reply(request).done()
 }
 
 private func answerExtendedAttribute(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ name: UnsafePointer<CChar>?, _ size: Int
 ) {
-  guard let request, let name, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let name, let fileSystem = fileSystem(of: request) else { return }
   fileSystem.extendedAttribute(String(cString: name), of: number, room: size, Reply(request))
 }
 
 private func answerExtendedAttributeNames(
   _ request: fuse_req_t?, _ number: fuse_ino_t, _ size: Int
 ) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   fileSystem.extendedAttributeNames(of: number, room: size, Reply(request))
 }
 
 private func answerStatistics(_ request: fuse_req_t?, _ number: fuse_ino_t) {
-  guard let request, let fileSystem = FileSystem.of(request) else { return }
+  guard let request, let fileSystem = fileSystem(of: request) else { return }
   fileSystem.statistics(Reply(request))
 }

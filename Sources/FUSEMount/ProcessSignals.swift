@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Glibc
 
 /// The signals of a mount: SIGINT and SIGTERM end it, SIGHUP reloads its list.
-public final class ProcessSignals: Sendable {
+package final class ProcessSignals: Sendable {
   private static let handled = [SIGINT, SIGTERM, SIGHUP]
 
   private let queue = DispatchQueue(label: "httpfs.signals")
@@ -10,7 +10,7 @@ public final class ProcessSignals: Sendable {
   /// Blocks the signals, so that they do not kill the process.
   ///
   /// Call it on the main thread before other threads start, because threads inherit the mask.
-  public init() {
+  package init() {
     var blocked = sigset_t()
     sigemptyset(&blocked)
     for number in Self.handled { sigaddset(&blocked, number) }
@@ -25,7 +25,7 @@ public final class ProcessSignals: Sendable {
   /// Calls `onEnd` or `onReload` on a thread of its own for each signal.
   ///
   /// - Returns: an object that delivers signals while it exists.
-  public func deliver(
+  package func deliver(
     onEnd: @escaping @Sendable () -> Void, onReload: @escaping @Sendable () -> Void
   ) -> any Sendable {
     let sources = Self.handled.map { number in

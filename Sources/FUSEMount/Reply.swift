@@ -1,21 +1,21 @@
 internal import CFuse
 internal import CPassthrough
 internal import Glibc
+internal import RemoteFileSystem
 internal import RemoteFiles
-internal import Synchronization
 
-/// The reply to a request of the kernel.
-///
-/// It is sent exactly once, because every way to send it consumes the value. A dropped reply sends
-/// `EIO`, so that no request can be forgotten.
+/// The reply to a request of libfuse.
 ///
 /// `@unchecked Sendable`: libfuse lets any thread answer a request, and a value has one owner.
-struct Reply: ~Copyable, @unchecked Sendable {
-  let request: fuse_req_t
+struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
+  private let request: fuse_req_t
 
   init(_ request: fuse_req_t) { self.request = request }
 
   deinit { fuse_reply_err(request, EIO) }
+
+  /// From `fuse_req_ctx`.
+  var userID: uid_t { fuse_req_ctx(request)?.pointee.uid ?? uid_t.max }
 
   consuming func error(_ errno: CInt) {
     fuse_reply_err(request, errno)
@@ -25,26 +25,57 @@ struct Reply: ~Copyable, @unchecked Sendable {
   /// Neither an error nor data, as for `release`.
   consuming func done() { error(0) }
 
-  consuming func entry(_ entry: fuse_entry_param) {
-    var entry = entry
+  consuming func entry(_ attributes: FileAttributes) {
+    var entry = fuse_entry_param()
+    entry.ino = attributes.inode.rawValue
+    entry.attr = attributes.values
+    entry.attr_timeout = attributes.timeout
+    entry.entry_timeout = FileAttributes.standardTimeout
     fuse_reply_entry(request, &entry)
     discard self
   }
 
-  consuming func attributes(_ attributes: stat, timeout: Double) {
-    var attributes = attributes
-    fuse_reply_attr(request, &attributes, timeout)
+  consuming func attributes(_ attributes: FileAttributes) {
+    var values = attributes.values
+    fuse_reply_attr(request, &values, attributes.timeout)
     discard self
   }
 
-  /// - Returns: whether the kernel accepted the open; if not, no `release` will follow.
-  consuming func open(_ info: fuse_file_info, backingID: CInt?) -> Bool {
-    var info = info
-    let result =
-      backingID.map { httpfs_passthrough_reply_open(request, &info, $0) }
-      ?? fuse_reply_open(request, &info)
+  consuming func open(_ handle: OpenHandle, _ mode: HandleMode) -> Bool {
+    var info = fuse_file_info()
+    info.fh = handle.retainedForKernel()
+    let result: CInt
+    switch mode {
+    case .passthrough(let id): result = httpfs_passthrough_reply_open(request, &info, id)
+    case .direct:
+      info.direct_io = 1
+      result = fuse_reply_open(request, &info)
+    case .cached(let keepsPages):
+      info.keep_cache = keepsPages ? 1 : 0
+      result = fuse_reply_open(request, &info)
+    }
     discard self
+    if result != 0 { _ = OpenHandle.released(&info) }
     return result == 0
+  }
+
+  consuming func items(_ items: ArraySlice<OpenHandle.Item>, byteCount: Int) {
+    var used = 0
+    var buffer = [CChar](repeating: 0, count: byteCount)
+    for (index, item) in zip(items.indices, items) {
+      var attributes = stat()
+      attributes.st_ino = ino_t(item.inode)
+      attributes.st_mode = item.isDirectory ? S_IFDIR : S_IFREG
+      let room = byteCount - used
+      let size = buffer.withUnsafeMutableBufferPointer {
+        fuse_add_direntry(
+          request, $0.baseAddress.map { $0 + used }, room, item.name, &attributes,
+          off_t(index + 1))
+      }
+      guard size <= room else { break }
+      used += size
+    }
+    send(buffer[..<used])
   }
 
   /// Bytes of a remote file, spliced if the kernel can; copied together if several files hold them.
@@ -85,7 +116,9 @@ struct Reply: ~Copyable, @unchecked Sendable {
     self.bytes(buffer[...])
   }
 
-  consuming func bytes(_ bytes: ArraySlice<some BitwiseCopyable>) {
+  consuming func bytes(_ bytes: ArraySlice<UInt8>) { send(bytes) }
+
+  private consuming func send(_ bytes: ArraySlice<some BitwiseCopyable>) {
     let request = request
     bytes.withUnsafeBytes { buffer in
       _ = fuse_reply_buf(
@@ -94,7 +127,6 @@ struct Reply: ~Copyable, @unchecked Sendable {
     discard self
   }
 
-  /// The value of an extended attribute, or the names of all; if `room` is 0, only its size.
   consuming func extendedAttribute(_ bytes: [UInt8], room: Int) {
     if room == 0 {
       fuse_reply_xattr(request, bytes.count)
@@ -106,7 +138,6 @@ struct Reply: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// The number of bytes that a write accepted.
   consuming func written(_ byteCount: Int) {
     fuse_reply_write(request, byteCount)
     discard self
@@ -117,21 +148,16 @@ struct Reply: ~Copyable, @unchecked Sendable {
     fuse_reply_statfs(request, &values)
     discard self
   }
+
+  consuming func parked() -> ParkedReply<Reply> {
+    let request = request
+    let parked = ParkedReply(self)
+    Driver.of(request)?.interrupts.register(parked, request: request)
+    return parked
+  }
 }
 
 /// Reports the `PresentBytes` behind `context` as unreadable.
 private func reportUnreadable(context: UnsafeMutableRawPointer?) {
   context?.assumingMemoryBound(to: PresentBytes.self).pointee.reportUnreadable()
-}
-
-/// A reply stored in a closure or a list, which cannot hold a noncopyable value.
-final class ParkedReply: Sendable {
-  private let reply: Mutex<Reply?>
-
-  init(_ reply: consuming sending Reply) { self.reply = Mutex(reply) }
-
-  /// Returns the reply the first time, and nil after that.
-  func take() -> Reply? {
-    reply.withLock { $0.take() }
-  }
 }

@@ -1,6 +1,6 @@
-import FUSEMount
 import Glibc
 import Logging
+import RemoteFileSystem
 import SourceList
 
 /// Reads the list of a mount again, on SIGHUP or on the command `refresh`.

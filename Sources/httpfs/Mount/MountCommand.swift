@@ -8,6 +8,7 @@ import HTTPTransferCore
 import LinuxSystem
 import Logging
 import RangeCache
+import RemoteFileSystem
 import RemoteFiles
 import SourceList
 

@@ -1,13 +1,13 @@
 internal import AccessTrace
 internal import Dispatch
 internal import LinuxSystem
-public import Logging
+package import Logging
 internal import Synchronization
 
 /// Writes the kernel's requests for a mount's files to a trace.
 ///
 /// Requests are only recorded in memory; a queue of its own writes to the disk.
-public final class TraceRecorder: Sendable {
+package final class TraceRecorder: Sendable {
   private struct State {
     var bytes: [UInt8] = []
     var lastHandle: UInt64 = 0
@@ -25,7 +25,7 @@ public final class TraceRecorder: Sendable {
   private static let batchByteCount = 64 << 10
 
   /// Records to an open file from its start.
-  public init(descriptor: CInt, logger: Logger) {
+  package init(descriptor: CInt, logger: Logger) {
     self.descriptor = Descriptor(descriptor)
     self.logger = logger
     state.withLock { $0.bytes = Array(AccessTrace.heading.utf8) }
@@ -75,7 +75,7 @@ public final class TraceRecorder: Sendable {
   /// Writes all collected records, at the end of the mount.
   ///
   /// - Returns: whether the disk has taken them within `limit`.
-  public func flush(within limit: Duration) -> Bool {
+  package func flush(within limit: Duration) -> Bool {
     let done = DispatchSemaphore(value: 0)
     queue.async { [self] in
       write()

@@ -1,14 +1,14 @@
-internal import CFuse
 internal import RemoteFiles
 
 /// The number of an inode: the root, a control file, a directory, or one version of a file.
 ///
 /// A mount never reuses a number. So the kernel's pages of an inode stay valid, and nothing must be
 /// invalidated.
-struct InodeNumber: Hashable, Sendable {
-  let rawValue: UInt64
+package struct InodeNumber: Hashable, Sendable {
+  package let rawValue: UInt64
 
-  static let root = InodeNumber(rawValue: UInt64(FUSE_ROOT_ID))
+  /// The number that the kernel knows without a look-up (FUSE_ROOT_ID).
+  package static let root = InodeNumber(rawValue: 1)
 
   /// Control files have numbers from 2, directories from 64.
   static let firstControl: UInt64 = 2

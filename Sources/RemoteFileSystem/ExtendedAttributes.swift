@@ -1,4 +1,3 @@
-internal import CFuse
 internal import Glibc
 internal import HTTPTransferCore
 internal import MountStatus
@@ -7,28 +6,31 @@ internal import RemoteFiles
 /// Extended attributes: the source of a file and how much of it is cached (`getfattr -d`).
 ///
 /// From memory only, like `.status`.
-extension FileSystem {
-  private static let attributePrefix = "user.httpfs."
+struct ExtendedAttributes: Sendable {
+  let inodes: InodeTable
 
-  func extendedAttribute(
-    _ name: String, of number: UInt64, room: Int, _ reply: consuming Reply
+  private static let prefix = "user.httpfs."
+
+  func value(
+    _ name: String, of number: UInt64, room: Int,
+    _ reply: consuming some FileSystemReply & ~Copyable
   ) {
     // `ls -l` asks for other attributes, such as those of access lists, for each file. The reply
     // that the mount has none at all stops it from asking for every file.
-    guard name.hasPrefix(Self.attributePrefix) else { return reply.error(EOPNOTSUPP) }
-    let key = name.dropFirst(Self.attributePrefix.count)
-    guard let value = extendedAttributes(of: number).first(where: { $0.key == key })?.value else {
+    guard name.hasPrefix(Self.prefix) else { return reply.error(EOPNOTSUPP) }
+    let key = name.dropFirst(Self.prefix.count)
+    guard let value = all(of: number).first(where: { $0.key == key })?.value else {
       return reply.error(ENODATA)
     }
     reply.extendedAttribute(value, room: room)
   }
 
-  func extendedAttributeNames(of number: UInt64, room: Int, _ reply: consuming Reply) {
-    let names = extendedAttributes(of: number).map { Self.attributePrefix + $0.key + "\0" }
+  func names(of number: UInt64, room: Int, _ reply: consuming some FileSystemReply & ~Copyable) {
+    let names = all(of: number).map { Self.prefix + $0.key + "\0" }
     reply.extendedAttribute(Array(names.joined().utf8), room: room)
   }
 
-  private func extendedAttributes(of number: UInt64) -> [(key: String, value: [UInt8])] {
+  private func all(of number: UInt64) -> [(key: String, value: [UInt8])] {
     guard let file = inodes.file(number) else { return [] }
     let version = inodes.version(number)
     let status = file.status(passthrough: [])

@@ -1,13 +1,13 @@
 internal import ExtentRecord
 internal import HTTPTransferCore
-public import RemoteFiles
+package import RemoteFiles
 internal import Synchronization
 
 /// The directories and files of a list of sources.
 ///
 /// The tree is fixed except for the files' states, which are created at the first look-up of each
 /// file, and for the contents of directories with a listing.
-public final class FileTree: Sendable {
+package final class FileTree: Sendable {
   enum Child: Sendable {
     /// The path of the directory.
     case directory(String)
@@ -44,7 +44,7 @@ public final class FileTree: Sendable {
   ///
   /// After a reload, `old` is the previous tree: files and listings with unchanged sources are
   /// kept.
-  public init(
+  package init(
     sources all: MountSources, environment: FileEnvironment, reusing old: FileTree? = nil
   ) {
     let sources = all.files

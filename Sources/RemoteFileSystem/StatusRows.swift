@@ -2,39 +2,12 @@ internal import ExtentRecord
 internal import HTTPTransferCore
 internal import MountStatus
 internal import RemoteFiles
-internal import Synchronization
-
-/// `.status`, `.status.json` and `.metrics`, from memory only.
-extension FileSystem {
-  func content(of control: ControlFile) -> OpenHandle.Content {
-    switch control {
-    case .status: .status(stream(.text))
-    case .statusJSON: .status(stream(.json))
-    case .metrics: .status(stream(.metrics))
-    case .control: .control(OpenHandle.ControlHandle())
-    }
-  }
-
-  /// The state of the whole mount, written while it is read.
-  private func stream(_ form: StatusDocument.Form) -> StatusStream {
-    let rows = StatusRows(
-      tree: tree.withLock { $0 }, environment: environment, passthrough: inodes.passthroughVersions,
-      knownOnly: form == .metrics)
-    let head = StatusReport(
-      mountpoint: mountpoint, uptimeSeconds: (ContinuousClock.now - started) / .seconds(1),
-      files: [], cache: environment.cacheStatus, kernel: inodes.status,
-      verifiesServers: environment.verifiesServers,
-      rateLimitBytesPerSecond: environment.rateLimit)
-    let document = StatusDocument(form, head: head, sums: rows.sums(withNames: form == .text))
-    return StatusStream(document, fileCount: rows.count) { rows[$0] }
-  }
-}
 
 /// The files of a mount, one at a time: first those of the list in its order, then the files of
 /// each listing that were looked up.
 ///
 /// A listing may name a hundred thousand files.
-private struct StatusRows: Sendable {
+struct StatusRows: Sendable {
   private let tree: FileTree
   private let environment: FileEnvironment
   /// The versions that the kernel reads directly.

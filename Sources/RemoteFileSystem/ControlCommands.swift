@@ -1,61 +1,23 @@
-internal import CFuse
-internal import Logging
 internal import MountControl
 internal import RemoteFiles
 internal import Synchronization
-internal import TextFormat
 
-/// Handles `.control`, which takes commands.
+/// Carries out the commands of `.control`.
 ///
 /// A write is answered when its commands are accepted. First all commands are parsed and their
 /// files found, then all are accepted, from memory. Longer work follows after the answer, in the
 /// order of the commands; its errors appear in the log and in the file's `last_error`.
-extension FileSystem {
-  static let controlHelp = Array(ControlHelp.text.utf8)
+final class ControlCommands: Sendable {
+  private let tree: MountedTree
+  private let environment: FileEnvironment
+  /// Held while a batch of commands is accepted, so that batches do not mix; first in the lock
+  /// order.
+  private let controlling = Mutex(())
 
-  /// The owner of `.control`: the user for whom root mounts, or otherwise the mounting user,
-  /// because only root can change owners.
-  var controllingUser: uid_t { mountingUser == 0 ? ownership.userID : mountingUser }
-
-  private func mayControl(_ user: uid_t) -> Bool {
-    user == controllingUser || user == mountingUser
+  init(tree: MountedTree, environment: FileEnvironment) {
+    self.tree = tree
+    self.environment = environment
   }
-
-  func openControl(_ info: fuse_file_info, _ reply: consuming sending Reply) {
-    // The kernel checks the mode, but exempts root and processes with root's privileges.
-    guard mayControl(reply.userID) else { return reply.error(EACCES) }
-    var info = info
-    info.direct_io = 1
-    open(OpenHandle(.control(OpenHandle.ControlHandle())), info, reply)
-  }
-
-  /// Allows a shell to truncate `.control` before writing; everything else is read-only.
-  func setAttributes(_ number: UInt64, _ valid: CInt, _ reply: consuming Reply) {
-    let isControl = number == ControlFile.control.inode.rawValue
-    guard isControl, valid & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) == 0
-    else { return reply.error(EROFS) }
-    guard mayControl(reply.userID) else { return reply.error(EACCES) }
-    reply.attributes(attributes(of: .control), timeout: 0)
-  }
-
-  func takeWrite(
-    _ handle: OpenHandle, _ bytes: UnsafeRawBufferPointer, _ reply: consuming Reply
-  ) {
-    guard case .control(let control) = handle.content else { return reply.error(EROFS) }
-    do throws(ControlRefusal) {
-      let commands = try control.writer.withLock { (writer) throws(ControlRefusal) in
-        try writer.take(bytes)
-      }
-      try carryOut(commands)
-    } catch {
-      environment.logger.warning(
-        "command refused", metadata: ["reason": "\(escapingControls(error.description))"])
-      return reply.error(error.errno)
-    }
-    reply.written(bytes.count)
-  }
-
-  // MARK: Batches
 
   /// A command and the files that it affects.
   private enum Step {
@@ -66,9 +28,9 @@ extension FileSystem {
     case fileRateLimit(Int64?, [RemoteFile])
   }
 
-  private func carryOut(_ commands: [ControlCommand]) throws(ControlRefusal) {
+  func carryOut(_ commands: [ControlCommand]) throws(ControlRefusal) {
     try controlling.withLock { (_) throws(ControlRefusal) in
-      let tree = tree.withLock { $0 }
+      let tree = tree.current
       var steps: [Step] = []
       for command in commands { steps.append(try step(command, in: tree)) }
       try checkEvictions(steps)
@@ -138,7 +100,7 @@ extension FileSystem {
 
   private func accept(_ step: Step, in tree: FileTree) {
     switch step {
-    case .reload: reloadList()
+    case .reload: self.tree.reload()
     case .connections(let count):
       environment.setConnections(count)
       for file in tree.existingFiles { file.followSettings() }
@@ -161,9 +123,4 @@ extension FileSystem {
     case .refresh: for file in files { file.refresh() }
     }
   }
-}
-
-extension Reply {
-  /// The user who sends the request (`fuse_req_ctx`).
-  fileprivate var userID: uid_t { fuse_req_ctx(request)?.pointee.uid ?? uid_t.max }
 }

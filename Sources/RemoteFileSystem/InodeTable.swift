@@ -1,4 +1,3 @@
-internal import CPassthrough
 internal import Glibc
 internal import HTTPTransferCore
 internal import MountStatus
@@ -148,18 +147,17 @@ final class InodeTable: Sendable {
   // MARK: Versions
 
   /// Counts a look-up of `version` of `file` by the kernel; ``forget(_:count:)`` undoes it.
-  func remember(_ version: RemoteVersion, of file: RemoteFile) -> InodeNumber {
+  func remember(_ version: RemoteVersion, of file: RemoteFile) {
     let number = InodeNumber(version.id)
     state.withLock {
       $0.settle(version, number.rawValue)
       let node = VersionNode(version: version, file: file)
       $0.versions[number.rawValue, default: node].lookupCount += 1
     }
-    return number
   }
 
   /// Counts a look-up of a file with the attributes of its listing; ``forget(_:count:)`` undoes it.
-  func remember(_ file: RemoteFile, as appearance: ListedAppearance) -> InodeNumber {
+  func remember(_ file: RemoteFile, as appearance: ListedAppearance) {
     let number = InodeNumber(appearance.id)
     state.withLock { state in
       // Another request may have opened it a moment ago.
@@ -170,7 +168,6 @@ final class InodeTable: Sendable {
         state.listed[number.rawValue, default: node].lookupCount += 1
       }
     }
-    return number
   }
 
   /// The server has described a listed file: its number now belongs to `version`.

@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Keeps one libfuse thread free of reads of cached bytes, which wait for the disk: a read that
-/// would occupy the last one runs on another thread.
+/// Keeps one thread of the driver free of reads of cached bytes, which wait for the disk: a read
+/// that would occupy the last one runs on another thread.
 ///
 /// So a hanging disk delays no other request, and the watchdog does not unmount.
 final class ReadPlaces: Sendable {
@@ -28,7 +28,7 @@ final class ReadPlaces: Sendable {
 
   func end() { count.wrappingSubtract(1, ordering: .relaxed) }
 
-  /// Runs `work`, a read, on a thread that does not belong to libfuse.
+  /// Runs `work`, a read, on a thread that does not belong to the driver.
   func later(_ work: @escaping @Sendable () -> Void) {
     let index = lastQueue.wrappingAdd(1, ordering: .relaxed).oldValue
     queues[Int(UInt(bitPattern: index) % UInt(queues.count))].async(execute: work)
