@@ -1,8 +1,8 @@
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Bounds what all files of a mount keep in memory while the cache fails: what was stored first is
-/// given up first.
+/// Bounds what all files of a mount keep in memory while the cache fails: it gives up
+/// first what was stored first.
 final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20

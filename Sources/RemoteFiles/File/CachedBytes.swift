@@ -21,7 +21,7 @@ struct CachedBytes: Sendable {
     guard current()?.hasHandles != true else { return noteKept("it is open") }
     let deadline = ContinuousClock.now + Self.evictionPatience
     while !removeEntryIfUnused({ environment.cache.removeEntry(context.cacheKey) }) {
-      // Again and again: one who read just now is read ahead for.
+      // In each round: a read that has just ended may have started read-ahead.
       current()?.endFetching()
       guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
       usleep(20_000)

@@ -36,7 +36,7 @@ extension RemoteFile {
     environment.cache.setPinned(isPinned, cacheKey)
     let request = pinRequests.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     environment.background { [self] in
-      // Who comes later has the last word, and writes it.
+      // A later request decides, and writes the pin.
       guard pinRequests.load(ordering: .acquiring) == request else { return }
       do throws(CacheError) {
         try environment.cache.storePin(isPinned, of: cacheKey)

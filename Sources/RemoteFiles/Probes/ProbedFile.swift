@@ -1,4 +1,4 @@
-/// A file as those see it who ask its server and take up the answers.
+/// A file as its parts know it, which look into the cache, ask the server, and take up the answers.
 protocol ProbedFile: VersionHome, HasDeadline {
   var state: GuardedKnowledge { get }
 }
