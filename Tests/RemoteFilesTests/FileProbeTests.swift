@@ -44,7 +44,7 @@ import Testing
     #expect(answers.withLock { $0 } == 100)
     #expect(!file.expire(now: now + .seconds(61)))
     #expect(answers.withLock { $0 } == 101)
-    file.endProbe(id, .failure(failure))
+    file.prober.end(id, .failure(failure))
     #expect(answers.withLock { $0 } == 101)
   }
 

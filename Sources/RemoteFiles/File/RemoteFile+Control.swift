@@ -60,75 +60,39 @@ extension RemoteFile {
   /// Whether somebody has it open.
   public var isOpen: Bool { current?.hasHandles == true }
 
-  /// How long an eviction waits for requests to end and for a sync.
-  private static let evictionPatience = Duration.seconds(5)
-
   /// Removes its cached bytes, once what is in flight has ended; waits for the disk.
-  public func evict() {
-    guard !isOpen else { return noteKept("it is open") }
-    let deadline = ContinuousClock.now + Self.evictionPatience
-    while !removeEntryIfUnused({ environment.cache.removeEntry(cacheKey) }) {
-      // Again and again: one who read just now is read ahead for.
-      current?.endFetching()
-      guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
-      usleep(20_000)
-    }
-    environment.logger.info("evicted from the cache", metadata: ["file": "\(source.path)"])
-  }
-
-  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
-  ///
-  /// - Returns: whether it is gone.
-  @discardableResult
-  func removeEntryIfUnused(_ remove: () -> Void) -> Bool {
-    // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
-    if entryHolders.contains(where: \.isInUse) { return false }
-    // Nobody looks for, opens or creates the entry meanwhile.
-    return context.loading.withLock { _ in
-      // Before the files are removed: whoever opens the entry from now on finds nothing.
-      for version in entryHolders where !version.forgetEntryIfUnused() { return false }
-      remove()
-      environment.evictor.forget(cacheKey)
-      return true
-    }
-  }
-
-  /// The versions whose bytes the cache entry may hold: an older version may be open and have bytes
-  /// while the current one has none yet.
-  private var entryHolders: [any EntryHolder] {
-    [environment.evictor.holder(of: cacheKey), current].compactMap(\.self)
-  }
-
-  private func noteKept(_ reason: String) {
-    noteFailure(FileError(.cacheFailed, "not evicted: \(reason)"), isRetried: false)
-  }
+  public func evict() { cachedBytes.evict() }
 
   /// Compares all its cached bytes with their recorded hashes; what is damaged is absent from then
   /// on.
   ///
   /// Reads the disk, for as long as that takes, on the queue for that.
   public func verifyCached() {
-    afterLook { [self] in environment.hashWhole { [self] in verifyKnown() } }
+    afterLook { [self] in environment.hashWhole { [self] in cachedBytes.verify() } }
   }
 
-  private func verifyKnown() {
-    guard let current else { return }
-    do throws(CacheError) {
-      guard let audit = try environment.cache.audit(cacheKey),
-        current.content.recordable.hasSameIdentity(as: audit.version)
-      else { return }
-      let byteCount = current.verifier.refute(audit.damaged)
-      environment.logger.info(
-        "verified the cached bytes",
-        metadata: ["file": "\(source.path)", "damaged": "\(byteCount)"])
-    } catch {
-      noteFailure(FileError(error), isRetried: false)
-    }
+  @discardableResult
+  func removeEntryIfUnused(_ remove: () -> Void) -> Bool {
+    cachedBytes.removeEntryIfUnused(remove)
   }
+
+  private var cachedBytes: CachedBytes { CachedBytes(context: context) { [self] in current } }
 }
 
-extension RemoteFile: VersionHome {
+extension RemoteFile: ProbedFile {
   func perform(_ effects: VersionEffects, of version: RemoteVersion) {
     EffectRunner(owner: version).perform(effects)
   }
+
+  func responseEnded(of version: VersionID) {
+    VersionAdopter(file: self).responseEnded(of: version)
+  }
+
+  func versionContradicted(_ version: VersionID) {
+    VersionAdopter(file: self).versionContradicted(version)
+  }
+
+  func expire(now: ContinuousClock.Instant) -> Bool { prober.expire(now: now) }
+
+  func postpone(by delay: Duration) { prober.postpone(by: delay) }
 }

@@ -17,93 +17,9 @@ public final class RemoteFile: Sendable {
   let context: FileContext
   var environment: MountEnvironment { context.environment }
 
-  let state = Mutex(State())
+  let state = GuardedKnowledge()
   /// How often it has been pinned or unpinned.
   let pinRequests = Atomic<Int>(0)
-
-  /// Gets the answer of the server.
-  typealias Waiter = Probe<RemoteVersion>.Waiter
-
-  struct State {
-    /// The version that a new `open` gets.
-    var current: RemoteVersion? {
-      get { kept ?? known }
-      set {
-        kept = keepsVersion ? newValue : nil
-        known = newValue
-      }
-    }
-    /// The current version, unless the file has let it go: a version holds its file, so that
-    /// neither would ever end.
-    private var kept: RemoteVersion?
-    /// The current version for as long as somebody has it.
-    private weak var known: RemoteVersion?
-    private var keepsVersion = true
-    /// What a listing says, while there is no version.
-    var listed: Listed?
-    /// When the server last confirmed the current version.
-    var confirmedAt: ContinuousClock.Instant?
-    /// Whether a response has contradicted the current version.
-    var isDoubted = false
-    var contradictions = ContradictionCount()
-    /// Whether the user wants the server to be asked whatever is known.
-    var mustAsk = false
-    /// The question to the server.
-    var probe = FileProbe()
-    var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
-    var look = Look.none
-    /// Whether somebody has asked for it, so that it is more than a name that was looked at ahead.
-    var wasAskedFor = false
-
-    mutating func setFirst(_ version: RemoteVersion) {
-      current = version
-      // Its number is taken.
-      listed = nil
-    }
-
-    /// Keeps the current version no longer.
-    ///
-    /// - Returns: the version, to be released without the lock.
-    mutating func letGo() -> RemoteVersion? {
-      // When this version is gone the cache is looked into, which may have an older one.
-      confirmedAt = nil
-      if case .done = look { look = .none }
-      keepsVersion = false
-      return kept.take()
-    }
-
-    /// Ends the look that is under way.
-    ///
-    /// - Returns: what waits for it, to be run without the lock.
-    mutating func endLook(_ outcome: Look) -> [@Sendable () -> Void] {
-      let before = look
-      switch outcome {
-      // The version that was found is gone soon: the next look finds it again.
-      case .done where !keepsVersion: look = .none
-      case .none, .underWay, .done, .late: look = outcome
-      }
-      if case .underWay(let waiters) = before { return waiters }
-      // The look ended at the same moment as its time.
-      if case .late = outcome { look = before }
-      return []
-    }
-
-    /// Takes ``letGo()`` back.
-    mutating func keep() {
-      keepsVersion = true
-      kept = known
-    }
-  }
-
-  /// The first look into the cache, which may wait for the disk.
-  enum Look {
-    case none
-    /// A look is under way; these callbacks run when it ends or takes too long.
-    case underWay([@Sendable () -> Void])
-    /// The look took too long, and nobody waits for it any more.
-    case late
-    case done
-  }
 
   init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
     context = FileContext(source: source, cacheKey: cacheKey, environment: environment)
@@ -115,6 +31,9 @@ public final class RemoteFile: Sendable {
   /// The servers of the file; nil if the list says no more of it than a URL.
   var mirrors: MirrorBoard? { context.mirrors }
   var rateLimit: RateLimit { context.servers.rateLimit }
+
+  /// Asks its server.
+  var prober: FileProber { FileProber(file: self) }
 
   func noteFailure(_ error: FileError, isRetried: Bool) {
     context.noteFailure(error, isRetried: isRetried)
@@ -151,7 +70,7 @@ public final class RemoteFile: Sendable {
       return (nil, nil)
     }
     if let known { return answer(known) }
-    joinProbe(by: deadline) { result in
+    prober.join(by: deadline) { result in
       if case .failure(let error) = result, let believed, Self.openError(error, believed) == nil {
         return answer(.success(believed))
       }
@@ -163,7 +82,7 @@ public final class RemoteFile: Sendable {
   public func probe(_ done: @escaping @Sendable () -> Void) {
     afterLook { [self] in
       if isKnown { return done() }
-      joinProbe(byteCount: 1) { _ in done() }
+      prober.join(byteCount: 1) { _ in done() }
     }
   }
 
@@ -240,7 +159,7 @@ public final class RemoteFile: Sendable {
     case .offline(let error): return answer(error)
     case nil: break
     }
-    joinProbe(by: deadline) { [self] result in
+    prober.join(by: deadline) { [self] result in
       switch result {
       case .success: settleOpen(of: version, by: deadline, answer)
       case .failure(let error): answer(Self.openError(error, version))
@@ -280,116 +199,14 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Looks once into the cache for what an earlier mount has left, then does `work`; if the disk
-  /// does not answer in time, `work` runs without the cache.
-  ///
-  /// A second caller waits for the look of the first, because the answer is in the cache, not on
-  /// the network.
-  func afterLook(_ work: @escaping @Sendable () -> Void) {
-    let isFirst = state.withLock { state in
-      defer { state.wasAskedFor = true }
-      return !state.wasAskedFor
-    }
-    look { [self] in
-      if isFirst, current?.hasRecord == true { environment.evictor.noteUse(of: cacheKey) }
-      work()
-    }
-  }
+  /// Does `work` after the first look into the cache, see ``FirstLook/perform(_:)``.
+  func afterLook(_ work: @escaping @Sendable () -> Void) { FirstLook(file: self).perform(work) }
+
+  /// Looks into the cache although nobody waits for it yet.
+  func lookAhead() { FirstLook(file: self).performAhead() }
 
   /// Whether somebody has asked for the file.
   public var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
-
-  private func look(_ work: @escaping @Sendable () -> Void) {
-    let mustLook = state.withLock { state -> Bool? in
-      switch state.look {
-      case .done, .late: return nil
-      case .underWay(let others):
-        state.look = .underWay(others + [work])
-        return false
-      case .none:
-        state.look = .underWay([work])
-        return true
-      }
-    }
-    guard let mustLook else { return work() }
-    if mustLook { runLook(isAhead: false) {} }
-  }
-
-  /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
-  ///
-  /// Does nothing while descriptors are short.
-  func lookAhead() {
-    environment.looksAhead.perform { [self] ended in
-      let mustLook = state.withLock { state -> Bool in
-        guard case .none = state.look else { return false }
-        state.look = .underWay([])
-        return true
-      }
-      if mustLook { runLook(isAhead: true, ended) } else { ended() }
-    }
-  }
-
-  /// Has a look run, and then `ended`.
-  private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
-    environment.looks.perform { [self] in
-      defer { ended() }
-      if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
-      let found = lookIntoCache()
-      // A file that has been let go of keeps no version; those who wait for the look get it.
-      withExtendedLifetime(found.version) { endLook(found.outcome) }
-    } late: { [self] in
-      endLook(.late)
-    }
-  }
-
-  /// Ends the look that is under way if nobody waits for it.
-  private func abandonLook() -> Bool {
-    state.withLock { state in
-      guard case .underWay(let waiters) = state.look, waiters.isEmpty else { return false }
-      state.look = .none
-      return true
-    }
-  }
-
-  private func endLook(_ outcome: Look) {
-    for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
-  }
-
-  /// - Returns: how the look ended, and the version that the cache has.
-  private func lookIntoCache() -> (outcome: Look, version: RemoteVersion?) {
-    // What is being evicted is as good as gone.
-    guard environment.evictor.beginLook(cacheKey) else { return (.done, nil) }
-    defer { environment.evictor.endLook(cacheKey) }
-    do throws(CacheError) {
-      let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
-        // The server has described the file meanwhile, and that version opens the entry itself.
-        guard current == nil, let entry = try environment.cache.openEntry(cacheKey) else {
-          return nil
-        }
-        let content = entry.recoveredVersion
-        mirrors?.recall(content, of: entry.definer)
-        let id = state.withLock { state in
-          state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
-        }
-        let version = RemoteVersion(of: self, content: content, id: id, record: entry)
-        let isFirst = state.withLock { state in
-          // The server may have described the file while the disk was waited for.
-          guard state.current == nil else { return false }
-          state.setFirst(version)
-          return true
-        }
-        guard isFirst else { return nil }
-        environment.evictor.note(cacheKey, of: self, version)
-        return version
-      }
-      version?.followWishes()
-      return (.done, version)
-    } catch {
-      environment.logger.warning(
-        "cannot open the cache entry", metadata: ["file": "\(source.path)", "error": "\(error)"])
-      return (.none, nil)
-    }
-  }
 
   // MARK: Statistics
 
@@ -406,7 +223,7 @@ public final class RemoteFile: Sendable {
   /// Fails whatever waits: the mount ends.
   public func abandon() {
     if let id = state.withLock({ $0.probe.id }) {
-      endProbe(id, .failure(FileError(.unmounted, "the mount is being taken down")))
+      prober.end(id, .failure(FileError(.unmounted, "the mount is being taken down")))
     }
     state.withLock { $0.current }?.abandon()
   }
