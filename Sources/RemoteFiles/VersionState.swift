@@ -3,8 +3,8 @@ internal import HTTPTransferCore
 
 /// The state of one version of a remote file: what is present, what is in flight, who waits.
 ///
-/// A value without I/O: its methods change it under the owner's lock and return what the owner
-/// does once the lock is released. Reads and segments are named; the owner knows whom to tell.
+/// A value without I/O: its methods change it under the owner's lock, and return what must be done once
+/// the lock is released. Reads and segments are named; the owner knows whom to tell.
 struct VersionState: Sendable {
   private(set) var content: ContentMap
   /// Who wants bytes.
