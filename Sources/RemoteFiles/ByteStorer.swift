@@ -250,10 +250,6 @@ struct ByteStorer: Sendable {
     }
     return isGone
   }
-
-  func endLease(_ claim: SpillClaim) {
-    owner.state.withLock { $0.version.endLease(claim) }
-  }
 }
 
 extension RemoteVersion {

@@ -7,7 +7,6 @@ internal import Synchronization
 struct EffectRunner: Sendable {
   let owner: RemoteVersion
 
-  /// Does what a decision asks for.
   func perform(_ effects: VersionEffects) {
     if !effects.woken.isEmpty {
       let woken = effects.woken

@@ -96,7 +96,7 @@ struct PieceVerifier: Sendable {
       return guarded.locate(check.range)
     }
     guard let located = found else { return .gone }
-    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
+    defer { if let lease = located.lease { owner.endLease(lease) } }
     // The entry keeps its descriptor open.
     return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(pieces.hashes.algorithm)

@@ -11,22 +11,23 @@ struct ReadHedging {
   /// The first hedge of a request that one of `parked` waits for in vain; after each one that is sent, ask
   /// again for the next.
   func next(
-    of requests: VersionRequests, for parked: ParkedReads, in content: ContentMap
+    of segments: SegmentList, over line: LineEstimate, for parked: ParkedReads,
+    in content: ContentMap
   ) -> PlannedRequest? {
     let planner = HedgePlanner(
-      roundTrip: requests.line.measuredRoundTrip, patience: patience)
+      roundTrip: line.measuredRoundTrip, patience: patience)
     // A request that brings nothing does not take the place of its hedge.
-    guard requests.segments.count < requests.line.requestLimit + 1 else { return nil }
+    guard segments.count < line.requestLimit + 1 else { return nil }
     for read in parked.reads {
       // Of a piece every byte is waited for.
       let wanted = content.needed(for: read.range)
       guard let hole = content.absent(in: wanted).first,
-        let segment = requests.segments.first(where: {
+        let segment = segments.first(where: {
           $0.storedEnd <= hole.lowerBound && hole.lowerBound < $0.end
             && $0.position < wanted.upperBound
         }),
         let range = planner.hedge(
-          of: segment, among: requests.segments, wanted: hole.lowerBound..<wanted.upperBound,
+          of: segment, among: segments, wanted: hole.lowerBound..<wanted.upperBound,
           now: now)
       else { continue }
       return PlannedRequest(range: range, hedgeOf: segment.id)

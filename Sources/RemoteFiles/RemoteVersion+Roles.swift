@@ -1,4 +1,5 @@
 internal import HTTPTransferCore
+internal import Synchronization
 
 extension RemoteVersion: WatchedVersion {}
 
@@ -13,5 +14,7 @@ extension RemoteVersion: ByteKeeper {
     storer.giveUpSpilled(range, in: file)
   }
 
-  func endLease(_ claim: SpillClaim) { storer.endLease(claim) }
+  func endLease(_ claim: SpillClaim) {
+    state.withLock { $0.version.endLease(claim) }
+  }
 }

@@ -7,8 +7,10 @@ internal import Synchronization
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
 /// Lock order: the file's `loading` → `state` → leaves such as the file's `wishes`. `state` is held
-/// for decisions only, never over I/O or a reply; `perform` does what a decision asks for, after
-/// the release.
+/// for decisions only, never over I/O or a reply; the file does what a decision asks for, after the
+/// release.
+///
+/// It knows none of the parts that work on it: each adds its entry point in its own file.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
   /// The file that it is a version of, and keeps alive.

@@ -5,8 +5,6 @@ struct RequestPlanner {
   let content: ContentMap
   let demand: VersionDemand
   let requests: VersionRequests
-  /// How far may be read ahead, where memory must hold it.
-  let readAheadLimit: Int64?
   let now: ContinuousClock.Instant
 
   /// What reads wait for, and what is read ahead for them.
@@ -81,6 +79,8 @@ struct RequestPlanner {
     return PlannedRequest(
       range: 0..<(content.length ?? Int64.max), isWhole: true, isPrefetch: !demand.isAwaited)
   }
+
+  private var readAheadLimit: Int64? { requests.pacing.readAheadLimit }
 
   /// What is in flight, except what is fetched again from one server alone.
   private var flights: [FetchPlanner.Flight] {

@@ -33,6 +33,12 @@ struct VersionFailures: Sendable {
 
   mutating func setPermanent(_ error: FileError?) { permanent = error }
 
+  /// Why a request has failed for good since the last call.
+  mutating func takeOfPrefetch() -> FileError? {
+    defer { ofPrefetch = nil }
+    return ofPrefetch
+  }
+
   /// What has failed before does not concern who prefetches from now on.
   mutating func forgetPrefetch() { ofPrefetch = nil }
 

@@ -9,10 +9,10 @@ struct VersionRequests: Sendable {
   private(set) var pacing = StreamPacing()
   /// Whether the server has ignored a range, so that only the whole can be asked for.
   private(set) var isSequential = false
-  /// How often in a row a range was answered with the whole, though ranges have worked.
-  private var ignoredRangeCount = 0
   /// Whether the source is being asked where the bytes are: no request is sent meanwhile.
   private(set) var isAwaitingLocation = false
+  /// How often in a row a range was answered with the whole, though ranges have worked.
+  private var ignoredRangeCount = 0
 
   /// - Parameters:
   ///   - connections: the connections for read-ahead, where the user has set them.
@@ -43,19 +43,54 @@ struct VersionRequests: Sendable {
 
   // MARK: Entries
 
-  /// Enters a request; `wakeAt` says where its position first answers somebody who waits.
+  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
+  /// decides its turn at the server.
   mutating func add(
-    _ request: PlannedRequest, length: Int64?, now: ContinuousClock.Instant,
-    wakeAt: (Segment) -> Int64?
+    _ request: PlannedRequest, for demand: VersionDemand, in content: ContentMap,
+    now: ContinuousClock.Instant
   ) -> Segment {
-    var segment = Segment(request, id: segments.nextID(), length: length, now: now)
-    segment.wakeAt = wakeAt(segment)
+    var segment = Segment(request, id: segments.nextID(), length: content.length, now: now)
+    segment.wakeAt = demand.nextWake(by: segment, in: content)
     segments.append(segment)
     return segment
   }
 
-  /// Moves ends down, as the planner says.
-  mutating func apply(_ cuts: [FetchPlanner.Cut]) { segments.apply(cuts) }
+  /// Enters a request whose head has come from the server `mirror`.
+  mutating func adopt(
+    _ request: PlannedRequest, as transfer: ExchangeID, by mirror: Int,
+    for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
+  ) -> SegmentID {
+    let id = add(request, for: demand, in: content, now: now).id
+    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
+      _ = note(event, of: id, now: now)
+    }
+    return id
+  }
+
+  /// Does what the planner says.
+  mutating func apply(
+    _ plan: FetchPlanner.Plan, isPrefetch: Bool, for demand: VersionDemand,
+    in content: ContentMap, now: ContinuousClock.Instant, into actions: inout VersionActions
+  ) {
+    segments.apply(plan.cuts)
+    for range in plan.starts {
+      let request = PlannedRequest(range: range, isPrefetch: isPrefetch)
+      actions.starts.append(add(request, for: demand, in: content, now: now))
+    }
+  }
+
+  /// Sends other requests beside those that a read waits for in vain.
+  mutating func sendHedges(
+    _ hedging: ReadHedging, for demand: VersionDemand, in content: ContentMap,
+    into actions: inout VersionActions
+  ) {
+    for _ in 0..<hedging.allowance {
+      guard
+        let request = hedging.next(of: segments, over: line, for: demand.parked, in: content)
+      else { return }
+      actions.starts.append(add(request, for: demand, in: content, now: hedging.now))
+    }
+  }
 
   /// A request has ended, well or not.
   mutating func remove(_ id: SegmentID) { segments.remove(id) }
@@ -69,6 +104,26 @@ struct VersionRequests: Sendable {
 
   /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
   mutating func dropFailedHedge(_ id: SegmentID) -> Bool { segments.dropFailedHedge(id) }
+
+  /// Ends the requests that no read waits for, or those of them that prefetch.
+  ///
+  /// It leaves a stream of the whole that somebody may be reading: that would have to begin again.
+  ///
+  /// - Returns: the exchanges to cancel.
+  mutating func endUnawaited(
+    onlyPrefetch: Bool, by demand: VersionDemand, in content: ContentMap,
+    now: ContinuousClock.Instant
+  ) -> [ExchangeID] {
+    let hasReader = demand.hasReader(now: now)
+    let wanted = demand.parked.reads.map { content.clamped($0.range) }
+    return end { segment in
+      guard segment.isPrefetch || !onlyPrefetch, !(segment.isWhole && hasReader) else {
+        return false
+      }
+      let missing = segment.storedEnd..<max(segment.storedEnd, segment.end)
+      return !wanted.contains { $0.overlaps(missing) }
+    }
+  }
 
   /// Ends the requests of which `predicate` holds.
   ///
@@ -95,7 +150,10 @@ struct VersionRequests: Sendable {
   mutating func follow(connections: Int?) { line.follow(connections: connections) }
 
   /// The complete length has become known: what is to come of bodies ends there.
-  mutating func learn(length: Int64) { segments.changeAll { $0.learn(length: length) } }
+  mutating func learn(length: Int64, for demand: VersionDemand, in content: ContentMap) {
+    segments.changeAll { $0.learn(length: length) }
+    for segment in segments { updateWake(of: segment.id, for: demand, in: content) }
+  }
 
   mutating func postpone(by delay: Duration) {
     segments.changeAll { $0.postpone(by: delay) }
@@ -103,7 +161,12 @@ struct VersionRequests: Sendable {
   }
 
   /// Bytes before those that a segment is to bring have arrived up to `position`.
-  mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
+  mutating func skipped(
+    _ id: SegmentID, to position: Int64, for demand: VersionDemand, in content: ContentMap,
+    now: ContinuousClock.Instant
+  ) {
+    // Who has waited may have gone.
+    updateWake(of: id, for: demand, in: content)
     segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
   }
 

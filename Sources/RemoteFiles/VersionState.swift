@@ -3,8 +3,8 @@ internal import HTTPTransferCore
 
 /// The state of one version of a remote file: what is present, what is in flight, who waits.
 ///
-/// A value without I/O: its methods change it under the owner's lock and return what the owner
-/// does once the lock is released. Reads and segments are named; the owner knows whom to tell.
+/// A value without I/O: its methods change it under the owner's lock, and return what must be done once
+/// the lock is released. Reads and segments are named; the owner knows whom to tell.
 struct VersionState: Sendable {
   private(set) var content: ContentMap
   /// Who wants bytes.
@@ -77,27 +77,15 @@ struct VersionState: Sendable {
   }
 
   /// Ends the requests that no read waits for, or those of them that prefetch.
-  ///
-  /// But not a stream of the whole that somebody may be reading: it would have to begin again.
   mutating func endUnawaited(
     onlyPrefetch: Bool = false, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    let hasReader = demand.hasReader(now: now)
-    let wanted = parked.reads.map { content.clamped($0.range) }
-    actions.cancels += requests.end { segment in
-      guard segment.isPrefetch || !onlyPrefetch, !(segment.isWhole && hasReader) else {
-        return false
-      }
-      let missing = segment.storedEnd..<max(segment.storedEnd, segment.end)
-      return !wanted.contains { $0.overlaps(missing) }
-    }
+    actions.cancels += requests.endUnawaited(
+      onlyPrefetch: onlyPrefetch, by: demand, in: content, now: now)
   }
 
   /// Why a request has failed for good since the last call.
-  mutating func takePrefetchFailure() -> FileError? {
-    defer { failures.forgetPrefetch() }
-    return failures.ofPrefetch
-  }
+  mutating func takePrefetchFailure() -> FileError? { failures.takeOfPrefetch() }
 
   // MARK: Length
 
@@ -110,8 +98,7 @@ struct VersionState: Sendable {
   mutating func learn(length: Int64, into actions: inout VersionActions) -> Bool {
     guard content.learn(length: length) else { return false }
     actions.lengthAnswers += demand.takeLengthWaits()
-    requests.learn(length: length)
-    for segment in segments { updateWake(of: segment.id) }
+    requests.learn(length: length, for: demand, in: content)
     wakeReads(into: &actions)
     return true
   }
@@ -139,7 +126,7 @@ struct VersionState: Sendable {
   /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
   mutating func limitReadAhead(to byteCount: Int64?) { requests.limitReadAhead(to: byteCount) }
 
-  /// Less is free on the disk under the cache than is to stay free, or not any more.
+  /// Less is free on the disk under the cache than must stay free, or no longer.
   mutating func noteDisk(isShort: Bool) { requests.noteDisk(isShort: isShort) }
 
   /// Takes `range` for absent, be it present or arrived of a piece.
@@ -217,16 +204,8 @@ struct VersionState: Sendable {
     requests.serve(read, for: demand, in: content, into: &actions)
   }
 
-  private mutating func updateWake(of id: SegmentID) {
-    requests.updateWake(of: id, for: demand, in: content)
-  }
-
-  /// Takes out the reads that can be answered now.
-  mutating func wakeReads(into actions: inout VersionActions) {
-    actions.wakes += demand.takeAnswerable(from: content)
-  }
-
-  private mutating func wakeReads(in range: ByteRange, into actions: inout VersionActions) {
+  /// Takes out the reads that can be answered now, or those of them that overlap `range`.
+  mutating func wakeReads(in range: ByteRange? = nil, into actions: inout VersionActions) {
     actions.wakes += demand.takeAnswerable(in: range, from: content)
   }
 
@@ -307,7 +286,9 @@ struct VersionState: Sendable {
     actions.lengthAnswers += demand.missLength(now: now, until: now)
     let hedging = ReadHedging(
       patience: settings.responsePatience, allowance: hedgeAllowance, now: now)
-    sendHedges(hedging, into: &actions)
+    if !requests.isSequential, failures.allowRequests, requests.maySend(now: now) {
+      requests.sendHedges(hedging, for: demand, in: content, into: &actions)
+    }
     if let error = requests.giveUpSilent(
       patience: settings.responsePatience, sparePatience: sparePatience, for: demand, now: now,
       into: &actions)
@@ -348,48 +329,21 @@ struct VersionState: Sendable {
       if let piece = request.suspect?.piece { content.restart(piece: piece) }
       actions.starts.append(addSegment(request, now: now))
     }
-    apply(planner(now: now).plan(length: length), isPrefetch: false, now: now, into: &actions)
+    let plan = planner(now: now).plan(length: length)
+    requests.apply(plan, isPrefetch: false, for: demand, in: content, now: now, into: &actions)
     guard demand.isPrefetching, let plan = planner(now: now).prefetchPlan(length: length) else {
       return
     }
-    apply(plan, isPrefetch: true, now: now, into: &actions)
+    requests.apply(plan, isPrefetch: true, for: demand, in: content, now: now, into: &actions)
   }
 
   private func planner(now: ContinuousClock.Instant) -> RequestPlanner {
-    RequestPlanner(
-      content: content, demand: demand, requests: requests,
-      readAheadLimit: pacing.readAheadLimit, now: now)
+    RequestPlanner(content: content, demand: demand, requests: requests, now: now)
   }
 
-  private mutating func apply(
-    _ plan: FetchPlanner.Plan, isPrefetch: Bool, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
-  ) {
-    requests.apply(plan.cuts)
-    for range in plan.starts {
-      let request = PlannedRequest(range: range, isPrefetch: isPrefetch)
-      actions.starts.append(addSegment(request, now: now))
-    }
-  }
-
-  private mutating func sendHedges(_ hedging: ReadHedging, into actions: inout VersionActions) {
-    guard !requests.isSequential, failures.allowRequests, requests.maySend(now: hedging.now) else {
-      return
-    }
-    for _ in 0..<hedging.allowance {
-      guard let request = hedging.next(of: requests, for: demand.parked, in: content) else {
-        return
-      }
-      actions.starts.append(addSegment(request, now: hedging.now))
-    }
-  }
-
-  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
-  /// decides its turn at the server.
+  /// Enters a request.
   mutating func addSegment(_ request: PlannedRequest, now: ContinuousClock.Instant) -> Segment {
-    requests.add(request, length: length, now: now) { [demand, content] in
-      demand.nextWake(by: $0, in: content)
-    }
+    requests.add(request, for: demand, in: content, now: now)
   }
 
   private mutating func followReader(
@@ -405,11 +359,9 @@ struct VersionState: Sendable {
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
     now: ContinuousClock.Instant
   ) -> SegmentID {
-    let id = addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now).id
-    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
-      note(event, of: id, now: now)
-    }
-    return id
+    requests.adopt(
+      PlannedRequest(range: range, isWhole: isWhole), as: transfer, by: mirror, for: demand,
+      in: content, now: now)
   }
 
   /// A request has ended, well or not.
@@ -460,9 +412,7 @@ struct VersionState: Sendable {
   ///
   /// While somebody waits for what comes behind them, the server is not silent.
   mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
-    // Who has waited may have gone.
-    updateWake(of: id)
-    requests.skipped(id, to: position, now: now)
+    requests.skipped(id, to: position, for: demand, in: content, now: now)
   }
 
   /// The bytes `range` of a request have been dealt with.
@@ -484,7 +434,7 @@ struct VersionState: Sendable {
     wakeReads(in: range, into: &actions)
     if let segment = requests.stored(id, to: range.upperBound, added: added, now: now) {
       if !segment.isWhole, !segment.isPrefetch { demand.noteFetched(added) }
-      updateWake(of: id)
+      requests.updateWake(of: id, for: demand, in: content)
     }
     requests.noteYield(byteCount: added, idle: idle, isWaited: isWaited, now: now)
     plan(now: now, into: &actions)

@@ -70,7 +70,7 @@ struct WholeVerifier: Sendable {
       return guarded.locate(0..<length)
     }
     guard let located = found else { return nil }
-    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
+    defer { if let lease = located.lease { owner.endLease(lease) } }
     return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(checksum.algorithm)
       let isRead = BlockReader.forEach(of: located.pieces, from: 0) { bytes, _ in
