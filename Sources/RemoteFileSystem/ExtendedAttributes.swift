@@ -31,15 +31,8 @@ struct ExtendedAttributes: Sendable {
   }
 
   private func all(of number: UInt64) -> [(key: String, value: [UInt8])] {
-    let file: RemoteFile
+    guard let file = inodes.file(number) else { return [] }
     let version = inodes.version(number)
-    if let version {
-      file = version.file
-    } else if let (listed, _) = inodes.listed(number) {
-      file = listed
-    } else {
-      return []
-    }
     let status = file.status(passthrough: [])
     var attributes: [(key: String, value: [UInt8])] = []
     func append(_ key: String, _ value: String) { attributes.append((key, Array(value.utf8))) }

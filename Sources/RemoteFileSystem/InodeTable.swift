@@ -25,6 +25,7 @@ final class InodeTable: Sendable {
 
   private struct VersionNode {
     let version: RemoteVersion
+    let file: RemoteFile
     var lookupCount: UInt64 = 0
     var openCount = 0
     var mode: ReadMode?
@@ -76,7 +77,8 @@ final class InodeTable: Sendable {
     /// Moves the number of a listed file to its version.
     mutating func settle(_ version: RemoteVersion, _ number: UInt64) {
       guard let node = listed.removeValue(forKey: number) else { return }
-      versions[number] = VersionNode(version: version, lookupCount: node.lookupCount)
+      versions[number] = VersionNode(
+        version: version, file: node.file, lookupCount: node.lookupCount)
     }
 
     mutating func forgetListed(_ number: UInt64, count: UInt64) -> ListedNode? {
@@ -144,12 +146,13 @@ final class InodeTable: Sendable {
 
   // MARK: Versions
 
-  /// Counts a look-up of `version` by the kernel; ``forget(_:count:)`` undoes it.
-  func remember(_ version: RemoteVersion) {
+  /// Counts a look-up of `version` of `file` by the kernel; ``forget(_:count:)`` undoes it.
+  func remember(_ version: RemoteVersion, of file: RemoteFile) {
     let number = InodeNumber(version.id)
     state.withLock {
       $0.settle(version, number.rawValue)
-      $0.versions[number.rawValue, default: VersionNode(version: version)].lookupCount += 1
+      let node = VersionNode(version: version, file: file)
+      $0.versions[number.rawValue, default: node].lookupCount += 1
     }
   }
 
@@ -191,6 +194,11 @@ final class InodeTable: Sendable {
       return node.version
     }
     _ = released
+  }
+
+  /// The file of a version or of a listing.
+  func file(_ number: UInt64) -> RemoteFile? {
+    state.withLock { $0.versions[number]?.file ?? $0.listed[number]?.file }
   }
 
   func version(_ number: UInt64) -> RemoteVersion? {

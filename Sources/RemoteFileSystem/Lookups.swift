@@ -92,7 +92,7 @@ final class Lookups: Sendable {
       guard let reply = parked.take() else { return }
       switch result {
       case .success(let version):
-        inodes.remember(version)
+        inodes.remember(version, of: file)
         reply.entry(attributes.of(version))
       case .failure(let error): reply.error(error.openErrno)
       }

@@ -39,14 +39,14 @@ final class OpenFiles: Sendable {
     _ number: UInt64, by deadline: ContinuousClock.Instant? = nil,
     _ reply: consuming sending some FileSystemReply & ~Copyable
   ) {
-    guard let version = inodes.version(number) else {
+    guard let version = inodes.version(number), let file = inodes.file(number) else {
       if let (file, _) = inodes.listed(number) { return open(file, number, reply) }
       return reply.error(ESTALE)
     }
     attachedKernel?.prepareForOpen()
     let parked = reply.parked()
     let start = trace?.now ?? 0
-    version.file.open(version, by: deadline) { [self] error in
+    file.open(version, by: deadline) { [self] error in
       if let error {
         parked.take()?.error(error.openErrno)
         return
@@ -59,7 +59,7 @@ final class OpenFiles: Sendable {
           finishOpen(of: version, number, backing: backing, since: start, reply)
         case .failure(let error):
           environment.logger.error(
-            "cannot open", metadata: ["file": "\(version.file.source.path)", "error": "\(error)"])
+            "cannot open", metadata: ["file": "\(version.path)", "error": "\(error)"])
           parked.take()?.error(error.openErrno)
         }
       }
@@ -112,7 +112,7 @@ final class OpenFiles: Sendable {
     }
     let handle = OpenHandle(
       .file(version, isDirect: isDirect),
-      traceHandle: trace?.opened(version.file.source.path, length: version.length, since: start))
+      traceHandle: trace?.opened(version.path, length: version.length, since: start))
     if !reply.open(handle, mode) {
       if !opened.keepsPages { inodes.distrustPages(number) }
       release(number, handle)

@@ -250,8 +250,9 @@ struct ByteStorer: Sendable {
     }
     return isGone
   }
+}
 
-  func endLease(_ claim: SpillClaim) {
-    owner.state.withLock { $0.version.endLease(claim) }
-  }
+extension RemoteVersion {
+  /// Puts bytes that have arrived somewhere.
+  var storer: ByteStorer { ByteStorer(owner: self) }
 }

@@ -123,3 +123,8 @@ struct CacheVerifier: Sendable {
       ])
   }
 }
+
+extension RemoteVersion {
+  /// Verifies what the cache holds.
+  var verifier: CacheVerifier { CacheVerifier(owner: self) }
+}

@@ -18,6 +18,8 @@ struct ContentMap: Sendable {
   private(set) var spill: Spill?
   /// Up to where `stat` has shown the file while its length was unknown: whole pages, which were present.
   private var shownEnd: Int64 = 0
+  /// How often in a row a body of unknown length has ended before bytes that are present.
+  private var shortBodyCount = 0
 
   /// What the kernel's page cache, and with it mmap(2), sendfile(2) and splice(2), reads at once.
   static let pageByteCount: Int64 = 4096
@@ -48,6 +50,18 @@ struct ContentMap: Sendable {
     guard length == nil, newLength >= presentEnd else { return false }
     length = newLength
     return true
+  }
+
+  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
+  var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
+
+  /// A body has ended at `position`, before bytes that are present.
+  ///
+  /// - Returns: what that says of the file.
+  mutating func noteShortBody(to position: Int64) -> FileError {
+    shortBodyCount += 1
+    let reason = "the body has ended after \(position) bytes, though \(presentEnd) are known"
+    return FileError(isEndedShort ? .stale : .invalidResponse, reason)
   }
 
   /// Up to where `stat` shows a file of unknown length from now on: the pages that are present in order from
@@ -119,7 +133,10 @@ struct ContentMap: Sendable {
   mutating func insert(
     _ range: ByteRange, from mirror: Int
   ) -> (byteCount: Int64, checks: [PieceTable.Check]) {
-    pieces?.note(range, from: mirror, extents: extents) ?? (extents.insert(range), [])
+    let (byteCount, checks) =
+      pieces?.note(range, from: mirror, extents: extents) ?? (extents.insert(range), [])
+    if byteCount > 0 { shortBodyCount = 0 }
+    return (byteCount, checks)
   }
 
   /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.

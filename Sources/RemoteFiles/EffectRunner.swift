@@ -7,14 +7,13 @@ internal import Synchronization
 struct EffectRunner: Sendable {
   let owner: RemoteVersion
 
-  /// Does what a decision asks for.
   func perform(_ effects: VersionEffects) {
     if !effects.woken.isEmpty {
       let woken = effects.woken
       let byteCount = woken.reduce(Int64(0)) { $0 + $1.byteCount }
       let needsDisk = woken.contains { $0.located.entry != nil }
       owner.environment.reply(byteCount: byteCount, needsDisk: needsDisk) { [self] in
-        for read in woken { read.succeed(owner) }
+        for read in woken { answer(read) }
       }
     }
     if !effects.unready.isEmpty {
@@ -27,9 +26,7 @@ struct EffectRunner: Sendable {
     for (reply, error) in effects.failed { reply.fail(error) }
     let actions = effects.actions
     for wait in actions.lengthAnswers { wait.answer() }
-    for writer in effects.flushed {
-      owner.environment.client.perform { writer.flushForReader() }
-    }
+    for flush in effects.flushes { owner.environment.client.perform(flush) }
     if let mirrors = owner.file.mirrors {
       // Before they are cancelled, and what they were to bring is asked for anew.
       for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
@@ -45,7 +42,7 @@ struct EffectRunner: Sendable {
     }
     for var segment in actions.starts {
       if let mirrors = owner.file.mirrors, !assignMirror(to: &segment, of: mirrors) { continue }
-      guard let url = owner.file.place(atMirror: segment.mirror) else {
+      guard let url = owner.home.place(atMirror: segment.mirror) else {
         let index = segment.mirror
         owner.file.mirrors?.change { $0.ended(index, bytesPerSecond: nil) }
         owner.ends.awaitLocation(segment.id)
@@ -66,6 +63,14 @@ struct EffectRunner: Sendable {
       }
     }
     if actions.needsWatch || !actions.starts.isEmpty { owner.environment.watch(owner) }
+  }
+
+  /// Answers a read that has waited, or has it wait on where its bytes are lost already.
+  func answer(_ woken: WokenRead) {
+    // The lease ends with `bytes`, whatever becomes of the read.
+    let bytes = PresentBytes(of: owner, woken.located)
+    guard owner.isIntact(woken.located) else { return owner.wait(for: woken.read) }
+    woken.read.reply.succeed(bytes)
   }
 
   /// Decides which server of the file the request of `segment` goes to.

@@ -104,3 +104,8 @@ struct EntryLoader: Sendable {
     return owner.state.withLock { $0.writableEntry }
   }
 }
+
+extension RemoteVersion {
+  /// Opens the cache entry.
+  var loader: EntryLoader { EntryLoader(owner: self) }
+}

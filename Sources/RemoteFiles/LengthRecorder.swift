@@ -48,3 +48,8 @@ struct LengthRecorder: Sendable {
     }
   }
 }
+
+extension RemoteVersion {
+  /// Takes up the length, where it was unknown.
+  var lengthRecorder: LengthRecorder { LengthRecorder(owner: self) }
+}

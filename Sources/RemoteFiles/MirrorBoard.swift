@@ -75,62 +75,12 @@ final class MirrorBoard: Sendable {
         index, reason: error.reason, isDenial: isDenial, retryAfter: retryAfter, now: .now)
     }
   }
-}
-
-extension RemoteFile {
-  /// Whether another server than `index` can say what the file is.
-  func isOneOfSeveral(_ index: Int) -> Bool {
-    guard let mirrors, mirrors.count > 1 else { return false }
-    let snapshot = mirrors.snapshot
-    return snapshot.trust == .hashesBeforeUse || snapshot.definer != index
-  }
-
-  /// The server `index` of the file has other bytes than those that are wanted: it is not asked again,
-  /// and named.
-  func refuseMirror(_ index: Int, _ reason: String) {
-    guard let mirrors, mirrors.change({ $0.refuse(index, reason: reason) }) else { return }
-    environment.logger.warning(
-      "not asked again for the file",
-      metadata: [
-        "file": "\(source.path)", "url": "\(mirrors.url(index).redacted)", "reason": "\(reason)",
-      ])
-  }
-
-  /// Whether what `index` says of the file now is `version`; takes note of what follows for the server.
-  func isSame(_ version: RemoteVersion, _ content: ContentVersion, from index: Int) -> Bool {
-    guard version.admits(content) else { return false }
-    let pinned = version.pinned
-    if let mirrors {
-      switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {
-      case .same, .similar, .declined: return true
-      case .contradicts: return false
-      case .ordinary: break
-      }
-    }
-    return pinned.compare(content) == .same
-  }
-
-  /// Why the answer `content` of the server `index` cannot be about the file that is wanted; nil where it
-  /// can.
-  ///
-  /// The bytes of a version are not given up for another server's file while the one that has it may come
-  /// back.
-  func objection(to content: ContentVersion, from index: Int) -> String? {
-    guard let mirrors else { return nil }
-    if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
-      return reason
-    }
-    guard let current, current.hasCachedBytes, !isSame(current, content, from: index),
-      mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
-    else { return nil }
-    return "nothing shows that its file is the one that is partly cached"
-  }
 
   /// One error for the failures of several servers: the one that leaves most hope, with the words of all.
   ///
   /// That a file is not there is said only where every server says it.
   func combined(_ failures: [(index: Int, error: FileError)]) -> FileError? {
-    guard let mirrors, let first = failures.first else { return nil }
+    guard let first = failures.first else { return nil }
     guard failures.count > 1 else { return first.error }
     let order: [FileError.Code] = [
       .unavailable, .timedOut, .invalidResponse, .disconnected, .unreachable, .refused, .denied,
@@ -139,7 +89,7 @@ extension RemoteFile {
     let code = failures.map(\.error.code).min {
       (order.firstIndex(of: $0) ?? 0) < (order.firstIndex(of: $1) ?? 0)
     }
-    let words = failures.map { "\(mirrors.url($0.index).authority): \($0.error.reason)" }
+    let words = failures.map { "\(url($0.index).authority): \($0.error.reason)" }
     return FileError(code ?? first.error.code, words.joined(separator: "; "))
   }
 }

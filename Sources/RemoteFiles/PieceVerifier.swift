@@ -96,7 +96,7 @@ struct PieceVerifier: Sendable {
       return guarded.locate(check.range)
     }
     guard let located = found else { return .gone }
-    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
+    defer { if let lease = located.lease { owner.endLease(lease) } }
     // The entry keeps its descriptor open.
     return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(pieces.hashes.algorithm)
@@ -195,7 +195,7 @@ struct PieceVerifier: Sendable {
 
   /// A file that was fetched for nobody may be complete only now.
   private func noteProgressOfPieces() {
-    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }
 }

@@ -11,7 +11,7 @@ public struct PresentBytes: Sendable {
     public let byteCount: Int
   }
 
-  private let version: RemoteVersion
+  private let keeper: any ByteKeeper
   /// Where the first of them is, in bytes from the start of the remote file.
   public let offset: Int64
   /// One after the other: one piece, but while the cache fails.
@@ -21,13 +21,13 @@ public struct PresentBytes: Sendable {
   /// Keeps what memory holds from being given up.
   private let lease: SpillLease?
 
-  /// What was `located` of `version`; its lease ends with this value.
-  init(of version: RemoteVersion, _ located: LocatedBytes) {
-    self.version = version
+  /// What was `located` of `keeper`; its lease ends with this value.
+  init(of keeper: any ByteKeeper, _ located: LocatedBytes) {
+    self.keeper = keeper
     offset = located.offset
     pieces = located.pieces
     entry = located.entry
-    lease = located.lease.map { SpillLease(version: version, claim: $0) }
+    lease = located.lease.map { SpillLease(of: keeper, claim: $0) }
   }
 
   public var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }
@@ -35,7 +35,7 @@ public struct PresentBytes: Sendable {
   /// The cache's file could not be read, though the bytes should be there: they are fetched again by
   /// whoever reads them next.
   public func reportUnreadable() {
-    version.verifier.noteUnreadable(offset..<(offset + Int64(byteCount)))
+    keeper.noteUnreadable(offset..<(offset + Int64(byteCount)))
   }
 }
 

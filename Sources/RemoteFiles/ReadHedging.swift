@@ -8,23 +8,26 @@ struct ReadHedging {
   let allowance: Int
   let now: ContinuousClock.Instant
 
-  /// The first hedge of a request that a read of `version` waits for in vain; after each one that is sent,
-  /// ask again for the next.
-  func next(for version: VersionState) -> PlannedRequest? {
+  /// The first hedge of a request that one of `parked` waits for in vain; after each one that is sent, ask
+  /// again for the next.
+  func next(
+    of segments: SegmentList, over line: LineEstimate, for parked: ParkedReads,
+    in content: ContentMap
+  ) -> PlannedRequest? {
     let planner = HedgePlanner(
-      roundTrip: version.line.measuredRoundTrip, patience: patience)
+      roundTrip: line.measuredRoundTrip, patience: patience)
     // A request that brings nothing does not take the place of its hedge.
-    guard version.segments.count < version.line.requestLimit + 1 else { return nil }
-    for read in version.parked.reads {
+    guard segments.count < line.requestLimit + 1 else { return nil }
+    for read in parked.reads {
       // Of a piece every byte is waited for.
-      let wanted = version.content.needed(for: read.range)
-      guard let hole = version.content.absent(in: wanted).first,
-        let segment = version.segments.first(where: {
+      let wanted = content.needed(for: read.range)
+      guard let hole = content.absent(in: wanted).first,
+        let segment = segments.first(where: {
           $0.storedEnd <= hole.lowerBound && hole.lowerBound < $0.end
             && $0.position < wanted.upperBound
         }),
         let range = planner.hedge(
-          of: segment, among: version.segments, wanted: hole.lowerBound..<wanted.upperBound,
+          of: segment, among: segments, wanted: hole.lowerBound..<wanted.upperBound,
           now: now)
       else { continue }
       return PlannedRequest(range: range, hedgeOf: segment.id)

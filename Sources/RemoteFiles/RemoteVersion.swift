@@ -7,11 +7,15 @@ internal import Synchronization
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
 /// Lock order: the file's `loading` → `state` → leaves such as the file's `wishes`. `state` is held
-/// for decisions only, never over I/O or a reply; `perform` does what a decision asks for, after
-/// the release.
+/// for decisions only, never over I/O or a reply; the file does what a decision asks for, after the
+/// release.
+///
+/// It knows none of the parts that work on it: each adds its entry point in its own file.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
-  public let file: RemoteFile
+  /// The file that it is a version of, and keeps alive.
+  let home: any VersionHome
+  let file: FileContext
 
   /// Validators, length and coding as the first response gave them; the length may be learned
   /// later, see ``length``.
@@ -23,38 +27,20 @@ public final class RemoteVersion: Sendable {
   /// What the whole must hash to; nil where the list says nothing.
   var checksum: Checksum? { file.mirrors?.details.checksum }
 
-  /// Hashes the whole, where the list has a checksum.
-  var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
-
-  /// Puts bytes that have arrived somewhere.
-  var storer: ByteStorer { ByteStorer(owner: self) }
-
-  /// Opens the cache entry.
-  var loader: EntryLoader { EntryLoader(owner: self) }
-
-  /// Takes up how requests end.
-  var ends: RequestEnds { RequestEnds(owner: self) }
-
-  /// Makes what is stored safe from a loss of power.
-  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
-
-  /// Verifies what the cache holds.
-  var verifier: CacheVerifier { CacheVerifier(owner: self) }
-
-  /// Takes up the length, where it was unknown.
-  var lengthRecorder: LengthRecorder { LengthRecorder(owner: self) }
-
   let state: Mutex<VersionHoldings>
-  var environment: FileEnvironment { file.environment }
+  var environment: MountEnvironment { file.environment }
 
   /// A version that the server has just described, of which the cache holds nothing; or, where there
   /// is a `record`, the one that it describes.
   ///
   /// `id` is its number, where it has been shown under one already.
   init(
-    file: RemoteFile, content: ContentVersion, id: VersionID? = nil, record: CacheEntry? = nil,
+    of home: any VersionHome, content: ContentVersion, id: VersionID? = nil,
+    record: CacheEntry? = nil,
     mayHaveRecord: Bool = false
   ) {
+    self.home = home
+    let file = home.context
     self.file = file
     self.content = content
     self.id = id ?? file.environment.nextVersionID()
@@ -64,16 +50,21 @@ public final class RemoteVersion: Sendable {
       learned: file.environment.learnedConnections(for: file.source.url))
     if let pieces = file.mirrors?.details.pieces { version.check(pieces) }
     hasPieces = version.pieces != nil
-    state = Mutex(
-      VersionHoldings(
-        version: version,
-        hasRecord: record != nil || mayHaveRecord,
-        unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
-        fetchedByteCount: record?.recoveredFetchedByteCount ?? 0))
-    if let record { whole?.noteRecord(of: record) }
+    var holdings = VersionHoldings(
+      version: version,
+      hasRecord: record != nil || mayHaveRecord,
+      unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
+      fetchedByteCount: record?.recoveredFetchedByteCount ?? 0)
+    if let record, let checksum = file.mirrors?.details.checksum {
+      holdings.noteRecord(of: record, saysWhole: record.isRecorded(checksum))
+    }
+    state = Mutex(holdings)
   }
 
   // MARK: Facts
+
+  /// The path of its file below the mount point.
+  public var path: String { file.source.path }
 
   /// The complete length in bytes, nil while unknown.
   public var length: Int64? { state.withLock { $0.version.length } }
@@ -83,13 +74,15 @@ public final class RemoteVersion: Sendable {
   ///
   /// Both from one look: a body may end at any moment.
   public var visibleSize: (byteCount: Int64, isFinal: Bool) {
-    let (size, isFinal, writer) = state.withLock { guarded in
-      if let length = guarded.version.length { return (length, true, nil as SegmentWriter?) }
+    let (size, isFinal, flush) = state.withLock { guarded in
+      if let length = guarded.version.length {
+        return (length, true, nil as VersionHoldings.Flush?)
+      }
       let id = guarded.version.segments.ofUnstoredPages
-      return (guarded.version.show(), false, id.flatMap { guarded.writers[$0] })
+      return (guarded.version.show(), false, id.flatMap { guarded.flushes[$0] })
     }
     // What has arrived is there for the next look.
-    if let writer { environment.client.perform { writer.flushForReader() } }
+    if let flush { environment.client.perform(flush) }
     return (size, isFinal)
   }
 
@@ -150,7 +143,7 @@ public final class RemoteVersion: Sendable {
   ///
   /// Without length and validator nothing shows that it is, unless it is the body that is arriving.
   func canContinue(with response: ContentVersion) -> Bool {
-    if state.withLock({ $0.version.isEndedShort }) { return false }
+    if state.withLock({ $0.version.content.isEndedShort }) { return false }
     return isIdentified(by: response) || isStreaming
   }
 
@@ -260,7 +253,7 @@ public final class RemoteVersion: Sendable {
       // Under the same lock, so that nobody gives the bytes up before the reply.
       return (result, guarded.resolve(actions))
     }
-    EffectRunner(owner: self).perform(effects)
+    home.perform(effects, of: self)
     return result
   }
 }

@@ -15,7 +15,7 @@ struct RequestEnds: Sendable {
   private func conclude(_ id: SegmentID, as outcome: RequestOutcome) {
     releaseRecordIfUnread()
     end(id, as: outcome)
-    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.prefetcher.wake() }
+    if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }
 
@@ -50,7 +50,8 @@ struct RequestEnds: Sendable {
     switch error.code {
     case .stale:
       owner.state.withLock { _ = $0.version.endSegment(id) }
-      owner.file.versionContradicted(owner)
+      owner.home.versionContradicted(owner.id)
+      owner.supersede()
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
       owner.file.noteFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
@@ -109,10 +110,15 @@ struct RequestEnds: Sendable {
   /// were to bring is planned again then.
   func awaitLocation(_ id: SegmentID) {
     owner.state.withLock { $0.version.awaitLocation(id) }
-    owner.file.renewLocation { [weak owner] error in
+    owner.home.renewLocation { [weak owner] error in
       owner?.change { [policy = owner?.environment.retryPolicy ?? RetryPolicy()] in
         $0.located(error, policy: policy, random: .random(in: 0..<1), now: .now, into: &$1)
       }
     }
   }
+}
+
+extension RemoteVersion {
+  /// Takes up how requests end.
+  var ends: RequestEnds { RequestEnds(owner: self) }
 }

@@ -2,43 +2,45 @@ internal import HTTPTransferCore
 
 /// What to ask the server of one version for next, where it serves ranges.
 struct RequestPlanner {
-  let version: VersionState
+  let content: ContentMap
+  let demand: VersionDemand
+  let requests: VersionRequests
   let now: ContinuousClock.Instant
 
   /// What reads wait for, and what is read ahead for them.
   func plan(length: Int64) -> FetchPlanner.Plan {
-    let (line, backoff) = (version.line, version.backoff)
+    let (line, backoff) = (requests.line, requests.backoff)
     let mayReadAhead =
-      version.hasReader(now: now) && !version.wishes.isPaused && !backoff.isFruitless
+      demand.hasReader(now: now) && !demand.wishes.isPaused && !backoff.isFruitless
     let most =
       backoff.isFruitless
       ? min(line.requestLimit, Backoff.fruitlessRequestLimit) : line.requestLimit
-    let strides = mayReadAhead && readAheadLimit == nil ? version.activity.strides : nil
+    let strides = mayReadAhead && readAheadLimit == nil ? demand.activity.strides : nil
     return FetchPlanner().plan(
-      length: length, extents: version.content.settled, flights: flights, demands: demands,
+      length: length, extents: content.settled, flights: flights, demands: demands,
       streams: mayReadAhead ? readers(length: length) : [],
       predictions: strides?.predictions(length: length) ?? [],
       limits: FetchPlanner.Limits(
         connections: line.target,
         // A read does not wait for what is fetched for nobody: one request more is allowed.
-        demandConnections: most + (version.segments.contains(where: \.isPrefetch) ? 1 : 0),
+        demandConnections: most + (requests.segments.contains(where: \.isPrefetch) ? 1 : 0),
         // Both or neither: a guess of one would say nothing about the line.
         roundTrip: line.roundTrip,
-        connectionRate: line.measuredRoundTrip == nil || version.activity.streams.trust == .low
+        connectionRate: line.measuredRoundTrip == nil || demand.activity.streams.trust == .low
           ? nil : line.connectionRate))
   }
 
   /// Gives the connections that nobody needs to the bytes that nobody has asked to read.
   func prefetchPlan(length: Int64) -> FetchPlanner.Plan? {
     // A cache that takes nothing would have them fetched again and again.
-    guard version.parked.isEmpty, readAheadLimit == nil else { return nil }
-    let line = version.line
+    guard demand.parked.isEmpty, readAheadLimit == nil else { return nil }
+    let line = requests.line
     // One who reads gets the half of them at any time.
-    let target = version.backoff.isFruitless ? 1 : line.target
+    let target = requests.backoff.isFruitless ? 1 : line.target
     return FetchPlanner().planPrefetch(
-      length: length, extents: version.content.settled, flights: flights,
+      length: length, extents: content.settled, flights: flights,
       limits: FetchPlanner.Limits(
-        connections: version.hasReader(now: now) ? max(1, target / 2) : target,
+        connections: demand.hasReader(now: now) ? max(1, target / 2) : target,
         demandConnections: line.requestLimit, roundTrip: line.roundTrip,
         connectionRate: line.connectionRate))
   }
@@ -46,18 +48,18 @@ struct RequestPlanner {
   /// The next piece that was wrong and is to be asked for again, from one server alone, so that it is known
   /// who has brought it.
   func nextSuspect() -> PlannedRequest? {
-    guard let table = version.content.pieces, version.segments.count < version.line.requestLimit
+    guard let table = content.pieces, requests.segments.count < requests.line.requestLimit
     else { return nil }
     for index in table.suspects {
       guard !table.isChecking(piece: index),
-        !version.segments.contains(where: { $0.suspect?.piece == index })
+        !requests.segments.contains(where: { $0.suspect?.piece == index })
       else { continue }
       let range = table.hashes.range(ofPiece: index, length: table.length)
       // It may be present by now: the record of an entry that could not be opened before has it.
-      guard !version.content.extents.holes(in: range).isEmpty,
-        version.isPrefetching
-          || version.parked.reads.contains(where: {
-            version.content.clamped($0.range).overlaps(range)
+      guard !content.extents.holes(in: range).isEmpty,
+        demand.isPrefetching
+          || demand.parked.reads.contains(where: {
+            content.clamped($0.range).overlaps(range)
           })
       else { continue }
       let suspect = Segment.Suspect(
@@ -69,21 +71,20 @@ struct RequestPlanner {
 
   /// The stream of the whole, where there is no other way, and somebody wants it.
   func wholeRequest() -> PlannedRequest? {
-    let isPrefetch = version.isPrefetching && readAheadLimit == nil
-    let isAwaited = !version.parked.isEmpty || !version.lengthWaits.isEmpty
-    guard isAwaited || isPrefetch, version.segments.isEmpty,
+    let isPrefetch = demand.isPrefetching && readAheadLimit == nil
+    guard demand.isAwaited || isPrefetch, requests.segments.isEmpty,
       // What has arrived is being hashed, and may be all.
-      version.content.isWanting
+      content.isWanting
     else { return nil }
     return PlannedRequest(
-      range: 0..<(version.length ?? Int64.max), isWhole: true, isPrefetch: !isAwaited)
+      range: 0..<(content.length ?? Int64.max), isWhole: true, isPrefetch: !demand.isAwaited)
   }
 
-  private var readAheadLimit: Int64? { version.pacing.readAheadLimit }
+  private var readAheadLimit: Int64? { requests.pacing.readAheadLimit }
 
   /// What is in flight, except what is fetched again from one server alone.
   private var flights: [FetchPlanner.Flight] {
-    version.segments.lazy.filter { $0.suspect == nil }.map {
+    requests.segments.lazy.filter { $0.suspect == nil }.map {
       FetchPlanner.Flight(
         id: $0.id.rawValue, start: $0.storedEnd, position: $0.position, end: $0.end,
         rate: $0.rate(now: now))
@@ -92,19 +93,19 @@ struct RequestPlanner {
 
   /// What the parked reads need: whole pieces, where the file has such.
   private var demands: [ByteRange] {
-    let ranges = version.parked.reads.map { version.content.needed(for: $0.range) }
-    guard version.content.pieces != nil else { return ranges }
+    let ranges = demand.parked.reads.map { content.needed(for: $0.range) }
+    guard content.pieces != nil else { return ranges }
     return ranges.reduce(into: []) { if $0.last != $1 { $0.append($1) } }
   }
 
   private func readers(length: Int64) -> [FetchPlanner.Reader] {
-    let readers = version.activity.streams.readers
-    if version.content.pieces == nil, readAheadLimit == nil { return readers }
+    let readers = demand.activity.streams.readers
+    if content.pieces == nil, readAheadLimit == nil { return readers }
     return readers.map { reader in
       let window = min(reader.window, readAheadLimit ?? Int64.max)
       let cursor = min(reader.cursor, length)
       let end = cursor + min(window, length - cursor)
-      guard let pieces = version.content.pieces, end > cursor else {
+      guard let pieces = content.pieces, end > cursor else {
         return FetchPlanner.Reader(cursor: reader.cursor, window: window)
       }
       // A part of a piece is of no use to anybody.

@@ -8,8 +8,8 @@ struct SegmentFeed: Sendable {
   let id: SegmentID
 
   /// Makes the writer of a segment known to those who will wait for its bytes.
-  func begin(_ writer: SegmentWriter) {
-    owner.state.withLock { $0.writers[id] = writer }
+  func begin(_ flush: @escaping VersionHoldings.Flush) {
+    owner.state.withLock { $0.flushes[id] = flush }
   }
 
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
@@ -48,9 +48,9 @@ struct SegmentFeed: Sendable {
     owner.state.withLock {
       $0.version.note(.ended, of: id, now: .now)
       // It has handed over all that it had.
-      $0.writers[id] = nil
+      $0.flushes[id] = nil
       // A mount may know thousands of versions that fetch nothing.
-      if $0.writers.isEmpty { $0.writers = [:] }
+      if $0.flushes.isEmpty { $0.flushes = [:] }
     }
   }
 

@@ -34,11 +34,9 @@ final class SegmentWriter: @unchecked Sendable {
     gatherer = BodyGatherer(
       position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
     expectedEnd = body?.upperBound
-    feed.begin(self)
+    // A read may come to wait for what has arrived before.
+    feed.begin { [self] in handOver() }
   }
-
-  /// Hands over what a read has come to wait for after it arrived.
-  func flushForReader() { handOver() }
 
   /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
   func hasRoom() -> Bool {
@@ -134,7 +132,7 @@ final class SegmentWriter: @unchecked Sendable {
       } else if let failure = version.lengthRecorder.ended(at: position) {
         return version.ends.failed(id, failure)
       }
-      version.file.responseEnded(of: version)
+      version.home.responseEnded(of: version.id)
       version.ends.finished(id)
     case .stopped, .cancelled:
       version.ends.failed(id, nil)

@@ -1,12 +1,12 @@
 /// A claim on spilled bytes that ends with the last reference to it.
 final class SpillLease: Sendable {
-  private let version: RemoteVersion
+  private let keeper: any ByteKeeper
   private let claim: SpillClaim
 
-  init(version: RemoteVersion, claim: SpillClaim) {
-    self.version = version
+  init(of keeper: any ByteKeeper, claim: SpillClaim) {
+    self.keeper = keeper
     self.claim = claim
   }
 
-  deinit { version.storer.endLease(claim) }
+  deinit { keeper.endLease(claim) }
 }

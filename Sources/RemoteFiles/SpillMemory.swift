@@ -1,8 +1,8 @@
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Bounds what all files of a mount keep in memory while the cache fails: what was stored first is
-/// given up first.
+/// Bounds what all files of a mount keep in memory while the cache fails: it gives up
+/// first what was stored first.
 final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20
@@ -10,7 +10,7 @@ final class SpillMemory: Sendable {
   /// A range that was written to a file in memory; it counts as long as the file lives.
   private struct Item {
     weak var file: SpillFile?
-    weak var version: RemoteVersion?
+    weak var keeper: (any ByteKeeper)?
     let range: ByteRange
   }
 
@@ -41,9 +41,9 @@ final class SpillMemory: Sendable {
     }
   }
 
-  /// Counts `range`, which `file` of `version` now holds, and gives up older ranges if that is too
+  /// Counts `range`, which `file` of `keeper` now holds, and gives up older ranges if that is too
   /// much.
-  func note(_ range: ByteRange, in file: SpillFile, of version: RemoteVersion) {
+  func note(_ range: ByteRange, in file: SpillFile, of keeper: any ByteKeeper) {
     let (older, excess) = state.withLock { state -> ([Item], Int64) in
       var older: [Item] = []
       if state.byteCount + range.byteCount > Self.byteLimit {
@@ -53,7 +53,7 @@ final class SpillMemory: Sendable {
           state.items = []
         }
       }
-      state.items.append(Item(file: file, version: version, range: range))
+      state.items.append(Item(file: file, keeper: keeper, range: range))
       state.byteCount += range.byteCount
       return (older, state.byteCount - Self.byteLimit)
     }
@@ -66,8 +66,8 @@ final class SpillMemory: Sendable {
     // What readers need just now stays, also beyond the limit.
     let kept = items.filter { item in
       guard freed < byteCount else { return true }
-      if let file = item.file, let version = item.version,
-        !version.storer.giveUpSpilled(item.range, in: file)
+      if let file = item.file, let keeper = item.keeper,
+        !keeper.giveUpSpilled(item.range, in: file)
       {
         return true
       }

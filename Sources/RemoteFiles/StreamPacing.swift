@@ -19,20 +19,19 @@ struct StreamPacing: Sendable {
 
   mutating func noteDisk(isShort: Bool) { isDiskShort = isShort }
 
-  /// Whether to pause a stream of `version` for its reader; a paused stream waits until the distance has
-  /// halved.
-  func isAhead(_ segment: Segment, in version: VersionState) -> Bool {
-    guard let lead = greatestLead(in: version), segment.isWhole else { return false }
+  /// Whether to pause a stream for its reader; a paused stream waits until the distance has halved.
+  func isAhead(_ segment: Segment, of content: ContentMap, for demand: VersionDemand) -> Bool {
+    guard let lead = greatestLead(for: demand), segment.isWhole else { return false }
     let limit = segment.awaitsReaderSince == nil ? lead : lead / 2
-    return segment.position - version.activity.lastReadEnd > limit
-      && !version.parked.reads.contains {
-        version.content.needed(for: $0.range).upperBound > segment.position
+    return segment.position - demand.activity.lastReadEnd > limit
+      && !demand.parked.reads.contains {
+        content.needed(for: $0.range).upperBound > segment.position
       }
   }
 
   /// How far a stream may be ahead of its reader; nil for as far as it comes.
-  private func greatestLead(in version: VersionState) -> Int64? {
-    let isBounded = isDiskShort && !version.isPrefetching
+  private func greatestLead(for demand: VersionDemand) -> Int64? {
+    let isBounded = isDiskShort && !demand.isPrefetching
     return readAheadLimit ?? (isBounded ? FileSettings.unreadStreamByteCount : nil)
   }
 
@@ -44,22 +43,24 @@ struct StreamPacing: Sendable {
     case end
   }
 
-  func decision(on segment: Segment, in version: VersionState) -> Decision {
-    let isPassed = version.parked.reads.contains { read in
-      let hole = version.content.absent(in: version.content.needed(for: read.range)).first
+  func decision(
+    on segment: Segment, of content: ContentMap, for demand: VersionDemand
+  ) -> Decision {
+    let isPassed = demand.parked.reads.contains { read in
+      let hole = content.absent(in: content.needed(for: read.range)).first
       return hole.map { $0.lowerBound < segment.storedEnd } ?? false
     }
     if isPassed { return .end }
-    return isAhead(segment, in: version) ? .stay : .resume
+    return isAhead(segment, of: content, for: demand) ? .stay : .resume
   }
 
   /// Whether nobody comes for what a paused stream could bring: it keeps a place at its server, which others
   /// may wait for, and can begin again.
   func isAbandoned(
-    _ segment: Segment, in version: VersionState, now: ContinuousClock.Instant
+    _ segment: Segment, by demand: VersionDemand, now: ContinuousClock.Instant
   ) -> Bool {
-    guard let since = segment.awaitsReaderSince, version.parked.isEmpty else { return false }
-    guard let lastReadAt = version.activity.lastReadAt else {
+    guard let since = segment.awaitsReaderSince, demand.parked.isEmpty else { return false }
+    guard let lastReadAt = demand.activity.lastReadAt else {
       return now - since > FileSettings.unreadStreamPatience
     }
     return now - max(since, lastReadAt) > FileSettings.idleStreamPatience

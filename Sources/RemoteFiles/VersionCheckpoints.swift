@@ -6,7 +6,7 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Making what is stored safe from a loss of power: three steps on two threads, see `FileEnvironment`;
+/// Making what is stored safe from a loss of power: three steps on two threads, see `CheckpointScheduler`;
 /// and saying in the record that all of a file was looked at.
 struct VersionCheckpoints: Checkpointed {
   let owner: RemoteVersion
@@ -190,4 +190,9 @@ struct VersionCheckpoints: Checkpointed {
       usleep(2000)
     }
   }
+}
+
+extension RemoteVersion {
+  /// Makes what is stored safe from a loss of power.
+  var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
 }

@@ -35,9 +35,9 @@ struct VersionDescription {
     }
     let wishes = version.wishes
     let isBackground =
-      wishes.isPrefetched && !wishes.isPaused && !version.hasReader(now: now)
+      wishes.isPrefetched && !wishes.isPaused && !version.demand.hasReader(now: now)
     if isFlowing {
-      return version.isSequential ? .streaming : isBackground ? .prefetching : .downloading
+      return version.requests.isSequential ? .streaming : isBackground ? .prefetching : .downloading
     }
     if !version.parked.isEmpty { return .waiting }
     if isBackground { return .prefetching }
@@ -47,14 +47,14 @@ struct VersionDescription {
 
   /// Why `read` is not answered yet, for people.
   private func reason(for read: ParkedRead) -> String {
-    if let retryAt = version.backoff.retryAt, now < retryAt {
+    if let retryAt = version.requests.backoff.retryAt, now < retryAt {
       let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())
       return "retrying in \(delay) ms after: \(version.failures.last?.reason ?? "a failure")"
     }
     let absent = version.absent(in: version.clamped(read.range))
     let hole = absent.first ?? read.range
     if version.pieces != nil, absent.isEmpty { return "its piece is being hashed" }
-    if version.isAwaitingLocation { return "asking where the file is now" }
+    if version.requests.isAwaitingLocation { return "asking where the file is now" }
     let isArrived = segments.contains { segment in
       let end = segment.isHeldByDisk ? segment.end : segment.handedOverEnd
       return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end

@@ -6,6 +6,6 @@ struct VersionEffects {
   /// Reads whose bytes have come, and must be verified first or are gone again.
   var unready: [UnansweredRead] = []
   var failed: [(reply: any ReadReply, error: FileError)] = []
-  /// Who is to write out what a read waits for.
-  var flushed: [SegmentWriter] = []
+  /// Each has a writer hand over what a read waits for.
+  var flushes: [VersionHoldings.Flush] = []
 }

@@ -9,6 +9,19 @@ struct VersionFailures: Sendable {
   /// Why the last request failed for all who might have waited; taken by who prefetches.
   private(set) var ofPrefetch: FileError?
   private var recent = RecentFailures()
+  /// Whether another version is known to have taken this one's place.
+  private(set) var isSuperseded = false
+
+  static let superseded = FileError(
+    .stale, "the remote file has changed since it was opened")
+
+  /// Whether the server may be asked for bytes.
+  var allowRequests: Bool { !isSuperseded && permanent == nil }
+
+  mutating func supersede() { isSuperseded = true }
+
+  /// The server has confirmed this version after all.
+  mutating func reinstate() { isSuperseded = false }
 
   mutating func note(_ error: FileError) { last = error }
 
@@ -20,6 +33,12 @@ struct VersionFailures: Sendable {
 
   mutating func setPermanent(_ error: FileError?) { permanent = error }
 
+  /// Why a request has failed for good since the last call.
+  mutating func takeOfPrefetch() -> FileError? {
+    defer { ofPrefetch = nil }
+    return ofPrefetch
+  }
+
   /// What has failed before does not concern who prefetches from now on.
   mutating func forgetPrefetch() { ofPrefetch = nil }
 
@@ -30,9 +49,14 @@ struct VersionFailures: Sendable {
     recent.remember(ranges, error, now: now)
   }
 
-  /// What reads of `range` have failed for a moment ago; nil where they have not.
-  mutating func error(in range: ByteRange, now: ContinuousClock.Instant) -> FileError? {
-    recent.error(in: range, now: now)
+  /// What a read of `range`, which is absent, is told at once; nil where it is to wait.
+  mutating func refusal(
+    of range: ByteRange, pieces: PieceTable?, now: ContinuousClock.Instant
+  ) -> FileError? {
+    if isSuperseded { return Self.superseded }
+    if let permanent { return permanent }
+    if pieces?.isLost(range) == true { return .wrongPiece }
+    return recent.error(in: range, now: now)
   }
 
   /// What reads are told that have waited for `timeout`: `cause` where it is not the server's, else the last

@@ -152,3 +152,26 @@ struct VersionHandles: Sendable {
     if usage != nil, awaitsStamp { owner.environment.watch(owner) }
   }
 }
+
+extension RemoteVersion {
+  /// A handle has been opened: the cache entry is at hand until the last one is closed.
+  ///
+  /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
+  ///
+  /// - Parameters:
+  ///   - needsBacking: whether ``backingFile`` is asked for, which reads the disk.
+  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then
+  ///     no handle is open. Called at once or on a look queue.
+  public func retainHandle(
+    needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
+  ) {
+    VersionHandles(owner: self).retain(needsBacking: needsBacking, answer)
+  }
+
+  public func releaseHandle() { VersionHandles(owner: self).release() }
+
+  /// Has the entry looked for again, where reads wait and it could not be opened before.
+  func lookAgainIfDue(now: ContinuousClock.Instant) {
+    VersionHandles(owner: self).lookAgainIfDue(now: now)
+  }
+}

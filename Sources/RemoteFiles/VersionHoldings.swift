@@ -8,8 +8,9 @@ struct VersionHoldings {
   var version: VersionState
   /// Who is to be told what becomes of the reads that wait.
   var replies = ReplyTable()
-  /// Who holds what has arrived for a segment and is not stored.
-  var writers: [SegmentID: SegmentWriter] = [:]
+  /// Has the writer of a segment hand over what has arrived and is not stored; on the network thread.
+  typealias Flush = @Sendable () -> Void
+  var flushes: [SegmentID: Flush] = [:]
   /// The cache entry: there while a handle is open, a request is in flight or bytes are not
   /// committed, so that idle files hold no descriptors.
   var entry: CacheEntry?
@@ -19,6 +20,10 @@ struct VersionHoldings {
   var isRecordUnread = false
   /// Whether the disk has refused bytes that were not committed: the record is opened without them, once.
   var hasLostSync = false
+  /// Whether the entry is not ours to write.
+  var isUncacheable = false
+  /// Whether a handle has asked for the entry, and the look for it has not begun.
+  var isLookQueued = false
   /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
   /// is used.
   var unverified: ExtentSet
@@ -26,8 +31,6 @@ struct VersionHoldings {
   var refuted = ExtentSet()
   /// What lies in memory because the cache could not take it.
   var spill: Spill? { version.spill }
-  /// Whether the entry is not ours to write.
-  var isUncacheable = false
   /// Counts how often bytes were given up, in the entry or in memory, or the entry was replaced.
   ///
   /// The result of a store or of a hash that began under an earlier number is not believed.
@@ -37,8 +40,6 @@ struct VersionHoldings {
   /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
   var lastStamp: FileStamp?
   var openCount = 0
-  /// Whether a handle has asked for the entry, and the look for it has not begun.
-  var isLookQueued = false
   /// How many looks for the entry are under way, and when one last began.
   var lookCount = 0
   var lookedAt: ContinuousClock.Instant?
@@ -60,6 +61,12 @@ struct VersionHoldings {
     guard entry == nil, version.content.isInCache else { return }
     if hasRecord { isRecordUnread = true }
     setCached(ExtentSet(), believed: ExtentSet())
+  }
+
+  /// Takes up what the record of `entry` says; `saysWhole` is whether it says that the whole has its checksum.
+  mutating func noteRecord(of entry: CacheEntry, saysWhole: Bool) {
+    if version.isComplete, saysWhole, wholeCheck.begin() { wholeCheck.succeed() }
+    if !entry.recoveredExtents.isEmpty { wholeCheck.hasEarlierBytes = true }
   }
 
   /// Whether bytes of `range` are there of which nobody has looked at yet.
@@ -137,7 +144,7 @@ struct VersionHoldings {
     return mustVerify(present) ? nil : locate(present)
   }
 
-  /// Takes the replies and the writers that `actions` names out of the tables.
+  /// Finds the replies and the writers that `actions` names in the tables.
   mutating func resolve(_ actions: VersionActions) -> VersionEffects {
     var effects = VersionEffects(actions: actions)
     for read in actions.wakes {
@@ -151,7 +158,7 @@ struct VersionHoldings {
     effects.failed = actions.failures.compactMap { failure in
       replies.take(failure.read).map { ($0.reply, failure.error) }
     }
-    effects.flushed = actions.flushes.compactMap { writers[$0] }
+    effects.flushes = actions.flushes.compactMap { flushes[$0] }
     return effects
   }
 

@@ -3,31 +3,15 @@ internal import HTTPTransferCore
 
 /// The state of one version of a remote file: what is present, what is in flight, who waits.
 ///
-/// A value without I/O: its methods change it under the owner's lock and return what the owner
-/// does once the lock is released. Reads and segments are named; the owner knows whom to tell.
+/// A value without I/O: its methods change it under the owner's lock, and return what must be done once
+/// the lock is released. Reads and segments are named; the owner knows whom to tell.
 struct VersionState: Sendable {
   private(set) var content: ContentMap
-  private(set) var parked = ParkedReads()
-  private(set) var segments = SegmentList()
-  private(set) var activity = ReadActivity()
-  private(set) var line: LineEstimate
-  private(set) var backoff = Backoff()
-  private(set) var pacing = StreamPacing()
-  private(set) var lengthWaits = LengthWaits()
+  /// Who wants bytes.
+  private(set) var demand = VersionDemand()
+  /// Who is to bring them.
+  private(set) var requests: VersionRequests
   private(set) var failures = VersionFailures()
-
-  /// Whether the server has ignored a range, so that only the whole can be asked for.
-  private(set) var isSequential = false
-  /// How often in a row a range was answered with the whole, though ranges have worked.
-  private var ignoredRangeCount = 0
-  /// How often in a row a body of unknown length has ended before bytes that are present.
-  private var shortBodyCount = 0
-  /// Whether the source is being asked where to go: no request is sent meanwhile.
-  private(set) var isAwaitingLocation = false
-  /// Whether another version is known to have taken this one's place.
-  private(set) var isSuperseded = false
-  /// What the user has asked for the file.
-  private(set) var wishes = FileWishes()
 
   /// - Parameters:
   ///   - length: the complete length in bytes, nil where it is unknown.
@@ -36,7 +20,7 @@ struct VersionState: Sendable {
   ///   - learned: how many have paid at the host before.
   init(length: Int64?, extents: ExtentSet, connections: Int?, learned: Int? = nil) {
     content = ContentMap(length: length, extents: extents)
-    line = LineEstimate(connections: connections, learned: learned)
+    requests = VersionRequests(connections: connections, learned: learned)
   }
 
   /// Has what arrives hashed by `hashes` before anybody sees it; needs the length.
@@ -49,6 +33,12 @@ struct VersionState: Sendable {
   var pieces: PieceTable? { content.pieces }
   var spill: Spill? { content.spill }
   var isComplete: Bool { content.isComplete }
+  var parked: ParkedReads { demand.parked }
+  var wishes: FileWishes { demand.wishes }
+  var segments: SegmentList { requests.segments }
+  var line: LineEstimate { requests.line }
+  var pacing: StreamPacing { requests.pacing }
+  var isSuperseded: Bool { failures.isSuperseded }
 
   func clamped(_ range: ByteRange) -> ByteRange { content.clamped(range) }
   func absent(in range: ByteRange) -> [ByteRange] { content.absent(in: range) }
@@ -56,29 +46,13 @@ struct VersionState: Sendable {
   /// Whether every byte is present of a file that the user wants fetched.
   var isPrefetched: Bool { isComplete && wishes.isPrefetched }
 
-  /// Whether bytes are fetched for nobody in particular now.
-  var isPrefetching: Bool { wishes.mayPrefetch && !wishes.isPaused }
-
-  /// Whether somebody is reading: read-ahead for one who has gone would never end.
-  func hasReader(now: ContinuousClock.Instant) -> Bool {
-    !parked.isEmpty || !lengthWaits.isEmpty || activity.isRecent(now: now)
-  }
-
-  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
-  var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
-
   /// The first part of `range` that is neither present nor on its way.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
     absent(in: clamped(range)).first { !segments.brings($0.lowerBound) }
   }
 
-  /// Whether it is a rate limit that keeps bytes from coming.
-  func isThrottled(now: ContinuousClock.Instant) -> Bool {
-    line.wasThrottled(now: now) || segments.contains(where: \.isThrottled)
-  }
-
   /// Whether nothing is in flight, and no open waits.
-  var isUnused: Bool { segments.isEmpty && lengthWaits.isEmpty }
+  var isUnused: Bool { segments.isEmpty && demand.lengthWaits.isEmpty }
 
   /// Whether time alone can change something here.
   var needsWatch: Bool { !parked.isEmpty || !isUnused }
@@ -90,11 +64,10 @@ struct VersionState: Sendable {
     _ wishes: FileWishes, connections: Int?, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    let former = self.wishes
-    self.wishes = wishes
+    let former = demand.follow(wishes)
     // What has failed before is another's failure.
     if !former.isPrefetched { failures.forgetPrefetch() }
-    line.follow(connections: connections)
+    requests.follow(connections: connections)
     if wishes.isPaused, !former.isPaused {
       endUnawaited(now: now, into: &actions)
     } else if former.isPrefetched, !wishes.isPrefetched {
@@ -104,27 +77,15 @@ struct VersionState: Sendable {
   }
 
   /// Ends the requests that no read waits for, or those of them that prefetch.
-  ///
-  /// But not a stream of the whole that somebody may be reading: it would have to begin again.
   mutating func endUnawaited(
     onlyPrefetch: Bool = false, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    let hasReader = hasReader(now: now)
-    let wanted = parked.reads.map { content.clamped($0.range) }
-    actions.cancels += segments.end { segment in
-      guard segment.isPrefetch || !onlyPrefetch, !(segment.isWhole && hasReader) else {
-        return false
-      }
-      let missing = segment.storedEnd..<max(segment.storedEnd, segment.end)
-      return !wanted.contains { $0.overlaps(missing) }
-    }
+    actions.cancels += requests.endUnawaited(
+      onlyPrefetch: onlyPrefetch, by: demand, in: content, now: now)
   }
 
   /// Why a request has failed for good since the last call.
-  mutating func takePrefetchFailure() -> FileError? {
-    defer { failures.forgetPrefetch() }
-    return failures.ofPrefetch
-  }
+  mutating func takePrefetchFailure() -> FileError? { failures.takeOfPrefetch() }
 
   // MARK: Length
 
@@ -136,10 +97,8 @@ struct VersionState: Sendable {
   /// - Returns: whether it has been learned now.
   mutating func learn(length: Int64, into actions: inout VersionActions) -> Bool {
     guard content.learn(length: length) else { return false }
-    actions.lengthAnswers += lengthWaits.removeAll()
-    // What is to come of the body ends there.
-    segments.changeAll { $0.learn(length: length) }
-    for segment in segments { updateWake(of: segment.id) }
+    actions.lengthAnswers += demand.takeLengthWaits()
+    requests.learn(length: length, for: demand, in: content)
     wakeReads(into: &actions)
     return true
   }
@@ -151,12 +110,12 @@ struct VersionState: Sendable {
   mutating func awaitLength(
     _ wait: LengthWait, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
-    guard length == nil, !isSuperseded, failures.permanent == nil, lengthWaits.mayWait(now: now),
+    guard length == nil, failures.allowRequests, demand.lengthWaits.mayWait(now: now),
       // It goes on when somebody reads.
       !segments.contains(where: { $0.awaitsReaderSince != nil })
     else { return false }
-    lengthWaits.insert(wait)
-    for segment in segments where segment.isWhole { raiseIfWaitedFor(segment, into: &actions) }
+    demand.insert(wait)
+    requests.serveLengthWait(for: demand, in: content, into: &actions)
     plan(now: now, into: &actions)
     actions.needsWatch = true
     return true
@@ -165,10 +124,10 @@ struct VersionState: Sendable {
   // MARK: Places
 
   /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
-  mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
+  mutating func limitReadAhead(to byteCount: Int64?) { requests.limitReadAhead(to: byteCount) }
 
-  /// Less is free on the disk under the cache than is to stay free, or not any more.
-  mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
+  /// Less is free on the disk under the cache than must stay free, or no longer.
+  mutating func noteDisk(isShort: Bool) { requests.noteDisk(isShort: isShort) }
 
   /// Takes `range` for absent, be it present or arrived of a piece.
   ///
@@ -187,7 +146,7 @@ struct VersionState: Sendable {
   /// Memory has taken `runs`.
   mutating func noteSpilled(_ runs: [ByteRange]) {
     content.noteSpilled(runs)
-    pacing.limitReadAhead(to: StreamPacing.readAheadByteCount)
+    requests.limitReadAhead(to: StreamPacing.readAheadByteCount)
   }
 
   mutating func beginLease(of range: ByteRange) -> SpillClaim? {
@@ -196,46 +155,35 @@ struct VersionState: Sendable {
 
   mutating func endLease(_ claim: SpillClaim) { content.endLease(claim) }
 
-  /// Whether reads need bytes of `range` kept, where only memory has them: a read waits for them, or is to come
-  /// for them.
-  ///
-  /// A piece that is read by parts would otherwise have to arrive as a whole for each of them.
-  func mustKeep(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
-    parked.reads.contains { content.needed(for: $0.range).overlaps(range) }
-      || activity.expects(range, pieces: pieces, now: now)
-  }
-
-  /// Gives up what memory has of `range`, unless it must be kept.
+  /// Gives up what memory has of `range`, unless reads need it kept.
   ///
   /// - Returns: whether it is gone.
   mutating func giveUpSpilled(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
-    !mustKeep(range, now: now) && content.giveUpSpilled(range)
+    !demand.mustKeep(range, of: content, now: now) && content.giveUpSpilled(range)
   }
 
   /// Takes what lies in memory for absent.
-  mutating func dropSpill() { if content.dropSpill() { pacing.limitReadAhead(to: nil) } }
+  mutating func dropSpill() { if content.dropSpill() { requests.limitReadAhead(to: nil) } }
 
   // MARK: Reads
 
   /// Counts a read to its stream.
   mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
-    activity.note(asked, of: content, now: now)
+    demand.note(asked, of: content, now: now)
   }
 
   /// The file is opened, which nobody had open.
   mutating func beginReading(_ trust: ReaderTrust) {
     content.forgive()
-    activity.begin(trust)
+    demand.beginReading(trust)
   }
 
   /// Nobody has the file open any more.
   ///
   /// - Returns: what came and what was read of it.
   mutating func endReading() -> ReadActivity.Usage {
-    var usage = activity.end()
-    for segment in segments where !segment.isWhole && !segment.isPrefetch {
-      usage.fetched += max(0, segment.end - segment.storedEnd)
-    }
+    var usage = demand.endReading()
+    usage.fetched += requests.awaitedByteCount
     return usage
   }
 
@@ -248,67 +196,23 @@ struct VersionState: Sendable {
     if let end = content.answerableEnd(of: range) {
       return .present(byteCount: Int(end - range.lowerBound))
     }
-    if isSuperseded { return .failed(Self.superseded) }
-    if let error = failures.permanent { return .failed(error) }
-    if pieces?.isLost(range) == true { return .failed(.wrongPiece) }
-    if let error = failures.error(in: range, now: now) { return .failed(error) }
-    return .absent
+    return failures.refusal(of: range, pieces: pieces, now: now).map { .failed($0) } ?? .absent
   }
-
-  private static let superseded = FileError(
-    .stale, "the remote file has changed since it was opened")
 
   mutating func park(_ read: ParkedRead, into actions: inout VersionActions) {
-    parked.insert(read)
-    for segment in segments where segment.end > read.range.lowerBound {
-      raiseIfWaitedFor(segment, into: &actions)
-      // What it waits for may have arrived, with nothing more to come that would write it out.
-      if segment.handedOverEnd < segment.position,
-        segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
-      {
-        actions.flushes.append(segment.id)
-      }
-    }
+    demand.park(read)
+    requests.serve(read, for: demand, in: content, into: &actions)
   }
 
-  /// Somebody has come to wait, perhaps for what the segment brings.
-  private mutating func raiseIfWaitedFor(_ segment: Segment, into actions: inout VersionActions) {
-    updateWake(of: segment.id)
-    if !segment.isWaitedFor, segments[segment.id]?.isWaitedFor == true, !segment.isSent,
-      let transfer = segment.transfer
-    {
-      actions.raises.append(transfer)
-    }
-  }
-
-  private mutating func updateWake(of id: SegmentID) {
-    guard let segment = segments[id] else { return }
-    let wakeAt = wake(of: segment)
-    segments.change(id) { $0.wakeAt = wakeAt }
-  }
-
-  /// Where the position of a segment next answers somebody who waits.
-  private func wake(of segment: Segment) -> Int64? {
-    let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
-    return parked.nextWake(by: segment, in: content)
-      ?? (isEndAwaited && pieces == nil ? segment.end : nil)
-  }
-
-  /// Takes out the reads that can be answered now.
-  mutating func wakeReads(into actions: inout VersionActions) {
-    actions.wakes += parked.removeAll { [content] in content.canAnswer($0.range) }
-  }
-
-  private mutating func wakeReads(in range: ByteRange, into actions: inout VersionActions) {
-    actions.wakes += parked.remove(overlapping: range) { [content] in
-      content.canAnswer($0.range)
-    }
+  /// Takes out the reads that can be answered now, or those of them that overlap `range`.
+  mutating func wakeReads(in range: ByteRange? = nil, into actions: inout VersionActions) {
+    actions.wakes += demand.takeAnswerable(in: range, from: content)
   }
 
   /// Takes out every read that waits: those who asked have gone.
   mutating func dropParked(into actions: inout VersionActions) {
     let error = FileError(.unmounted, "the file was closed")
-    actions.failures += parked.removeAll { _ in true }.map { ($0, error) }
+    actions.failures += demand.takeReads().map { ($0, error) }
   }
 
   // MARK: Ends
@@ -318,8 +222,8 @@ struct VersionState: Sendable {
     _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     failures.noteForAll(error)
-    fail(parked.removeAll { _ in true }, error, now: now, into: &actions)
-    actions.lengthAnswers += lengthWaits.miss(now: now)
+    fail(demand.takeReads(), error, now: now, into: &actions)
+    actions.lengthAnswers += demand.missLength(now: now)
     forgetBackoff(now: now, into: &actions)
   }
 
@@ -334,7 +238,7 @@ struct VersionState: Sendable {
   private mutating func forgetBackoff(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    if let delay = backoff.forget(now: now) { actions.retryAfter = delay }
+    if let delay = requests.forgetBackoff(now: now) { actions.retryAfter = delay }
   }
 
   /// Every further read of absent bytes fails at once; where the bytes are known to be wrong, every read.
@@ -344,24 +248,22 @@ struct VersionState: Sendable {
 
   /// Another version has taken this one's place: what is present stays readable by its handles.
   mutating func supersede(into actions: inout VersionActions) {
-    isSuperseded = true
-    actions.failures += parked.removeAll { _ in true }.map { ($0, Self.superseded) }
-    actions.lengthAnswers += lengthWaits.removeAll()
+    failures.supersede()
+    actions.failures += demand.takeReads().map { ($0, VersionFailures.superseded) }
+    actions.lengthAnswers += demand.takeLengthWaits()
     actions.cancels += segments.compactMap(\.transfer)
   }
 
   /// Another version has taken this one's place, of which nothing waits and nothing is in flight.
-  mutating func supersedeUnused() { isSuperseded = true }
+  mutating func supersedeUnused() { failures.supersede() }
 
   /// The server has confirmed this version after all.
-  mutating func reinstate() { isSuperseded = false }
+  mutating func reinstate() { failures.reinstate() }
 
   /// The process was suspended for `delay`: time during which no server could answer does not count.
   mutating func postpone(by delay: Duration) {
-    parked.postpone(by: delay)
-    lengthWaits.postpone(by: delay)
-    segments.changeAll { $0.postpone(by: delay) }
-    backoff.postpone(by: delay)
+    demand.postpone(by: delay)
+    requests.postpone(by: delay)
   }
 
   /// Fails the reads whose time is up, gives up requests that bring nothing, and before that sends
@@ -373,38 +275,26 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
     sparePatience: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
   ) {
-    let late = parked.removeAll { $0.deadline <= now }
+    let late = demand.takeLate(now: now)
     if !late.isEmpty {
-      fail(late, lateness(settings.readTimeout, now: now), now: now, into: &actions)
+      let error = failures.lateness(
+        after: settings.readTimeout, cause: requests.delayCause(now: now))
+      fail(late, error, now: now, into: &actions)
       if parked.isEmpty { forgetBackoff(now: now, into: &actions) }
     }
     failReadsOutOfReach(now: now, into: &actions)
-    actions.lengthAnswers += lengthWaits.miss(now: now, until: now)
+    actions.lengthAnswers += demand.missLength(now: now, until: now)
     let hedging = ReadHedging(
       patience: settings.responsePatience, allowance: hedgeAllowance, now: now)
-    sendHedges(hedging, into: &actions)
-    for segment in segments {
-      guard let transfer = segment.transfer else { continue }
-      if pacing.isAbandoned(segment, in: self, now: now) { actions.cancels.append(transfer) }
-      var patience = settings.responsePatience
-      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
-        patience = min(patience, spare)
-      }
-      guard segment.isSilent(for: patience, now: now) else { continue }
-      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
-      failures.note(error)
-      actions.silentMirrors.append((segment.mirror, error))
-      actions.cancels.append(transfer)
+    if !requests.isSequential, failures.allowRequests, requests.maySend(now: now) {
+      requests.sendHedges(hedging, for: demand, in: content, into: &actions)
     }
-  }
-
-  /// Why reads have waited in vain.
-  private func lateness(_ timeout: Duration, now: ContinuousClock.Instant) -> FileError {
-    let cause =
-      segments.contains(where: \.isHeldByDisk)
-      ? "the disk of the cache does not take what has arrived"
-      : isThrottled(now: now) ? "the rate limit holds them back" : nil
-    return failures.lateness(after: timeout, cause: cause)
+    if let error = requests.giveUpSilent(
+      patience: settings.responsePatience, sparePatience: sparePatience, for: demand, now: now,
+      into: &actions)
+    {
+      failures.note(error)
+    }
   }
 
   /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
@@ -413,7 +303,7 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     guard length != nil, let stream = segments.first(where: \.isWhole) else { return }
-    let far = parked.removeAll { !stream.canReach($0, now: now) }
+    let far = demand.takeUnreachable(by: stream, now: now)
     guard !far.isEmpty else { return }
     let error = FileError(
       .unavailable,
@@ -428,79 +318,38 @@ struct VersionState: Sendable {
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
     // Also where nothing holds a stream back any more.
     followReader(now: now, into: &actions)
-    guard !isComplete, !isSuperseded, failures.permanent == nil, !isAwaitingLocation,
-      !backoff.isPending(now: now)
-    else { return }
-    guard let length, !isSequential else {
-      if let request = RequestPlanner(version: self, now: now).wholeRequest() {
+    guard !isComplete, failures.allowRequests, requests.maySend(now: now) else { return }
+    guard let length, !requests.isSequential else {
+      if let request = planner(now: now).wholeRequest() {
         actions.starts.append(addSegment(request, now: now))
       }
       return
     }
-    while let request = RequestPlanner(version: self, now: now).nextSuspect() {
+    while let request = planner(now: now).nextSuspect() {
       if let piece = request.suspect?.piece { content.restart(piece: piece) }
       actions.starts.append(addSegment(request, now: now))
     }
-    apply(
-      RequestPlanner(version: self, now: now).plan(length: length), isPrefetch: false, now: now,
-      into: &actions)
-    guard isPrefetching,
-      let plan = RequestPlanner(version: self, now: now).prefetchPlan(length: length)
-    else { return }
-    apply(plan, isPrefetch: true, now: now, into: &actions)
-  }
-
-  private mutating func apply(
-    _ plan: FetchPlanner.Plan, isPrefetch: Bool, now: ContinuousClock.Instant,
-    into actions: inout VersionActions
-  ) {
-    segments.apply(plan.cuts)
-    for range in plan.starts {
-      let request = PlannedRequest(range: range, isPrefetch: isPrefetch)
-      actions.starts.append(addSegment(request, now: now))
+    let plan = planner(now: now).plan(length: length)
+    requests.apply(plan, isPrefetch: false, for: demand, in: content, now: now, into: &actions)
+    guard demand.isPrefetching, let plan = planner(now: now).prefetchPlan(length: length) else {
+      return
     }
+    requests.apply(plan, isPrefetch: true, for: demand, in: content, now: now, into: &actions)
   }
 
-  private mutating func sendHedges(_ hedging: ReadHedging, into actions: inout VersionActions) {
-    guard !isSequential, !isSuperseded, !isAwaitingLocation, failures.permanent == nil,
-      !backoff.isPending(now: hedging.now)
-    else { return }
-    for _ in 0..<hedging.allowance {
-      guard let request = hedging.next(for: self) else { return }
-      actions.starts.append(addSegment(request, now: hedging.now))
-    }
+  private func planner(now: ContinuousClock.Instant) -> RequestPlanner {
+    RequestPlanner(content: content, demand: demand, requests: requests, now: now)
   }
 
-  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
-  /// decides its turn at the server.
+  /// Enters a request.
   mutating func addSegment(_ request: PlannedRequest, now: ContinuousClock.Instant) -> Segment {
-    var segment = Segment(request, id: segments.nextID(), length: length, now: now)
-    segment.wakeAt = wake(of: segment)
-    segments.append(segment)
-    return segment
+    requests.add(request, for: demand, in: content, now: now)
   }
 
-  /// Resumes a paused stream when its reader has come near.
-  ///
-  /// Ends it when a read waits for bytes that it has already passed, so that it can begin again.
   private mutating func followReader(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    for segment in segments {
-      guard segment.awaitsReaderSince != nil, let transfer = segment.transfer else { continue }
-      switch pacing.decision(on: segment, in: self) {
-      case .stay: break
-      case .end:
-        segments.change(segment.id) {
-          $0.stop()
-          $0.endPause()
-        }
-        actions.cancels.append(transfer)
-      case .resume:
-        segments.change(segment.id) { $0.followReader(now: now) }
-        actions.resumes.append(transfer)
-      }
-    }
+    requests.followReader(for: demand, in: content, now: now, into: &actions)
   }
 
   // MARK: Requests
@@ -510,24 +359,20 @@ struct VersionState: Sendable {
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
     now: ContinuousClock.Instant
   ) -> SegmentID {
-    let id = addSegment(PlannedRequest(range: range, isWhole: isWhole), now: now).id
-    for event in [.sentTo(mirror: mirror), .sentAs(transfer), .sent] as [SegmentEvent] {
-      note(event, of: id, now: now)
-    }
-    return id
+    requests.adopt(
+      PlannedRequest(range: range, isWhole: isWhole), as: transfer, by: mirror, for: demand,
+      in: content, now: now)
   }
 
   /// A request has ended, well or not.
-  mutating func removeSegment(_ id: SegmentID) { segments.remove(id) }
+  mutating func removeSegment(_ id: SegmentID) { requests.remove(id) }
 
   /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
   func mirror(of id: SegmentID) -> Int? { segments[id]?.mirror }
 
   /// Something has become of the request of a segment.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) {
-    if case .throttled = event { line.noteThrottled(now: now) }
-    guard segments.change(id, { $0.note(event, now: now) }) != nil else { return }
-    if case .held(.some) = event {
+    if requests.note(event, of: id, now: now), case .held(.some) = event {
       failures.note(FileError(.unavailable, "the server has asked for no request for a while"))
     }
   }
@@ -538,18 +383,17 @@ struct VersionState: Sendable {
   mutating func awaitsReader(
     _ id: SegmentID, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
-    guard let segment = segments[id], pacing.isAhead(segment, in: self) else { return false }
-    segments.change(id) { $0.awaitReader(now: now) }
+    guard requests.pauseIfAhead(id, for: demand, in: content, now: now) else { return false }
     followReader(now: now, into: &actions)
     // Its end does not come before somebody reads.
     if segments[id]?.awaitsReaderSince != nil {
-      actions.lengthAnswers += lengthWaits.miss(now: now)
+      actions.lengthAnswers += demand.missLength(now: now)
     }
     return true
   }
 
   /// A request on a reused connection took so long to be answered, in seconds.
-  mutating func noteRoundTrip(_ seconds: Double) { line.noteRoundTrip(seconds) }
+  mutating func noteRoundTrip(_ seconds: Double) { requests.noteRoundTrip(seconds) }
 
   /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
   ///
@@ -559,34 +403,8 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant
   ) -> WriterAdvice? {
     guard !isSuperseded else { return nil }
-    segments.change(id) { $0.advance(to: position, now: now) }
-    guard let segment = segments[id], !isUnwanted(segment, unreadSince: unreadSince, now: now)
-    else { return nil }
-    let mustFlush = segment.wakeAt.map { position >= $0 } ?? false || bringsFirstPage(segment)
-    // Once is enough.
-    if mustFlush { updateWake(of: id) }
-    let silentMirror = segment.hedgeOf.flatMap { mirror(of: $0) }
-    return WriterAdvice(
-      mustFlush: mustFlush, end: segment.end, isAhead: pacing.isAhead(segment, in: self),
-      // A trickle is no progress.
-      rival: segment.lastProgressAt == now ? segments.endRival(of: id) : nil,
-      silentMirror: silentMirror == segment.mirror ? nil : silentMirror)
-  }
-
-  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
-  private func isUnwanted(
-    _ segment: Segment, unreadSince: ContinuousClock.Instant?, now: ContinuousClock.Instant
-  ) -> Bool {
-    guard let unreadSince, parked.isEmpty, lengthWaits.isEmpty, !isPrefetching else { return false }
-    return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
-      && now - unreadSince > FileSettings.unreadStreamPatience
-  }
-
-  /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`
-  /// can show nothing before.
-  private func bringsFirstPage(_ segment: Segment) -> Bool {
-    length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
-      && segment.position >= ContentMap.pageByteCount
+    return requests.advance(
+      id, to: position, unreadSince: unreadSince, for: demand, in: content, now: now)
   }
 
   /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
@@ -594,9 +412,7 @@ struct VersionState: Sendable {
   ///
   /// While somebody waits for what comes behind them, the server is not silent.
   mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
-    // Who has waited may have gone.
-    updateWake(of: id)
-    segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
+    requests.skipped(id, to: position, for: demand, in: content, now: now)
   }
 
   /// The bytes `range` of a request have been dealt with.
@@ -614,23 +430,13 @@ struct VersionState: Sendable {
       added += byteCount
       actions.checks += checks
     }
-    backoff.noteStored(now: now)
-    if added > 0 { shortBodyCount = 0 }
-    let isWaited = !parked.isEmpty || isPrefetching
+    let isWaited = !parked.isEmpty || demand.isPrefetching
     wakeReads(in: range, into: &actions)
-    segments.change(id) { $0.stored(to: range.upperBound, added: added) }
-    if let segment = segments[id] {
-      // Otherwise a server that sends a few bytes for each request, or the same bytes again and again,
-      // could keep us asking for ever.
-      if added > 0, segment.isFruitful { backoff.noteFruitful() }
-      if !segment.isWhole, !segment.isPrefetch { activity.noteFetched(added) }
-      updateWake(of: id)
-      line.noteRate(of: segment, now: now)
+    if let segment = requests.stored(id, to: range.upperBound, added: added, now: now) {
+      if !segment.isWhole, !segment.isPrefetch { demand.noteFetched(added) }
+      requests.updateWake(of: id, for: demand, in: content)
     }
-    line.note(
-      // What a limit of the user's lets pass says nothing about the line.
-      byteCount: added, active: segments.count, idle: idle,
-      isWaited: isWaited && !isThrottled(now: now), now: now)
+    requests.noteYield(byteCount: added, idle: idle, isWaited: isWaited, now: now)
     plan(now: now, into: &actions)
   }
 
@@ -646,8 +452,7 @@ struct VersionState: Sendable {
     case .mismatch: failures.note(.wrongPiece)
     case .lost:
       failures.noteForAll(.wrongPiece)
-      actions.failures +=
-        parked.remove(overlapping: check.range) { _ in true }.map { ($0, .wrongPiece) }
+      actions.failures += demand.takeReads(in: check.range).map { ($0, .wrongPiece) }
     }
     // Also where the hash says nothing: what was to be hashed is to be asked for again.
     plan(now: now, into: &actions)
@@ -670,29 +475,18 @@ struct VersionState: Sendable {
   /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
   ///   because ranges have worked before and this may be one server's fault of many.
   mutating func rangeIgnored(_ id: SegmentID, into actions: inout VersionActions) -> Bool {
-    ignoredRangeCount += 1
-    let haveRangesWorked =
-      !extents.isEmpty || segments.contains { $0.handedOverEnd > $0.start }
-    guard !haveRangesWorked || ignoredRangeCount > FetchConstants.doubtfulAnswerLimit, !isSequential
-    else { return false }
-    isSequential = true
-    // One stream brings all; the others would bring the same.
-    actions.cancels += segments.filter { $0.id != id }.compactMap(\.transfer)
-    segments.remove(id)
+    guard let others = requests.rangeIgnored(id, hasBytes: !extents.isEmpty) else { return false }
+    actions.cancels += others
     return true
   }
 
   /// The server answers ranges with the whole: there is one way only to read it.
-  mutating func markSequential() { isSequential = true }
+  mutating func markSequential() { requests.markSequential() }
 
   /// The server has answered a range with that range: an earlier answer with the whole was an exception.
   ///
   /// A stream that is under way goes on as it was begun.
-  mutating func markRanged() {
-    guard !segments.isStreaming else { return }
-    isSequential = false
-    ignoredRangeCount = 0
-  }
+  mutating func markRanged() { requests.markRanged() }
 
   /// A body has ended at `position`, as its framing says.
   ///
@@ -702,10 +496,7 @@ struct VersionState: Sendable {
       return position >= length ? nil : FileError(.unavailable, "response cut short")
     }
     if learn(length: position, into: &actions) { return nil }
-    shortBodyCount += 1
-    let reason =
-      "the body has ended after \(position) bytes, though \(content.presentEnd) are known"
-    return FileError(isEndedShort ? .stale : .invalidResponse, reason)
+    return content.noteShortBody(to: position)
   }
 
   /// A request has ended by its server's doing: it is taken out.
@@ -713,10 +504,10 @@ struct VersionState: Sendable {
   /// - Returns: whether it was in vain, though bytes that it was to bring are absent: then the next one is
   ///   not sent at once.
   mutating func endSegment(_ id: SegmentID) -> Bool {
-    guard let segment = segments.remove(id), !segment.isFruitful, !isComplete,
+    guard let segment = requests.removeFruitless(id), !isComplete,
       !absent(in: clamped(segment.start..<segment.end)).isEmpty
     else { return false }
-    backoff.noteFruitless()
+    requests.noteFruitless()
     return true
   }
 
@@ -732,14 +523,14 @@ struct VersionState: Sendable {
           after: FileError(.invalidResponse, "the response has brought next to nothing"),
           retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
       }
-      ignoredRangeCount = 0
+      requests.forgetIgnoredRanges()
       plan(now: now, into: &actions)
     case .dropped:
-      segments.remove(id)
+      requests.remove(id)
       plan(now: now, into: &actions)
     case .moved(let error):
       failures.note(error)
-      segments.remove(id)
+      requests.remove(id)
       plan(now: now, into: &actions)
     case .failed(let error, let retryAfter):
       _ = endSegment(id)
@@ -748,13 +539,13 @@ struct VersionState: Sendable {
         into: &actions)
     case .failedForGood(let error):
       // What this machine could not do is not held against the server.
-      if error.isOfServer { _ = endSegment(id) } else { segments.remove(id) }
+      if error.isOfServer { _ = endSegment(id) } else { requests.remove(id) }
       failParked(error, now: now, into: &actions)
     }
   }
 
   /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
-  mutating func dropFailedHedge(_ id: SegmentID) -> Bool { segments.dropFailedHedge(id) }
+  mutating func dropFailedHedge(_ id: SegmentID) -> Bool { requests.dropFailedHedge(id) }
 
   /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
   /// be reached for long fail.
@@ -763,27 +554,25 @@ struct VersionState: Sendable {
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
     failures.note(error)
-    switch backoff.failed(
+    switch requests.failed(
       error, retryAfter: retryAfter, policy: policy, random: random, now: now)
     {
     case .isWaitingAlready: break
     case .giveUp: failParked(error, now: now, into: &actions)
-    case .retry(let delay):
-      if error.code == .unavailable { line.stepDown(now: now) }
-      actions.retryAfter = delay
+    case .retry(let delay): actions.retryAfter = delay
     }
   }
 
   /// Ends the requests to a server whose bytes are wrong.
   mutating func endRequests(to mirror: Int, into actions: inout VersionActions) {
-    actions.cancels += segments.end { $0.mirror == mirror }
+    actions.cancels += requests.end { $0.mirror == mirror }
   }
 
   /// A request has met that nobody knows where the bytes are: the source is asked, and meanwhile no request is
   /// sent.
   mutating func awaitLocation(_ id: SegmentID) {
     _ = endSegment(id)
-    isAwaitingLocation = true
+    requests.awaitLocation()
   }
 
   /// The source has been asked where to go; `error` is why it has not said so.
@@ -791,7 +580,7 @@ struct VersionState: Sendable {
     _ error: FileError?, policy: RetryPolicy, random: Double, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    isAwaitingLocation = false
+    requests.endAwaitingLocation()
     if let error {
       switch error.code {
       case .missing, .denied, .refused: failParked(error, now: now, into: &actions)

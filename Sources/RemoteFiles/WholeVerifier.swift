@@ -16,12 +16,7 @@ struct WholeVerifier: Sendable {
   /// Takes up what the record of `entry` says of the whole.
   func noteRecord(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
-    owner.state.withLock { guarded in
-      if guarded.version.isComplete, isRecorded, guarded.wholeCheck.begin() {
-        guarded.wholeCheck.succeed()
-      }
-      if !entry.recoveredExtents.isEmpty { guarded.wholeCheck.hasEarlierBytes = true }
-    }
+    owner.state.withLock { $0.noteRecord(of: entry, saysWhole: isRecorded) }
   }
 
   /// Has the whole hashed, if it is there and was not since it was stored; the entry stays at hand until
@@ -75,7 +70,7 @@ struct WholeVerifier: Sendable {
       return guarded.locate(0..<length)
     }
     guard let located = found else { return nil }
-    defer { if let lease = located.lease { owner.storer.endLease(lease) } }
+    defer { if let lease = located.lease { owner.endLease(lease) } }
     return withExtendedLifetime(located.entry) {
       let digest = RunningDigest(checksum.algorithm)
       let isRead = BlockReader.forEach(of: located.pieces, from: 0) { bytes, _ in
@@ -163,4 +158,9 @@ struct WholeVerifier: Sendable {
       set.sole = set.contact(except: [], now: .now)
     }
   }
+}
+
+extension RemoteVersion {
+  /// Hashes the whole, where the list has a checksum.
+  var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
 }

@@ -5,14 +5,18 @@ import Testing
 
 /// Which cache entries an eviction may remove, and when one may be opened.
 @Suite struct EntryUsersTests {
-  private final class Item: Sendable {}
-
-  private typealias Users = EntryUsers<Item, Item>
+  /// A file and its version in one.
+  private final class Item: EntryOwner, EntryHolder {
+    var entryOwner: any EntryOwner { self }
+    var isInUse: Bool { false }
+    func removeEntryIfUnused(_ remove: () -> Void) -> Bool { false }
+    func forgetEntryIfUnused() -> Bool { false }
+  }
 
   private let key = CacheKey("a")
 
   /// The macros cannot call what mutates.
-  private func removal(_ users: inout Users) -> String {
+  private func removal(_ users: inout EntryUsers) -> String {
     switch users.beginRemoval(key) {
     case .no: "no"
     case .byFile: "by its file"
@@ -22,7 +26,7 @@ import Testing
 
   @Test("An entry is either opened for the first time or removed")
   func looksAndRemovals() {
-    var users = Users()
+    var users = EntryUsers()
     var answers = [users.beginLook(key), users.beginLook(key)]
     #expect(answers == [true, false])
     var removals = [removal(&users)]
@@ -38,7 +42,7 @@ import Testing
 
   @Test("The file that uses an entry removes it, until the file is gone or the entry is")
   func files() {
-    var users = Users()
+    var users = EntryUsers()
     var removals: [String] = []
     do {
       let file = Item()

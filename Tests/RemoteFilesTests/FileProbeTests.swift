@@ -30,7 +30,7 @@ import Testing
   @Test("A waiter that joins as the question's time ends does not fail with the earlier ones")
   func joinsLate() throws {
     let disk = try VersionOnDisk(length: 1000)
-    let file = disk.version.file
+    let file = disk.version.remoteFile
     let answers = Mutex(0)
     let now = ContinuousClock.now
     let early = FileProbe.Waiting(answer: { _ in answers.withLock { $0 += 100 } }, deadline: now)
@@ -44,7 +44,7 @@ import Testing
     #expect(answers.withLock { $0 } == 100)
     #expect(!file.expire(now: now + .seconds(61)))
     #expect(answers.withLock { $0 } == 101)
-    file.endProbe(id, .failure(failure))
+    file.prober.end(id, .failure(failure))
     #expect(answers.withLock { $0 } == 101)
   }
 
@@ -52,7 +52,7 @@ import Testing
   func givesWay() throws {
     let disk = try VersionOnDisk(length: 1000)
     let version = disk.version
-    let file = version.file
+    let file = version.remoteFile
     file.state.withLock { $0.setFirst(version) }
     version.state.withLock { $0.openCount = 1 }
     #expect(!file.giveWay())

@@ -12,7 +12,7 @@ import Testing
     let walk = FileWalk(count: 100_000) { [environment = disk.environment] index in
       looked.indices.withLock { $0.append(index) }
       guard index % 2 == 1 else { return nil }
-      return VersionOnDisk.makeVersion("f\(index)", length: 1, in: environment).file
+      return VersionOnDisk.makeVersion("f\(index)", length: 1, in: environment).remoteFile
     }
     #expect(looked.indices.withLock { $0.isEmpty })
     #expect(walk.next()?.source.path == "f1")

@@ -78,7 +78,7 @@ import Testing
     #expect(later.lengthAnswers.isEmpty)
     #expect(state.learn(length: 5000, into: &later))
     #expect(later.lengthAnswers.count == 1)
-    #expect(state.lengthWaits.isEmpty)
+    #expect(state.demand.lengthWaits.isEmpty)
     #expect(state.segments.first?.isWaitedFor == false)
     // It is known.
     #expect(wait(&state) == nil)

@@ -93,12 +93,12 @@ import Testing
   func throttled() throws {
     var (state, segment) = try waiting()
     state.note(.throttled, of: segment.id, now: start)
-    #expect(state.isThrottled(now: start + .seconds(40)))
+    #expect(state.requests.isThrottled(now: start + .seconds(40)))
     let patient = expire(&state, at: 40)
     #expect(patient.starts.isEmpty && patient.cancels.isEmpty)
     // From then on it is the server that brings nothing.
     _ = state.advance(segment.id, to: 100, now: start + .seconds(42))
-    #expect(!state.isThrottled(now: start + .seconds(42)))
+    #expect(!state.requests.isThrottled(now: start + .seconds(42)))
     #expect(expire(&state, at: 42.4).starts.isEmpty)
     #expect(expire(&state, at: 43).starts.count == 1)
     #expect(!expire(&state, at: 58).cancels.isEmpty)

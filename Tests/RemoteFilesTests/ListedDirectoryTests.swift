@@ -23,7 +23,7 @@ import Testing
     disk = try VersionOnDisk(length: 100)
     let url = try RemoteURL("http://127.0.0.1:1/d/")
     directory = ListedDirectory(
-      source: ListingSource(path: "d", url: url), environment: disk.environment)
+      source: ListingSource(path: "d", url: url), environment: disk.files)
     names = try Self.names(["a", "b", "sub/"])
   }
 
@@ -49,7 +49,7 @@ import Testing
   /// Gives `file` a current version, as an answer of its server does.
   private func describe(_ file: RemoteFile) -> RemoteVersion {
     let version = RemoteVersion(
-      file: file,
+      of: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: 100))
     file.state.withLock { $0.current = version }
     return version
@@ -79,7 +79,7 @@ import Testing
     if let file = described.item { _ = describe(file) }
     // The directory keeps them, until it is to forget.
     #expect(plain.item != nil && described.item?.current != nil && below.item != nil)
-    #expect(disk.environment.listings.total > 0)
+    #expect(disk.files.listings.total > 0)
     await forget()
     #expect(plain.item == nil)
     #expect(described.item == nil)
@@ -96,7 +96,7 @@ import Testing
     #expect(known.item?.current === version)
     #expect(directory.existingFiles.map(\.source.path) == ["d/a"])
     // Who looks again finds the same file, which is kept from then on.
-    #expect(file("a") === version?.file)
+    #expect(file("a") === version?.remoteFile)
     let number = version?.id
     version = nil
     #expect(file("a")?.current?.id == number)
@@ -116,7 +116,7 @@ import Testing
   func wishes() async throws {
     let paused = Trace(file("a"))
     let other = Trace(file("b"))
-    paused.item?.wishes.withLock { $0.isPaused = true }
+    paused.item?.context.wishes.withLock { $0.isPaused = true }
     await forget()
     #expect(paused.item != nil)
     #expect(other.item == nil)
@@ -148,13 +148,13 @@ import Testing
     let accents = String(repeating: "%C3%A9", count: 120)
     let long = try Self.names((0..<1000).map { "\(1000 + $0)\(accents)" })
     #expect(long.byteCount > 1000 * (244 + 724))
-    let before = disk.environment.listings.total
+    let before = disk.files.listings.total
     _ = file("a")
-    let after = disk.environment.listings.total
+    let after = disk.files.listings.total
     #expect(after > before + 1000)
     // Looking again makes nothing new.
     _ = file("a")
-    #expect(disk.environment.listings.total == after)
+    #expect(disk.files.listings.total == after)
   }
 
   @Test("Lookups in order have the cache looked into for the next names, and for none far ahead")

@@ -75,12 +75,12 @@ import Testing
     var state = state(length: 64 << 20)
     let first = try #require(park(0..<131_072, in: &state).starts.first)
     _ = answer(first, with: nil, in: &state, at: .zero)
-    #expect(state.backoff.fruitlessCount == 1)
+    #expect(state.requests.backoff.fruitlessCount == 1)
     var actions = VersionActions()
     state.plan(now: start + .seconds(1), into: &actions)
     let second = try #require(actions.starts.first)
     state.stored(second.id, 0..<4096, now: start + .seconds(1), into: &actions)
-    let backoff = state.backoff
+    let backoff = state.requests.backoff
     #expect(backoff.fruitlessCount == 0 && backoff.failureCount == 0 && backoff.retryAt == nil)
   }
 
@@ -101,7 +101,7 @@ import Testing
     for place in 0..<100_000 where time < .seconds(60) {
       let offset = Int64(place) * Self.mebibyte
       var starts = park(offset..<(offset + 4096), in: &state, at: time).starts
-      if starts.isEmpty, let at = state.backoff.retryAt {
+      if starts.isEmpty, let at = state.requests.backoff.retryAt {
         time = at - start
         var actions = VersionActions()
         state.plan(now: at, into: &actions)
@@ -154,7 +154,7 @@ import Testing
     var actions = VersionActions()
     let codes = (0..<3).map { _ in state.ended(at: 4096, into: &actions)?.code }
     #expect(codes == [.invalidResponse, .invalidResponse, .stale])
-    #expect(state.isEndedShort && state.length == nil)
+    #expect(state.content.isEndedShort && state.length == nil)
     let failure = state.ended(at: Self.mebibyte, into: &actions)
     #expect(failure == nil)
     #expect(state.length == Self.mebibyte)

@@ -306,7 +306,7 @@ import Testing
     let disk = try VersionOnDisk(length: 1000)
     let gate = DispatchSemaphore(value: 0)
     let dropped = DispatchSemaphore(value: 0)
-    disk.environment.onContentDropped { _ in dropped.signal() }
+    disk.files.onContentDropped { _ in dropped.signal() }
     disk.environment.background { gate.wait() }
     disk.environment.noteDropped(disk.version.id)
     #expect(dropped.wait(timeout: .now() + .seconds(10)) == .success)

@@ -113,7 +113,7 @@ import Testing
     try disk.version.storeBytes(0..<1000)
     // The entry could not be opened so far: all of it was taken for absent.
     let version = RemoteVersion(
-      file: disk.version.file, content: disk.version.content, mayHaveRecord: true)
+      of: disk.version.home, content: disk.version.content, mayHaveRecord: true)
     #expect(version.presentExtents == [])
     try version.storeBytes(0..<2000, value: 9)
     #expect(version.presentExtents == [0..<2000])
@@ -139,7 +139,7 @@ import Testing
     #expect(woken.count == 1)
     let entry = try #require(version.state.withLock { $0.entry })
     #expect(ftruncate(entry.dataDescriptor, 100) == 0)
-    woken.first?.succeed(version)
+    EffectRunner(owner: version).answer(try #require(woken.first))
     #expect(reply.take() == nil)
     #expect(version.presentExtents == [0..<100])
     #expect(version.snapshot().parked.reads.count == 1)
@@ -265,9 +265,9 @@ import Testing
   func lookedAtOnly() throws {
     let disk = try VersionOnDisk(length: 1000)
     try disk.version.storeBytes(0..<1000)
-    let file = disk.version.file
+    let file = disk.version.remoteFile
     let looked = RemoteVersion(
-      file: file, content: disk.version.content,
+      of: file, content: disk.version.content,
       record: try disk.environment.cache.openEntry(file.cacheKey))
     disk.environment.noteEntry(file.cacheKey, of: looked)
     #expect(looked.presentExtents == [0..<1000])
@@ -285,7 +285,7 @@ import Testing
     let disk = try spilling(length: 1000)
     let version = disk.version
     disk.environment.noteEntry(version.file.cacheKey, of: version)
-    #expect(version.file.removeEntryIfUnused {})
+    #expect(version.remoteFile.removeEntryIfUnused {})
     try version.storeBytes(0..<1000)
     #expect(version.state.withLock { $0.spill == nil && $0.entry != nil })
     #expect(version.presentExtents == [0..<1000])
@@ -302,7 +302,7 @@ import Testing
     }
     version.ends.failed(segment.id, FileError(code, "a reason"))
     #expect(version.snapshot().segments.isEmpty)
-    #expect(version.snapshot().backoff.fruitlessCount == count)
+    #expect(version.snapshot().requests.backoff.fruitlessCount == count)
   }
 
   @Test("Handles that are opened at once, where no more versions may be, leave the count right")

@@ -85,7 +85,7 @@ import Testing
     for _ in 0..<10 {
       #expect(retry(&state, .unavailable, at: .milliseconds(10)).retryAfter == nil)
     }
-    #expect(state.backoff.failureCount == 1)
+    #expect(state.requests.backoff.failureCount == 1)
   }
 
   @Test("A server's delay is obeyed")

@@ -255,12 +255,13 @@ import Testing
     let first = (Self.piece - 4096)..<Self.piece
     state.note(0..<half, now: start)
     state.note((3 * Self.piece)..<(3 * Self.piece + half), now: start)
-    #expect(state.mustKeep(first, now: start))
-    #expect(state.mustKeep((4 * Self.piece - 4096)..<(4 * Self.piece), now: start))
+    #expect(state.demand.mustKeep(first, of: state.content, now: start))
+    let later = (4 * Self.piece - 4096)..<(4 * Self.piece)
+    #expect(state.demand.mustKeep(later, of: state.content, now: start))
     // What they have read may go.
-    #expect(!state.mustKeep(0..<4096, now: start))
+    #expect(!state.demand.mustKeep(0..<4096, of: state.content, now: start))
     // A third one takes the place of the one who has not read for longest.
     state.note((5 * Self.piece)..<(5 * Self.piece + half), now: start)
-    #expect(!state.mustKeep(first, now: start))
+    #expect(!state.demand.mustKeep(first, of: state.content, now: start))
   }
 }

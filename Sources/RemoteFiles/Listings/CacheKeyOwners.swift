@@ -52,7 +52,7 @@ final class CacheKeyOwners: Sendable {
   /// else shows it. Otherwise it is a new file; while somebody has the other one open, it gets
   /// another key.
   func file(
-    of source: FileSource, key first: CacheKey, in environment: FileEnvironment,
+    of source: FileSource, key first: CacheKey, in environment: MountEnvironment,
     mayContinue: (RemoteFile) -> Bool
   ) -> RemoteFile {
     var key = first

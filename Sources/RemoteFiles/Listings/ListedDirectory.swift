@@ -75,7 +75,7 @@ public final class ListedDirectory: Sendable {
   ///
   /// Answers at once, with an error on the network thread, or on the queue that reads listings.
   public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
-    let isSilent = environment.silentServers.contains(source.url.origin)
+    let isSilent = environment.shared.silentServers.contains(source.url.origin)
     let decision = state.withLock {
       $0.names.want(now: .now, isSilent: isSilent, answer)
     }
@@ -83,7 +83,7 @@ public final class ListedDirectory: Sendable {
     case .known(let result): answer(result)
     case .joined: break
     case .ask(let id):
-      environment.clock.watch(self)
+      environment.shared.clock.watch(self)
       send(id)
     }
   }
@@ -159,7 +159,7 @@ public final class ListedDirectory: Sendable {
       file.keep()
     } else {
       let owners = environment.keyOwners
-      file = owners.file(of: source, key: owners.key(for: source), in: environment) {
+      file = owners.file(of: source, key: owners.key(for: source), in: environment.shared) {
         // The file that had this name before the list was read again.
         PathKey($0.source.path) == PathKey(path)
       }
@@ -217,15 +217,15 @@ public final class ListedDirectory: Sendable {
     request.staysInOrigin = true
     request.stallTimeout = environment.settings.responsePatience
     state.withLock { $0.names.begin(id, now: .now) }
-    let exchange = environment.client.start(
+    let exchange = environment.shared.client.start(
       request, receiver: ListingReceiver(id: id, directory: self))
     state.withLock { $0.names.started(id, as: exchange) }
   }
 
   /// The whole body of an answer has come; reads it elsewhere, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
-    environment.silentServers.noteAnswer(of: source.url.origin)
-    environment.context.listingQueue.async { [self] in
+    environment.shared.silentServers.noteAnswer(of: source.url.origin)
+    environment.shared.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
         let listing = try DirectoryListing(
@@ -244,13 +244,13 @@ public final class ListedDirectory: Sendable {
 
   /// The names are as they were.
   func unchanged(_ id: ProbeID) {
-    environment.silentServers.noteAnswer(of: source.url.origin)
+    environment.shared.silentServers.noteAnswer(of: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
   /// The question failed; puts it again if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, retryAfter: Duration?) {
-    let policy = environment.retryPolicy
+    let policy = environment.shared.retryPolicy
     let delay = state.withLock {
       $0.names.delay(
         after: error, of: id, retryAfter: retryAfter, policy: policy,
@@ -260,7 +260,7 @@ public final class ListedDirectory: Sendable {
       return conclude(state.withLock { $0.names.failed(id, error, now: .now) })
     }
     log(.notice, "asking for the listing again", error)
-    environment.client.schedule(after: delay) { [weak self] in self?.send(id) }
+    environment.shared.client.schedule(after: delay) { [weak self] in self?.send(id) }
   }
 
   /// The request is held back until `moment`, as the server has asked.
@@ -270,13 +270,13 @@ public final class ListedDirectory: Sendable {
     guard state.withLock({ $0.names.ends(id, before: moment) }) else { return }
     let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
     let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
-    environment.client.cancel(transfer)
+    environment.shared.client.cancel(transfer)
     conclude(state.withLock { $0.names.failed(id, error, now: .now) })
   }
 
   private func conclude(_ conclusion: ListingState.Conclusion?) {
     guard let conclusion else { return }
-    if let exchange = conclusion.exchange { environment.client.cancel(exchange) }
+    if let exchange = conclusion.exchange { environment.shared.client.cancel(exchange) }
     if let error = conclusion.refreshFailure {
       log(.warning, "the listing may be out of date", error)
     } else if case .failure(let error) = conclusion.result {
@@ -287,7 +287,7 @@ public final class ListedDirectory: Sendable {
       return
     }
     // Who waits for names goes on to look into the cache: not on the network thread.
-    environment.context.listingQueue.async {
+    environment.shared.context.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
       // Also where the names are as before: they may have been told to go, and stayed.
       self.noteHeld()
@@ -358,7 +358,7 @@ extension ListedDirectory: NameHolder {
 extension ListedDirectory: HasDeadline {
   func expire(now: ContinuousClock.Instant) -> Bool {
     if let id = state.withLock({ $0.names.expired(now: now) }) {
-      environment.silentServers.noteSilence(of: source.url.origin)
+      environment.shared.silentServers.noteSilence(of: source.url.origin)
       let error = FileError(.timedOut, "no answer from the server")
       conclude(state.withLock { $0.names.failed(id, error, now: .now) })
     }

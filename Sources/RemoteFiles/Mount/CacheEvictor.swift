@@ -7,8 +7,6 @@ internal import Synchronization
 
 /// A file that has a cache entry.
 protocol EntryOwner: AnyObject, Sendable {
-  associatedtype Version: AnyObject & Sendable
-
   /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
   ///
   /// - Returns: whether it is gone.
@@ -16,13 +14,27 @@ protocol EntryOwner: AnyObject, Sendable {
   func removeEntryIfUnused(_ remove: () -> Void) -> Bool
 }
 
+/// A version that has a cache entry, or had one.
+protocol EntryHolder: AnyObject, Sendable {
+  /// The version's file.
+  var entryOwner: any EntryOwner { get }
+
+  /// Whether somebody reads or fetches it: not to be evicted then.
+  var isInUse: Bool { get }
+
+  /// Marks all that the entry holds as absent, because it is about to be removed.
+  ///
+  /// - Returns: false if somebody reads or fetches the file; then the entry must stay.
+  func forgetEntryIfUnused() -> Bool
+}
+
 /// Keeps the cache within its limit, and the disk under it from running full: evicts the entries that
 /// nobody uses, those first that were not used for the longest time.
 ///
 /// Lock order: `users` and `usedKeys` are leaves. Files are asked without them.
-final class CacheEvictor<File: EntryOwner>: Sendable {
+final class CacheEvictor: Sendable {
   private let context: MountContext
-  private let users = Mutex(EntryUsers<File, File.Version>())
+  private let users = Mutex(EntryUsers())
   /// The entries that were used, and must be marked so.
   private let usedKeys = Mutex<Set<CacheKey>>([])
   /// Whether less is free on the disk under the cache than must stay free.
@@ -35,19 +47,19 @@ final class CacheEvictor<File: EntryOwner>: Sendable {
   // MARK: Users
 
   /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
-  func note(_ key: CacheKey, of file: File, _ version: File.Version) {
+  func note(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     users.withLock { $0.note(key, of: file, version) }
   }
 
   /// As ``note(_:of:_:)``, before the entry is created: once no eviction removes what lies there.
   ///
   /// On a thread that may wait for the disk.
-  func noteNew(_ key: CacheKey, of file: File, _ version: File.Version) {
+  func noteNew(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     while !users.withLock({ $0.noteNew(key, of: file, version) }) { usleep(2000) }
   }
 
   /// The version whose bytes the entry of `key` holds.
-  func holder(of key: CacheKey) -> File.Version? { users.withLock { $0.holder(of: key) } }
+  func holder(of key: CacheKey) -> (any EntryHolder)? { users.withLock { $0.holder(of: key) } }
 
   /// The entry of `key` is gone.
   func forget(_ key: CacheKey) { users.withLock { $0.forget(key) } }
@@ -89,7 +101,7 @@ final class CacheEvictor<File: EntryOwner>: Sendable {
 
   /// How much is stored before the disk's room is looked at again: what that costs is nothing beside
   /// it.
-  private static var weighedByteCount: Int64 { 8 << 20 }
+  private static let weighedByteCount: Int64 = 8 << 20
 
   /// Bytes were put into the cache; on a thread that may wait for the disk.
   func noteStored(_ byteCount: Int64) {
@@ -106,7 +118,7 @@ final class CacheEvictor<File: EntryOwner>: Sendable {
   // MARK: Eviction
 
   /// How much is made free when the disk under the cache is full.
-  private static var roomByteCount: Int64 { 64 << 20 }
+  private static let roomByteCount: Int64 = 64 << 20
 
   /// Makes the cache as small as it was asked to be, on the disk queue.
   func trim() { context.diskQueue.async { [self] in enforceLimit() } }

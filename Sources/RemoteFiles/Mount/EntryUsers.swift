@@ -4,11 +4,11 @@ internal import ExtentRecord
 /// entry first, and no entry is opened while it is being removed.
 ///
 /// Files and versions are held weakly.
-struct EntryUsers<File: AnyObject & Sendable, Version: AnyObject & Sendable> {
+struct EntryUsers {
   private struct Usage {
-    weak var file: File?
+    weak var file: (any EntryOwner)?
     /// Whose bytes the entry holds: the version that has opened it last.
-    weak var version: Version?
+    weak var version: (any EntryHolder)?
   }
 
   private var usages: [CacheKey: Usage] = [:]
@@ -20,7 +20,7 @@ struct EntryUsers<File: AnyObject & Sendable, Version: AnyObject & Sendable> {
   private var removals: Set<CacheKey> = []
 
   /// The entry of `key` holds the bytes of `version`, which is one of `file`.
-  mutating func note(_ key: CacheKey, of file: File, _ version: Version) {
+  mutating func note(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     if usages.count >= pruningCount {
       usages = usages.filter { $0.value.file != nil }
       pruningCount = max(1024, 2 * usages.count)
@@ -31,14 +31,16 @@ struct EntryUsers<File: AnyObject & Sendable, Version: AnyObject & Sendable> {
   /// As ``note(_:of:_:)``, before the entry is created.
   ///
   /// - Returns: false while what lies there is being removed; nothing is noted then.
-  mutating func noteNew(_ key: CacheKey, of file: File, _ version: Version) -> Bool {
+  mutating func noteNew(
+    _ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder
+  ) -> Bool {
     guard !removals.contains(key) else { return false }
     note(key, of: file, version)
     return true
   }
 
   /// The version whose bytes the entry of `key` holds.
-  func holder(of key: CacheKey) -> Version? { usages[key]?.version }
+  func holder(of key: CacheKey) -> (any EntryHolder)? { usages[key]?.version }
 
   /// The entry of `key` is gone.
   mutating func forget(_ key: CacheKey) { usages[key] = nil }
@@ -57,7 +59,7 @@ struct EntryUsers<File: AnyObject & Sendable, Version: AnyObject & Sendable> {
     /// Leave it: it is being opened, or removed.
     case no
     /// Have the file that uses it remove it.
-    case byFile(File)
+    case byFile(any EntryOwner)
     /// Remove it, then call `endRemoval`.
     case free
   }

@@ -67,7 +67,7 @@ final class Prefetcher: Sendable {
   /// Takes up those of the files that are still to be prefetched; those that it has already keep
   /// their turns.
   private func add(_ files: [RemoteFile]) {
-    let files = files.filter { $0.wishes.withLock { $0.isPrefetched } }
+    let files = files.filter { $0.context.wishes.withLock { $0.isPrefetched } }
     let mustStart = state.withLock { state in
       let known = Set(state.items.map { ObjectIdentifier($0.file) })
       state.items += files.filter { !known.contains(ObjectIdentifier($0)) }.map { Item(file: $0) }
@@ -127,7 +127,7 @@ final class Prefetcher: Sendable {
     let waiting = clock.versionsWithReads(since: now - Self.deference)
     var turnCount = 0
     for item in items {
-      let wishes = item.file.wishes.withLock { $0 }
+      let wishes = item.file.context.wishes.withLock { $0 }
       guard turnCount < Self.concurrency, !wishes.isPaused else {
         // One before it may have gone on.
         if wishes.mayPrefetch { item.file.wish { $0.mayPrefetch = false } }
@@ -176,7 +176,7 @@ final class Prefetcher: Sendable {
     }
     let isFree = waiting.isEmpty || waiting == [version.id]
     // A new version, and one whose last request has failed, begins only when it is told to.
-    let wasFree = file.wishes.withLock { $0.mayPrefetch }
+    let wasFree = file.context.wishes.withLock { $0.mayPrefetch }
     file.wish { $0.mayPrefetch = isFree }
     if isFree, wasFree { version.followWishes() }
     return true

@@ -29,5 +29,3 @@ protocol WatchedVersion: AnyObject, Sendable {
   /// Fails whatever waits: the mount ends.
   func abandon()
 }
-
-extension RemoteVersion: WatchedVersion {}

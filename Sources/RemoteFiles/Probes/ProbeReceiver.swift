@@ -10,7 +10,7 @@ internal import HTTPTypes
 /// network thread only.
 final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   private let id: ProbeID
-  private let file: RemoteFile
+  private let prober: FileProber
   /// The version that the condition names, if there is one.
   private let known: RemoteVersion?
   private let asked: ByteRange?
@@ -45,11 +45,11 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 
   init(
-    id: ProbeID, file: RemoteFile, known: RemoteVersion?, asked: ByteRange?, mirror: Int,
+    id: ProbeID, prober: FileProber, known: RemoteVersion?, asked: ByteRange?, mirror: Int,
     askedURL: RemoteURL
   ) {
     self.id = id
-    self.file = file
+    self.prober = prober
     self.known = known
     self.asked = asked
     self.mirror = mirror
@@ -62,8 +62,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     let verdict = ResponseVerdict(head, asked: asked, now: Int64(time(nil)))
     let content = ContentVersion(head.headerFields, completeLength: nil)
     if (200..<300).contains(head.status.code),
-      head.headerFields.isDoubtful(forPath: file.source.url.path),
-      known?.compare(content) != .same, file.doubts(content, to: id)
+      head.headerFields.isDoubtful(forPath: prober.context.source.url.path),
+      known?.compare(content) != .same, prober.doubts(content, to: id)
     {
       outcome = .unusable(
         FileError(.invalidResponse, ResponseFault.otherDocument))
@@ -77,12 +77,12 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
         return .discard
       }
       if contradicts(content) { return .stop }
-      if file.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
+      if prober.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
       return receivePart(content, range: range, length: length, from: url, transfer: transfer)
     case .whole(let content):
       if contradicts(content) { return .stop }
-      if file.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
+      if prober.wantsSecondOpinion(id, on: content, from: mirror) { return hearAgain() }
       if waitsForDate(content) { return .stop }
       return receiveWhole(content, from: url, transfer: transfer)
     case .notModified:
@@ -94,34 +94,34 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
         report(FileError(.invalidResponse, "HTTP 304 about another version"))
         return .discard
       }
-      file.confirm(known, by: mirror)
+      prober.adopter.confirm(known, by: mirror)
       return answer(known, from: url)
     case .unsatisfiable(let length?) where asked?.lowerBound == 0 && length == 0:
       // No range of an empty file can be satisfied. Its bytes are the same in all versions.
       if let known, known.length == 0 {
-        file.confirm(known, by: mirror)
+        prober.adopter.confirm(known, by: mirror)
         return answer(known, from: url)
       }
       let empty = ContentVersion(completeLength: 0)
       if contradicts(empty) { return .stop }
-      if file.wantsSecondOpinion(id, on: empty, from: mirror) { return hearAgain() }
-      return answer(file.adopt(empty, from: mirror), from: url)
+      if prober.wantsSecondOpinion(id, on: empty, from: mirror) { return hearAgain() }
+      return answer(prober.adopter.adopt(empty, from: mirror), from: url)
     case .unsatisfiable where asked != nil:
       outcome = .askWhole
       return .discard
     case .unavailable(_, let delay):
       // A refusal's body may be long in coming; what it says is said.
-      report(file.refusal(verdict, mirror: mirror), retryAfter: delay)
+      report(prober.context.refusal(verdict, mirror: mirror), retryAfter: delay)
       return .discard
     case .missing, .denied:
-      if file.mayAskAnotherURL(id, after: askedURL) {
+      if prober.mayAskAnotherURL(id, after: askedURL) {
         outcome = .askAgain
         return .discard
       }
     case .unsatisfiable, .preconditionFailed, .invalid:
       break
     }
-    report(file.refusal(verdict, mirror: mirror))
+    report(prober.context.refusal(verdict, mirror: mirror))
     // What follows a head that cannot be right cannot be trusted either, nor the connection.
     if case .invalid = verdict { return .stop }
     return .discard
@@ -129,8 +129,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Whether the answer is about a file that cannot be the wanted one; then its server is not asked again.
   private func contradicts(_ content: ContentVersion) -> Bool {
-    guard let reason = file.objection(to: content, from: mirror) else { return false }
-    file.refuseMirror(mirror, reason)
+    guard let reason = prober.adopter.objection(to: content, from: mirror) else { return false }
+    prober.context.refuseMirror(mirror, reason)
     // A retry does not help.
     outcome = .unusable(FileError(.refused, reason))
     return true
@@ -145,23 +145,23 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   /// second later, when the date proves something.
   private func waitsForDate(_ content: ContentVersion) -> Bool {
     guard content.isTooFresh, known?.content.compare(content) != .same,
-      file.mayAskLater(id, after: FetchConstants.freshAnswerDelay)
+      prober.mayAskLater(id, after: FetchConstants.freshAnswerDelay)
     else { return false }
     outcome = .askLater
     return true
   }
 
-  func requestSent() { file.probeSent(id) }
+  func requestSent() { prober.sent(id) }
 
   func held(until moment: ContinuousClock.Instant?, transfer: ExchangeID) {
-    if let moment { file.probeHeld(id, until: moment, from: mirror, exchange: transfer) }
+    if let moment { prober.held(id, until: moment, from: mirror, exchange: transfer) }
   }
 
   private func receivePart(
     _ content: ContentVersion, range: ByteRange, length: Int64, from url: RemoteURL,
     transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let version = file.adopt(content, from: mirror)
+    let version = prober.adopter.adopt(content, from: mirror)
     version.markRanged()
     // Of what was asked, what the file has and the cache lacks.
     let start = asked?.lowerBound ?? 0
@@ -175,7 +175,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
     let writer = SegmentWriter(
       version: version, id: segment, transfer: transfer, body: range, start: hole.lowerBound)
-    file.environment.firstBytes.began()
+    prober.environment.firstBytes.began()
     outcome = .storing(version, writer, isAwaited: true)
     tell(version, from: url)
     return .proceed
@@ -184,7 +184,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   private func receiveWhole(
     _ content: ContentVersion, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    let version = file.adopt(content, from: mirror)
+    let version = prober.adopter.adopt(content, from: mirror)
     // One such answer proves nothing where ranges have worked.
     let haveRangesWorked = version.hasCachedBytes && version.length != nil
     if asked != nil, !haveRangesWorked { version.markSequential() }
@@ -204,8 +204,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {
       // The length is known at the body's end, which for a short one is worth waiting for.
-      file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
-      file.answerProvisionally(id, version)
+      prober.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+      prober.answerProvisionally(id, version)
     } else {
       tell(version, from: url)
     }
@@ -225,8 +225,8 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Answers the question with `version`.
   private func tell(_ version: RemoteVersion, from url: RemoteURL) {
-    file.noteAnswer(from: url, asked: askedURL, mirror: mirror)
-    file.endProbe(id, .success(version))
+    prober.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+    prober.end(id, .success(version))
   }
 
   private var writer: SegmentWriter? {
@@ -238,23 +238,23 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count
-    file.noteFetched(body.count)
+    prober.context.noteFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    file.noteRequests(metrics)
+    prober.context.noteRequests(metrics)
     switch outcome {
     case .storing(let version, let writer, let isAwaited):
       version.noteFetched(fetchedByteCount)
-      writer.finish(completion, failure: nil) { [file, id] in
-        file.endProbe(id, .success(version))
-        if isAwaited { file.environment.firstBytes.ended() }
+      writer.finish(completion, failure: nil) { [prober, id] in
+        prober.end(id, .success(version))
+        if isAwaited { prober.environment.firstBytes.ended() }
       }
-    case .answered(let version): file.endProbe(id, .success(version))
-    case .askLater: file.sendProbe(id, after: FetchConstants.freshAnswerDelay)
-    case .askWhole: file.sendProbe(id, whole: true)
-    case .askAgain: file.sendProbe(id)
+    case .answered(let version): prober.end(id, .success(version))
+    case .askLater: prober.send(id, after: FetchConstants.freshAnswerDelay)
+    case .askWhole: prober.send(id, whole: true)
+    case .askAgain: prober.send(id)
     case .reported: break
     case .awaited: reportEnd(completion, FileError(.timedOut, "no answer from the server"))
     case .unusable(let error): reportEnd(completion, error)
@@ -271,6 +271,6 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   private func report(_ error: FileError, retryAfter: Duration? = nil) {
     outcome = .reported
-    file.probeFailed(id, error, from: mirror, retryAfter: retryAfter)
+    prober.failed(id, error, from: mirror, retryAfter: retryAfter)
   }
 }

@@ -9,7 +9,7 @@ final class StandingDisk {
   private let storage: StorageQueue
   private var hasMoved = false
 
-  init(_ environment: FileEnvironment) {
+  init(_ environment: MountEnvironment) {
     storage = environment.storage
     let begun = DispatchSemaphore(value: 0)
     storage.perform { [gate] in

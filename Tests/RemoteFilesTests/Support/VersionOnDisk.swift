@@ -10,7 +10,8 @@ import RangeCache
 /// A version of a file that nobody serves, over a cache directory of its own, for tests that store its bytes
 /// by themselves.
 final class VersionOnDisk {
-  let environment: FileEnvironment
+  let files: FileEnvironment
+  let environment: MountEnvironment
   let version: RemoteVersion
   let path: String
 
@@ -18,9 +19,10 @@ final class VersionOnDisk {
   init(length: Int64, details: SourceDetails? = nil) throws {
     path =
       FileManager.default.temporaryDirectory.path + "/httpfs-version-\(UUID().uuidString)"
-    environment = FileEnvironment(
+    files = FileEnvironment(
       client: HTTPClient(), cache: try CacheDirectory(path: path), settings: FileSettings(),
       cacheByteLimit: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    environment = files.shared
     version = Self.makeVersion("a.bin", length: length, details: details, in: environment)
   }
 
@@ -28,7 +30,7 @@ final class VersionOnDisk {
 
   /// Another version, of a file of its own.
   static func makeVersion(
-    _ name: String, length: Int64, details: SourceDetails? = nil, in environment: FileEnvironment
+    _ name: String, length: Int64, details: SourceDetails? = nil, in environment: MountEnvironment
   ) -> RemoteVersion {
     // Port 1 of this machine: refused, where anybody asks.
     guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
@@ -38,12 +40,18 @@ final class VersionOnDisk {
     let file = RemoteFile(
       source: source, cacheKey: CacheKey(source.cacheKeyText), environment: environment)
     return RemoteVersion(
-      file: file,
+      of: file,
       content: ContentVersion(entityTag: EntityTag(opaque: "v1"), completeLength: length))
   }
 }
 
 extension RemoteVersion {
+  /// Its file.
+  var remoteFile: RemoteFile {
+    guard let file = home as? RemoteFile else { preconditionFailure("a version of no file") }
+    return file
+  }
+
   /// Stores `range` as the storage queue does, as a part of the request `id`; each byte is `value`.
   func storeBytes(
     _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7

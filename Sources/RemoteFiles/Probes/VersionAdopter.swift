@@ -3,7 +3,14 @@ internal import HTTPTransferCore
 internal import Synchronization
 
 /// What the server's answers make of the file's current version.
-extension RemoteFile {
+struct VersionAdopter: Sendable {
+  let file: any ProbedFile
+
+  private var context: FileContext { file.context }
+  private var environment: MountEnvironment { context.environment }
+  private var state: GuardedKnowledge { file.state }
+  private var mirrors: MirrorBoard? { context.mirrors }
+
   /// The server `mirror` has described the file, or with `isConfirmation` has said that it has not
   /// changed.
   ///
@@ -18,7 +25,7 @@ extension RemoteFile {
     }
     let isIdentified = content.strength != .unverifiable || content.completeLength != nil
     let candidate = RemoteVersion(
-      file: self, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
+      of: file, content: content, id: listedID, mayHaveRecord: isFirst && isIdentified)
     let (version, replaced) = state.withLock { state -> (RemoteVersion, RemoteVersion?) in
       state.confirmedAt = .now
       state.isDoubted = false
@@ -35,7 +42,7 @@ extension RemoteFile {
       state.setFirst(candidate)
       return (candidate, nil)
     }
-    environment.silentServers.noteAnswer(of: source.url.origin)
+    environment.silentServers.noteAnswer(of: context.source.url.origin)
     mirrors?.change {
       $0.answered(mirror)
       $0.readmit(mirror)
@@ -53,13 +60,13 @@ extension RemoteFile {
       version.reinstate()
       version.lengthRecorder.learn(length: content.completeLength)
     }
-    statistics.withLock { $0.isOffline = false }
+    context.noteOffline(false)
     return version
   }
 
   /// A response that described `version` has come to its end: until now that was the server's word.
-  func responseEnded(of version: RemoteVersion) {
-    state.withLock { if $0.current === version, !$0.isDoubted { $0.confirmedAt = .now } }
+  func responseEnded(of version: VersionID) {
+    state.withLock { if $0.current?.id == version, !$0.isDoubted { $0.confirmedAt = .now } }
   }
 
   /// The server has confirmed `version`.
@@ -68,15 +75,37 @@ extension RemoteFile {
   }
 
   /// A response has shown another version than `version`.
-  func versionContradicted(_ version: RemoteVersion) {
+  func versionContradicted(_ version: VersionID) {
     state.withLock { state in
-      guard state.current === version else { return }
+      guard state.current?.id == version else { return }
       // Several requests that meet the same answer count as one contradiction.
       if !state.isDoubted { state.contradictions.note(now: .now) }
       state.isDoubted = true
       state.confirmedAt = nil
     }
-    noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
-    version.supersede()
+    context.noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
+  }
+
+  /// Whether what `index` says of the file now is `version`; takes note of what follows for the server.
+  func isSame(_ version: RemoteVersion, _ content: ContentVersion, from index: Int) -> Bool {
+    version.admits(content)
+      && context.servers.isSame(content, from: index, as: version.pinned)
+  }
+
+  /// Why the answer `content` of the server `index` cannot be about the file that is wanted; nil if it
+  /// can.
+  ///
+  /// The bytes of a version are not given up for another server's file while the one that has it may come
+  /// back.
+  func objection(to content: ContentVersion, from index: Int) -> String? {
+    guard let mirrors else { return nil }
+    if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
+      return reason
+    }
+    guard let current = state.withLock({ $0.current }), current.hasCachedBytes,
+      !isSame(current, content, from: index),
+      mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
+    else { return nil }
+    return "nothing shows that its file is the one that is partly cached"
   }
 }

@@ -12,25 +12,11 @@ public struct ListedAppearance: Sendable {
 
 /// What a listing says of a file, until the file itself is looked at.
 extension RemoteFile {
-  struct Listed {
-    let facts: ListedFacts
-    /// The number under which it was shown; nil while it was not.
-    var id: VersionID?
-
-    /// The number for a version of that length, where it was shown already; handed out once, though two
-    /// may come to describe the file.
-    ///
-    /// A number that is then not used costs its opener a second look-up.
-    mutating func takeID(ofLength length: Int64?) -> VersionID? {
-      length == facts.byteCount ? id.take() : nil
-    }
-  }
-
   /// Takes what a listing says of the file now; nil where it says nothing.
   func note(_ facts: ListedFacts?) {
     state.withLock { state in
       guard state.current == nil, state.listed?.facts != facts else { return }
-      state.listed = facts.map { Listed(facts: $0) }
+      state.listed = facts.map { FileKnowledge.Listed(facts: $0) }
     }
   }
 

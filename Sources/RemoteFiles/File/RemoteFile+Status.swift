@@ -33,7 +33,7 @@ extension RemoteFile {
         ? servers.map { $0.status(now: now) } : nil
     }
     guard let version = facts.current else {
-      let wishes = wishes.withLock { $0 }
+      let wishes = context.wishes.withLock { $0 }
       status.state =
         facts.isAsking
         ? .waiting

@@ -3,15 +3,24 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 internal import Synchronization
 
-/// The file asks its server what it is now; ``FileProbe`` decides, and the file acts.
-extension RemoteFile {
+/// Asks the server of a file what the file is now; ``FileProbe`` decides, and this acts.
+struct FileProber: Sendable {
+  let file: any ProbedFile
+
+  var context: FileContext { file.context }
+  var environment: MountEnvironment { context.environment }
+  /// Takes up the answers.
+  var adopter: VersionAdopter { VersionAdopter(file: file) }
+  private var state: GuardedKnowledge { file.state }
+  private var mirrors: MirrorBoard? { context.mirrors }
+
   // MARK: Asking
 
   /// Asks the server about the file, or waits for the answer to the question under way; the answer
   /// may bring the first `byteCount` bytes.
-  func joinProbe(
+  func join(
     byteCount: Int64 = FileSettings.firstProbeByteCount,
-    by deadline: ContinuousClock.Instant? = nil, _ waiter: @escaping Waiter
+    by deadline: ContinuousClock.Instant? = nil, _ waiter: @escaping Probe<RemoteVersion>.Waiter
   ) {
     let now = ContinuousClock.now
     let first = state.withLock { state -> (id: ProbeID, delay: Duration)? in
@@ -30,23 +39,26 @@ extension RemoteFile {
       return (id, state.isDoubted ? state.contradictions.delay(now: now) : .zero)
     }
     guard let first else { return }
-    environment.clock.watch(self)
-    if first.delay > .zero { return sendProbe(first.id, after: first.delay) }
-    sendProbe(first.id)
+    environment.clock.watch(file)
+    if first.delay > .zero { return send(first.id, after: first.delay) }
+    send(first.id)
   }
 
-  func sendProbe(_ id: ProbeID, after delay: Duration) {
-    environment.client.schedule(after: delay) { [weak self] in self?.sendProbe(id) }
+  func send(_ id: ProbeID, after delay: Duration) {
+    environment.client.schedule(after: delay) { [weak file] in
+      if let file { FileProber(file: file).send(id) }
+    }
   }
 
   /// Sends the question `id`, unless it has ended; `whole` asks without a range, because a range
   /// brought no length.
-  func sendProbe(_ id: ProbeID, whole: Bool = false) {
-    let (known, asked, base) = state.withLock {
-      ($0.current, $0.probe.request(id), $0.location.base)
+  func send(_ id: ProbeID, whole: Bool = false) {
+    let (known, asked) = state.withLock {
+      ($0.current, $0.probe.request(id))
     }
     guard let asked else { return }
-    guard let url = asked.mirror == 0 ? base : url(ofMirror: asked.mirror) else {
+    let base = context.servers.base
+    guard let url = asked.mirror == 0 ? base : context.url(ofMirror: asked.mirror) else {
       // The signer's answer sends the question.
       state.withLock { $0.probe.awaitURL(id) }
       return sign()
@@ -55,40 +67,41 @@ extension RemoteFile {
     let wanted = known == nil ? first : known?.firstUnrequested(in: first)
     // Where nothing is wanted except the confirmation, 304 costs no body. Not by the date: a server
     // also answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
-    var request = request(range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
+    var request = context.request(
+      range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
     // A weak tag is a server's own, and says nothing of another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
     }
     let receiver = ProbeReceiver(
-      id: id, file: self, known: known, asked: request.range, mirror: asked.mirror, askedURL: url)
+      id: id, prober: self, known: known, asked: request.range, mirror: asked.mirror, askedURL: url)
     state.withLock { $0.probe.begin(id, now: .now) }
     let exchange = environment.client.start(request, receiver: receiver)
     state.withLock { $0.probe.started(id, as: exchange) }
   }
 
   /// The request of question `id` is being sent.
-  func probeSent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
+  func sent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
 
   /// The request of question `id` is held back until `moment`, as the server has asked.
   ///
   /// A reader of cached bytes does not wait for that, nor does a question whose deadline is sooner.
-  func probeHeld(
+  func held(
     _ id: ProbeID, until moment: ContinuousClock.Instant, from mirror: Int, exchange: ExchangeID
   ) {
     let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
     let error = FileError(.unavailable, "the server has asked for no request for \(seconds) s")
     if mirrors?.hasReady(besides: mirror) == true {
-      probeFailed(id, error, from: mirror, retryAfter: moment - .now)
+      failed(id, error, from: mirror, retryAfter: moment - .now)
       return environment.client.cancel(exchange)
     }
     let isHopeless = state.withLock {
       $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
     }
-    statistics.withLock { $0.lastError = error.reason }
+    context.noteDelay(error)
     guard isHopeless else { return }
     environment.client.cancel(exchange)
-    endProbe(id, .failure(error))
+    end(id, .failure(error))
   }
 
   /// The signer has answered: sends the question that waits for its URL, or fails that question.
@@ -99,9 +112,9 @@ extension RemoteFile {
       return false
     }
     if let failure {
-      probeFailed(id, failure, from: 0, retryAfter: nil)
+      failed(id, failure, from: 0, retryAfter: nil)
     } else {
-      sendProbe(id)
+      send(id)
     }
     return true
   }
@@ -116,7 +129,7 @@ extension RemoteFile {
   ) -> Bool {
     state.withLock { state in
       guard state.probe.wantsSecondOpinion(id), let current = state.current,
-        current.hasCachedBytes, !isSame(current, content, from: mirror)
+        current.hasCachedBytes, !adopter.isSame(current, content, from: mirror)
       else { return false }
       return state.probe.takeSecondOpinion(id)
     }
@@ -131,10 +144,10 @@ extension RemoteFile {
   /// Whether the question `id`, which `url` has refused, is sent to another URL, which the signer
   /// makes: once.
   func mayAskAnotherURL(_ id: ProbeID, after url: RemoteURL) -> Bool {
-    state.withLock { state in
-      guard state.location.isSigned, state.probe.takeNewURL(id) else { return false }
-      return state.location.noteRefusal(of: url, now: .now) == .expired
+    guard context.servers.isSigned, state.withLock({ $0.probe.takeNewURL(id) }) else {
+      return false
     }
+    return context.noteRefusal(of: url) == .expired
   }
 
   /// Whether not to believe the answer `content` to the question `id`, which looks like another
@@ -158,12 +171,14 @@ extension RemoteFile {
 
   /// The question `id` to the server `mirror` failed; asks another server, or asks again if that may
   /// help and there is time.
-  func probeFailed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
+  func failed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
     mirrors?.failed(mirror, error, retryAfter: retryAfter)
     if askNextMirror(id, error, after: mirror) {
-      noteFailure(error, isRetried: true)
-      return environment.client.perform { [weak self] in self?.sendProbe(id) }
+      context.noteFailure(error, isRetried: true)
+      return environment.client.perform { [weak file] in
+        if let file { FileProber(file: file).send(id) }
+      }
     }
     let error = takeFailures(id) ?? error
     let policy = environment.retryPolicy
@@ -174,9 +189,9 @@ extension RemoteFile {
         after: error, of: id, retryAfter: retryAfter, policy: policy,
         random: .random(in: 0..<1), now: .now)
     }
-    guard let delay else { return endProbe(id, .failure(error)) }
-    noteFailure(error, isRetried: true)
-    sendProbe(id, after: delay)
+    guard let delay else { return end(id, .failure(error)) }
+    context.noteFailure(error, isRetried: true)
+    send(id, after: delay)
   }
 
   /// Chooses the next server of the file for the question `id`.
@@ -199,13 +214,13 @@ extension RemoteFile {
     let failures = state.withLock { state in
       state.probe.takeFailures(id) { mirrors.change { $0.contact(except: [], now: .now) } }
     }
-    return combined(failures)
+    return mirrors.combined(failures)
   }
 
   // MARK: The end
 
   /// Answers all callers that wait for the question `id`; nothing happens if it has ended.
-  func endProbe(_ id: ProbeID, _ result: Result<RemoteVersion, FileError>) {
+  func end(_ id: ProbeID, _ result: Result<RemoteVersion, FileError>) {
     deliver(result, to: state.withLock { $0.endProbe(id, result, now: .now) })
   }
 
@@ -213,22 +228,16 @@ extension RemoteFile {
   private func deliver(_ result: Result<RemoteVersion, FileError>, to end: ProbeEnd?) {
     guard let end, !end.waiters.isEmpty else { return }
     if case .failure(let error) = result {
-      noteFailure(error, isRetried: false)
-      statistics.withLock { $0.isOffline = true }
+      context.noteFailure(error, isRetried: false)
+      context.noteOffline(true)
     }
     for waiting in end.waiters { waiting.answer(result) }
   }
 
-  typealias ProbeEnd = Probe<RemoteVersion>.End
+  private typealias ProbeEnd = Probe<RemoteVersion>.End
 
-  /// How long a response of the server `mirror` may bring nothing before it is given up.
-  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
-    let patience = environment.settings.responsePatience
-    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
-  }
-}
+  // MARK: Time
 
-extension RemoteFile: HasDeadline {
   func expire(now: ContinuousClock.Instant) -> Bool {
     // One lock for what is due and the end: a waiter that joins later has a question of its own.
     let (overdue, end, late, lateness) = state.withLock {
@@ -236,7 +245,7 @@ extension RemoteFile: HasDeadline {
       let lateness = state.probe.lateness
       guard let mirror = state.probe.mirror else { return (nil, nil, [], lateness) }
       let overdue = state.probe.overdue(
-        now: now, patience: responsePatience(with: mirror, now: now),
+        now: now, patience: context.servers.responsePatience(with: mirror, now: now),
         hasOther: mirrors?.hasReady(besides: mirror, now: now) == true,
         silencePatience: FileSettings.silencePatience(environment.settings))
       switch overdue {
@@ -251,7 +260,7 @@ extension RemoteFile: HasDeadline {
     switch overdue {
     case .answer(_, let version): deliver(.success(version), to: end)
     case .fail(_, let isSilent):
-      if isSilent { environment.silentServers.noteSilence(of: source.url.origin) }
+      if isSilent { environment.silentServers.noteSilence(of: context.source.url.origin) }
       deliver(.failure(lateness), to: end)
       if let exchange = end?.exchange { environment.client.cancel(exchange) }
     case .cancel(let exchange): environment.client.cancel(exchange)
@@ -262,21 +271,29 @@ extension RemoteFile: HasDeadline {
   }
 
   func postpone(by delay: Duration) { state.withLock { $0.probe.postpone(by: delay) } }
-}
 
-extension RemoteFile.State {
-  /// Whether there are cached bytes that no response has contradicted.
-  fileprivate var hasBelievedBytes: Bool { current?.hasCachedBytes == true && !isDoubted }
+  // MARK: The signer
 
-  /// Ends the question `id`, and takes note of what its result means for later callers.
-  mutating func endProbe(
-    _ id: ProbeID, _ result: Result<RemoteVersion, FileError>, now: ContinuousClock.Instant
-  ) -> RemoteFile.ProbeEnd? {
-    guard let end = probe.end(id) else { return nil }
-    switch result {
-    case .success(let version): if current === version { confirmedAt = now }
-    case .failure(let error): recentFailure = (error, now + FileSettings.failureMemory)
+  /// Has a URL made, by one run of the signer at a time.
+  func sign() {
+    guard let signer = environment.settings.signer else { return }
+    let source = context.source
+    guard context.servers.beginSigning() else { return }
+    signer.sign(source.url, name: source.path) { [self] result in
+      environment.client.perform { [self] in finishSigning(of: source.url, result) }
     }
-    return end
+  }
+
+  private func finishSigning(
+    of listed: RemoteURL, _ result: Result<RemoteURL, URLSigningError>
+  ) {
+    var failure: FileError?
+    // The list may have another URL by now.
+    if context.servers.endSigning(of: listed, result), case .failure(let error) = result {
+      failure = FileError(.unsigned, error.description)
+    }
+    let isAwaited = signerAnswered(failure)
+    // The last URL is used until it refuses.
+    if let failure, !isAwaited { context.noteFailure(failure, isRetried: true) }
   }
 }

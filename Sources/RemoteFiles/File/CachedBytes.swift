@@ -1,0 +1,76 @@
+internal import ExtentRecord
+internal import Glibc
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// What the cache holds of a file: removes it, or verifies it.
+struct CachedBytes: Sendable {
+  let context: FileContext
+  /// The version that is current now, if the file has been looked at.
+  let current: @Sendable () -> RemoteVersion?
+
+  private var environment: MountEnvironment { context.environment }
+
+  /// How long an eviction waits for requests to end and for a sync.
+  private static let evictionPatience = Duration.seconds(5)
+
+  /// Removes them, once what is in flight has ended; waits for the disk.
+  func evict() {
+    guard current()?.hasHandles != true else { return noteKept("it is open") }
+    let deadline = ContinuousClock.now + Self.evictionPatience
+    while !removeEntryIfUnused({ environment.cache.removeEntry(context.cacheKey) }) {
+      // In each round: a read that has just ended may have started read-ahead.
+      current()?.endFetching()
+      guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
+      usleep(20_000)
+    }
+    environment.logger.info("evicted from the cache", metadata: ["file": "\(context.source.path)"])
+  }
+
+  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
+  ///
+  /// - Returns: whether it is gone.
+  @discardableResult
+  func removeEntryIfUnused(_ remove: () -> Void) -> Bool {
+    // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
+    if entryHolders.contains(where: \.isInUse) { return false }
+    // Nobody looks for, opens or creates the entry meanwhile.
+    return context.loading.withLock { _ in
+      // Before the files are removed: whoever opens the entry from now on finds nothing.
+      for version in entryHolders where !version.forgetEntryIfUnused() { return false }
+      remove()
+      environment.evictor.forget(context.cacheKey)
+      return true
+    }
+  }
+
+  /// The versions whose bytes the cache entry may hold: an older version may be open and have bytes
+  /// while the current one has none yet.
+  private var entryHolders: [any EntryHolder] {
+    [environment.evictor.holder(of: context.cacheKey), current()].compactMap(\.self)
+  }
+
+  private func noteKept(_ reason: String) {
+    context.noteFailure(FileError(.cacheFailed, "not evicted: \(reason)"), isRetried: false)
+  }
+
+  /// Compares all of them with their recorded hashes; what is damaged is absent from then on.
+  ///
+  /// Reads the disk, for as long as that takes.
+  func verify() {
+    guard let current = current() else { return }
+    do throws(CacheError) {
+      guard let audit = try environment.cache.audit(context.cacheKey),
+        current.content.recordable.hasSameIdentity(as: audit.version)
+      else { return }
+      let byteCount = current.verifier.refute(audit.damaged)
+      environment.logger.info(
+        "verified the cached bytes",
+        metadata: ["file": "\(context.source.path)", "damaged": "\(byteCount)"])
+    } catch {
+      context.noteFailure(FileError(error), isRetried: false)
+    }
+  }
+}

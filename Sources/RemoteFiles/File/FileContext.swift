@@ -1,0 +1,102 @@
+internal import ExtentRecord
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import Synchronization
+
+/// A file as its versions know it: its servers, its cache key, what the user wishes, and the counters
+/// for `.status`.
+///
+/// Lock order: `loading` (over I/O) comes before the locks of the file and its versions; `wishes` and
+/// `counters` are leaves, also below a version's state.
+final class FileContext: Sendable {
+  let environment: MountEnvironment
+  let cacheKey: CacheKey
+  let servers: FileServers
+
+  /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
+  /// they share its name.
+  ///
+  /// Taken on threads that may wait for the disk, and not on the path of a read.
+  let loading = Mutex(())
+  let wishes = Mutex(FileWishes())
+  private let counters = Mutex(FileStatistics())
+
+  init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
+    self.cacheKey = cacheKey
+    self.environment = environment
+    servers = FileServers(
+      source: source, settings: environment.settings, logger: environment.logger,
+      rateLimit: RateLimit(bytesPerSecond: environment.listedRateLimit(of: source)))
+  }
+
+  // MARK: Servers
+
+  var source: FileSource { servers.source }
+  var mirrors: MirrorBoard? { servers.mirrors }
+  var origins: [String] { servers.origins }
+
+  func url(ofMirror mirror: Int) -> RemoteURL { servers.url(ofMirror: mirror) }
+
+  func request(range: ByteRange?, at url: RemoteURL, mirror: Int) -> ExchangeRequest {
+    servers.request(range: range, at: url, mirror: mirror)
+  }
+
+  func noteAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
+    servers.noteAnswer(from: url, asked: asked, mirror: mirror)
+  }
+
+  func noteRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
+    servers.noteRefusal(of: asked)
+  }
+
+  func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
+    servers.refusal(verdict, mirror: mirror)
+  }
+
+  func isOneOfSeveral(_ index: Int) -> Bool { servers.isOneOfSeveral(index) }
+
+  func refuseMirror(_ index: Int, _ reason: String) { servers.refuseMirror(index, reason) }
+
+  // MARK: Counters
+
+  /// What was counted so far.
+  var statistics: FileStatistics { counters.withLock { $0 } }
+
+  func noteFetched(_ byteCount: Int) {
+    counters.withLock {
+      $0.fetchedByteCount += Int64(byteCount)
+      $0.speed.note(byteCount: byteCount, now: .now)
+    }
+  }
+
+  /// Cached bytes have been found damaged.
+  func noteDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
+
+  func noteRequests(_ metrics: ExchangeMetrics) {
+    let second = MonotonicSeconds.sinceStart
+    counters.withLock {
+      $0.requestCount += metrics.requests
+      $0.requests.note(metrics.requests, second: second)
+    }
+  }
+
+  /// Whether the server could not be asked the last time.
+  func noteOffline(_ isOffline: Bool) { counters.withLock { $0.isOffline = isOffline } }
+
+  /// A request is held back for a reason that `.status` shows.
+  func noteDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
+
+  func noteFailure(_ error: FileError, isRetried: Bool) {
+    counters.withLock {
+      $0.lastError = error.reason
+      if isRetried { $0.retryCount += 1 }
+    }
+    let source = source
+    environment.logger.log(
+      level: isRetried ? .notice : .warning, "\(isRetried ? "retrying" : "failed")",
+      metadata: [
+        "file": "\(source.path)", "url": "\(source.url.redacted)", "reason": "\(error.reason)",
+      ])
+  }
+}

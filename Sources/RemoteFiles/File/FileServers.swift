@@ -1,0 +1,211 @@
+internal import Glibc
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import Synchronization
+
+/// The servers of a file: at which URL its bytes are asked for, while URLs expire and lists are read
+/// again, and what the answers say of each server.
+///
+/// Lock order: `state` is a leaf.
+final class FileServers: Sendable {
+  /// The servers, if the list says more of the file than a URL.
+  let mirrors: MirrorBoard?
+  /// What bounds the bytes per second of all requests.
+  let rateLimit: RateLimit
+
+  private struct State {
+    var source: FileSource
+    /// Which URL is asked.
+    var location: ResourceLocation
+    /// Whether the signer is at work for this file.
+    var isSigning = false
+  }
+
+  private let settings: FileSettings
+  private let logger: Logger
+  private let state: Mutex<State>
+
+  init(source: FileSource, settings: FileSettings, logger: Logger, rateLimit: RateLimit) {
+    self.settings = settings
+    self.logger = logger
+    self.rateLimit = rateLimit
+    let isSigned = settings.signer != nil
+    state = Mutex(
+      State(
+        source: source, location: ResourceLocation(listed: source.url, isSigned: isSigned)))
+    mirrors = source.details.flatMap { details in
+      guard details.describesContent else { return nil }
+      return MirrorBoard(url: source.url, details: details, isSigned: isSigned)
+    }
+  }
+
+  /// Where the file comes from now.
+  var source: FileSource { state.withLock { $0.source } }
+
+  /// Takes another URL of the same file, or other credentials, from a list that was read again.
+  ///
+  /// - Returns: the source until now.
+  func adopt(_ source: FileSource) -> FileSource {
+    state.withLock { state in
+      defer {
+        state.source = source
+        state.location = ResourceLocation(
+          listed: source.url, isSigned: settings.signer != nil)
+      }
+      return state.source
+    }
+  }
+
+  // MARK: Requests
+
+  /// A request for `range` of the file, or for the whole of it, at `url`, which leads to its server
+  /// `mirror`.
+  func request(range: ByteRange?, at url: RemoteURL, mirror: Int = 0) -> ExchangeRequest {
+    let listed = self.url(ofMirror: mirror)
+    var connectTimeout = settings.connectTimeout
+    if let mirrors, mirrors.count > 1 {
+      connectTimeout = mirrors.patience(connectTimeout, with: mirror, now: .now)
+    }
+    var request = ExchangeRequest(
+      url: url, range: range, confidentialFields: source.fields,
+      confidentialOrigin: listed.origin, connectTimeout: connectTimeout)
+    request.userInfo = listed.userInfo
+    request.rateLimit = rateLimit
+    guard mirror == 0, url != listed else { return request }
+    let base = base
+    request.namedOrigin = base?.origin
+    if url == base { request.useOwnCredentials() }
+    return request
+  }
+
+  /// The URL of the server `mirror` as listed.
+  func url(ofMirror mirror: Int) -> RemoteURL {
+    mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
+  }
+
+  /// The origins of its servers, as listed.
+  var origins: [String] {
+    ([source.url] + (mirrors?.details.mirrors ?? [])).map(\.normalizedOrigin)
+  }
+
+  /// Where the redirects of the first server begin; nil if the signer must make a URL first.
+  var base: RemoteURL? { state.withLock { $0.location.base } }
+
+  /// Whether the signer makes the URLs that are asked.
+  var isSigned: Bool { state.withLock { $0.location.isSigned } }
+
+  /// Whether it is known where the bytes are.
+  ///
+  /// The listed URL itself may have led nowhere else: then it is asked once more.
+  var isLocated: Bool {
+    state.withLock {
+      $0.location.redirected != nil || ($0.location.isSigned && $0.location.base != nil)
+    }
+  }
+
+  /// Where bytes are asked for now.
+  ///
+  /// The URL is nil if the signer must make one first; `signs` tells the caller to start the signer.
+  /// If the last URL expires soon, one caller is sent to where the redirects begin, and the signer is
+  /// asked while the others continue. Servers other than the first get too few requests to save a
+  /// redirect.
+  func takePlace(atMirror mirror: Int) -> (url: RemoteURL?, signs: Bool) {
+    guard mirror == 0 else { return (url(ofMirror: mirror), false) }
+    let now = ContinuousClock.now
+    return state.withLock { state in
+      let signs = state.location.takeSignerTurn(now: now)
+      let followsAgain = state.location.takeTargetRenewal(now: now)
+      return (followsAgain ? state.location.base : state.location.current, signs)
+    }
+  }
+
+  /// How long a response of the server `mirror` may bring nothing before it is given up.
+  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
+    let patience = settings.responsePatience
+    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
+  }
+
+  // MARK: The signer
+
+  /// Begins a run of the signer.
+  ///
+  /// - Returns: false if one is under way.
+  func beginSigning() -> Bool {
+    state.withLock { state in
+      defer { state.isSigning = true }
+      return !state.isSigning
+    }
+  }
+
+  /// Ends the run of the signer for the URL `listed`.
+  ///
+  /// - Returns: false if the list has another URL by now.
+  func endSigning(of listed: RemoteURL, _ result: Result<RemoteURL, URLSigningError>) -> Bool {
+    let sinceEpoch = timeSinceEpoch()
+    return state.withLock { state in
+      state.isSigning = false
+      guard state.location.listed == listed else { return false }
+      if case .success(let url) = result {
+        state.location.noteSigned(url, now: .now, sinceEpoch: sinceEpoch)
+      }
+      return true
+    }
+  }
+
+  // MARK: What answers say
+
+  /// A request that was sent to `asked` was answered from `url`, with what it asked for.
+  func noteAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
+    guard mirror == 0 else { return }
+    let sinceEpoch = timeSinceEpoch()
+    state.withLock {
+      $0.location.noteAnswer(from: url, asked: asked, now: .now, sinceEpoch: sinceEpoch)
+    }
+  }
+
+  /// A request for bytes that was sent to `asked` was refused.
+  func noteRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
+    state.withLock { $0.location.noteRefusal(of: asked, now: .now) }
+  }
+
+  /// What a refusal for good by the server `mirror` means.
+  func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
+    let error = FileError(verdict)
+    guard settings.signer == nil, error.code == .denied || error.code == .missing,
+      let expiry = url(ofMirror: mirror).signatureExpiry, expiry <= Int64(time(nil))
+    else { return error }
+    return FileError(error.code, error.reason + ": the signature of the listed URL has expired")
+  }
+
+  /// Whether another server than `index` can say what the file is.
+  func isOneOfSeveral(_ index: Int) -> Bool {
+    guard let mirrors, mirrors.count > 1 else { return false }
+    let snapshot = mirrors.snapshot
+    return snapshot.trust == .hashesBeforeUse || snapshot.definer != index
+  }
+
+  /// The server `index` of the file has other bytes than those that are wanted: it is not asked again,
+  /// and named.
+  func refuseMirror(_ index: Int, _ reason: String) {
+    guard let mirrors, mirrors.change({ $0.refuse(index, reason: reason) }) else { return }
+    logger.warning(
+      "not asked again for the file",
+      metadata: [
+        "file": "\(source.path)", "url": "\(mirrors.url(index).redacted)", "reason": "\(reason)",
+      ])
+  }
+
+  /// Whether `content`, which the server `index` has described, is the version `pinned`; takes note of
+  /// what follows for the server.
+  func isSame(_ content: ContentVersion, from index: Int, as pinned: ContentVersion) -> Bool {
+    if let mirrors {
+      switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {
+      case .same, .similar, .declined: return true
+      case .contradicts: return false
+      case .ordinary: break
+      }
+    }
+    return pinned.compare(content) == .same
+  }
+}

@@ -1,0 +1,127 @@
+internal import ExtentRecord
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// The first look into the cache for a file, which may wait for the disk.
+struct FirstLook: Sendable {
+  let file: any ProbedFile
+
+  private var context: FileContext { file.context }
+  private var environment: MountEnvironment { context.environment }
+  private var state: GuardedKnowledge { file.state }
+
+  /// Looks once into the cache for what an earlier mount has left, then does `work`; if the disk
+  /// does not answer in time, `work` runs without the cache.
+  ///
+  /// A second caller waits for the look of the first, because the answer is in the cache, not on
+  /// the network.
+  func perform(_ work: @escaping @Sendable () -> Void) {
+    let isFirst = state.withLock { state in
+      defer { state.wasAskedFor = true }
+      return !state.wasAskedFor
+    }
+    look { [self] in
+      if isFirst, state.withLock({ $0.current })?.hasRecord == true {
+        environment.evictor.noteUse(of: context.cacheKey)
+      }
+      work()
+    }
+  }
+
+  private func look(_ work: @escaping @Sendable () -> Void) {
+    let mustLook = state.withLock { state -> Bool? in
+      switch state.look {
+      case .done, .late: return nil
+      case .underWay(let others):
+        state.look = .underWay(others + [work])
+        return false
+      case .none:
+        state.look = .underWay([work])
+        return true
+      }
+    }
+    guard let mustLook else { return work() }
+    if mustLook { runLook(isAhead: false) {} }
+  }
+
+  /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
+  ///
+  /// Does nothing while descriptors are short.
+  func performAhead() {
+    environment.looksAhead.perform { [self] ended in
+      let mustLook = state.withLock { state -> Bool in
+        guard case .none = state.look else { return false }
+        state.look = .underWay([])
+        return true
+      }
+      if mustLook { runLook(isAhead: true, ended) } else { ended() }
+    }
+  }
+
+  /// Has a look run, and then `ended`.
+  private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
+    environment.looks.perform { [self] in
+      defer { ended() }
+      if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
+      let found = lookIntoCache()
+      // A file that has been let go of keeps no version; those who wait for the look get it.
+      withExtendedLifetime(found.version) { endLook(found.outcome) }
+    } late: { [self] in
+      endLook(.late)
+    }
+  }
+
+  /// Ends the look that is under way if nobody waits for it.
+  private func abandonLook() -> Bool {
+    state.withLock { state in
+      guard case .underWay(let waiters) = state.look, waiters.isEmpty else { return false }
+      state.look = .none
+      return true
+    }
+  }
+
+  private func endLook(_ outcome: FileKnowledge.Look) {
+    for waiter in state.withLock({ $0.endLook(outcome) }) { waiter() }
+  }
+
+  /// - Returns: how the look ended, and the version that the cache has.
+  private func lookIntoCache() -> (outcome: FileKnowledge.Look, version: RemoteVersion?) {
+    // What is being evicted is as good as gone.
+    guard environment.evictor.beginLook(context.cacheKey) else { return (.done, nil) }
+    defer { environment.evictor.endLook(context.cacheKey) }
+    do throws(CacheError) {
+      let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
+        // The server has described the file meanwhile, and that version opens the entry itself.
+        guard state.withLock({ $0.current }) == nil,
+          let entry = try environment.cache.openEntry(context.cacheKey)
+        else {
+          return nil
+        }
+        let content = entry.recoveredVersion
+        context.mirrors?.recall(content, of: entry.definer)
+        let id = state.withLock { state in
+          state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
+        }
+        let version = RemoteVersion(of: file, content: content, id: id, record: entry)
+        let isFirst = state.withLock { state in
+          // The server may have described the file while the disk was waited for.
+          guard state.current == nil else { return false }
+          state.setFirst(version)
+          return true
+        }
+        guard isFirst else { return nil }
+        environment.evictor.note(context.cacheKey, of: file, version)
+        return version
+      }
+      version?.followWishes()
+      return (.done, version)
+    } catch {
+      environment.logger.warning(
+        "cannot open the cache entry",
+        metadata: ["file": "\(context.source.path)", "error": "\(error)"])
+      return (.none, nil)
+    }
+  }
+}

@@ -1,0 +1,33 @@
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Synchronization
+
+/// Where the file's bytes are asked for: what must be asked of the server or of the signer first.
+extension RemoteFile {
+  func place(atMirror mirror: Int) -> RemoteURL? {
+    let (url, signs) = context.servers.takePlace(atMirror: mirror)
+    if signs { prober.sign() }
+    return url
+  }
+
+  func renewLocation(_ done: @escaping @Sendable (FileError?) -> Void) {
+    if context.servers.isLocated { return done(nil) }
+    prober.join { result in
+      switch result {
+      case .success: done(nil)
+      case .failure(let error): done(error)
+      }
+    }
+  }
+
+  /// The list names another URL of the same file now, or other credentials: open handles and cached
+  /// bytes continue with that.
+  public func adopt(_ source: FileSource) {
+    let before = context.servers.adopt(source)
+    // One that was set since stays while the list says the same as before.
+    if source.details?.rateLimit != before.details?.rateLimit {
+      environment.client.setRateLimit(environment.listedRateLimit(of: source), of: [rateLimit])
+    }
+    state.withLock { $0.recentFailure = nil }
+  }
+}

@@ -1,0 +1,142 @@
+internal import Dispatch
+internal import ExtentRecord
+internal import HTTPTransfer
+internal import HTTPTransferCore
+internal import Logging
+internal import RangeCache
+internal import Synchronization
+
+/// What the files of a mount and their versions share: the client, the cache, the settings, and what
+/// watches over deadlines, memory and disk.
+///
+/// It knows files and versions by protocols only.
+final class MountEnvironment: Sendable {
+  let context: MountContext
+  let buffers = BufferPool()
+  let health = CacheHealth()
+  let spills = SpillMemory()
+  let openVersions = OpenVersions()
+  /// A leaf.
+  let readAheadHistory = Mutex(ReadAheadHistory())
+  let connectionCounts: ConnectionCounts
+  /// A leaf.
+  let hedges = Mutex(HedgeBudget())
+  let silentServers = SilentServers()
+  let firstBytes = FirstBytes()
+  let looksAhead: LooksAhead
+  let pages: PageInvalidator
+  let evictor: CacheEvictor
+  let clock: DeadlineClock
+  /// Has the prefetcher look soon: a file may be complete.
+  let wakePrefetcher: @Sendable () -> Void
+  private let versionIDs = VersionCounter()
+  private let checkpoints: CheckpointScheduler
+
+  init(
+    context: MountContext, clock: DeadlineClock, checkpoints: CheckpointScheduler,
+    evictor: CacheEvictor, wakePrefetcher: @escaping @Sendable () -> Void
+  ) {
+    self.context = context
+    self.clock = clock
+    self.checkpoints = checkpoints
+    self.evictor = evictor
+    self.wakePrefetcher = wakePrefetcher
+    looksAhead = LooksAhead(descriptorLimit: context.cache.descriptorLimit)
+    connectionCounts = ConnectionCounts(context: context)
+    pages = PageInvalidator(context: context)
+  }
+
+  // MARK: The context
+
+  var client: HTTPClient { context.client }
+  var cache: CacheDirectory { context.cache }
+  var settings: FileSettings { context.settings }
+  var logger: Logger { context.logger }
+  var retryPolicy: RetryPolicy { context.retryPolicy }
+  var storage: StorageQueue { context.storage }
+  var looks: CacheLooks { context.looks }
+
+  /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now, unless it needs the disk of the
+  /// cache while that stands still.
+  func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
+    context.reply(byteCount: byteCount, needsDisk: needsDisk, work)
+  }
+
+  /// Runs `work`, which hashes all that is cached of a file, after what was asked for before.
+  func hashWhole(_ work: @escaping @Sendable () -> Void) {
+    context.verificationQueue.async(execute: work)
+  }
+
+  /// Runs `work`, which hashes a piece, on a thread that may wait for the disk.
+  func hashPiece(_ work: @escaping @Sendable () -> Void) {
+    context.hashingQueue.async(execute: work)
+  }
+
+  /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
+  func background(_ work: @escaping @Sendable () -> Void) { context.background(work) }
+
+  // MARK: Files and versions
+
+  /// A number that no other version of any file of this mount has.
+  func nextVersionID() -> VersionID { versionIDs.next() }
+
+  /// The connections per file, for read-ahead; nil where each file finds its best number.
+  var connections: Int? { connectionCounts.perFile }
+
+  /// How many connections have paid at the host of `url` before, where each file finds its best number.
+  func learnedConnections(for url: RemoteURL) -> Int? { connectionCounts.learned(for: url) }
+
+  /// `count` connections have paid at the host of `url`.
+  func noteConnections(_ count: Int, for url: RemoteURL) { connectionCounts.note(count, for: url) }
+
+  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for none.
+  func listedRateLimit(of source: FileSource) -> Int64? {
+    let limit = source.details?.rateLimit ?? settings.fileRateLimit ?? 0
+    return limit > 0 ? limit : nil
+  }
+
+  /// Bytes of `version` that readers have seen are wrong.
+  func noteDropped(_ version: VersionID) { pages.invalidate(version) }
+
+  /// Looks after `version` until nothing waits in it and all of it is committed.
+  func watch(_ version: any WatchedVersion) { clock.watch(version) }
+
+  /// Starts a checkpoint of `version` when old enough data is uncommitted.
+  func checkpointIfDue(_ version: some WatchedVersion, now: ContinuousClock.Instant) {
+    checkpoints.checkpointIfDue(version.checkpoints, now: now)
+  }
+
+  // MARK: The cache's size
+
+  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
+  func noteEntry(_ key: CacheKey, of version: any EntryHolder) {
+    evictor.note(key, of: version.entryOwner, version)
+  }
+
+  /// As ``noteEntry(_:of:)``, before the entry is opened or created: once no eviction removes what
+  /// lies there.
+  ///
+  /// On a thread that may wait for the disk.
+  func noteUpcomingEntry(_ key: CacheKey, of version: any EntryHolder) {
+    evictor.noteNew(key, of: version.entryOwner, version)
+  }
+
+  /// Marks the entry of `key` as used, for the order of eviction.
+  func noteUse(of key: CacheKey) { evictor.noteUse(of: key) }
+
+  /// Whether less is free on the disk under the cache than must stay free.
+  var isDiskShort: Bool { evictor.isDiskShort }
+
+  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  func noteStored(_ byteCount: Int64) { evictor.noteStored(byteCount) }
+
+  /// The disk is full: evicts what nobody uses.
+  ///
+  /// - Returns: whether anything could be evicted.
+  func makeRoom() -> Bool { evictor.makeRoom() }
+
+  /// Closes the entries of files that nobody reads, for their descriptors.
+  ///
+  /// - Returns: whether there were any.
+  func releaseIdleEntries() -> Bool { clock.releaseIdleEntries() }
+}
