@@ -51,9 +51,7 @@ struct EntryFolder: Sendable {
   func syncNames() throws(ErrorNumber) {
     let prefix = try SystemCalls.openDirectory(key.prefixName, in: root.files.rawValue)
     let entry = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
-    for directory in [entry.rawValue, prefix.rawValue, root.files.rawValue] {
-      try SystemCalls.sync(directory)
-    }
+    for directory in [entry, prefix, root.files] { try SystemCalls.sync(directory.rawValue) }
   }
 
   /// Marks the entry as used now.
