@@ -66,7 +66,8 @@ struct EntryFolder: Sendable {
   /// belongs to another entry object.
   func openRecord(salt: UInt64) throws(CacheError) -> Descriptor? {
     do throws(ErrorNumber) {
-      let record = try SystemCalls.openFile(RecordFile.name, in: open().rawValue)
+      let directory = try open()
+      let record = try SystemCalls.openFile(RecordFile.name, in: directory.rawValue)
       let isSame = try Recovery.header(of: record)?.header.salt == salt
       return isSame ? record : nil
     } catch {
