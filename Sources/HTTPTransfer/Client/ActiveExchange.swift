@@ -258,8 +258,8 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
-      // libcurl copies the decoded rest of its buffer at every pause, so a decoded body pauses for
-      // a limit or a full queue only.
+      // While libcurl decodes a body, pausing makes it store the decoded rest of its buffer in
+      // memory, which may be a thousand times as much.
       guard request.decodesContent || mayTakePiece(bytes.count) else { return pauseSign }
       guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
         receiver.throttled()

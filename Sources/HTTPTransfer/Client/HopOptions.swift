@@ -40,10 +40,7 @@ struct HopOptions {
     }
     // Read larger pieces from the socket, less often; libcurl still passes on at most 16 KiB at a
     // time. Many concurrent exchanges share the bandwidth and the memory, so each reads less.
-    //
-    // A body that libcurl decodes is read in the smallest pieces: libcurl keeps all that a piece
-    // decodes to while the exchange is paused, and a piece of gzip decodes to 1,032 times its size.
-    easy.set(CURLOPT_BUFFERSIZE, request.decodesContent ? 1 << 10 : bufferSize)
+    easy.set(CURLOPT_BUFFERSIZE, bufferSize)
     easy.set(
       CURLOPT_CONNECTTIMEOUT_MS, EasyHandle.number(request.connectTimeout / .milliseconds(1)))
     setTrust(of: easy)

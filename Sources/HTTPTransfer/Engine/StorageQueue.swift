@@ -218,6 +218,11 @@ package final class StorageQueue: Sendable {
     }
   }
 
+  /// Returns when more may be handed over; for an exchange that cannot pause.
+  func awaitRoom() {
+    if state.withLock({ $0.bufferCount >= Self.bufferLimit }) { queue.sync {} }
+  }
+
   /// For how long exchanges have been paused so far, in seconds.
   package var fullSeconds: Double {
     state.withLock { state in

@@ -46,7 +46,10 @@ final class TransferDriver: @unchecked Sendable {
     self.monitor = monitor
     var mayWait = request.body != nil || request.checksum != nil
     if case .file = request.destination { mayWait = true }
-    store = BodyStore(sink: sink, client: client, mayWait: mayWait)
+    // libcurl keeps what it has decoded while an exchange pauses, and fails if that is much. The
+    // network thread waits for the disk instead, but only once 4 MiB wait for it.
+    store = BodyStore(
+      sink: sink, client: client, mayWait: mayWait, canPause: !request.decodesContent)
   }
 
   // MARK: Verbs
