@@ -37,7 +37,9 @@ extension RealMounts {
           "dd", "if=\(mount.path(name))", "of=/dev/null", "bs=1M", "count=\(byteCount >> 20)",
         ])
         #expect(read.succeeded, "\(read.error)")
-        try mount.unmount()
+        // A handle tells what it has learned when it is released.
+      try mount.waitUntilClosed()
+      try mount.unmount()
         return Set(try origin.requests().map(\.connection)).count
       }
       _ = try peakOfFirstRead("first.bin", seed: 61, byteCount: length)
