@@ -117,10 +117,12 @@ class LateLength(GetCondition, LengthLearnedLate):
     def evidence(self, world):
         if self.is_there:
             return None
-        answers = world.answers()
-        late = [request["id"] for request in answers if request["rule"] == "late"]
-        if late and any(line["event"] == "progress" and line["total"] for line in world.daemon.lines()):
-            return f"{len(late)} answers without length, then one with a length"
+        lines = [line for line in world.daemon.lines() if line["event"] == "progress"]
+        # A server that is killed logs nothing of what it was sending.
+        late = (any(request["rule"] == "late" for request in world.answers())
+                or any(line["received"] and line["total"] is None for line in lines))
+        if late and any(line["total"] for line in lines):
+            return "an answer without length, then one with a length"
         return None
 
 

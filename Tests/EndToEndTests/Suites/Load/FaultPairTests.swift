@@ -8,20 +8,31 @@ extension RealMounts {
     func `Pairs of conditions: right bytes or a promised error in time, and nothing left`(
       seed: UInt64
     ) throws {
-      let result = try LoadScript.run(
-        "faults", ["--pairs", "--sample", "--seeds", "1", "--first-seed", String(seed)],
-        within: .seconds(540))
-      print(result.output, terminator: "")
-      // What broke which promise stands on standard error.
-      let isGood = result.succeeded
-      #expect(isGood, "\(result.error)")
+      try Self.passes(
+        ["--sample", "--seeds", "1", "--first-seed", String(seed)], within: .seconds(540))
+    }
+
+    @Test(.timeLimit(.minutes(10)))
+    func `Pairs of conditions of a download: the right file or a promised exit code`() throws {
+      try Self.passes(["--get", "--sample", "--seeds", "1"], within: .seconds(540))
     }
 
     @Test(.timeLimit(.minutes(5)))
     func `The judge of pairs finds wrong bytes, late answers, loops and a dead daemon`()
       throws
     {
-      let result = try LoadScript.run("faults", ["--pairs", "--self-check"], within: .seconds(280))
+      try Self.passes(["--self-check"], within: .seconds(280))
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `The judge of downloads finds wrong files, unpromised codes, loops and leftovers`()
+      throws
+    {
+      try Self.passes(["--get", "--self-check"], within: .seconds(280))
+    }
+
+    private static func passes(_ options: [String], within limit: Duration) throws {
+      let result = try LoadScript.run("faults", ["--pairs"] + options, within: limit)
       print(result.output, terminator: "")
       // What broke which promise stands on standard error.
       let isGood = result.succeeded
