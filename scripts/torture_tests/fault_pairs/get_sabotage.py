@@ -1,7 +1,6 @@
 """What the judge of downloads must find, for the self-check."""
 
 import os
-import signal
 
 from .get_conditions import GetCondition
 
@@ -33,7 +32,8 @@ class Crash(GetCondition):
     name, rank = "crash", 99
 
     def begin(self, world):
-        world.daemon.last.process.send_signal(signal.SIGSEGV)
+        # Not as the condition of a kill does it, which says so.
+        world.daemon.last.process.kill()
 
 
 class RequestLoop(GetCondition):
@@ -55,15 +55,12 @@ class Leftover(GetCondition):
 
 
 class EarlyFile(GetCondition):
-    """Half a file under the final name, and then a failure."""
+    """A part of the file under its final name, and then a failure."""
     name, rank = "early file", 99
 
     def begin(self, world):
         with open(world.target, "wb") as file:
-            file.write(world.contents["x.bin"][1][:MIB_HALF])
-
-
-MIB_HALF = 1 << 19
+            file.write(world.contents["x.bin"][1][:1 << 19])
 
 
 class LostPartial(GetCondition):
@@ -74,7 +71,6 @@ class LostPartial(GetCondition):
         start = world.daemon.start
 
         def lose_and_start():
-            world.origin.remove_rule("refuse")
             for name in world.names():
                 os.unlink(f"{world.directory}/{name}")
             start()
@@ -88,6 +84,6 @@ class LostPartial(GetCondition):
 # Each with what the judge must say, and the pair in which it does.
 STILL = ("hedging", "rate limit")
 SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in (
-    (WrongByte, "wrong", ("length unknown", "rate limit")), (Refusal, "unpromised", STILL),
+    (WrongByte, "wrong", STILL), (Refusal, "unpromised", STILL),
     (Crash, "dead", STILL), (RequestLoop, "requests", STILL), (Leftover, "left over", STILL),
-    (EarlyFile, "wrong", ("disk full", "rate limit")), (LostPartial, "lost", ("server stalled", "rate limit")))}
+    (EarlyFile, "wrong", ("disk failing", "rate limit")), (LostPartial, "lost", ("server stalled", "rate limit")))}
