@@ -174,8 +174,8 @@ class Stalled(GetCondition, ServerStalled):
     def shape(self, world):
         self.kind = ("stopped", "stall", "stall-head")[(world.seed - 1) % 3]
         if "server restarting" in self.others and self.kind == "stopped":
-            # A new process would not be stopped.
-            self.kind = "stall"
+            # A new process would not be stopped; and each lets the first half of a body through.
+            self.kind = "stall-head"
         self.cuts = self.kind != "stopped"
         super().shape(world)
 
