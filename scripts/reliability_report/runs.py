@@ -98,6 +98,13 @@ class Run:
         [True, False]
         >>> RUNS["pairs"].is_proven(pairs, ["--seeds", "1"])
         False
+        >>> pairs = ["9 of 9 pairs of 16 conditions pass with every seed: 9 runs in 2.1 minutes",
+        ...          "18 downloads compared byte by byte (90 MiB): 0 wrong, 0 past the deadline (5 s)"]
+        >>> words = RUNS["get-pairs"].words(True, [])
+        >>> RUNS["get-pairs"].is_proven(pairs, words), RUNS["pairs"].is_proven(pairs, words)
+        (True, False)
+        >>> RUNS["get-pairs"].is_proven(pairs, RUNS["get-pairs"].words(False, ["--seeds", "1"]))
+        False
         """
         options = dict(zip(words, words[1:])) | dict(
             word.split("=", 1) for word in words if is_variable(word))
@@ -159,13 +166,25 @@ def has_all_rows(text, words):
     return "--row" in words or int(re.search(r"^\d+ of (\d+) rows", text, re.MULTILINE)[1]) >= 85
 
 
+# All pairs of conditions that can hold at once: of a mount, and of a download.
+MOUNT_PAIRS, GET_PAIRS = 153, 112
+
+
 def has_all_pairs(text, words):
-    """Whether a run had every pair, where its command names none, and every seed of each."""
+    """Whether a run had every pair, where its command names none, and every seed of each.
+
+    >>> text = "112 of 112 pairs of 16 conditions pass with every seed: 112 runs in 9 minutes"
+    >>> [has_all_pairs(text, ["--pairs", *words, "--seeds", "1"]) for words in ([], ["--get"])]
+    [False, True]
+    >>> has_all_pairs(text, ["--pairs", "--get", "--seeds", "3"])
+    False
+    """
     match = re.search(r"^\d+ of (\d+) pairs of .*: (\d+) runs", text, re.MULTILINE)
     options = dict(zip(words, words[1:]))
+    every = GET_PAIRS if "--get" in words else MOUNT_PAIRS
     return match is not None and (
         int(match[2]) == int(match[1]) * int(options["--seeds"])
-        and ("--pair" in words or "--sample" in words or int(match[1]) >= 153))
+        and ("--pair" in words or "--sample" in words or int(match[1]) >= every))
 
 
 TEST = ["scripts/test", "--no-install", "--skip-build", "--limit", "7200"]
@@ -185,6 +204,14 @@ RUNS = {run.name: run for run in (
         4 * 3600,
         [r"^([1-9]\d*) of \1 pairs of \d+ conditions pass", r"^[1-9]\d* reads compared .*: 0 wrong, "],
         [r"^\d+ of \d+ pairs", r"^\d+ reads compared", r"^\d+ requests, ",
+         r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "], is_all=has_all_pairs),
+    Run("get-pairs", "Two conditions at a time during a download: every pair of those that can hold at once.",
+        ["scripts/torture", "faults", "--pairs", "--get"],
+        ["--seeds", "3", "--first-seed", "1"], ["--seeds", "1", "--first-seed", "1", "--sample"],
+        4 * 3600,
+        [r"^([1-9]\d*) of \1 pairs of \d+ conditions pass",
+         r"^[1-9]\d* downloads compared .*: 0 wrong, 0 past the deadline "],
+        [r"^\d+ of \d+ pairs", r"^\d+ downloads compared", r"^\d+ requests, ",
          r"^\|.*\*\*.*\*\* \|$", r"^- [\w ]+: "], is_all=has_all_pairs),
     Run("hostile", "Generated servers and files that mean harm, against all commands.",
         ["scripts/torture", "hostile"],

@@ -3,7 +3,7 @@
 Usage: scripts/torture faults [--seeds N] [--first-seed S] [--row K]... [--jobs N]
                               [--output FILE] [--limit SECONDS] [--scratch-path DIRECTORY]
                               [--skip-build] [--no-install]
-       scripts/torture faults --pairs [--seeds N] [--first-seed S] [--pair A,B]... [--sample]
+       scripts/torture faults --pairs [--get] [--seeds N] [--first-seed S] [--pair A,B]... [--sample]
                               [--jobs N] [--output FILE] [--json FILE] [--self-check]
                               [--binaries DIRECTORY]
 
@@ -20,6 +20,12 @@ that hold at the same time, with readers of several kinds. Each run shows that b
 its deadline, that requests stayed below a bound, that the daemon lives, that all is right
 afterwards, also for the next mount, and that nothing is left. It takes the build as it is, and
 needs root. --sample is what scripts/test runs; --self-check shows that violations are found.
+
+With --pairs --get the conditions trouble `httpfs get` in the place of a mount, and the same command
+is given again until the file is there. Each run shows that exit code 0 means a whole file of the
+version that its validators name, that another code is promised and leaves what was under the name,
+that nothing is left that the documentation does not name, and that the command that completes the
+file fetches no more than a bound again, by its deadline and with bounded requests.
 
 Exit status: 0 when every row that is built has tests and all of them passed with every seed, else 1.
 Rows that need root or a tool fail without it.

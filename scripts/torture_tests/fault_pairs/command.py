@@ -14,11 +14,10 @@ import time
 from programs import ROOT
 from torture_tests.support import DIRECTORY, OWN_MOUNTS, processes_of
 
-from . import promise_check, report
-from .combinations import IMPOSSIBLE, PAIRS, SAMPLE, TABLE, pair_named
-from .server_conditions import SABOTAGE
+from . import get_sabotage, promise_check, report, server_conditions
+from .combinations import MOUNT
+from .get_combinations import GET
 
-RUN = os.path.join(DIRECTORY, "fault_pairs", "run.py")
 # A run that takes longer hangs.
 LIMIT = 240
 # A run in which readers did not bring a condition about shows nothing, and is repeated: the most attempts,
@@ -31,9 +30,10 @@ def parse_arguments(words):
         prog="torture faults --pairs",
         description="Runs every pair of conditions, with readers of several kinds.")
     parser.add_argument("--pairs", action="store_true", help="pairs of conditions, not rows of the table")
+    parser.add_argument("--get", action="store_true", help="of downloads, not of a mount")
     parser.add_argument("--seeds", type=int, default=3, help="seeds per pair (default 3)")
     parser.add_argument("--first-seed", type=int, default=1, help="the first of them (default 1)")
-    parser.add_argument("--pair", action="append", metavar="A,B", type=checked_pair,
+    parser.add_argument("--pair", action="append", metavar="A,B",
                         help="only this pair; may be repeated")
     parser.add_argument("--sample", action="store_true",
                         help="only the pairs that scripts/test runs")
@@ -48,14 +48,24 @@ def parse_arguments(words):
     arguments = parser.parse_args(words)
     if arguments.seeds < 1 or arguments.first_seed < 0 or arguments.jobs < 1:
         parser.error("--seeds and --jobs need at least 1, --first-seed at least 0")
+    arguments.target = DOWNLOADS if arguments.get else MOUNTS
+    try:
+        arguments.pair = [arguments.target.combinations.pair_named(text) for text in arguments.pair or ()]
+    except ValueError as error:
+        parser.error(str(error))
     return arguments
 
 
-def checked_pair(text):
-    try:
-        return pair_named(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+class Target:
+    """What is put under pairs of conditions: the pairs, the script of one run, and the self-check."""
+
+    def __init__(self, combinations, script, sabotage):
+        self.combinations, self.sabotage = combinations, sabotage
+        self.script = os.path.join(DIRECTORY, "fault_pairs", script)
+
+
+MOUNTS = Target(MOUNT, "run.py", server_conditions.SABOTAGE)
+DOWNLOADS = Target(GET, "get_run.py", get_sabotage.SABOTAGE)
 
 
 class Job:
@@ -63,8 +73,8 @@ class Job:
 
     running = set()
 
-    def __init__(self, binaries, pair, seed, sabotage=None):
-        self.binaries, self.pair, self.seed, self.sabotage = binaries, pair, seed, sabotage
+    def __init__(self, target, binaries, pair, seed, sabotage=None):
+        self.target, self.binaries, self.pair, self.seed, self.sabotage = target, binaries, pair, seed, sabotage
         self.name = f"{' + '.join(pair)}, seed {seed}" + (f", {sabotage}" if sabotage else "")
 
     def run(self):
@@ -84,7 +94,7 @@ class Job:
 
     def attempt(self):
         directory = os.path.realpath(tempfile.mkdtemp(prefix="httpfs-pairs-"))
-        words = [*OWN_MOUNTS, sys.executable, "-B", RUN, *self.pair, str(self.seed), directory,
+        words = [*OWN_MOUNTS, sys.executable, "-B", self.target.script, *self.pair, str(self.seed), directory,
                  os.path.abspath(self.binaries), *([self.sabotage] if self.sabotage else [])]
         process = subprocess.Popen(
             words, cwd=ROOT, env=os.environ | {"TMPDIR": directory}, text=True, errors="replace",
@@ -134,7 +144,8 @@ def run_all(jobs, count):
         for job, future in zip(jobs, futures):
             result = future.result()
             mark = "✘" if result["violations"] else "✔"
-            print(f"{mark} {job.name}: {result['totals'].get('reads', 0)} reads, "
+            print(f"{mark} {job.name}: {result['totals'].get('reads', 0)} "
+                  f"{job.target.combinations.what}, "
                   f"{result['seconds']} s", file=sys.stderr, flush=True)
             if not job.sabotage:
                 for kind, text in result["violations"]:
@@ -150,15 +161,15 @@ def run_all(jobs, count):
 
 def check_judge(arguments):
     """Shows that each violation is found where it is made; gives whether all were."""
-    jobs = [Job(arguments.binaries, pair, arguments.first_seed, sabotage)
-            for sabotage, (_, _, pair) in SABOTAGE.items()]
+    jobs = [Job(arguments.target, arguments.binaries, pair, arguments.first_seed, sabotage)
+            for sabotage, (_, _, pair) in arguments.target.sabotage.items()]
     faults = [*promise_check.faults(), *promise_check.sync_faults()]
     count = len(promise_check.CASES) + len(promise_check.SYNC_CASES)
     print(f"{'FAIL' if faults else 'ok  '} promises: {'; '.join(faults) or count}", flush=True)
     is_good = not faults
     for job, result in zip(jobs, run_all(jobs, arguments.jobs)):
         kinds = {kind for kind, _ in result["violations"]}
-        expected = SABOTAGE[job.sabotage][1]
+        expected = arguments.target.sabotage[job.sabotage][1]
         is_found = expected in kinds
         is_good &= is_found
         words = next((text for kind, text in result["violations"] if kind == expected),
@@ -170,7 +181,7 @@ def check_judge(arguments):
 def main(words):
     arguments = parse_arguments(words)
     if arguments.list:
-        print("\n".join(TABLE))
+        print("\n".join(arguments.target.combinations.conditions))
         return
     if os.geteuid() != 0:
         sys.exit("faults: --pairs needs root, for mounts, loop devices and passthrough")
@@ -182,15 +193,15 @@ def main(words):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.self_check:
         sys.exit(0 if check_judge(arguments) else 1)
-    pairs = arguments.pair or (SAMPLE if arguments.sample else PAIRS)
+    combinations = arguments.target.combinations
+    pairs = arguments.pair or (combinations.sample if arguments.sample else combinations.pairs)
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    pairs = [pair for pair in pairs if frozenset(pair) not in IMPOSSIBLE]
     began = time.monotonic()
-    results = run_all([Job(arguments.binaries, pair, seed) for seed in seeds for pair in pairs],
+    results = run_all([Job(arguments.target, arguments.binaries, pair, seed) for seed in seeds for pair in pairs],
                       arguments.jobs)
     repeated = sum(len(result["repeated"]) for result in results)
     is_often = repeated > max(2, MOST_REPEATED * len(results))
-    text = report.table(pairs, seeds, results, arguments.jobs, time.monotonic() - began)
+    text = report.table(combinations, pairs, seeds, results, arguments.jobs, time.monotonic() - began)
     if is_often:
         text += f"\n{repeated} repetitions of {len(results)} runs are too many: conditions do not take hold.\n"
     print(text, end="")

@@ -1,6 +1,6 @@
 """Whether the promises say no to what they must not allow, and yes to what they must; for the self-check."""
 
-from .combinations import TABLE
+from .combinations import MOUNT
 from .disk import SyncLog
 from .promises import AFTERWARDS, EXPLAINED, LUCKY, MOST_EXPLAINED, promises_of, violations
 
@@ -12,7 +12,7 @@ def event(code, what, name, at, took=0.0, opened=0.0, failed_next=False):
 
 def promises(name):
     """The promises of a condition that held from 10 to 15 s, with `p.bin` complete before it."""
-    condition = TABLE[name]({"pause/resume"})
+    condition = MOUNT.conditions[name]({"pause/resume"})
     condition.began, condition.ended = 10.0, 15.0
     if condition.spares_complete:
         condition.complete = frozenset({"p.bin"})

@@ -3,24 +3,22 @@
 import collections
 import datetime
 
-from .combinations import IMPOSSIBLE, TABLE
-
 # Of each result, so many violations are told.
 MOST_WORDS = 4
 
 
-def table(pairs, seeds, results, jobs, seconds):
+def table(combinations, pairs, seeds, results, jobs, seconds):
     """A line for each pair, the sums, and every violation in words."""
     by_pair = collections.defaultdict(list)
     for result in results:
         by_pair[tuple(result["pair"])].append(result)
-    lines = ["| pair | seeds | s each | reads | readers were told | result |",
+    lines = [f"| pair | seeds | s each | {combinations.what} | {combinations.told} | result |",
              "| --- | --- | --- | --- | --- | --- |"]
     lines += [line(pair, by_pair[tuple(pair)], len(seeds)) for pair in pairs]
-    lines += ["", *sums(by_pair, results, jobs, seconds)]
-    if IMPOSSIBLE:
+    lines += ["", *sums(combinations, by_pair, results, jobs, seconds)]
+    if combinations.impossible:
         lines += ["", "Pairs that cannot hold at once:", ""]
-        lines += [f"- {' + '.join(sorted(pair))}: {reason}" for pair, reason in IMPOSSIBLE.items()]
+        lines += [f"- {' + '.join(sorted(pair))}: {reason}" for pair, reason in combinations.impossible.items()]
     for result in results:
         if result["violations"]:
             lines += ["", f"{' + '.join(result['pair'])}, seed {result['seed']}:"]
@@ -38,18 +36,18 @@ def line(pair, results, count):
             f"{'**' + ', '.join(kinds) + '**' if kinds else 'pass'} |")
 
 
-def sums(by_pair, results, jobs, seconds):
+def sums(combinations, by_pair, results, jobs, seconds):
     good = sum(all(not result["violations"] for result in some) for some in by_pair.values())
     kinds = collections.Counter(
         kind for result in results for kind in {kind for kind, _ in result["violations"]})
-    yield (f"{good} of {len(by_pair)} pairs of {len(TABLE)} conditions pass with every seed: "
+    yield (f"{good} of {len(by_pair)} pairs of {len(combinations.conditions)} conditions pass with every seed: "
            f"{len(results)} runs in {seconds / 60:.1f} minutes, {jobs} job(s), "
            f"{mean(results, 'seconds'):.1f} s each; both conditions held together for "
            f"{mean(results, 'together'):.1f} s in the mean.")
-    yield (f"{total(results, 'reads')} reads compared byte by byte ({total(results, 'bytes') >> 20} "
-           f"MiB): {total(results, 'wrong')} wrong, {total(results, 'late')} past the deadline + 5 s "
+    yield (f"{total(results, 'reads')} {combinations.what} compared byte by byte ({total(results, 'bytes') >> 20} "
+           f"MiB): {total(results, 'wrong')} wrong, {total(results, 'late')} past {combinations.deadline} "
            f"(the slowest took {max((result['slowest'] for result in results), default=0):.1f} s), "
-           f"{total(results, 'unpromised')} errors that nothing promises, {kinds['dead']} daemons dead, "
+           f"{total(results, 'unpromised')} errors that nothing promises, {kinds['dead']} {combinations.dead}, "
            f"{kinds['requests']} runs with too many requests, {kinds['left over']} that left something, "
            f"{kinds['not shown']} in which a condition did not take hold; "
            f"{sum(len(result['repeated']) for result in results)} runs were repeated because one did not"

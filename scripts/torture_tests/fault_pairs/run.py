@@ -7,31 +7,24 @@ run.py CONDITION CONDITION SEED DIRECTORY BINARIES [SABOTAGE]
 
 import collections
 import errno
-import json
 import os
 import re
-import signal
 import sys
 import threading
 import time
-import traceback
 
 sys.dont_write_bytecode = True
 # The directory scripts/.
 sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))
 
-from programs import mount_points
-from torture_tests.fault_pairs.combinations import TABLE, further_promises
-from torture_tests.fault_pairs.conditions import OBEYED_WITHIN
+from torture_tests.fault_pairs.combinations import MOUNT, further_promises
+from torture_tests.fault_pairs.holding import Holding, report_run
 from torture_tests.fault_pairs.judge import MOST_WORDS, Handle
 from torture_tests.fault_pairs.promises import promises_of, violations
 from torture_tests.fault_pairs.readers import Crowd
 from torture_tests.fault_pairs.server_conditions import SABOTAGE, LengthUnknown, VersionChanged
 from torture_tests.fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
-# How long both conditions hold at least, and by when each must have been seen.
-SHORTEST = 2.2
-STEP = 0.08
 # When all is over, servers are asked again after a while, and the cache every 5 s.
 RECOVERY = 12.0
 # Requests of a file, about four times what runs show: a basis, one for so many of its bytes, one for
@@ -65,33 +58,15 @@ def covered(spans):
     return count
 
 
-class PairRun:
-    """One pair with one seed."""
+class PairRun(Holding):
+    """One pair with one seed, of a mount."""
 
     def __init__(self, pair, seed, work, binaries, sabotage=None):
-        self.pair, self.seed = pair, seed
-        self.world = World(binaries, work, seed)
-        names = set(pair)
-        kinds = [TABLE[name] for name in pair] + ([SABOTAGE[sabotage][0]] if sabotage else [])
-        self.conditions = sorted((kind(names - {kind.name}) for kind in kinds),
-                                 key=lambda condition: condition.rank)
-        self.violations = []
-        self.evidence = {}
-        # The conditions that did not take hold, and whether one of them is one that httpfs must obey.
-        self.missing, self.is_disobeyed = [], False
-        self.together = 0.0
-        self.totals = collections.Counter()
-        self.errors = collections.Counter()
+        kinds = [MOUNT.conditions[name] for name in pair] + ([SABOTAGE[sabotage][0]] if sabotage else [])
+        super().__init__(pair, seed, World(binaries, work, seed), kinds)
         self.causes = {key: collections.Counter() for key in ("opens", "calls", "slow")}
-        self.slowest = 0.0
-        # How near the requests of a file came to their bound.
-        self.closest = 0.0
-        self.log = []
         # How long each short read took after which the next byte came.
         self.shorts = []
-
-    def violate(self, kind, text):
-        self.violations.append([kind, text])
 
     def run(self):
         world = self.world
@@ -129,81 +104,10 @@ class PairRun:
                 crowd.tear_down()
             self.tear_down()
 
-    # MARK: The conditions
-
-    def hold(self):
-        """Begins the conditions, lets them hold together, and ends them."""
-        active = []
-        self.pace(active, 0.4)
-        for condition in self.conditions:
-            if condition.spares_complete:
-                condition.complete = self.complete()
-            condition.began = time.monotonic()
-            condition.begin(self.world)
-            active.append(condition)
-            self.pace(active, 0.3)
-            deadline = time.monotonic() + condition.lead
-            while time.monotonic() < deadline and condition.name not in self.evidence:
-                self.pace(active, STEP)
-                self.look(condition)
-        began = time.monotonic()
-        both = None
-        while active:
-            self.pace(active, STEP)
-            for condition in active:
-                self.look(condition)
-            if time.monotonic() - began < SHORTEST:
-                continue
-            # The last to begin ends first, but where it has not been seen yet and the other one has.
-            unseen = [condition for condition in active if condition.name not in self.evidence]
-            for condition in reversed(list(active)):
-                if condition.name in self.evidence and (unseen or len(active) <= 2) \
-                        or condition.age > condition.longest or self.is_dead:
-                    both = both or time.monotonic()
-                    # The disk must go on before what is on it can be removed.
-                    for frozen in [other for other in active if other.name == "disk frozen"]:
-                        self.end(frozen, active)
-                    if condition in active:
-                        self.end(condition, active)
-                    break
-        self.together = (both or time.monotonic()) - began
-        time.sleep(0.4)
-
-    def pace(self, active, seconds):
-        """Lets time pass, in which the conditions go on."""
-        end = time.monotonic() + seconds
-        while True:
-            for condition in active:
-                condition.step(self.world)
-            self.world.calls.take_turns()
-            if self.is_dead:
-                return
-            if time.monotonic() >= end:
-                return
-            time.sleep(min(STEP, seconds))
-            self.forget_pages()
-
     @property
-    def is_dead(self):
+    def is_over(self):
         """Whether the daemon has ended though nobody was to end it."""
         return not self.world.daemon.is_alive and not self.world.may_be_dead
-
-    def forget_pages(self):
-        if not self.world.disk.is_frozen and not self.world.disk.is_thin:
-            self.world.disk.forget_pages()
-
-    def look(self, condition):
-        if condition.name not in self.evidence:
-            evidence = condition.evidence(self.world)
-            if evidence:
-                self.evidence[condition.name] = evidence
-
-    def end(self, condition, active):
-        active.remove(condition)
-        condition.end(self.world)
-        condition.ended = time.monotonic()
-        self.look(condition)
-        self.violations += condition.faults
 
     # MARK: The promises
 
@@ -226,13 +130,7 @@ class PairRun:
         self.judge_events([event for result in results for event in result["events"]])
         if self.totals["reads"] == 0:
             self.violate("broken", "nobody could read anything")
-        for name in self.pair:
-            if name not in self.evidence:
-                condition = next(condition for condition in self.conditions if condition.name == name)
-                self.missing.append(name)
-                self.is_disobeyed |= condition.is_obeyed
-                self.violate("not shown", f"'{name}' did not take hold" + (
-                    f" in {OBEYED_WITHIN:.0f} s, and httpfs must obey it" if condition.is_obeyed else ""))
+        self.judge_shown()
         self.judge_growth()
         for text in self.world.slowness():
             self.violate("late", text)
@@ -505,43 +403,15 @@ class PairRun:
                                          f"and {calls[name]} reads, of which {slow[name]} waited: "
                                          f"more than {bound}")
 
-    def tear_down(self):
-        for text in self.world.tear_down():
-            self.violate("left over", text)
-        for place in mount_points():
-            if place.startswith(self.world.work + "/"):
-                self.violate("left over", f"a mount on {place}")
-        if self.world.disk is not None:
-            deadline = time.monotonic() + 5
-            while self.world.disk.loop_devices() and time.monotonic() < deadline:
-                time.sleep(0.05)
-            for device in self.world.disk.loop_devices()[:1]:
-                self.violate("left over", device)
-
     def result(self, seconds):
-        return {
-            "pair": self.pair, "seed": self.seed, "evidence": self.evidence,
-            "together": round(self.together, 1), "totals": self.totals, "errors": self.errors,
-            "slowest": round(self.slowest, 2),
-            "slowest_status": round(max(self.world.status_times, default=0), 2),
-            "closest": round(self.closest, 2),
-            "shorts": self.shorts, "missing": self.missing, "is_disobeyed": self.is_disobeyed,
-            "violations": self.violations, "seconds": round(seconds, 1), "log": self.log,
-        }
+        return super().result(seconds) | {
+            "slowest_status": round(max(self.world.status_times, default=0), 2), "shorts": self.shorts}
 
 
 def main():
-    # SIGTERM unwinds like Ctrl-C, so that everything is taken down.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pair, seed = tuple(sys.argv[1:3]), int(sys.argv[3])
     work, binaries = sys.argv[4:6]
-    began = time.monotonic()
-    run = PairRun(pair, seed, work, binaries, *sys.argv[6:7])
-    try:
-        run.run()
-    except BaseException as error:
-        run.violate("broken", "".join(traceback.format_exception(error))[-1500:])
-    print(json.dumps(run.result(time.monotonic() - began)), flush=True)
+    report_run(PairRun(pair, seed, work, binaries, *sys.argv[6:7]))
 
 
 if __name__ == "__main__":

@@ -124,13 +124,14 @@ class VersionChanged(Condition):
 
 class MirrorLying(Condition):
     name, rank = "mirror lying", 4
+    # Conditions beside which the list names no hashes of pieces.
+    without_pieces = frozenset({"version changed", "length unknown", "length learned late"})
 
     def shape(self, world):
         subject = world.subjects["x.bin"]
         # Either wrong bytes under the right tag, which only hashes of pieces show; or, where these do
         # not fit, another file under another tag.
-        self.has_pieces = world.seed % 2 == 1 and not (
-            {"version changed", "length unknown", "length learned late"} & self.others)
+        self.has_pieces = world.seed % 2 == 1 and not self.without_pieces & self.others
         if self.has_pieces:
             subject.has_pieces = True
             subject.mirror_version = 1
@@ -153,9 +154,10 @@ class MirrorLying(Condition):
 
 class SignedURLExpired(Condition):
     name, rank = "signed URL expired", 6
+    files = ("x.bin", "p.bin", "big.bin")
 
     def shape(self, world):
-        for name in ("x.bin", "p.bin", "big.bin"):
+        for name in self.files:
             world.subjects[name].is_signed = True
             # Origin counts whole seconds: one may be over at once, and then the refusal is the last word.
             world.subjects[name].parameters["lifetime"] = "2"

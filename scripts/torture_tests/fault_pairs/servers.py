@@ -18,6 +18,8 @@ class Server:
         self.parameters = {}
         self.rules = {}
         self.logs = []
+        # When each process began, in the order of the logs.
+        self.starts = []
         self.is_stopped = False
         self.process = None
         self.port = 0
@@ -35,6 +37,7 @@ class Server:
         with open(script, "w") as file:
             json.dump(self._messages(), file)
         output = open(f"{self.work}/{self.name}.out", "w+")
+        self.starts.append(time.monotonic())
         self.process = subprocess.Popen(
             [f"{self.binaries}/Origin", "--port", str(self.port), "--log", log, "--script", script],
             stdin=subprocess.DEVNULL, stdout=output)
@@ -100,15 +103,16 @@ class Server:
             return response.read()
 
     def requests(self):
-        """All requests that have ended, of all its processes."""
+        """All requests that have ended, of all its processes, each with its moment."""
         found = []
-        for path in self.logs:
+        for start, path in zip(self.starts, self.logs):
             if not os.path.exists(path):
                 continue
             with open(path) as log:
                 for line in log:
                     try:
-                        found.append(json.loads(line))
+                        request = json.loads(line)
+                        found.append(request | {"moment": start + request["time_ms"] / 1000})
                     except ValueError:
                         pass  # Half a line: the process was killed, or writes it now.
         return found

@@ -79,6 +79,9 @@ class World:
         self.may_be_dead = False
         # Of the readers' calls, where it is not that of the mount.
         self.judged_deadline = None
+        self.add_subjects()
+
+    def add_subjects(self):
         self._add("x.bin", 3 * MIB + 4_321, 10, rate="700k")
         self._add("p.bin", 1 * MIB + 77, 3)
         self._add("big.bin", 24 * MIB + 5, 3)
@@ -106,8 +109,8 @@ class World:
         self.disk = CacheDisk(self.work)
         self.calls = FailingCalls(self.binaries, self.work, self.disk.cache)
 
-    def start(self):
-        """Mounts, when all subjects have their shape."""
+    def make_contents(self):
+        """Fetches the bytes of every version that may be seen, without httpfs."""
         for name, subject in self.subjects.items():
             versions = dict(subject.versions)
             if subject.mirror_version and not subject.has_pieces:
@@ -118,6 +121,10 @@ class World:
                 for version, length in versions.items()}
         self.listed = set(self.subjects)
         self.source = f"{self.work}/list"
+
+    def start(self):
+        """Mounts, when all subjects have their shape."""
+        self.make_contents()
         self.write_list()
         self.daemon = Daemon(self.binaries, self.work, self.disk.cache, self.source, self.options,
                              self.calls.environment)
