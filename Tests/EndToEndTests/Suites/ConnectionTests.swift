@@ -38,8 +38,8 @@ extension RealMounts {
         ])
         #expect(read.succeeded, "\(read.error)")
         // A handle tells what it has learned when it is released.
-      try mount.waitUntilClosed()
-      try mount.unmount()
+        try mount.waitUntilClosed()
+        try mount.unmount()
         return Set(try origin.requests().map(\.connection)).count
       }
       _ = try peakOfFirstRead("first.bin", seed: 61, byteCount: length)
