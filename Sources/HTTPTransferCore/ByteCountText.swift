@@ -1,5 +1,7 @@
-/// The number of bytes that `text` says: decimal digits, then perhaps K, M, G or T, in either case,
-/// for the powers of 1024; nil where it is no such number, or beyond `Int64`.
+/// Parses a byte count: decimal digits, optionally followed by K, M, G or T (powers of 1024).
+///
+/// The suffix may be in either case. Returns nil for any other text and for a number beyond
+/// `Int64`.
 package func byteCount(ofText text: String) -> Int64? {
   var digits = text.utf8[...]
   var shift: Int64 = 0
@@ -14,13 +16,14 @@ package func byteCount(ofText text: String) -> Int64? {
   return overflow ? nil : product
 }
 
-/// The bytes per second that `text` says: as ``byteCount(ofText:)`` has it, and `/s` may follow; 0 means
-/// no limit, nil that it is no such number.
+/// Parses a rate in bytes per second: a ``byteCount(ofText:)``, optionally followed by `/s`.
+///
+/// 0 means no limit; nil means that the text is not such a number.
 package func bytesPerSecond(ofText text: String) -> Int64? {
   byteCount(ofText: text.hasSuffix("/s") ? String(text.dropLast(2)) : text)
 }
 
-/// The number that decimal digits make, without sign; nil for anything else.
+/// Parses decimal digits without a sign; returns nil for anything else.
 package func number(ofDigits digits: some Collection<UInt8>) -> Int64? {
   guard !digits.isEmpty else { return nil }
   var number: Int64 = 0

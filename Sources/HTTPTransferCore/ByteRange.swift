@@ -1,6 +1,6 @@
 /// A half-open range of byte offsets in a representation: `lowerBound ..< upperBound`.
 ///
-/// Remote numbers must be compared before a range is formed of them: `..<` traps on a
+/// Compare numbers from the network before you form a range of them: `..<` traps on a
 /// reversed pair.
 public typealias ByteRange = Range<Int64>
 
@@ -8,17 +8,17 @@ extension Range<Int64> {
   /// The number of bytes in the range.
   @inlinable public var byteCount: Int64 { upperBound - lowerBound }
 
-  /// The range of `byteCount` bytes that starts at `offset`; the end saturates.
+  /// The range of `byteCount` bytes that starts at `offset`; the upper bound saturates.
   @inlinable public init(offset: Int64, byteCount: Int64) {
     let (end, overflow) = offset.addingReportingOverflow(Swift.max(0, byteCount))
     self = offset..<(overflow ? Int64.max : end)
   }
 
-  /// The value of an HTTP `Range` field that asks for exactly these bytes
+  /// The value of an HTTP `Range` field that requests exactly these bytes
   /// (RFC 9110 §14.1.2: both ends inclusive).
   ///
-  /// The range must not be empty; one that ends at `Int64.greatestFileOffset` has no last
-  /// byte: it asks for all from its first on.
+  /// The range must not be empty. A range that ends at `Int64.greatestFileOffset` is open-ended:
+  /// the field then requests all bytes from the lower bound on.
   public var rangeField: String {
     upperBound >= Int64.greatestFileOffset
       ? "bytes=\(lowerBound)-" : "bytes=\(lowerBound)-\(upperBound - 1)"

@@ -1,4 +1,4 @@
-/// What a whole file must hash to.
+/// The expected hash of a whole file.
 public struct Checksum: Sendable, Hashable, CustomStringConvertible {
   /// The hash functions that a list may name, spelled as aria2 spells them.
   public enum Algorithm: String, Sendable, CaseIterable {
@@ -9,7 +9,7 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
     case sha384 = "sha-384"
     case sha512 = "sha-512"
 
-    /// The algorithm of a name, in any case; many tools write sha256 for what aria2 calls sha-256.
+    /// The algorithm with this name, in any case; accepts both `sha256` and aria2's `sha-256`.
     package init?(named name: some StringProtocol) {
       let name = name.lowercased()
       self.init(
@@ -35,7 +35,7 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
   /// The digest; `algorithm.digestByteCount` bytes.
   public let digest: [UInt8]
 
-  /// Why a text is not a checksum.
+  /// The reason why a text is not a checksum.
   public enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
     case unsupportedAlgorithm
@@ -91,7 +91,7 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
     self.digest = digest
   }
 
-  /// What a file whose hash is `digest` hashes to.
+  /// Creates the checksum of a file whose hash is `digest`.
   ///
   /// - Parameters:
   ///   - algorithm: the hash function.
@@ -108,7 +108,7 @@ public struct Checksum: Sendable, Hashable, CustomStringConvertible {
       decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] }, as: UTF8.self)
   }
 
-  /// `sha-256=9f86…`: what a list would say.
+  /// `sha-256=9f86…`: the spelling that lists use.
   public var description: String { "\(algorithm.rawValue)=\(hexadecimal)" }
 }
 

@@ -3,7 +3,7 @@ public struct ContentRange: Hashable, Sendable {
   /// The bytes that the body carries; nil in an unsatisfied range (`bytes */1234`).
   public let range: ByteRange?
 
-  /// The complete length in bytes; nil where the server says `*`.
+  /// The complete length in bytes; nil if the server sent `*`.
   public let completeLength: Int64?
 
   public init(range: ByteRange?, completeLength: Int64?) {
@@ -11,9 +11,11 @@ public struct ContentRange: Hashable, Sendable {
     self.completeLength = completeLength
   }
 
-  /// Parses a field value; nil unless it is well formed, of unit `bytes`, and without
-  /// contradiction (the last byte is not before the first, nor at or after the length), and beyond
-  /// `Int64.greatestFileOffset`.
+  /// Parses a field value.
+  ///
+  /// Returns nil unless the value is well formed, of unit `bytes`, and consistent: the last byte
+  /// must lie neither before the first nor at or after the length. Numbers beyond
+  /// `Int64.greatestFileOffset` are rejected as well.
   public init?(field: String) {
     let text = Substring(field).trimmed
     let unit = "bytes"
@@ -45,27 +47,28 @@ public struct ContentRange: Hashable, Sendable {
 }
 
 extension Int64 {
-  /// The sum, or the nearest number to it: lengths come from servers, which may tell anything.
+  /// The sum, clamped to the range of the type: lengths come from servers, which may send anything.
   package func saturatingSum(_ other: Int64) -> Int64 {
     let (sum, overflows) = addingReportingOverflow(other)
     guard overflows else { return sum }
     return self < 0 ? .min : .max
   }
 
-  /// The greatest length or offset that is believed: sums of two stay far from overflow, and no
-  /// file system goes further.
+  /// The greatest length or offset that is accepted.
+  ///
+  /// Sums of two such numbers stay far from overflow, and no file system supports larger files.
   public static let greatestFileOffset: Int64 = 1 << 60
 
-  /// Parses a length in bytes: ASCII digits and nothing else; nil beyond ``greatestFileOffset``.
+  /// Parses a length in bytes: only ASCII digits; nil beyond ``greatestFileOffset``.
   ///
-  /// The one door for lengths that others have written down: whatever comes through it can be added,
-  /// rounded up and made blocks of.
+  /// Use this for every length from an external source: the result can safely be added, rounded up
+  /// and split into blocks.
   public init?(length text: some StringProtocol) {
     guard let value = Int64(digits: text), value <= Self.greatestFileOffset else { return nil }
     self = value
   }
 
-  /// Parses one or more ASCII digits and nothing else; nil on overflow.
+  /// Parses one or more ASCII digits; nil for any other text and on overflow.
   public init?(digits text: some StringProtocol) {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
       let value = Int64(text)

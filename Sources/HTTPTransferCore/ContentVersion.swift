@@ -1,31 +1,31 @@
-/// What tells one version of a remote file from another: validators, complete length, coding.
+/// Identifies one version of a remote file: validators, complete length and content coding.
 ///
-/// Every inode, every cache record and every request in flight is pinned to one version; bytes of
-/// two versions never meet in one file.
+/// Every inode, every cache record and every request in flight is pinned to one version. One file
+/// never mixes bytes of two versions.
 public struct ContentVersion: Hashable, Sendable {
-  /// The entity tag, nil where the server sends none.
+  /// The entity tag; nil if the server sends none.
   public var entityTag: EntityTag?
 
-  /// The `Last-Modified` field as sent, nil where the server sends none that could be a date.
+  /// The `Last-Modified` field as sent; nil if the server sends none that could be a date.
   public var lastModified: String?
 
   /// What ``lastModified`` proves.
   public var dateStrength = DateStrength.undated
 
-  /// How far equal modification dates prove equal bytes (RFC 9110 §8.8.2.2).
+  /// How strongly equal modification dates prove equal bytes (RFC 9110 §8.8.2.2).
   public enum DateStrength: String, Sendable {
-    /// The response's `Date` is at least a second later: what changed afterwards has another date.
+    /// The response's `Date` is at least a second later: any later change gets another date.
     case strong
     /// The response was made within that second: the file may have changed in the rest of it.
     case weak
-    /// Nothing tells when the response was made.
+    /// The time of the response is unknown.
     case undated
   }
 
-  /// The complete length in bytes, nil while unknown.
+  /// The complete length in bytes; nil while unknown.
   public var completeLength: Int64?
 
-  /// The content coding (`gzip`, …), nil for identity.
+  /// The content coding (`gzip`, …); nil for identity.
   public var contentCoding: String?
 
   public init(
@@ -38,13 +38,13 @@ public struct ContentVersion: Hashable, Sendable {
     self.contentCoding = contentCoding
   }
 
-  /// How far the version can be told from another.
+  /// How reliably the version can be distinguished from others.
   public enum Strength: String, Sendable {
-    /// A strong entity tag, or a modification date that is strong: equal ones promise equal bytes.
+    /// A strong entity tag or a strong modification date: equal validators promise equal bytes.
     case strong
-    /// A weak entity tag, or a modification date that may belong to other bytes too.
+    /// A weak entity tag, or a modification date that other bytes may share.
     case weak
-    /// No validator at all: only a change of length can be noticed.
+    /// No validator: only a change of length can be noticed.
     case unverifiable
   }
 
@@ -56,26 +56,26 @@ public struct ContentVersion: Hashable, Sendable {
 
   /// Whether equal validators prove that bytes from another time belong to the same file.
   ///
-  /// A weak entity tag does not: it promises equivalent bytes, not equal ones. Neither does a
-  /// modification date of the second in which the response was made.
+  /// A weak entity tag does not: it promises equivalent bytes, not equal bytes. A modification date
+  /// in the second of the response does not either.
   package var isResumable: Bool { strength == .strong }
 
   /// The answer to "are these two the same bytes?".
   public enum Comparison: Sendable {
     case same
     case different
-    /// One of the two lacks the validator that the other one has.
+    /// One version lacks a validator that the other one has.
     case unknown
   }
 
-  /// Compares a response's version with this one, which is pinned.
+  /// Compares the version of a response with this version, which is pinned.
   ///
-  /// Lengths and codings must agree where both are known. Then the entity tags decide where both
-  /// have one, else the modification dates. A weak tag does not overrule the dates: both must
-  /// agree. A strong tag that has become a weak one no longer promises the bytes that are pinned: then
-  /// only equal dates do. Equal dates prove nothing where the pinned one is of the very second in which
-  /// its response was made. A pinned version without validators is compared by length alone, with a response
-  /// that has none either.
+  /// Lengths and codings must agree where both are known. Entity tags decide if both versions have
+  /// one; otherwise modification dates decide. A weak tag does not overrule the dates: both must
+  /// agree. If a strong tag has become weak, it no longer promises the pinned bytes, so only equal
+  /// dates do. Equal dates prove nothing if the pinned date is in the second of its response. A
+  /// pinned version without validators is compared by length alone, and only with a response that
+  /// has no validators either.
   public func compare(_ response: ContentVersion) -> Comparison {
     if contentCoding != response.contentCoding { return .different }
     if let mine = completeLength, let theirs = response.completeLength, mine != theirs {
@@ -93,15 +93,15 @@ public struct ContentVersion: Hashable, Sendable {
     }
     if let mine = lastModified, let theirs = response.lastModified {
       guard mine == theirs else { return .different }
-      // The tag is there on one side only: the dates alone do not prove the bytes equal.
+      // Only one side has a tag: the dates alone do not prove the bytes equal.
       return entityTag == nil && dateStrength != .weak ? .same : .unknown
     }
     if entityTag != nil || lastModified != nil { return .unknown }
-    // What once had none, or none that proved anything, is not vouched for by one that comes later.
+    // A validator that appears later does not vouch for a version that had none, or only weak ones.
     return response.entityTag == nil && response.lastModified == nil ? .same : .different
   }
 
-  /// Whether a stored version is this one: all validators and the coding alike, and the lengths where
+  /// Whether a stored version is this one: equal validators and codings, and equal lengths where
   /// both are known.
   public func hasSameIdentity(as other: ContentVersion) -> Bool {
     guard entityTag == other.entityTag, lastModified == other.lastModified,
@@ -111,29 +111,29 @@ public struct ContentVersion: Hashable, Sendable {
     return mine == theirs
   }
 
-  /// The version as a record may hold it that is believed later on: without a modification date that
-  /// is not strong.
+  /// The version for a record that is trusted later: without a modification date that is not
+  /// strong.
   package var provable: ContentVersion {
     var version = self
     if dateStrength != .strong { version.lastModified = nil }
     return version
   }
 
-  /// The version as a record of the cache may hold it: without a modification date that proves nothing,
-  /// because it is of the second in which its response was made.
+  /// The version for a cache record: without a modification date that is in the second of its
+  /// response and therefore proves nothing.
   package var recordable: ContentVersion {
     var version = self
     if dateStrength == .weak { version.lastModified = nil }
     return version
   }
 
-  /// Whether a response made a second later could prove more than this one, which is of the second in
-  /// which the file changed.
+  /// Whether a response made a second later could prove more than this one, which was made in the
+  /// second of the change.
   public var isTooFresh: Bool {
     entityTag == nil && lastModified != nil && dateStrength == .weak
   }
 
-  /// The validator in a word or two, for status displays.
+  /// A short description of the validator, for status displays.
   public var validatorDescription: String {
     if let entityTag { return "ETag \(entityTag)" }
     if let lastModified { return "Last-Modified \(lastModified)" }

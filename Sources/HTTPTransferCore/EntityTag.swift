@@ -5,7 +5,8 @@ package import HTTPTypes
 /// Not a `String`: the bytes need not be UTF-8, and strings of different bytes can be equal
 /// (canonical equivalence).
 public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
-  /// The most bytes of a tag: every file that was looked at has one in memory, and servers send some dozens.
+  /// The most bytes of a tag: every known file keeps its tag in memory, and servers send a few
+  /// dozen.
   public static let byteLimit = 1024
 
   /// Whether the tag is weak: equal tags then promise equivalent, not identical, bytes.
@@ -14,14 +15,14 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   /// The bytes between the quotes.
   public let bytes: [UInt8]
 
-  /// The tag of a text.
+  /// Creates a tag from a text.
   public init(opaque: String, isWeak: Bool = false) {
     self.bytes = Array(opaque.utf8)
     self.isWeak = isWeak
   }
 
-  /// The tag of the bytes between the quotes; nil where no field can hold them, or there are more than
-  /// ``byteLimit``.
+  /// Creates a tag from the bytes between the quotes; nil if no field can hold them or if there are
+  /// more than ``byteLimit``.
   public init?(bytes: some Collection<UInt8>, isWeak: Bool) {
     let quote = UInt8(ascii: "\"")
     guard !bytes.isEmpty, bytes.count <= Self.byteLimit,
@@ -33,8 +34,8 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses an `ETag` field.
   ///
-  /// A tag that is not quoted, as some servers send it, is taken as
-  /// strong; nil if the value is empty, too long, or holds control characters or a quote inside.
+  /// An unquoted tag, which some servers send, counts as strong. Returns nil if the value is empty,
+  /// too long, or contains control characters or an inner quote.
   public init?(field: some Sequence<UInt8>) {
     let space: Set<UInt8> = [0x20, 0x09, 0x0D, 0x0A]
     var rest = Array(field)[...]
@@ -61,18 +62,18 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
     return (isWeak ? [UInt8(ascii: "W"), UInt8(ascii: "/")] : []) + [quote] + bytes + [quote]
   }
 
-  /// A field that holds the tag as it came, `If-None-Match` for one.
+  /// A field with this tag as its value, such as `If-None-Match`.
   package func field(_ name: HTTPField.Name) -> HTTPField {
     HTTPField(name: name, value: fieldBytes)
   }
 
-  /// The tag for people: what is no UTF-8 is shown as U+FFFD.
+  /// The tag for display: malformed UTF-8 appears as U+FFFD.
   public var description: String { String(decoding: fieldBytes, as: UTF8.self) }
 }
 
 extension Substring {
-  /// The text without spaces, tabs and line ends at its ends (the optional white space of RFC 9110
-  /// §5.6.3, and what is left of a line).
+  /// The text without leading and trailing spaces, tabs and line ends (the optional white space of
+  /// RFC 9110 §5.6.3, and remains of a line end).
   var trimmed: Substring {
     let space: Set<UInt8> = [0x20, 0x09, 0x0D, 0x0A]
     var text = self.utf8

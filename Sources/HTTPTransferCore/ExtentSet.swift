@@ -3,7 +3,7 @@
 /// Look-ups are O(log n) in the number of extents. An insertion that touches few extents moves
 /// only the tail of the array; an insertion at the end is O(1).
 public struct ExtentSet: Equatable, Sendable {
-  /// The extents, ascending; between two of them there is always at least one absent byte.
+  /// The extents, ascending; at least one absent byte separates any two of them.
   public private(set) var extents: [ByteRange] = []
 
   /// The number of bytes present.
@@ -32,13 +32,13 @@ public struct ExtentSet: Equatable, Sendable {
   @discardableResult
   public mutating func insert(_ range: ByteRange) -> Int64 {
     guard !range.isEmpty else { return 0 }
-    // The last extent grows: what every sequential download does.
+    // Fast path: the last extent grows, as in every sequential download.
     if let last = extents.last, last.upperBound == range.lowerBound {
       extents[extents.count - 1] = last.lowerBound..<range.upperBound
       byteCount += range.byteCount
       return range.byteCount
     }
-    // An extent that only touches the range is merged as well.
+    // An extent that only touches the range is merged too.
     let first = range.lowerBound == 0 ? 0 : firstIndex(endingAfter: range.lowerBound - 1)
     var next = first
     var merged = range
@@ -78,7 +78,7 @@ public struct ExtentSet: Equatable, Sendable {
 
   /// Whether every byte of `range` is present.
   ///
-  /// An empty range is.
+  /// True for an empty range.
   public func contains(_ range: ByteRange) -> Bool {
     guard !range.isEmpty else { return true }
     let index = firstIndex(endingAfter: range.lowerBound)

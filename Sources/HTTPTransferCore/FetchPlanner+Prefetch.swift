@@ -1,21 +1,21 @@
 extension FetchPlanner {
-  /// What one request asks for where nothing is known of its connection.
+  /// The size of a request while the speed of its connection is unknown.
   static let firstPrefetchSegment: Int64 = 4 << 20
 
-  /// How many seconds of a connection a request for nobody takes: enough for its round trip not to
-  /// count, and soon over when a reader comes.
+  /// How long a prefetch request should occupy a connection, in seconds: long enough to make its
+  /// round trip negligible, short enough to end soon when a reader arrives.
   static let prefetchSeconds = 1.5
 
   private static let prefetchSegments: ClosedRange<Int64> = 1 << 20...32 << 20
 
-  /// Plans what brings the whole file for nobody in particular, from its first absent byte on.
+  /// Plans the fetch of the whole file, from its first absent byte on, without any reader.
   ///
   /// - Parameters:
   ///   - length: the complete length of the file in bytes.
-  ///   - extents: what is present.
-  ///   - flights: what is in flight, in any order.
-  ///   - limits: what bounds the plan; ``Limits/connections`` counts all flights.
-  /// - Returns: what to send and what to cut short.
+  ///   - extents: the extents that are present.
+  ///   - flights: the requests in flight, in any order.
+  ///   - limits: the bounds of the plan; ``Limits/connections`` counts all flights.
+  /// - Returns: the requests to send and the flights to cut short.
   public func planPrefetch(
     length: Int64, extents: ExtentSet, flights: [Flight], limits: Limits
   ) -> Plan {
@@ -40,7 +40,7 @@ extension FetchPlanner {
       while !rest.isEmpty {
         guard free > 0, flights.count < limits.demandConnections else { return plan }
         var range = rest.lowerBound..<(rest.lowerBound + min(rest.byteCount, segment))
-        // No crumbs: the rest would cost a request of its own.
+        // Include a small rest, which would otherwise cost a separate request.
         if rest.upperBound - range.upperBound < Self.leastSegment / 2 { range = rest }
         plan.starts.append(range)
         flights.append(Flight(planned: range))

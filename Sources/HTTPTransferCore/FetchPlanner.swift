@@ -2,19 +2,20 @@
 ///
 /// Pure: state in, requests out.
 ///
-/// A demand is what a parked read waits for; it is always fetched, at once. Read-ahead is what a
-/// stream will want next; it takes the connections that demand leaves.
+/// A demand is a range that a parked read waits for; it is always fetched, at once. Read-ahead is
+/// what a stream will want next; it uses the connections that demand leaves free.
 public struct FetchPlanner: Sendable {
   /// A request in flight.
   public struct Flight: Sendable {
     public var id: Int
-    /// Where its bytes that are not present yet begin; those before ``position`` have arrived.
+    /// The end of its stored bytes; the bytes from here to ``position`` have arrived but are not
+    /// present yet.
     public var start: Int64
-    /// The next byte that it will bring.
+    /// The next byte that the request will bring.
     public var position: Int64
-    /// The end of what it will bring.
+    /// The end of the bytes that the request will bring.
     public var end: Int64
-    /// Bytes per second of its body so far, nil before the first.
+    /// Bytes per second of its body so far; nil before the first byte.
     public var rate: Double?
 
     public init(id: Int, start: Int64, position: Int64, end: Int64, rate: Double?) {
@@ -25,28 +26,28 @@ public struct FetchPlanner: Sendable {
       self.rate = rate
     }
 
-    /// A request that has yet to be sent for `range`.
+    /// A request for `range` that has not been sent yet.
     init(planned range: ByteRange) {
       self.init(
         id: -1, start: range.lowerBound, position: range.lowerBound, end: range.upperBound,
         rate: nil)
     }
 
-    /// What need not be asked for because of it.
+    /// The bytes that need no other request.
     var covered: ByteRange { start..<max(start, end) }
 
     /// The number of bytes that have yet to arrive.
     var missingByteCount: Int64 { max(0, end - position) }
 
-    /// How long they will take, in seconds; 0 while that cannot be said.
+    /// How long the missing bytes will take, in seconds; 0 while the rate is unknown.
     var missingSeconds: Double { rate.map { Double(missingByteCount) / max(1, $0) } ?? 0 }
   }
 
-  /// Somebody who takes the file in order.
+  /// A consumer that reads the file in order.
   public struct Reader: Sendable {
-    /// The end of what was taken.
+    /// The end of the bytes consumed so far.
     public var cursor: Int64
-    /// How many bytes beyond are worth having; 0 for none.
+    /// How many bytes to fetch beyond the cursor; 0 for none.
     public var window: Int64
 
     public init(cursor: Int64, window: Int64) {
@@ -55,7 +56,7 @@ public struct FetchPlanner: Sendable {
     }
   }
 
-  /// What bounds a plan.
+  /// The bounds of a plan.
   public struct Limits: Sendable {
     /// How many requests read-ahead may have in flight.
     public var connections: Int
@@ -63,8 +64,9 @@ public struct FetchPlanner: Sendable {
     public var demandConnections: Int
     /// The time from a request to the first byte of its response, in seconds.
     public var roundTrip: Double
-    /// Bytes per second that one connection brings, nil while unknown; also where a far line is not to be
-    /// filled.
+    /// The throughput of one connection in bytes per second.
+    ///
+    /// Nil while unknown, and also if the planner should not fill a connection of high latency.
     public var connectionRate: Double?
 
     public init(
@@ -80,7 +82,7 @@ public struct FetchPlanner: Sendable {
   public struct Plan: Equatable, Sendable {
     /// The ranges to request now, most urgent first.
     public var starts: [ByteRange] = []
-    /// Requests in flight to be ended at an earlier byte, because a demand beyond it cannot wait.
+    /// Requests in flight to end at an earlier byte, because a demand beyond it cannot wait.
     public var cuts: [Cut] = []
   }
 
@@ -89,44 +91,44 @@ public struct FetchPlanner: Sendable {
     public var end: Int64
   }
 
-  /// The page size: the unit of the kernel's reads, and the least that is worth a request.
+  /// The page size: the unit of the kernel's reads, and the smallest useful request.
   public static let page: Int64 = 4096
 
-  /// The least read-ahead request: below it, the head of the response and the round trip cost more
-  /// than the body.
+  /// The smallest read-ahead request: below it, the response head and the round trip cost more than
+  /// the body.
   static let leastSegment: Int64 = 256 << 10
 
-  /// The most that one request asks for, so that a connection's end can still be moved.
+  /// The largest request: a connection's end must remain movable.
   static let greatestSegment: Int64 = 64 << 20
 
-  /// The most read-ahead of one stream: 2 s of a 1 Gbit/s line.
+  /// The largest read-ahead of one stream: 2 s at 1 Gbit/s.
   static let greatestWindow: Int64 = 256 << 20
 
-  /// The window from which on a reader is taken to go on for long.
+  /// The window from which on the planner expects a reader to continue for long.
   static let provenWindow: Int64 = 512 << 10
 
-  /// How many times the window of such a reader may be exceeded to fill the line.
+  /// The factor by which the planner may exceed the window of such a reader to fill the connection.
   static let greatestGrowth: Int64 = 16
 
-  /// How much is to be in flight or read ahead, in what the line brings in a round trip: the next requests
-  /// must be under way before the last ones are done.
+  /// How much should be in flight or read ahead, in bandwidth-delay products: the next requests
+  /// must be under way before the previous ones end.
   static let linesAhead = 4.0
 
-  /// How much of a flight may come first and the demand still waits for it rather than for a
-  /// request of its own, where no rate is known.
+  /// How many bytes of a flight a demand waits for before it gets a separate request, while the
+  /// rate is unknown.
   static let patience: Int64 = 1 << 20
 
   public init() {}
 
   /// - Parameters:
   ///   - length: the complete length of the file in bytes.
-  ///   - extents: what is present.
-  ///   - flights: what is in flight, in any order.
+  ///   - extents: the extents that are present.
+  ///   - flights: the requests in flight, in any order.
   ///   - demands: the ranges of the parked reads, ascending by lower bound.
   ///   - streams: the readers' positions.
   ///   - predictions: ranges that will probably be read next, the nearest first.
-  ///   - limits: what bounds the plan.
-  /// - Returns: what to send and what to cut short.
+  ///   - limits: the bounds of the plan.
+  /// - Returns: the requests to send and the flights to cut short.
   public func plan(
     length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
     streams: [Reader], predictions: [ByteRange] = [], limits: Limits
@@ -154,19 +156,19 @@ public struct FetchPlanner: Sendable {
     demands: [ByteRange], limits: Limits, plan: inout Plan
   ) {
     let window = Self.window(of: stream, limits: limits)
-    // What the stream's own parked reads still lack comes first, in the same request.
+    // Bytes that the stream's own parked reads still lack come first, in the same request.
     let lower = demands.first { stream.isNear($0) }?.lowerBound
-    // No sum may overflow: a server can claim any length, and a reader can go to its end.
+    // No sum may overflow: a server can claim any length, and a reader can seek to the end.
     let cursor = min(stream.cursor, length)
     let region = min(lower ?? cursor, length)..<(cursor + min(window, length - cursor))
     var holes = Self.subtract(flights, from: extents.holes(in: region))
     var free = limits.connections - activeCount(flights, limits: limits)
-    // Equal segments, so that the reader, who needs them in order, finds them done in order; two
-    // rounds of them in the window, so that a connection that is done has the next one to take.
+    // Equal segments finish in the order in which the reader needs them. The window holds two
+    // rounds of segments, so a connection that finishes always has a next one.
     let segment = max(
       Self.leastSegment, min(window / Int64(2 * limits.connections), Self.greatestSegment))
     while let hole = holes.first {
-      // What a read waits for is asked for in any case: then with what comes after it.
+      // A range that a read waits for is requested in any case, together with the bytes after it.
       let isWanted = hole.lowerBound < stream.cursor
       guard flights.count < limits.demandConnections, free > 0 || isWanted else { break }
       let absent = holes.reduce(0) { $0 + $1.byteCount }
@@ -188,11 +190,11 @@ public struct FetchPlanner: Sendable {
     }
   }
 
-  /// How far to read ahead of a stream: as far as its reader has shown to read, or farther where the
-  /// line would stand still meanwhile.
+  /// How far to read ahead of a stream: as far as its reader has proved to read, or farther if the
+  /// connection would otherwise idle.
   ///
-  /// A window that grows by what was consumed doubles once a round trip, which on a far and fast line is
-  /// a second of a line that does nothing.
+  /// A window that grows by the bytes consumed doubles once a round trip. On a fast connection of
+  /// high latency that wastes about a second.
   private static func window(of stream: Reader, limits: Limits) -> Int64 {
     var window = stream.window
     if window >= provenWindow, let rate = limits.connectionRate {
@@ -202,8 +204,9 @@ public struct FetchPlanner: Sendable {
     return min(window, greatestWindow)
   }
 
-  /// Gives the second half of the longest-lasting flight of `region` to a free connection: one slow
-  /// segment would hold up the reader and, with the window, everybody else.
+  /// Gives the second half of the flight in `region` that will end last to a free connection.
+  ///
+  /// Otherwise one slow segment would delay the reader and, through the window, all other segments.
   func steal(
     in region: ByteRange, flights: inout [Flight], limits: Limits, plan: inout Plan
   ) -> Bool {
@@ -235,17 +238,17 @@ public struct FetchPlanner: Sendable {
 
   // MARK: Predictions
 
-  /// Asks for what will probably be read, in requests of their own.
+  /// Requests the ranges that will probably be read, each in a separate request.
   ///
-  /// They are small, and what they cost is the round trip. Half of the connections stay free for what is
-  /// read in fact.
+  /// The ranges are small and cost little but the round trip. Half of the connections stay free for
+  /// actual reads.
   private func planPredictions(
     _ predictions: [ByteRange], length: Int64, extents: ExtentSet, flights: inout [Flight],
     limits: Limits, plan: inout Plan
   ) {
     for range in Self.joined(predictions).flatMap(Self.fromTheEnd) {
       let wanted = range.aligned(to: Self.page, limit: length)
-      // An edge of it is not worth a request: the next prediction may be a page off.
+      // A small remainder is not worth a request: the next prediction may be a page off.
       for absent in Self.subtract(flights, from: extents.holes(in: wanted))
       where 2 * absent.byteCount > wanted.byteCount {
         guard flights.count < limits.demandConnections / 2 else { return }
@@ -255,14 +258,14 @@ public struct FetchPlanner: Sendable {
     }
   }
 
-  /// A long range in parts, the last one first: it is that of one who reads backward.
+  /// Splits a long range into parts, the last one first: long predictions are of backward readers.
   private static func fromTheEnd(_ range: ByteRange) -> [ByteRange] {
     let part = max(leastSegment, range.byteCount / backwardPartCount)
     guard range.byteCount > part else { return [range] }
     var parts: [ByteRange] = []
     var end = range.upperBound
     while end > range.lowerBound {
-      // No crumbs at the far end.
+      // No small rest at the far end.
       let start = end - range.lowerBound < part + part / 2 ? range.lowerBound : end - part
       parts.append(start..<end)
       end = start
@@ -270,10 +273,10 @@ public struct FetchPlanner: Sendable {
     return parts
   }
 
-  /// In how many requests is asked for what one who reads backward will want next.
+  /// The number of requests for the bytes that a backward reader will want next.
   private static let backwardPartCount: Int64 = 8
 
-  /// Neighbours as one range, up to a size that is worth a request.
+  /// Joins neighbouring ranges, up to a size that is worth a request.
   private static func joined(_ ranges: [ByteRange]) -> [ByteRange] {
     var joined: [ByteRange] = []
     for range in ranges {
@@ -295,7 +298,8 @@ public struct FetchPlanner: Sendable {
     _ demands: [ByteRange], streams: [Reader], length: Int64, extents: ExtentSet,
     flights: inout [Flight], limits: Limits, plan: inout Plan
   ) {
-    // A read elsewhere does not wait for the read-ahead of others: one request more is allowed.
+    // A read elsewhere does not wait for the read-ahead of other streams: it may use one extra
+    // request.
     var limits = limits
     let readers = streams.filter { $0.window > 0 }
     let isElsewhere =
@@ -303,8 +307,9 @@ public struct FetchPlanner: Sendable {
       && demands.contains { demand in !readers.contains { $0.isNear(demand) } }
     if isElsewhere { limits.demandConnections += 1 }
     let holes = demands.flatMap { extents.holes(in: $0.clamped(to: 0..<length)) }
-    // All cuts before the first start: where demands overlap, one may cut off what another, which
-    // begins before it, still waits for. Each needs a connection for what it cuts off.
+    // All cuts come before the first start. Where demands overlap, a cut for one may remove bytes
+    // that another, which begins earlier, still waits for. Each cut needs a connection for the
+    // bytes removed.
     var free = limits.demandConnections - flights.count
     for hole in holes {
       cutLateFlights(for: hole, flights: &flights, free: &free, limits: limits, plan: &plan)
@@ -319,7 +324,7 @@ public struct FetchPlanner: Sendable {
     }
   }
 
-  /// Ends flights that would bring the hole too late at the hole's start.
+  /// Cuts flights that would reach the start of the hole too late.
   private func cutLateFlights(
     for hole: ByteRange, flights: inout [Flight], free: inout Int, limits: Limits, plan: inout Plan
   ) {
@@ -360,7 +365,7 @@ extension Int64 {
 }
 
 extension FetchPlanner.Reader {
-  /// Whether a parked read is one of this stream's last.
+  /// Whether a parked read belongs to this stream's latest reads.
   fileprivate func isNear(_ demand: ByteRange) -> Bool {
     demand.lowerBound >= cursor - 2 * StreamTable.tolerance && demand.lowerBound < cursor
   }

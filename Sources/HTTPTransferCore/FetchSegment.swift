@@ -2,26 +2,26 @@
 package protocol FetchSegment {
   associatedtype ID: Equatable
   var id: ID { get }
-  /// The first byte asked for.
+  /// The first byte requested.
   var start: Int64 { get }
   /// The next byte to arrive.
   var position: Int64 { get }
-  /// Where it is to end; moved down when the rest is fetched otherwise.
+  /// The end of the request; it moves down when another request fetches the rest.
   var end: Int64 { get }
   var firstByteAt: ContinuousClock.Instant? { get }
-  /// When it was asked for, or last brought more than a trickle.
+  /// When the request was sent, or last brought more than a trickle.
   var lastProgressAt: ContinuousClock.Instant { get }
-  /// The request whose next bytes it asks for a second time; nil if it is no hedge, or once either
-  /// has brought something.
+  /// The request that this one hedges: it requests the same next bytes. Nil if this is no hedge, or
+  /// once either of the two has brought bytes.
   var hedgeOf: ID? { get set }
-  /// Whether nothing but its server delays its next byte, and any server may bring that.
+  /// Whether only the server delays the next byte, and any server may bring that byte.
   var isHedgeable: Bool { get }
-  /// Nothing more is wanted of it: it ends where it has come to.
+  /// Stops the request at its current position: no more bytes are wanted.
   mutating func stop()
 }
 
 extension FetchSegment {
-  /// Bytes per second since the first byte, nil until it means something.
+  /// Bytes per second since the first byte; nil until the rate is meaningful.
   package func rate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt else { return nil }
     let seconds = (now - firstByteAt) / .seconds(1)

@@ -1,14 +1,16 @@
-/// Times of HTTP fields, in seconds since 1970 (RFC 9110 §5.6.7).
+/// Dates of HTTP fields, in seconds since 1970 (RFC 9110 §5.6.7).
 public enum HTTPDate {
   private static let months: [Substring] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// No date is longer, and what is costs nothing.
+  /// A limit that no date exceeds; longer fields are rejected without parsing.
   private static let maximumByteCount = 64
 
-  /// Parses an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; nil for anything else, the obsolete
-  /// forms included, which no server of this century sends.
+  /// Parses an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`.
+  ///
+  /// Returns nil for anything else, including the obsolete forms, which current servers do not
+  /// send.
   public static func secondsSince1970(_ field: String) -> Int64? {
     guard field.utf8.count <= maximumByteCount else { return nil }
     let parts = field.split(separator: " ")
@@ -24,7 +26,7 @@ public enum HTTPDate {
       year: year, month: month, day: day, hour: hour, minute: minute, second: second)
   }
 
-  /// The time of a date in UTC, its month counted from 1; nil where there is no such date.
+  /// The time of a date in UTC, with months counted from 1; nil if there is no such date.
   public static func secondsSince1970(
     year: Int64, month: Int, day: Int64, hour: Int64, minute: Int64, second: Int64
   ) -> Int64? {
@@ -36,12 +38,12 @@ public enum HTTPDate {
     return ((days * 24 + hour) * 60 + minute) * 60 + second
   }
 
-  /// The month of a name such as `Nov`, counted from 1.
+  /// The number of the month with a name such as `Nov`, counted from 1.
   public static func month(of name: Substring) -> Int? {
     months.firstIndex(of: name).map { $0 + 1 }
   }
 
-  /// The number of days of a month, which counts from 1 for January.
+  /// The number of days of a month, counted from 1 for January.
   private static func dayCount(month: Int, year: Int64) -> Int64 {
     let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     let counts: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]

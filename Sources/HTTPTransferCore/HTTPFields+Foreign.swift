@@ -1,27 +1,28 @@
 package import HTTPTypes
 
-/// Fields that come from outside: how many are taken, how much of them is read, and their bytes as they
-/// came.
+/// Fields from external sources: a limit on their number and on their lengths, and access to their
+/// raw bytes.
 extension HTTPFields {
-  /// The most fields that are taken from one response, or from one line of a list.
+  /// The most fields that are accepted from one response, or from one line of a list.
   ///
-  /// `HTTPFields` ends the process at 65,535 of them, and looks fields up one by one.
+  /// `HTTPFields` traps at 65,535 fields and looks fields up linearly.
   package static let foreignLimit = 1000
 
-  /// The most bytes of a value that is read: a hundred times what a date, a range or a type needs.
+  /// The most bytes of a value that is parsed: far more than a date, a range or a type needs.
   ///
-  /// A line may have 100 KiB, of which a look at each character takes tens of milliseconds, and which nobody
-  /// is to keep for each file.
+  /// A line may have 100 KiB. To look at each of its characters takes tens of milliseconds, and no
+  /// file should keep such a value.
   package static let readableLimit = 1024
 
-  /// The value of a field that is read here; nil where there is none, or one that is longer than
-  /// ``readableLimit`` and so can mean nothing.
+  /// The value of a field that is parsed here; nil if it is absent, or longer than
+  /// ``readableLimit`` and therefore meaningless.
   package func readable(_ name: HTTPField.Name) -> String? {
     guard let bytes = bytes(of: name), bytes.count <= Self.readableLimit else { return nil }
     return self[name]
   }
 
-  /// Whether the media type begins with `start`, which is in lower case; however long the rest is.
+  /// Whether the media type begins with `start`, which is in lower case; the rest may have any
+  /// length.
   package func hasMediaType(startingWith start: String) -> Bool {
     guard let bytes = bytes(of: .contentType) else { return false }
     return bytes.prefix(start.utf8.count).elementsEqual(start.utf8) { byte, expected in
@@ -29,20 +30,20 @@ extension HTTPFields {
     }
   }
 
-  /// Appends a field that comes from outside.
+  /// Appends a field from an external source.
   ///
-  /// - Returns: false where there are too many already.
+  /// - Returns: false if there are too many already.
   package mutating func take(_ field: HTTPField) -> Bool {
     guard count < Self.foreignLimit else { return false }
     append(field)
     return true
   }
 
-  /// The value of a field as it came, byte by byte, those of several fields joined as the text would
-  /// be; nil where there is none.
+  /// The raw bytes of a field's value, those of several fields joined by commas; nil if it is
+  /// absent.
   ///
-  /// A text would hold U+FFFD in the place of each byte that is no UTF-8, and be equal to other texts
-  /// of the same characters.
+  /// A string would hold U+FFFD for each byte that is not UTF-8, and would equal other strings of
+  /// the same characters.
   package func bytes(of name: HTTPField.Name) -> [UInt8]? {
     let fields = self[fields: name]
     guard let first = fields.first else { return nil }

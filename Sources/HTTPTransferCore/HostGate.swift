@@ -1,28 +1,28 @@
-/// Which origins have asked for no request before a moment (`Retry-After`, RFC 9110 §10.2.3).
+/// The origins that asked for no request before a given moment (`Retry-After`, RFC 9110 §10.2.3).
 ///
 /// A value without I/O: its owner asks it before it sends a request.
 package struct HostGate: Sendable {
   private var openings: [String: ContinuousClock.Instant] = [:]
 
-  /// A gate that is open for everybody.
+  /// A gate that is open for all origins.
   package init() {}
 
-  /// Takes note of an answer that asks for a delay; a moment that is already later stays.
+  /// Records an answer that asks for a delay; a later moment on record stays.
   ///
   /// - Parameters:
-  ///   - origin: who has answered, as ``RemoteURL/normalizedOrigin`` has it.
+  ///   - origin: the origin of the answer, in the form of ``RemoteURL/normalizedOrigin``.
   ///   - moment: when the next request may be sent.
   ///   - now: the present moment.
   package mutating func close(
     _ origin: String, until moment: ContinuousClock.Instant, now: ContinuousClock.Instant
   ) {
-    // What has passed says nothing any more; so the table holds only who waits.
+    // Expired entries are useless; the table holds only closed origins.
     openings = openings.filter { $0.value > now }
     guard moment > now else { return }
     openings[origin] = max(moment, openings[origin] ?? moment)
   }
 
-  /// When the next request may be sent to `origin`; nil for now.
+  /// When the next request may be sent to `origin`; nil if it may be sent now.
   package func opening(of origin: String, now: ContinuousClock.Instant) -> ContinuousClock.Instant?
   {
     guard let moment = openings[origin], moment > now else { return nil }

@@ -1,33 +1,33 @@
-/// How many connections have paid at which origin, so that the next file of it need not find out again.
+/// How many connections paid at each origin; spares the next file of an origin the search.
 ///
-/// Advice only: what is forgotten or wrong costs a fraction of a second.
+/// Advice only: a forgotten or wrong entry costs a fraction of a second.
 public struct HostMemory: Sendable, Equatable {
   private struct Entry: Sendable, Equatable {
     var connections: Int
-    /// When it was seen last, in days since 1970.
+    /// When the entry was last updated, in days since 1970.
     var day: Int
   }
 
   /// How many origins are remembered.
   static let limit = 1000
 
-  /// For how many days: servers change.
+  /// How many days an entry stays valid: servers change.
   static let lifetime = 30
 
-  /// What no controller goes beyond.
+  /// A bound that no controller exceeds.
   static let connectionLimit = 64
 
   private var entries: [String: Entry] = [:]
 
   public init() {}
 
-  /// How many connections have paid at `origin` (scheme, host and port), nil where nobody knows.
+  /// How many connections paid at `origin` (scheme, host and port); nil if unknown.
   public func connections(for origin: String, today: Int) -> Int? {
     guard let entry = entries[origin], today - entry.day <= Self.lifetime else { return nil }
     return entry.connections
   }
 
-  /// Takes note of what paid at `origin`.
+  /// Records how many connections paid at `origin`.
   public mutating func note(_ connections: Int, for origin: String, today: Int) {
     entries[origin] = Entry(
       connections: min(max(1, connections), Self.connectionLimit), day: today)
@@ -40,13 +40,13 @@ public struct HostMemory: Sendable, Equatable {
 
   // MARK: Text
 
-  /// A line for each origin, in their order: `ORIGIN CONNECTIONS DAY`.
+  /// A line for each origin, sorted: `ORIGIN CONNECTIONS DAY`.
   public var text: String {
     entries.sorted { $0.key < $1.key }
       .map { "\($0.key) \($0.value.connections) \($0.value.day)\n" }.joined()
   }
 
-  /// Reads ``text``; lines that are something else count for nothing.
+  /// Parses ``text``; malformed lines are skipped.
   public init(text: String) {
     for line in text.split(whereSeparator: \.isNewline).prefix(Self.limit) {
       let words = line.split(separator: " ")

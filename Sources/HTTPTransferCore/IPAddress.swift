@@ -1,11 +1,11 @@
-/// An IPv4 or IPv6 address, by its bytes.
+/// The bytes of an IPv4 or IPv6 address.
 package struct IPAddress: Hashable, Sendable {
   /// The bytes in network order: 4 or 16.
   package let bytes: [UInt8]
 
-  /// An address of 4 or 16 bytes in network order; nil for another count.
+  /// Creates an address from 4 or 16 bytes in network order; nil for another count.
   ///
-  /// An IPv4 address that is written as an IPv6 one (`::ffff:0:0/96`) is that IPv4 address.
+  /// An IPv4-mapped IPv6 address (`::ffff:0:0/96`) becomes the IPv4 address.
   package init?(bytes: some Collection<UInt8>) {
     let bytes = Array(bytes)
     guard bytes.count == 4 || bytes.count == 16 else { return nil }
@@ -15,7 +15,7 @@ package struct IPAddress: Hashable, Sendable {
 
   private static let mappedPrefix = [UInt8](repeating: 0, count: 10) + [0xff, 0xff]
 
-  /// Whether the first `length` bits are those of `prefix`; false for another family.
+  /// Whether the address starts with the first `length` bits of `prefix`; false for another family.
   package func hasPrefix(_ prefix: [UInt8], length: Int) -> Bool {
     guard (0...(bytes.count * 8)).contains(length), prefix.count == bytes.count else {
       return false
@@ -29,9 +29,10 @@ package struct IPAddress: Hashable, Sendable {
 
   /// Whether the address belongs to this machine or to a network that the Internet does not reach.
   ///
-  /// Unspecified, loopback, private (RFC 1918, RFC 4193), link-local, site-local, shared (RFC 6598),
-  /// benchmark (RFC 2544) and reserved addresses and those of protocols (RFC 6890), also where an IPv6
-  /// address carries such an IPv4 address (RFC 4291 §2.5.5, RFC 6052, RFC 2765, RFC 3056, RFC 4380).
+  /// Unspecified, loopback, private (RFC 1918, RFC 4193), link-local, site-local, shared (RFC
+  /// 6598), benchmark (RFC 2544) and reserved addresses and those of protocols (RFC 6890), also
+  /// where an IPv6 address carries such an IPv4 address (RFC 4291 §2.5.5, RFC 6052, RFC 2765, RFC
+  /// 3056, RFC 4380).
   package var isPrivate: Bool {
     let blocks = bytes.count == 4 ? Self.privateBlocks4 : Self.privateBlocks6
     if blocks.contains(where: { hasPrefix($0.prefix, length: $0.length) }) { return true }
@@ -47,7 +48,7 @@ package struct IPAddress: Hashable, Sendable {
     if hasPrefix(Self.padded([0x20, 0x02]), length: 16) {
       return [IPAddress(bytes: bytes[2..<6])].compactMap(\.self)
     }
-    // Teredo: its server, and its client with all bits turned over.
+    // Teredo: its server, and its client with all bits inverted.
     if hasPrefix(Self.padded([0x20, 0x01]), length: 32) {
       return [IPAddress(bytes: bytes[4..<8]), IPAddress(bytes: bytes[12...].map { ~$0 })]
         .compactMap(\.self)
@@ -55,7 +56,7 @@ package struct IPAddress: Hashable, Sendable {
     return []
   }
 
-  /// What stands before an IPv4 address: nothing, `::ffff:0`, and the prefix of NAT64.
+  /// The prefixes of embedded IPv4 addresses: zeros, `::ffff:0:0:0`, and the prefix of NAT64.
   private static let translatedPrefixes = [
     padded([]), [UInt8](repeating: 0, count: 8) + [0xff, 0xff] + [UInt8](repeating: 0, count: 6),
     padded([0x00, 0x64, 0xff, 0x9b]),

@@ -1,56 +1,56 @@
-/// The servers that are said to have one file, and what has been learned of each: says which of them the
-/// next request goes to.
+/// The servers that offer one file, and what is known of each; selects the server for each request.
 ///
-/// A value without I/O, of which a download and a mounted file have one each. Servers are named by their places in the list, from 0; a file of one server has a
-/// set of one.
+/// A value without I/O; each download and each mounted file has one. An index from 0 in the list
+/// identifies a server. A file with a single server has a set of one.
 public struct MirrorSet: Sendable {
-  /// What shows that two servers have the same bytes.
+  /// The evidence that two servers have the same bytes.
   public enum Trust: Sendable, Hashable {
-    /// Equal lengths and equal validators that are strong.
+    /// Equal lengths and equal strong validators.
     case validators
-    /// As well, for want of better, an equal length: the whole is hashed at its end, and by then bytes of it
-    /// have been seen.
+    /// As ``validators``; failing that, an equal length: the whole is hashed at its end, after
+    /// readers have seen bytes of it.
     case hashesAfterUse
-    /// An equal length: what does not hash to what it should is fetched again before anybody sees it.
+    /// An equal length: bytes with a wrong hash are fetched again before any reader sees them.
     case hashesBeforeUse
   }
 
-  /// What is known of a server's bytes, for the present version of the file.
+  /// What is known of a server's bytes, for the current version of the file.
   public enum Standing: Sendable, Hashable {
-    /// Nothing yet.
+    /// No request has tested them yet.
     case untried
-    /// They are those of the version.
+    /// They are the bytes of the version.
     case agreed
-    /// They are as many as those of the version: used where nobody who is ``agreed`` can be asked.
+    /// Their number is that of the version: the server is used if no ``agreed`` server is
+    /// available.
     case similar
-    /// They are others: the server is not asked again for this version.
+    /// They differ: the server gets no more requests for this version.
     case refused(reason: String)
-    /// It is not asked again for any version: a download gives a server up, a mount has the time to let it
-    /// rest.
+    /// The server gets no requests for any version: a download drops such a server, while a mount
+    /// has time to let it rest.
     case excluded(reason: String)
   }
 
   public struct Mirror: Sendable {
     public let url: RemoteURL
     public internal(set) var standing = Standing.untried
-    /// Why the last request failed; nil where it did not.
+    /// Why the last request failed; nil if it succeeded.
     public internal(set) var failure: String?
-    /// Until when others are asked first.
+    /// Until when other servers are preferred.
     public internal(set) var restsUntil: ContinuousClock.Instant?
     /// Bytes per second of one connection: a moving average; nil while unknown.
     public internal(set) var rate: Double?
-    /// How many requests it is answering.
+    /// The number of requests in flight to it.
     public internal(set) var flightCount = 0
-    /// How many requests it takes at a time; nil where it has refused none.
+    /// How many requests it accepts at a time; nil if it has refused none.
     var flightLimit: Int?
     var failureCount = 0
-    /// Whether it has said that the file is not there, or not for us.
+    /// Whether it has answered that the file does not exist or is not accessible.
     var hasDenied = false
-    /// The version as it described it when that was last found to be the file's: each server has validators
-    /// of its own.
+    /// The version as this server described it when its bytes were last accepted: each server has
+    /// its own validators.
     public internal(set) var content: ContentVersion?
 
-    /// Why it is not asked any more; nil where it may be.
+    /// Why the server gets no more requests; nil if it may get some.
     public var refusal: String? {
       switch standing {
       case .untried, .agreed, .similar: nil
@@ -62,30 +62,32 @@ public struct MirrorSet: Sendable {
 
     func isResting(_ now: ContinuousClock.Instant) -> Bool { restsUntil.map { now < $0 } ?? false }
 
-    /// Whether one more request is no more than it takes.
+    /// Whether the server can take one more request.
     ///
-    /// Who has not shown yet that he has the same bytes gets one request to do so.
+    /// An untried server gets one request, to show that it has the same bytes.
     var hasRoom: Bool { flightCount < (standing == .untried ? 1 : flightLimit ?? .max) }
   }
 
   public private(set) var mirrors: [Mirror]
   public let trust: Trust
 
-  /// Who has described the version first, and whose word it is that it has changed; nil where an earlier
-  /// mount has learned it and did not say of whom.
+  /// The server that first described the version, and decides whether the version has changed.
+  ///
+  /// Nil if an earlier mount learned the version without a record of the server.
   public private(set) var definer: Int?
 
-  /// Who alone is asked while that is possible: when nobody knows who of several has sent wrong bytes.
+  /// The only server to use while possible, because it is unknown which of several sent wrong
+  /// bytes.
   public var sole: Int?
 
-  /// How long a server that has failed is asked last.
+  /// How long a server that has failed is used last.
   private let rests: RetryPolicy
 
   /// - Parameters:
-  ///   - urls: in the order of preference, at least one; the same URL twice is one server.
-  ///   - trust: what shows that two of them are the same file.
-  ///   - rests: how long a server that has failed is asked last, by its failures in a row. Who asks for as
-  ///     long as the mount lives can wait longer than a download, which gives up.
+  ///   - urls: in the order of preference, at least one; duplicate URLs are one server.
+  ///   - trust: the evidence that two servers have the same file.
+  ///   - rests: how long a server that has failed is used last, by its failures in a row. A mount
+  ///     can wait longer than a download, which gives up.
   public init(urls: [RemoteURL], trust: Trust, rests: RetryPolicy) {
     var known: Set<RemoteURL> = []
     mirrors = urls.filter { known.insert($0).inserted }.map { Mirror(url: $0) }
@@ -99,28 +101,29 @@ public struct MirrorSet: Sendable {
 
   // MARK: Choice
 
-  /// Which server is asked about the file: the first that has not failed lately, else the one that rests
-  /// for the shortest time.
+  /// Selects the server to ask about the file: the first that has not failed lately, otherwise the
+  /// server whose rest ends first.
   ///
   /// - Parameters:
-  ///   - tried: who has been asked already.
+  ///   - tried: the servers that were asked already.
   ///   - now: the time.
-  /// - Returns: nil where nobody is left.
+  /// - Returns: nil if no server is left.
   public func contact(except tried: Set<Int> = [], now: ContinuousClock.Instant) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !tried.contains($0) }
     return left.first { !mirrors[$0].isResting(now) } ?? soonest(of: left)
   }
 
-  /// Which server a range is asked of.
+  /// Selects the server for a range.
   ///
-  /// Of those who agree, the one that would bring it first, by its rate and by how much it is asked for
-  /// already. What nobody waits for is a good occasion to try another one, by one request.
+  /// Of the servers that agree, this is the one that would bring the range first, by its rate and
+  /// its requests in flight. A range that no read waits for is an opportunity to try another
+  /// server, with one request.
   ///
   /// - Parameters:
   ///   - isUrgent: whether a read waits for it.
-  ///   - excluded: who must not be asked for this range.
+  ///   - excluded: the servers that must not get this range.
   ///   - now: the time.
-  /// - Returns: nil where nobody is left.
+  /// - Returns: nil if no server is left.
   public func choose(
     isUrgent: Bool, except excluded: Set<Int> = [], now: ContinuousClock.Instant
   ) -> Int? {
@@ -135,7 +138,7 @@ public struct MirrorSet: Sendable {
 
   private func best(of candidates: [Int]) -> Int? {
     let roomy = candidates.filter { mirrors[$0].hasRoom }
-    // Nothing is known against one that was never asked.
+    // A server that has sent no bytes yet counts as fast as the fastest.
     let greatest = mirrors.lazy.compactMap(\.rate).max() ?? 1
     func cost(_ index: Int) -> Double {
       Double(mirrors[index].flightCount + 1) / max(1, mirrors[index].rate ?? greatest)
@@ -152,39 +155,40 @@ public struct MirrorSet: Sendable {
     }
   }
 
-  /// Whether a server beside `index` can be asked at once: what `index` does not bring soon is asked for
-  /// there.
+  /// Whether a server other than `index` can be used at once, for bytes that `index` does not bring
+  /// soon.
   public func hasReady(besides index: Int, now: ContinuousClock.Instant) -> Bool {
     mirrors.indices.contains {
       $0 != index && !mirrors[$0].isRefused && !mirrors[$0].isResting(now)
     }
   }
 
-  /// Whether a server that may still have the version cannot be asked just now: who has another one in the
-  /// meantime does not take its place.
+  /// Whether a server that may still have the version is temporarily unavailable.
+  ///
+  /// If so, a server with another version does not replace it.
   public func hasAbsent(besides index: Int, now: ContinuousClock.Instant) -> Bool {
     mirrors.indices.contains {
       $0 != index && !mirrors[$0].isRefused && mirrors[$0].isResting(now) && !mirrors[$0].hasDenied
     }
   }
 
-  /// How long a server is still left alone after a failure.
+  /// How long a server still rests after a failure.
   public func rest(of index: Int, now: ContinuousClock.Instant) -> Duration {
     mirrors[index].restsUntil.map { max(.zero, $0 - now) } ?? .zero
   }
 
-  /// Who has not been refused.
+  /// The servers that have not been refused.
   public var trusted: [Int] { mirrors.indices.filter { !mirrors[$0].isRefused } }
 
-  /// Whether somebody beside `index` has not been refused, resting or not.
+  /// Whether a server other than `index` has not been refused, resting or not.
   public func hasTrusted(besides index: Int) -> Bool { trusted.contains { $0 != index } }
 
-  /// Whether somebody was refused who may have another version.
+  /// Whether a refused server may have another version.
   public var hasOtherVersions: Bool {
     mirrors.contains { if case .refused = $0.standing { true } else { false } }
   }
 
-  /// Those that are not asked any more, but for `index`, with the reasons: one line, nil where none is.
+  /// The refused and excluded servers except `index`, with the reasons, in one line; nil for none.
   public func refusals(besides index: Int?) -> String? {
     let texts = mirrors.indices.compactMap { other in
       other == index
@@ -195,34 +199,34 @@ public struct MirrorSet: Sendable {
 
   // MARK: Judgement
 
-  /// What an answer says of its server.
+  /// What an answer shows about its server.
   public enum Judgement: Sendable, Hashable {
-    /// It is to be judged by the rules for one server.
+    /// The rules for a single server apply.
     case ordinary
     /// The bytes are those of the version.
     case same
-    /// They may be: nobody who has shown more can be asked.
+    /// They may be, and no server with better evidence is available.
     case similar
-    /// Nothing shows that they are; they may be used for want of better, and others can be asked.
+    /// No evidence that they are; the caller may use them as a last resort, or ask other servers.
     case declined
-    /// They are others, or nothing shows that they are not.
+    /// They are different, or no evidence excludes that.
     case contradicts(reason: String)
   }
 
-  /// Judges an answer about the version `pinned`, and remembers what follows for the server.
+  /// Judges an answer about the version `pinned`, and updates the standing of the server.
   ///
   /// - Parameters:
   ///   - content: the version as the answer describes it.
-  ///   - index: who has answered.
-  ///   - pinned: the version that is wanted.
+  ///   - index: the server that answered.
+  ///   - pinned: the wanted version.
   ///   - now: the time.
-  /// - Returns: what it says of its server.
+  /// - Returns: what the answer shows about its server.
   public mutating func judge(
     _ content: ContentVersion, from index: Int, pinned: ContentVersion,
     now: ContinuousClock.Instant
   ) -> Judgement {
     if trust != .hashesBeforeUse, index == definer || mirrors.count == 1 { return .ordinary }
-    // What has been accepted of a server once is compared with its own word from then on.
+    // A server that was accepted once is compared with its own earlier answer.
     if trust != .hashesBeforeUse, let own = mirrors[index].content {
       switch own.compare(content) {
       case .same: return mirrors[index].standing == .similar ? .similar : .same
@@ -249,11 +253,12 @@ public struct MirrorSet: Sendable {
     _ content: ContentVersion, from index: Int, as standing: Standing
   ) {
     mirrors[index].content = content
-    // What is still under way when a server is refused does not bring it back.
+    // An answer that was in flight when the server was refused does not readmit it.
     if !mirrors[index].isRefused { mirrors[index].standing = standing }
   }
 
-  /// What two servers' files differ in whatever their validators are; nil where nothing shows that they do.
+  /// How two servers' files differ regardless of their validators; nil if they do not visibly
+  /// differ.
   private static func difference(
     _ pinned: ContentVersion, _ other: ContentVersion
   ) -> String? {
@@ -266,9 +271,9 @@ public struct MirrorSet: Sendable {
 
   /// Whether equal validators show that two servers have the same bytes.
   ///
-  /// A tag is strong and the same, or neither has one and the dates are equal and known not to be of the
-  /// second of the change. Equal dates beside different tags are what copies look like, and prove nothing;
-  /// weak tags and lengths do even less.
+  /// They do if both versions have the same strong tag, or if neither has a tag and the dates are
+  /// equal and known not to be in the second of the change. Equal dates beside different tags are
+  /// typical of copies and prove nothing; weak tags and lengths prove even less.
   static func isProven(_ pinned: ContentVersion, _ other: ContentVersion) -> Bool {
     guard pinned.completeLength != nil, pinned.compare(other) == .same else { return false }
     if let mine = pinned.entityTag, let theirs = other.entityTag {
@@ -279,7 +284,7 @@ public struct MirrorSet: Sendable {
 
   // MARK: Learning
 
-  /// The version that was wanted is given up: what servers have shown of it is of no account any more.
+  /// Drops the wanted version, and with it the evidence that servers gave of it.
   public mutating func forgetVersion() {
     definer = nil
     for index in mirrors.indices {
@@ -289,33 +294,34 @@ public struct MirrorSet: Sendable {
     }
   }
 
-  /// A server has described a version that takes the place of what was known.
+  /// Records that a server has described a version that replaces the known one.
   public mutating func defined(_ content: ContentVersion, by index: Int) {
     forgetVersion()
     definer = index
     agreed(content, by: index)
   }
 
-  /// An earlier mount had the version `content` from a server: weak validators tell its versions apart, as
-  /// they do for one that is alone.
+  /// Records that an earlier mount got the version `content` from a server.
+  ///
+  /// Weak validators then distinguish versions of that server, as for a single server.
   public mutating func recalled(_ content: ContentVersion, of index: Int) {
     guard definer == nil else { return }
     definer = index
     agreed(content, by: index)
   }
 
-  /// A server has described the version that is wanted.
+  /// Records that a server has described the wanted version.
   public mutating func agreed(_ content: ContentVersion, by index: Int) {
     accept(content, from: index, as: .agreed)
   }
 
-  /// A server that was refused has described the file as it should be; it is asked about it only where
-  /// nobody else is left.
+  /// Readmits a refused server that has described the file as expected; it is asked about the file
+  /// only if no other server is left.
   public mutating func readmit(_ index: Int) {
     if case .refused = mirrors[index].standing { mirrors[index].standing = .untried }
   }
 
-  /// A server has answered, or sent bytes that are wanted.
+  /// Records that a server has answered, or sent wanted bytes.
   public mutating func answered(_ index: Int) {
     mirrors[index].failure = nil
     mirrors[index].restsUntil = nil
@@ -323,16 +329,16 @@ public struct MirrorSet: Sendable {
     mirrors[index].hasDenied = false
   }
 
-  /// A server has failed: others are asked first for a while.
+  /// Records that a server has failed: other servers are preferred for a while.
   ///
   /// - Parameters:
-  ///   - index: which.
-  ///   - reason: why, in one line.
-  ///   - isDenial: whether it has said that it does not have the file, or not for us.
-  ///   - retryAfter: how long it has asked to be left alone.
-  ///   - random: a number in [0, 1], less than 1 where many clients should not return together.
+  ///   - index: the server.
+  ///   - reason: the cause, in one line.
+  ///   - isDenial: whether the server answered that the file does not exist or is not accessible.
+  ///   - retryAfter: the delay that the server asks for.
+  ///   - random: a number in [0, 1], less than 1 if many clients should not return together.
   ///   - now: the time.
-  /// - Returns: how often in a row it has failed; requests that fail together are one failure.
+  /// - Returns: the number of failures in a row; requests that fail together count once.
   @discardableResult
   public mutating func failed(
     _ index: Int, reason: String, isDenial: Bool = false, retryAfter: Duration? = nil,
@@ -343,8 +349,8 @@ public struct MirrorSet: Sendable {
     let isFirst = !mirrors[index].isResting(now)
     if isFirst { mirrors[index].failureCount += 1 }
     let failureCount = max(1, mirrors[index].failureCount)
-    // The others of those that fail together do not prolong the rest: whoever waits for its end, and fails
-    // again then, is to count.
+    // Further requests that fail together do not prolong the rest: a request that waits for its
+    // end, and fails again then, must count.
     var delay =
       isFirst
       ? rests.delay(failures: failureCount, retryAfter: retryAfter, random: random)
@@ -354,14 +360,14 @@ public struct MirrorSet: Sendable {
     return failureCount
   }
 
-  /// Others are asked first until `moment`, for a reason that may not be the server's.
+  /// Prefers other servers until `moment`, for a reason that may not be the server's.
   public mutating func setAside(_ index: Int, until moment: ContinuousClock.Instant) {
     mirrors[index].restsUntil = max(mirrors[index].restsUntil ?? moment, moment)
   }
 
-  /// A server contradicts the version: it is not asked again for it.
+  /// Refuses a server that contradicts the version: it gets no more requests for this version.
   ///
-  /// - Returns: whether that is news.
+  /// - Returns: whether the server was not refused before.
   public mutating func refuse(_ index: Int, reason: String) -> Bool {
     if mirrors[index].isRefused { return false }
     mirrors[index].standing = .refused(reason: reason)
@@ -369,7 +375,7 @@ public struct MirrorSet: Sendable {
     return true
   }
 
-  /// A server is given up, whatever the version.
+  /// Excludes a server for all versions.
   public mutating func exclude(_ index: Int, reason: String) {
     mirrors[index].standing = .excluded(reason: reason)
     if sole == index { sole = nil }
@@ -379,19 +385,19 @@ public struct MirrorSet: Sendable {
 
   public mutating func began(_ index: Int) { mirrors[index].flightCount += 1 }
 
-  /// A request has ended; `bytesPerSecond` is what its body came at, where that means something.
+  /// Records the end of a request; `bytesPerSecond` is the rate of its body, if meaningful.
   public mutating func ended(_ index: Int, bytesPerSecond: Double? = nil) {
     mirrors[index].flightCount -= 1
     measured(index, bytesPerSecond: bytesPerSecond)
   }
 
-  /// A connection to a server brings that much, where it is known.
+  /// Records the measured rate of a connection to a server, if known.
   public mutating func measured(_ index: Int, bytesPerSecond: Double?) {
     guard let bytesPerSecond else { return }
     mirrors[index].rate.average(in: bytesPerSecond)
   }
 
-  /// A server takes no more requests at a time than it is answering now, at least one.
+  /// Limits a server to the number of requests that it is answering now, at least one.
   public mutating func limitFlights(_ index: Int) {
     mirrors[index].flightLimit = max(1, mirrors[index].flightCount)
   }

@@ -1,5 +1,5 @@
 extension Double? {
-  /// Takes `sample` into the moving average that this is.
+  /// Adds `sample` to this moving average.
   package mutating func average(in sample: Double) {
     self = map { $0 * 0.7 + sample * 0.3 } ?? sample
   }

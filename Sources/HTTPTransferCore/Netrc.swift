@@ -1,11 +1,10 @@
 /// The credentials of a `.netrc` file, by host.
 ///
-/// Read by our own parser, not by libcurl's (`CURLOPT_NETRC`): that one reads the file for every
-/// request on the network thread, whoever else may read it, and looks hosts up again after each
-/// redirect, so that a server can have a password sent to another host of its choice (CVE-2024-11053
-/// and CVE-2025-0167 of libcurl went further still).
+/// Not parsed by libcurl (`CURLOPT_NETRC`): libcurl reads the file for every request on the network
+/// thread, and looks hosts up again after each redirect. A server could thus have a password sent
+/// to another host of its choice (CVE-2024-11053 and CVE-2025-0167 of libcurl went further still).
 package struct Netrc: Sendable, Equatable {
-  /// A user and, where the file has one, a password; as they are, nothing is encoded.
+  /// A user and, if the file has one, a password; neither is encoded.
   package struct Credentials: Sendable, Equatable {
     package var user: String
     package var password: String
@@ -16,7 +15,7 @@ package struct Netrc: Sendable, Equatable {
     }
   }
 
-  /// What is wrong with a file; it never holds a word of the file.
+  /// What is wrong with a file; never contains a word of the file.
   package struct ParseError: Error, Equatable, CustomStringConvertible {
     package let line: Int
     package let message: String
@@ -29,19 +28,22 @@ package struct Netrc: Sendable, Equatable {
     var password = ""
   }
 
-  /// By host in lower case, nil for `default`, each in the order of the file: a list may name a million hosts.
+  /// By host in lower case (nil for `default`), each in file order: a list may name a million
+  /// hosts.
   private var entries: [String?: [Entry]] = [:]
 
   /// The most entries of a file.
   package static let maximumEntryCount = 10_000
 
   /// Parses a file: `machine`, `default`, `login`, `password`, `account` and `macdef`, separated by
-  /// blanks and newlines; values may stand in double quotes, as curl has it, and `#` begins a comment
-  /// where a keyword is expected.
+  /// blanks and newlines.
+  ///
+  /// As in curl, values may be in double quotes, and `#` begins a comment where a keyword is
+  /// expected.
   package init(_ bytes: [UInt8]) throws(ParseError) {
     var reader = WordReader(bytes)
     var count = 0
-    /// The entry that is being read, and its host.
+    /// The current entry and its host.
     var current: (host: String?, entry: Entry)?
     func end() { if let current { entries[current.host, default: []].append(current.entry) } }
     while let word = try reader.next(isValue: false) {
@@ -77,8 +79,8 @@ package struct Netrc: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - host: without brackets and port, in any case.
-  ///   - user: the user that the URL names; nil for whichever comes first.
-  /// - Returns: the first entry of that host and user, else that of `default`; nil for none.
+  ///   - user: the user in the URL; nil for the first entry.
+  /// - Returns: the first entry of that host and user, otherwise that of `default`; nil for none.
   package func credentials(forHost host: String, user: String? = nil) -> Credentials? {
     func matches(_ entry: Entry) -> Bool {
       !(entry.user.isEmpty && entry.password.isEmpty)
@@ -137,7 +139,8 @@ private struct WordReader {
     return value
   }
 
-  /// A word in double quotes, which stands on one line; `\"` and `\\` stand for `"` and `\`.
+  /// Parses a word in double quotes, which must end on its line; `\"` and `\\` stand for `"` and
+  /// `\`.
   private mutating func quoted() throws(Netrc.ParseError) -> String {
     var word: [UInt8] = []
     position += 1

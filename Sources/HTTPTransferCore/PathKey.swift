@@ -1,6 +1,6 @@
-/// A name or a path as a key: two are one where their bytes are the same, as to the kernel and to servers.
+/// A name or a path as a key: equal if the bytes are equal, as for the kernel and for servers.
 ///
-/// To Swift `é` of one scalar and `é` of two are one text; to everybody else they are two names.
+/// Swift considers `é` of one scalar and `é` of two scalars equal; the kernel and servers do not.
 package struct PathKey: Hashable, Comparable {
   package let text: String
 

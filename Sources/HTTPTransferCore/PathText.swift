@@ -1,9 +1,9 @@
 /// Paths by their bytes, as the kernel takes them.
 ///
-/// To Swift a slash and a combining mark behind it are one character, which is no slash: what is split or
-/// compared by characters is another path than the one that is opened.
+/// To Swift a slash and a following combining mark are one character, which is not a slash.
+/// Splitting or comparing by characters would thus yield a path other than the opened one.
 extension StringProtocol {
-  /// What stands between the slashes of a path.
+  /// The components between the slashes of a path.
   package func pathParts(omittingEmpty: Bool = true) -> [String] {
     utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: omittingEmpty)
       .map { String(decoding: $0, as: UTF8.self) }

@@ -1,4 +1,4 @@
-/// What each piece of a file must hash to, as a Metalink says.
+/// The expected hashes of a file's pieces, from a Metalink.
 public struct PieceHashes: Sendable, Hashable {
   public let algorithm: Checksum.Algorithm
 
@@ -11,8 +11,8 @@ public struct PieceHashes: Sendable, Hashable {
   /// The most pieces of a file.
   public static let maximumCount = 1 << 20
 
-  /// - Returns: nil where a digest is not as long as the algorithm's, there is none or too many, or pieces
-  ///   have no length.
+  /// - Returns: nil if the length of a digest is not the algorithm's, if there are no digests or
+  ///   too many, or if the piece length is not positive.
   public init?(algorithm: Checksum.Algorithm, pieceByteCount: Int64, digests: [[UInt8]]) {
     guard pieceByteCount > 0, !digests.isEmpty, digests.count <= Self.maximumCount,
       digests.allSatisfy({ $0.count == algorithm.digestByteCount })
@@ -22,9 +22,9 @@ public struct PieceHashes: Sendable, Hashable {
     self.digests = digests
   }
 
-  /// Adds the digests of the next pieces.
+  /// Appends the digests of the next pieces.
   ///
-  /// - Returns: whether they are as long as the others, and not too many; else nothing was added.
+  /// - Returns: false, with nothing appended, if a digest has a wrong length or there are too many.
   package mutating func append(_ more: [[UInt8]]) -> Bool {
     guard more.allSatisfy({ $0.count == algorithm.digestByteCount }),
       more.count <= Self.maximumCount - digests.count
@@ -33,15 +33,15 @@ public struct PieceHashes: Sendable, Hashable {
     return true
   }
 
-  /// A text that tells these hashes from others: algorithm, length of a piece, and a digest of each.
+  /// A text that distinguishes these hashes from others: algorithm, piece length, and all digests.
   ///
-  /// - Returns: a line without spaces; as long as the digests together.
+  /// - Returns: a line without spaces, about as long as all digests in hexadecimal.
   package var fingerprint: String {
     let words = digests.map { Checksum(algorithm: algorithm, digest: $0).hexadecimal }
     return "\(algorithm.rawValue)/\(pieceByteCount)/" + words.joined(separator: ".")
   }
 
-  /// Whether a file of `length` bytes has as many pieces as there are digests.
+  /// Whether the number of digests matches a file of `length` bytes.
   public func covers(length: Int64) -> Bool {
     guard length > 0 else { return false }
     return (length - 1) / pieceByteCount + 1 == Int64(digests.count)
@@ -49,7 +49,7 @@ public struct PieceHashes: Sendable, Hashable {
 
   /// The pieces that `range` touches; empty for an empty range.
   ///
-  /// Bytes beyond the last piece count to none.
+  /// Bytes beyond the last piece belong to no piece.
   public func pieces(touching range: ByteRange) -> Range<Int> {
     guard !range.isEmpty else { return 0..<0 }
     let first = min(range.lowerBound / pieceByteCount, Int64(digests.count))

@@ -1,63 +1,62 @@
-/// The pieces of one version of a file: what has arrived of those whose hash has not been compared yet, who
-/// has brought it, and what became of those whose hash was another.
+/// The pieces of one version of a file: the unverified bytes, the servers that sent them, and the
+/// record of pieces with a wrong hash.
 ///
-/// A value without I/O, of which a download and a mounted file have one each. A piece is present (in the
-/// caller's `extents`) as a whole, or not at all: what has arrived of it is nobody's to see before. Servers are
-/// named as in ``MirrorSet``.
+/// A value without I/O; each download and each mounted file has one. A piece becomes present (in
+/// the caller's `extents`) as a whole; before that, no reader sees its bytes. Servers are
+/// identified as in ``MirrorSet``.
 public struct PieceTable: Sendable {
   public let hashes: PieceHashes
   /// The complete length in bytes.
   public let length: Int64
 
-  /// A piece that has arrived as a whole and is to be hashed.
+  /// A complete piece that is to be hashed.
   public struct Check: Sendable, Hashable {
     public let piece: Int
     public let range: ByteRange
-    /// Tells a check from an earlier one of the same piece, whose bytes are gone.
+    /// Distinguishes a check from an earlier one of the same piece, whose bytes were dropped.
     let ticket: Int
   }
 
-  /// What a hash has shown.
+  /// The result of a hash.
   public enum Outcome: Sendable, Hashable {
-    /// Nothing: the bytes that were hashed are no longer there.
+    /// No result: the hashed bytes were dropped.
     case outdated
-    /// The piece is right; it is present from now on.
+    /// The piece is right and is present from now on.
     case verified
-    /// It is not, and is fetched again.
+    /// The piece is wrong and is fetched again.
     case mismatch
-    /// It is not, and nobody is left who may have the right one.
+    /// The piece is wrong, and no server is left that may have the right one.
     case lost
   }
 
   private struct Piece: Sendable {
     var contributors: Set<Int> = []
-    /// The ticket of the check that is under way.
+    /// The ticket of the check in progress.
     var ticket: Int?
-    /// How often each server alone has brought wrong bytes of it.
+    /// How often each server, as the only contributor, has sent a wrong piece.
     var failures: [Int: Int] = [:]
-    /// How often it was wrong and nobody could be blamed.
+    /// How often the piece was wrong without a server to blame.
     var sharedFailureCount = 0
-    /// Who had brought it together when it was wrong.
+    /// The servers that together contributed a wrong piece.
     var suspected: Set<Int> = []
-    /// Whether it has been wrong: then one server alone is asked for it.
+    /// Whether the piece was wrong before: then only one server is asked for it.
     var isSuspect = false
     var isLost = false
   }
 
-  /// What has arrived and waits for its hash.
+  /// The bytes that have arrived and wait for their hash.
   public private(set) var arrived = ExtentSet()
-  /// The pieces of which there is something to say.
+  /// The pieces with a record.
   private var pieces: [Int: Piece] = [:]
   private var lastTicket = 0
 
-  /// How often a server that is the only one left may bring a wrong piece.
+  /// How often the only server left may send a wrong piece.
   package static let attemptLimit = 2
 
-  /// Stands in the place of a server for bytes of which nobody knows who brought them, as those of an earlier
-  /// run.
+  /// Stands for the unknown origin of bytes, such as those of an earlier run.
   public static let unknownServer = -1
 
-  /// - Returns: nil where the hashes are not those of a file of `length` bytes.
+  /// - Returns: nil if the hashes do not match a file of `length` bytes.
   public init?(hashes: PieceHashes, length: Int64) {
     guard hashes.covers(length: length) else { return nil }
     self.hashes = hashes
@@ -66,7 +65,7 @@ public struct PieceTable: Sendable {
 
   // MARK: Places
 
-  /// `range` grown to whole pieces.
+  /// `range` extended to whole pieces.
   public func wholePieces(around range: ByteRange) -> ByteRange {
     let touched = hashes.pieces(touching: range)
     guard !touched.isEmpty else { return range }
@@ -75,8 +74,8 @@ public struct PieceTable: Sendable {
     return first.lowerBound..<last.upperBound
   }
 
-  /// What need not be asked for in the ordinary way: what is present (`extents`), has arrived, is fetched
-  /// from one server alone, or cannot be had.
+  /// The bytes that need no ordinary request: they are present (`extents`), have arrived, are
+  /// fetched from one server alone, or cannot be had.
   public func settled(with extents: ExtentSet) -> ExtentSet {
     var settled = extents
     for extent in arrived.extents { settled.insert(extent) }
@@ -93,13 +92,13 @@ public struct PieceTable: Sendable {
 
   // MARK: Arrival
 
-  /// Bytes have come; those that were there already do not count.
+  /// Records bytes that have arrived; bytes that were there already do not count.
   ///
   /// - Parameters:
-  ///   - range: which.
-  ///   - mirror: the server that has sent them.
-  ///   - extents: what is present.
-  /// - Returns: how many bytes are new, and the pieces that are whole now.
+  ///   - range: the bytes.
+  ///   - mirror: the server that sent them.
+  ///   - extents: the extents that are present.
+  /// - Returns: the number of new bytes, and the pieces that are now complete.
   public mutating func note(
     _ range: ByteRange, from mirror: Int, extents: ExtentSet
   ) -> (byteCount: Int64, checks: [Check]) {
@@ -123,12 +122,12 @@ public struct PieceTable: Sendable {
     return (byteCount, checks)
   }
 
-  /// Whether the bytes that `check` is about are still there.
+  /// Whether the bytes of `check` are still there.
   public func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
 
-  /// What has arrived of `range`, or was present of it, is gone: no hash of it counts any more.
+  /// Drops the bytes of `range`, arrived or present: pending hashes of them no longer count.
   ///
-  /// - Returns: how many bytes had arrived.
+  /// - Returns: the number of arrived bytes that were dropped.
   @discardableResult
   public mutating func forget(_ range: ByteRange) -> Int64 {
     let touched = hashes.pieces(touching: range)
@@ -136,7 +135,7 @@ public struct PieceTable: Sendable {
     return arrived.remove(range)
   }
 
-  /// Whether bytes are still to come, of pieces that can be had.
+  /// Whether bytes of obtainable pieces are still missing.
   public func isWanting(extents: ExtentSet) -> Bool {
     holes(in: 0..<length, extents: extents).contains { hole in
       hashes.pieces(touching: hole).contains { pieces[$0]?.isLost != true }
@@ -145,13 +144,13 @@ public struct PieceTable: Sendable {
 
   // MARK: Hashes
 
-  /// A hash has been compared.
+  /// Records the result of a hash.
   ///
   /// - Parameters:
-  ///   - check: of what.
-  ///   - matches: whether it is the right one.
+  ///   - check: the check.
+  ///   - matches: whether the hash is right.
   ///   - trusted: the servers that have not been refused.
-  /// - Returns: what follows.
+  /// - Returns: the outcome for the piece.
   public mutating func settle(_ check: Check, matches: Bool, trusted: [Int]) -> Outcome {
     guard isCurrent(check), var piece = pieces[check.piece] else { return .outdated }
     arrived.remove(check.range)
@@ -171,22 +170,24 @@ public struct PieceTable: Sendable {
     } else {
       piece.suspected = contributors
       piece.sharedFailureCount += 1
-      // One server alone is asked for it now. Where bytes of others come in between all the same, that has an
-      // end, too.
+      // Only one server is asked for the piece now. If bytes of others still come between, the
+      // attempts end as well.
       piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece
     return piece.isLost ? .lost : .mismatch
   }
 
-  /// Who has certainly sent wrong bytes, as `check` shows: who has brought all of a piece that is wrong; or of
-  /// those who had brought a wrong one together, the only one who has had no part in the right one.
+  /// The server that certainly sent wrong bytes, according to `check`.
+  ///
+  /// That is the only contributor of a wrong piece. If several servers contributed a wrong piece,
+  /// it is the only one of them without a part in the right piece.
   ///
   /// - Parameters:
-  ///   - check: of what.
-  ///   - matches: whether it is the right hash.
+  ///   - check: the check.
+  ///   - matches: whether the hash is right.
   ///   - trusted: the servers that have not been refused.
-  /// - Returns: nil where nobody can be blamed, or could be asked instead.
+  /// - Returns: nil if no server can be blamed, or no other server could be asked instead.
   public func liar(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
     guard isCurrent(check), let piece = pieces[check.piece] else { return nil }
     if matches {
@@ -197,12 +198,12 @@ public struct PieceTable: Sendable {
     return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
   }
 
-  /// The server that is all of `contributors`.
+  /// The only server among `contributors`; nil if there are several or it is unknown.
   private static func only(of contributors: Set<Int>) -> Int? {
     contributors.count == 1 ? contributors.first { $0 != unknownServer } : nil
   }
 
-  /// Whether somebody can be asked for a piece who has not brought it wrong yet.
+  /// Whether another server is left that has not sent the piece wrong.
   private static func hasOthers(than index: Int, for piece: Piece, among trusted: [Int]) -> Bool {
     trusted.contains { $0 != index && piece.failures[$0] == nil }
   }
@@ -213,7 +214,7 @@ public struct PieceTable: Sendable {
     return piece.failures.values.reduce(piece.sharedFailureCount, +)
   }
 
-  /// Who must not be asked for a piece that was wrong, while there is somebody else.
+  /// The servers to avoid for a piece that was wrong, while another server is left.
   public func excluded(fromPiece index: Int) -> Set<Int> {
     Set(pieces[index]?.failures.keys.map { $0 } ?? [])
   }
@@ -223,7 +224,7 @@ public struct PieceTable: Sendable {
     pieces.keys.filter { pieces[$0]?.isSuspect == true && pieces[$0]?.isLost == false }.sorted()
   }
 
-  /// A suspect piece is asked for anew, as a whole: what another server has brought of it is forgotten.
+  /// Restarts the fetch of a suspect piece as a whole: drops the bytes that other servers sent.
   ///
   /// - Returns: its bytes.
   public mutating func restart(piece index: Int) -> ByteRange {
@@ -237,13 +238,14 @@ public struct PieceTable: Sendable {
   /// Whether a suspect piece is being hashed.
   public func isChecking(piece index: Int) -> Bool { pieces[index]?.ticket != nil }
 
-  /// Whether bytes of `range` cannot be had.
+  /// Whether some bytes of `range` cannot be had.
   public func isLost(_ range: ByteRange) -> Bool {
     guard pieces.values.contains(where: \.isLost) else { return false }
     return hashes.pieces(touching: range).contains { pieces[$0]?.isLost == true }
   }
 
-  /// Lets what was lost be tried again, by a reader who comes later: the servers may have been repaired.
+  /// Makes lost pieces available for another attempt by a later reader: servers may have been
+  /// repaired.
   public mutating func forgive() {
     for index in pieces.keys where pieces[index]?.isLost == true { pieces[index] = nil }
   }

@@ -1,15 +1,15 @@
 /// Proxies in the order of their use: `http://p1:3128|http://p2:3128;DIRECT`.
 ///
-/// Within a group (`|`) the load is spread; the next group (`;`) is for when all of one fail. `DIRECT`
-/// stands for no proxy.
+/// Requests are spread over the proxies of a group (`|`). The next group (`;`) is used when all
+/// proxies of a group fail. `DIRECT` means no proxy.
 public struct ProxyList: Sendable, Hashable {
-  /// One way to a server.
+  /// One route to a server.
   public enum Route: Sendable, Hashable {
     case direct
-    /// An URL of a proxy, with its credentials, which are shown nowhere.
+    /// The URL of a proxy, including its credentials, which must not be displayed.
     case proxy(String)
 
-    /// Whether the way to the proxy is itself within TLS.
+    /// Whether the connection to the proxy uses TLS.
     package var isEncrypted: Bool {
       if case .proxy(let url) = self { url.hasPrefix("https://") } else { false }
     }
@@ -17,12 +17,12 @@ public struct ProxyList: Sendable, Hashable {
     package var isDirect: Bool { self == .direct }
   }
 
-  /// Why a text is no list; it names the place, never what stands there.
+  /// Why a text is not a proxy list; names the position, never the text.
   public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
   }
 
-  /// At least one, none of them empty.
+  /// The groups: at least one, none of them empty.
   public let groups: [[Route]]
 
   public init(_ text: String) throws(ParseError) {
@@ -51,8 +51,8 @@ extension ProxyList.Route {
   ///
   /// - Parameters:
   ///   - text: `DIRECT`, or a proxy with or without its scheme.
-  ///   - label: what an error calls it.
-  /// - Throws: what is wrong with it; it never shows the text.
+  ///   - label: the name of the entry in error messages.
+  /// - Throws: what is wrong with the entry; never shows the text.
   package init(_ text: Substring, named label: String) throws(ProxyList.ParseError) {
     typealias ParseError = ProxyList.ParseError
     var name = String(text)
@@ -85,15 +85,16 @@ extension ProxyList.Route {
       throw ParseError(description: "\(label): nothing may follow its host and port")
     }
     let userInfo = url.userInfo.map { Self.encoded($0) + "@" } ?? ""
-    // libcurl goes past a proxy whose credentials it cannot decode.
+    // libcurl bypasses a proxy whose credentials it cannot decode.
     guard !Self.encodesControl(userInfo) else {
       throw ParseError(description: "\(label): its credentials hold a control character")
     }
     self = .proxy("\(scheme)://\(userInfo)\(url.authority)")
   }
 
-  /// Encodes credentials so that libcurl always accepts them: the message with which it refuses
-  /// others, such as a password with an `@`, shows them.
+  /// Encodes credentials in a form that libcurl always accepts.
+  ///
+  /// The message with which libcurl refuses others, such as a password with an `@`, shows them.
   private static func encoded(_ userInfo: String) -> String {
     var bytes: [UInt8] = []
     for byte in userInfo.utf8 {
@@ -123,27 +124,29 @@ extension ProxyList.Route {
   }
 }
 
-/// Which of a list's routes the next request takes: a pure value, to which its owner says the time.
+/// Selects the route for each request from a list; a pure value that gets the time from its owner.
 package struct ProxyRotation: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   private let list: ProxyList
-  /// Since when each failed.
+  /// When each route last failed.
   private var failures: [ProxyList.Route: Instant] = [:]
   private var turn = 0
 
-  /// How long a proxy that could not be reached is asked only where all others fail, too: long enough
-  /// that few requests wait for its timeout, short enough that one that restarts is soon back.
+  /// How long a proxy that was unreachable is used only if all others fail too.
+  ///
+  /// Long enough that few requests wait for its timeout, short enough that a restarted proxy is
+  /// soon used again.
   package static let rest = Duration.seconds(30)
 
   package init(_ list: ProxyList) { self.list = list }
 
-  /// The route of a request.
+  /// Selects the route of a request.
   ///
   /// - Parameters:
-  ///   - tried: those that have failed this very request.
+  ///   - tried: the routes that have already failed for this request.
   ///   - now: the time.
-  /// - Returns: the next one of the first group that has one; nil where all have been tried.
+  /// - Returns: the next route of the first group that has one; nil if all have been tried.
   package mutating func next(
     avoiding tried: Set<ProxyList.Route>, now: Instant
   ) -> ProxyList.Route? {
@@ -154,12 +157,12 @@ package struct ProxyRotation: Sendable {
       turn &+= 1
       return able[turn % able.count]
     }
-    // All rest: the one that has for longest.
+    // All rest: select the route that failed longest ago.
     return list.groups.joined().filter { !tried.contains($0) }
       .min { (failures[$0] ?? now) < (failures[$1] ?? now) }
   }
 
-  /// A proxy could not be reached, or is none.
+  /// Records that a proxy could not be reached, or is not a proxy.
   package mutating func noteFailure(of route: ProxyList.Route, now: Instant) {
     if !route.isDirect { failures[route] = now }
   }

@@ -1,17 +1,16 @@
-/// Says when bytes may pass so that no more than a number of them pass in a second: a token bucket
-/// that may go into debt by one piece.
+/// A token bucket that limits the bytes per second; it may go into debt by one piece.
 public struct RateBucket: Sendable {
-  /// How many seconds' worth may pass at once after a pause.
+  /// How many seconds' worth of bytes may pass at once after a pause.
   static let burstSeconds = 0.25
 
-  /// The least that may pass at once: a piece as libcurl hands it over.
+  /// The smallest burst: a piece as libcurl delivers it.
   static let leastBurst = 16384.0
 
   public let bytesPerSecond: Int64
 
   private let burst: Double
   private var available: Double
-  /// When `available` was right, in seconds of a monotonic clock.
+  /// When `available` was last updated, in seconds of a monotonic clock.
   private var updatedAt: Double
 
   /// - Parameters:
@@ -20,14 +19,14 @@ public struct RateBucket: Sendable {
   public init(bytesPerSecond: Int64, now: Double) {
     self.bytesPerSecond = max(1, bytesPerSecond)
     burst = max(Self.leastBurst, Double(self.bytesPerSecond) * Self.burstSeconds)
-    // So that the first piece passes.
+    // Lets the first piece pass.
     available = 1
     updatedAt = now
   }
 
-  /// Lets `byteCount` bytes pass, all of them, if any may pass now.
+  /// Lets all of `byteCount` bytes pass if any byte may pass now.
   ///
-  /// - Returns: whether they may.
+  /// - Returns: whether they pass.
   public mutating func take(_ byteCount: Int, now: Double) -> Bool {
     guard mayPass(now: now) else { return false }
     available -= Double(byteCount)
@@ -40,15 +39,15 @@ public struct RateBucket: Sendable {
     return available > 0
   }
 
-  /// Takes back that bytes have passed.
+  /// Returns the tokens of bytes that did not pass after all.
   public mutating func giveBack(_ byteCount: Int) {
     available = min(burst, available + Double(byteCount))
   }
 
-  /// How many seconds it is until bytes may pass; 0 where they may now.
+  /// The number of seconds until bytes may pass; 0 if they may pass now.
   public mutating func delay(now: Double) -> Double {
     refill(now: now)
-    // What is 0 exactly does not pass either.
+    // An exact 0 lets no byte pass either.
     return available > 0 ? 0 : (1 - available) / Double(bytesPerSecond)
   }
 

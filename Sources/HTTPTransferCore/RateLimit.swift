@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// A bound on the body bytes per second of all requests that share it: those of one file, or of one
-/// transfer.
+/// A limit on the body bytes per second of all requests that share it, for example those of one
+/// file or of one transfer.
 ///
-/// What it is set to counts from then on, also for what is under way; a client notices at once where
-/// its `setRateLimit(_:of:)` sets it.
+/// A new value applies from then on, also to requests in flight. A client applies it immediately if
+/// it is set with the client's `setRateLimit(_:of:)`.
 public final class RateLimit: Sendable {
   /// 0 for no limit.
   private let value: Atomic<Int64>
@@ -14,7 +14,7 @@ public final class RateLimit: Sendable {
     value = Atomic(max(0, bytesPerSecond ?? 0))
   }
 
-  /// The limit in bytes per second; nil where there is none.
+  /// The limit in bytes per second; nil for none.
   public var bytesPerSecond: Int64? {
     let value = value.load(ordering: .relaxed)
     return value > 0 ? value : nil

@@ -1,15 +1,14 @@
-/// Whose bytes may pass when, where there is a limit for all together and others for some: a bucket for
-/// each limit, and who waits, in turn.
+/// Decides when requests may pass bytes under a total limit and individual limits.
 ///
-/// A value without a clock of its own: `now` is seconds of a monotonic one everywhere.
+/// Holds a bucket for each limit, and the queue of waiting requests. A value without a clock of its
+/// own: `now` is seconds of a monotonic clock everywhere.
 package struct RateSchedule {
   private struct Waiter {
     let id: UInt64
     let limit: RateLimit?
   }
 
-  /// A limit that is in force, with what may pass under it; the limit is kept, so that no other one can
-  /// come to have its identity.
+  /// An active limit and its bucket; the reference to the limit keeps its identity from reuse.
   private struct Group {
     let limit: RateLimit
     var bucket: RateBucket
@@ -19,22 +18,22 @@ package struct RateSchedule {
   private var groups: [ObjectIdentifier: Group] = [:]
   private var waiting: [Waiter] = []
 
-  /// From how many limits on it is looked which of them need no bucket any more: where most do, not
-  /// again before there are twice as many.
+  /// The number of limits from which on unneeded buckets are removed. If most are needed, the
+  /// number doubles.
   private var tidyCount = leastTidyCount
   private static let leastTidyCount = 64
 
   package init() {}
 
-  /// Sets the limit for all together, in bytes per second; nil for none.
+  /// Sets the total limit in bytes per second; nil for none.
   package mutating func setTotal(_ bytesPerSecond: Int64?, now: Double) {
     guard bytesPerSecond != total?.bytesPerSecond else { return }
     total = bytesPerSecond.map { RateBucket(bytesPerSecond: $0, now: now) }
   }
 
-  /// Lets `byteCount` bytes of `id` pass if both limits let any pass now; if not, it waits for its turn.
+  /// Lets `byteCount` bytes of `id` pass if both limits let bytes pass now; otherwise queues `id`.
   ///
-  /// - Returns: whether they may.
+  /// - Returns: whether they pass.
   package mutating func admit(
     _ byteCount: Int, of id: UInt64, under limit: RateLimit?, now: Double
   ) -> Bool {
@@ -49,15 +48,15 @@ package struct RateSchedule {
     return true
   }
 
-  /// Bytes that were admitted have not been taken.
+  /// Returns the tokens of bytes that were admitted but not taken.
   package mutating func giveBack(_ byteCount: Int, under limit: RateLimit?) {
     total?.giveBack(byteCount)
     if let limit { groups[ObjectIdentifier(limit)]?.bucket.giveBack(byteCount) }
   }
 
-  /// The first of those who wait that may go on now; it waits no longer.
+  /// Dequeues the first waiting request that may continue now.
   ///
-  /// One whose own limit holds it back keeps its turn, and keeps back nobody else.
+  /// A request whose own limit delays it keeps its turn, and delays no other request.
   package mutating func next(now: Double) -> UInt64? {
     guard !waiting.isEmpty, total?.mayPass(now: now) != false else { return nil }
     for index in waiting.indices where delay(of: waiting[index].limit, now: now) == 0 {
@@ -66,7 +65,7 @@ package struct RateSchedule {
     return nil
   }
 
-  /// How many seconds it is until one of those who wait may go on; nil where none waits.
+  /// The number of seconds until a waiting request may continue; nil if none waits.
   package mutating func delay(now: Double) -> Double? {
     guard !waiting.isEmpty else { return nil }
     var least = Double.infinity
@@ -76,7 +75,7 @@ package struct RateSchedule {
     return max(least, total?.delay(now: now) ?? 0)
   }
 
-  /// How many seconds it is until bytes may pass under `limit`; 0 where they may now.
+  /// The number of seconds until bytes may pass under `limit`; 0 if they may pass now.
   private mutating func delay(of limit: RateLimit?, now: Double) -> Double {
     guard let limit else { return 0 }
     let key = ObjectIdentifier(limit)
@@ -91,7 +90,7 @@ package struct RateSchedule {
     return groups[key]?.bucket.delay(now: now) ?? 0
   }
 
-  /// Forgets the limits under which bytes may pass now: a new bucket lets no more pass than theirs.
+  /// Drops the buckets that let bytes pass now: a new bucket lets no more bytes pass than those.
   private mutating func tidy(now: Double) {
     for key in groups.keys where groups[key]?.bucket.mayPass(now: now) == true {
       groups[key] = nil

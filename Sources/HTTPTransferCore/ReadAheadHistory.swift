@@ -1,33 +1,35 @@
-/// How far a reader is trusted to go on, before he has shown anything himself.
+/// How far a new reader is expected to continue, before it has shown its own pattern.
 public enum ReaderTrust: Sendable {
-  /// The last ones have gone early.
+  /// Recent readers stopped early.
   case low
   case usual
-  /// The last ones have read their files to the end.
+  /// Recent readers read their files to the end.
   case high
 }
 
-/// How much of what was read ahead the last readers have made use of: how far the next one may be
-/// trusted to go on.
+/// How much of the read-ahead the recent readers used; predicts how far the next one will continue.
 ///
-/// A program that looks at the start of a thousand files (an indexer, a thumbnailer, `file *`) reads each
-/// of them in order, like one that copies them. Only what became of the ones before tells them apart.
+/// A program that reads the start of a thousand files (an indexer, a thumbnailer, `file *`) reads
+/// each of them in order, as a copying program does. Only the history of earlier readers
+/// distinguishes the two.
 public struct ReadAheadHistory: Sendable {
-  /// What a file brought while it was open: less says nothing.
+  /// The least number of fetched bytes for an open file to be informative.
   static let leastByteCount: Int64 = 256 << 10
 
-  /// How much the last reader counts.
+  /// The weight of the last reader.
   static let weight = 0.3
 
-  /// The share of the fetched bytes, below which readers are not trusted.
+  /// The share of fetched bytes below which readers are not trusted.
   static let leastShare = 0.5
 
-  /// Who has read less has not gone on, though he may have read all that there was to him: that is no
-  /// reason to trust the next one.
+  /// A reader that read less has not proved to continue, even if it read all bytes of its file:
+  /// that is no reason to trust the next reader.
   static let provenByteCount: Int64 = 4 << 20
 
-  /// How much the last reader counts for whether files are read to their ends, and the share of those who
-  /// have, from which on the next one is trusted to: two in a row, of whom one who looks undoes the first.
+  /// The weight of the last reader for whether files are read to the end, and the least share of
+  /// such readers for high trust.
+  ///
+  /// Two in a row establish the trust; a single partial reader undoes it.
   static let (endWeight, leastEndShare) = (0.5, 0.7)
 
   private var share = 1.0
@@ -37,13 +39,13 @@ public struct ReadAheadHistory: Sendable {
 
   /// How far the next reader is trusted.
   public var trust: ReaderTrust {
-    // What has been read is no reason to fetch as much again.
+    // Bytes that were read are no reason to fetch as many again.
     if share < Self.leastShare { return .low }
     return endShare >= Self.leastEndShare ? .high : .usual
   }
 
-  /// Takes note of a file that nobody has open any more: of how many bytes were fetched meanwhile, how
-  /// many were read, and its length where that is known.
+  /// Records a file that was closed: how many bytes were fetched and read while it was open, and
+  /// its length if known.
   public mutating func note(fetched: Int64, read: Int64, length: Int64?) {
     if fetched > 0 {
       let isRead = length.map { read >= $0 } ?? false

@@ -1,12 +1,12 @@
-/// An absolute `http` or `https` URL, split into what the layers need; not normalised.
+/// An absolute `http` or `https` URL, split into its components; not normalised.
 ///
-/// The text may carry credentials (userinfo) and secrets (query): whatever is shown, logged or
-/// stored goes through ``redacted``.
+/// The text may contain credentials (userinfo) and secrets (query): use ``redacted`` for display,
+/// logs and storage.
 public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// The URL as given, without its fragment.
   public let text: String
 
-  /// The most bytes of a URL that a server makes, which is kept for each file: servers themselves take
+  /// The most bytes of a URL that a server supplies, which is kept for each file; servers accept
   /// about as much.
   package static let foreignByteLimit = 8 << 10
 
@@ -32,13 +32,13 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Where the components of a checked URL are.
+  /// The positions of the components in a checked URL.
   ///
-  /// Found whenever they are asked for and not kept: a list may have a million URLs, of which few are
-  /// looked into.
+  /// Computed on each access and not stored: a list may have a million URLs, few of which are
+  /// inspected.
   private struct Places {
     let schemeEnd: String.Index
-    /// Behind `://`.
+    /// After `://`.
     let authorityStart: String.Index
     let hostStart: String.Index
     let authorityEnd: String.Index
@@ -61,10 +61,10 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
 
   private var places: Places { Places(in: text) }
 
-  /// Splits `string` at the places that RFC 3986 §3 names.
+  /// Splits `string` at the delimiters of RFC 3986 §3.
   ///
-  /// The components are found by their delimiters only; percent-encoding is left as it is,
-  /// because a server may distinguish what a normaliser makes equal.
+  /// Percent-encoding is left unchanged, because a server may distinguish URLs that a normaliser
+  /// makes equal.
   public init(_ string: some StringProtocol) throws(ParseError) {
     var bytes = Array(string.utf8)
     if let hash = bytes.firstIndex(of: UInt8(ascii: "#")) { bytes.removeSubrange(hash...) }
@@ -104,8 +104,7 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether the bytes can be a scheme (RFC 3986 §3.1).
   ///
-  /// What cannot is not shown in an error: it
-  /// may be a password.
+  /// Errors do not show other bytes: they may be a password.
   private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
     guard let first = bytes.first, bytes.count <= 32 else { return false }
     return (0x61...0x7A).contains(first | 0x20)
@@ -117,8 +116,8 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether the bytes can be a host.
   ///
-  /// The characters of RFC 3986 §3.2.2 can, and those beyond ASCII, for internationalised names;
-  /// what curl accepts beside them is left to curl. Brackets stand around an IPv6 address only.
+  /// Accepts the characters of RFC 3986 §3.2.2, and those beyond ASCII for internationalised names.
+  /// Brackets must enclose an IPv6 address.
   private static func isHost(_ bytes: ArraySlice<UInt8>) -> Bool {
     var name = bytes
     if name.first == UInt8(ascii: "[") {
@@ -142,17 +141,16 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
   /// `http` or `https`, in lower case.
   public var scheme: String { text[..<places.schemeEnd].lowercased() }
 
-  /// Host and, where given, port: `example.org:8080`, in lower case.
+  /// The host and, if given, the port: `example.org:8080`, in lower case.
   public var authority: String {
     let places = places
     return text[places.hostStart..<places.authorityEnd].lowercased()
   }
 
-  /// Scheme and authority: what credentials and connections belong to.
+  /// Scheme and authority: the scope of credentials and connections.
   public var origin: String { "\(scheme)://\(authority)" }
 
-  /// The origin with its port only where that is not the scheme's own: equal for URLs that lead to the
-  /// same place.
+  /// The origin without a default port: equal for URLs of the same server.
   package var normalizedOrigin: String {
     let standardPort = scheme == "https" ? ":443" : ":80"
     var text = origin
@@ -176,20 +174,21 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     return String(text)
   }
 
-  /// The path, percent-encoded as given; empty where the URL ends with its authority.
+  /// The path, percent-encoded as given; empty if the URL ends with its authority.
   public var path: String {
     let places = places
     return String(text[places.authorityEnd..<places.pathEnd])
   }
 
-  /// The query without its question mark; nil where there is none.
+  /// The query without its question mark; nil for none.
   public var query: String? {
     let mark = places.pathEnd
     return mark < text.endIndex ? String(text[text.utf8.index(after: mark)...]) : nil
   }
 
-  /// The URL of another path on the same server, without query; nil where `path`, percent-encoded and
-  /// with its leading slash, cannot be one.
+  /// The URL of another path on the same server, without query.
+  ///
+  /// Returns nil if `path` is not a valid percent-encoded path with a leading slash.
   package func replacingPath(_ path: String) -> RemoteURL? {
     guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(UInt8(ascii: "?")) else {
       return nil
@@ -197,14 +196,15 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     return try? RemoteURL(String(text[..<places.authorityEnd]) + path)
   }
 
-  /// `user` or `user:password` before the host, percent-encoded as given; nil where there is none.
+  /// `user` or `user:password` before the host, percent-encoded as given; nil for none.
   public var userInfo: String? {
     let places = places
     guard places.hostStart > places.authorityStart else { return nil }
     return String(text[places.authorityStart..<text.utf8.index(before: places.hostStart)])
   }
 
-  /// The URL with other credentials, which are percent-encoded here; nil where that makes no URL.
+  /// The URL with other credentials, which are percent-encoded here; nil if that makes no valid
+  /// URL.
   package func withUserInfo(user: String, password: String) -> RemoteURL? {
     let userInfo = Self.percentEncoded(user) + ":" + Self.percentEncoded(password)
     let places = places
@@ -229,7 +229,7 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
     return String(decoding: encoded, as: UTF8.self)
   }
 
-  /// The URL without userinfo: what is requested.
+  /// The URL without userinfo, as used in requests.
   public var withoutUserInfo: String {
     let places = places
     guard places.hostStart > places.authorityStart else { return text }
@@ -246,7 +246,7 @@ public struct RemoteURL: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String { redacted }
 
-  /// Byte by byte: strings of different bytes can be equal in Swift, but a server tells them apart.
+  /// Compares bytes: Swift considers some strings of different bytes equal, but servers do not.
   public static func == (one: RemoteURL, other: RemoteURL) -> Bool {
     one.text == other.text && one.text.utf8.elementsEqual(other.text.utf8)
   }

@@ -1,9 +1,9 @@
-/// What several checks of a response say.
+/// Messages that several checks of a response share.
 package enum ResponseFault {
   package static let otherDocument = "the answer looks like another document"
   package static let ignoredRange = "the server ignored the range (HTTP 200)"
 
-  /// What there may be to do about a status that refuses.
+  /// An explanation of a status that refuses a request.
   package static func meaning(ofRefusal status: Int) -> String {
     switch status {
     case 401: ": credentials are missing, or not accepted"

@@ -1,36 +1,37 @@
 public import HTTPTypes
 
-/// What the head of a response to a `GET` says, checked before one byte of its body is stored.
+/// The meaning of the head of a response to a `GET`, determined before any byte of the body is
+/// stored.
 public enum ResponseVerdict: Equatable, Sendable {
   /// 206: the body is `range` of a representation of this version.
   case part(ContentVersion, range: ByteRange)
   /// 200: the body is the whole representation of this version.
   case whole(ContentVersion)
-  /// 304: what the condition named is current. The version holds the validators that were sent.
+  /// 304: the version named in the condition is current. Holds the validators that the server sent.
   case notModified(ContentVersion)
-  /// 412: what the condition named is no longer current.
+  /// 412: the version named in the condition is no longer current.
   case preconditionFailed
-  /// 416: the range lies beyond the end; the length as the server says it.
+  /// 416: the range lies beyond the end; holds the length according to the server.
   case unsatisfiable(completeLength: Int64?)
-  /// 404, 410: there is nothing there.
+  /// 404, 410: the file does not exist.
   case missing(status: Int)
-  /// 401, 403, 407: not for us.
+  /// 401, 403, 407: access is denied.
   case denied(status: Int)
-  /// 408, 425, 429 and 5xx: perhaps later, after `retryAfter` where the server names a delay.
+  /// 408, 425, 429 and 5xx: try later, after `retryAfter` if the server names a delay.
   case unavailable(status: Int, retryAfter: Duration?)
-  /// Anything that no correct answer can be: nothing of it may be stored.
+  /// An answer that cannot be correct: none of it may be stored.
   case invalid(reason: String)
 
-  /// Judges the head of a response to a request for `asked` (nil: for the whole).
+  /// Judges the head of a response to a request for `asked` (nil for the whole).
   ///
-  /// Rules of RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at
-  /// or before the first byte asked for, and a `Content-Length`, where there is one, that fits it.
+  /// Follows RFC 9110 §14 and §15.3.7. A 206 must carry a `Content-Range` whose range starts at or
+  /// before the first byte requested, and any `Content-Length` must fit it.
   ///
   /// - Parameters:
   ///   - response: the head of the final response.
-  ///   - asked: the range that was asked for.
-  ///   - now: our time in seconds since 1970, for a `Retry-After` that is a date in a response
-  ///     without a `Date` of its own; such a field is ignored unless given.
+  ///   - asked: the requested range.
+  ///   - now: our time in seconds since 1970. It is needed for a `Retry-After` date in a response
+  ///     without a `Date`; without it such a field is ignored.
   public init(_ response: HTTPResponse, asked: ByteRange?, now: Int64? = nil) {
     let fields = response.headerFields
     switch response.status.code {
@@ -80,8 +81,8 @@ public enum ResponseVerdict: Equatable, Sendable {
           + "\(asked.lowerBound), which was asked for")
     }
     if range.lowerBound < asked.lowerBound {
-      // More than was asked for, as a server may align it, holds all that was asked for; what is
-      // merely shifted has a wrong label.
+      // A range that is larger than the request, as a server may align it, contains all requested
+      // bytes; a range that is merely shifted has a wrong label.
       let reach = min(asked.upperBound, contentRange.completeLength ?? asked.upperBound)
       guard range.upperBound >= reach else {
         return .invalid(reason: "Content-Range does not match the range that was asked for")
@@ -98,7 +99,8 @@ public enum ResponseVerdict: Equatable, Sendable {
     return .part(ContentVersion(fields, completeLength: contentRange.completeLength), range: range)
   }
 
-  /// A message whose end two fields define differently cannot be trusted (RFC 9112 §6.3).
+  /// The fault of a message whose end two fields define differently: it cannot be trusted (RFC 9112
+  /// §6.3).
   private static func framingFault(_ fields: HTTPFields) -> String? {
     fields[.transferEncoding] != nil && fields[.contentLength] != nil
       ? "both Transfer-Encoding and Content-Length" : nil
@@ -121,11 +123,11 @@ public enum ResponseVerdict: Equatable, Sendable {
 }
 
 extension HTTPFields {
-  /// Whether the first answer for a file at `path` looks like a stand-in for it: an HTML page where
-  /// the name promises something else, as error and login pages come, or a coding that was not
-  /// asked for.
+  /// Whether the first answer for a file at `path` looks like a stand-in.
   ///
-  /// Where nothing is known to compare with, this is worth asking again.
+  /// Examples are an HTML page (such as an error or login page) where the name promises another
+  /// type, or a coding that was not requested. Without a known version to compare with, such an
+  /// answer is worth a repetition.
   public func isDoubtful(forPath path: String) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
     guard hasMediaType(startingWith: "text/html") else { return false }
@@ -139,11 +141,11 @@ extension HTTPFields {
 extension ContentVersion {
   /// The version that a response's fields describe.
   ///
-  /// Validators are compared byte by byte: tags are bytes, and a date is ASCII, or it is none. What is too
-  /// long to be one is none, too.
+  /// Validators are compared byte by byte: tags are bytes, and dates must be ASCII. Values that are
+  /// too long are ignored.
   public init(_ fields: HTTPFields, completeLength: Int64?) {
-    // Each byte a character, so that what differs stays different. Of what is longer than any coding, the
-    // beginning says that it is one.
+    // Latin-1 makes each byte a character, which keeps different values different. For a value that
+    // is longer than any coding, the beginning suffices to show that there is one.
     let coding = fields.bytes(of: .contentEncoding).map { bytes in
       Substring(TextDecoding.text(of: bytes.prefix(HTTPFields.readableLimit), charset: .latin1))
         .trimmed.lowercased()
@@ -157,7 +159,7 @@ extension ContentVersion {
     dateStrength = Self.dateStrength(fields)
   }
 
-  /// What the modification date proves, by the date of the response itself.
+  /// How strong the modification date is, judged by the date of the response itself.
   private static func dateStrength(_ fields: HTTPFields) -> DateStrength {
     guard let modified = fields.readable(.lastModified).flatMap(HTTPDate.secondsSince1970),
       let made = fields.readable(.date).flatMap(HTTPDate.secondsSince1970)

@@ -2,9 +2,9 @@
 public struct RetryPolicy: Sendable {
   /// The delay after the first failure.
   public var base: Duration
-  /// The most that a delay grows to.
+  /// The upper bound of the delay.
   public var ceiling: Duration
-  /// The most that a server's `Retry-After` is obeyed.
+  /// The longest `Retry-After` that is obeyed.
   public var retryAfterCeiling: Duration
 
   public init(
@@ -16,11 +16,12 @@ public struct RetryPolicy: Sendable {
     self.retryAfterCeiling = retryAfterCeiling
   }
 
-  /// The delay after `failures` failures in a row, at least 1: doubled each time, with jitter in
-  /// [½, 1] of it, so that many clients do not return together.
+  /// The delay after `failures` failures in a row: it doubles each time, with jitter in [½, 1].
+  ///
+  /// The jitter keeps many clients from returning together.
   ///
   /// - Parameters:
-  ///   - failures: how often in a row it has failed.
+  ///   - failures: the number of failures in a row, at least 1.
   ///   - retryAfter: the delay that the server asks for.
   ///   - random: a number in [0, 1].
   /// - Returns: the time to wait.

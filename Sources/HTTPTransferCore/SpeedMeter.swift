@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An exponentially weighted rate in bytes per second; it falls when nothing arrives.
+/// An exponentially weighted rate in bytes per second; it falls while no bytes arrive.
 package struct SpeedMeter: Sendable {
   /// The time over which the past fades, in seconds: long enough to read, short enough to follow.
   private static let timeConstant = 2.0
@@ -20,7 +20,7 @@ package struct SpeedMeter: Sendable {
   package func bytesPerSecond(now: ContinuousClock.Instant) -> Double {
     guard let start else { return 0 }
     let age = max(0.05, (now - start) / .seconds(1))
-    // At the beginning less than a time constant has been seen.
+    // At first, less than one time constant has passed.
     let seen = Self.timeConstant * (1 - exp(-age / Self.timeConstant))
     let rate = faded(until: now) / seen
     return rate < 1 ? 0 : rate

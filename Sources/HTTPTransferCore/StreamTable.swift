@@ -1,8 +1,8 @@
-/// Tells sequential readers of one file from each other and from random access.
+/// Distinguishes sequential readers of one file from each other and from random access.
 ///
-/// A stream is a cursor that reads move forward. Its read-ahead window is at most what it has
-/// consumed so far, so that a file's fetched bytes do not exceed twice what was read of it, but where
-/// ``FetchPlanner`` has a far line to fill.
+/// A stream is a cursor that reads move forward. Its read-ahead window is at most the bytes
+/// consumed so far. The fetched bytes of a file therefore do not exceed twice the bytes read,
+/// unless ``FetchPlanner`` fills a connection of high latency.
 public struct StreamTable: Sendable {
   /// A reader's position.
   public struct Stream: Sendable {
@@ -12,28 +12,31 @@ public struct StreamTable: Sendable {
     public var cursor: Int64
     /// The bytes read so far.
     public var consumed: Int64
-    /// How many reads were counted to it.
+    /// How many reads belong to it.
     public var readCount: Int
     fileprivate var lastUse: UInt64
 
-    /// How many bytes beyond ``cursor`` are worth having: nothing before the second read; nothing
-    /// for a reader that leaves out more than it reads (a stride) or that does not move forward.
+    /// How many bytes beyond ``cursor`` to fetch.
+    ///
+    /// 0 before the second read, for a reader that skips more than it reads (a stride), and for a
+    /// reader that does not move forward.
     public var window: Int64 {
       let advance = cursor - start
       guard readCount >= 2, consumed >= advance / 2 else { return 0 }
       let known = min(consumed, advance)
-      // One who begins in the middle often stops soon, and the kernel's own read-ahead is read, too:
-      // together that must not double the bytes of a reader of one megabyte.
+      // A reader that begins in the middle often stops soon, and the kernel's own read-ahead
+      // requests bytes too: together they must not double the bytes of a reader of one megabyte.
       return start == 0 ? known : max(known / 4, known - StreamTable.cautiousByteCount)
     }
 
-    /// ``window`` in the light of what readers before have done.
+    /// ``window``, adjusted by the history of earlier readers.
     fileprivate func window(_ trust: ReaderTrust) -> Int64 {
       switch trust {
-      // Nothing at the start, which the kernel reads ahead of by itself.
+      // None at the start, where the kernel's own read-ahead suffices.
       case .low: max(0, window - StreamTable.startByteCount)
       case .usual: window
-      // The first read is enough, of one who begins where they all began; the next ones show whether he jumps.
+      // The first read is enough if it begins where the others began; the next reads show whether
+      // the reader jumps.
       case .high:
         start == 0 && (readCount < 2 || window > 0)
           ? max(window, StreamTable.trustedByteCount) : window
@@ -46,24 +49,25 @@ public struct StreamTable: Sendable {
     streams.map { FetchPlanner.Reader(cursor: $0.cursor, window: $0.window(trust)) }
   }
 
-  /// How far readers are trusted to go on, see ``ReadAheadHistory``.
+  /// How far readers are expected to continue; see ``ReadAheadHistory``.
   public var trust = ReaderTrust.usual
 
-  /// How many cursors are told apart; the least recently used one gives way.
+  /// The number of cursors; a new one replaces the least recently used.
   public static let limit = 8
 
-  /// How much of what a stream from the middle has read does not count for its window in the long run.
+  /// How far the window of a stream from the middle stays below its bytes read, in the long run.
   static let cautiousByteCount: Int64 = 3 << 20
 
-  /// How much programs read, about, that only want to know what a file is; the kernel reads as much ahead.
+  /// About how much a program reads only to identify a file; the kernel reads as much ahead.
   static let startByteCount: Int64 = 1 << 20
 
-  /// How much of a file is fetched at its first read where the files before were read to their ends: all of
-  /// many a picture or page, so that it costs no further round trip.
+  /// How much to fetch at the first read if earlier files were read to their ends.
+  ///
+  /// This covers many a picture or page as a whole, without another round trip.
   static let trustedByteCount: Int64 = 4 << 20
 
-  /// How far a read may lie behind a cursor, or ahead of it, and still belong to it: the kernel
-  /// sends reads of up to 1 MiB, and several threads take them out of order.
+  /// How far a read may lie behind or ahead of a cursor and still belong to it: the kernel sends
+  /// reads of up to 1 MiB, and several threads take them out of order.
   public static let tolerance: Int64 = 1 << 20
 
   public private(set) var streams: [Stream] = []

@@ -1,21 +1,21 @@
-/// Recognises readers who jump by the same distance again and again, forward or backward: the headers of
-/// an archive's members, a column of a table, a file from its end.
+/// Recognises readers that jump by the same distance repeatedly, forward or backward, for example
+/// over the headers of an archive's members, a column of a table, or a file from its end.
 ///
-/// What they will read next is known although it lies in no stream.
+/// Their next reads are predictable although they belong to no stream.
 public struct StrideTable: Sendable {
-  /// A reader who jumps, or may turn out to.
+  /// A reader that jumps, or may turn out to.
   private struct Walk: Sendable {
     /// The bytes read since the last jump, without a gap.
     var run: ByteRange
-    /// How long the run before was; nil while there was none.
+    /// The length of the previous run; nil if there is none.
     var lastByteCount: Int64?
-    /// From the start of a run to that of the next, as it was last.
+    /// The last distance from the start of a run to that of the next.
     var distance: Int64 = 0
-    /// How many jumps in a row had this distance, about.
+    /// How many jumps in a row had about this distance.
     var jumpCount = 0
-    /// Where the first of them began.
+    /// Where the first of these jumps began.
     var origin: Int64
-    /// Whether they were all the same to the byte.
+    /// Whether the jumps were equal to the byte.
     var isExact = true
     var lastUse: UInt64
 
@@ -25,14 +25,15 @@ public struct StrideTable: Sendable {
       lastUse = now
     }
 
-    /// Jumps that are the same by accident are not many.
+    /// Whether enough jumps were equal to rule out an accident.
     var isConfirmed: Bool { jumpCount >= StrideTable.leastJumpCount }
 
-    /// Whether he takes the file from its end to its start, without a gap.
+    /// Whether the reader reads the file backward without gaps.
     var isBackward: Bool { isExact && lastByteCount.map { distance == -$0 } == true }
 
-    /// Where the run after so many jumps begins, about: reads begin where a page does, so that the
-    /// distance shows in the mean of many.
+    /// About where the run after `count` more jumps begins.
+    ///
+    /// Reads begin at page boundaries; only the mean of many jumps shows the distance.
     func start(after count: Int64) -> Int64? {
       let (covered, overflow) = (run.lowerBound - origin).multipliedReportingOverflow(by: count)
       guard !overflow else { return nil }
@@ -57,13 +58,13 @@ public struct StrideTable: Sendable {
     }
   }
 
-  /// How many equal jumps make a reader who is believed to go on.
+  /// How many equal jumps confirm a reader.
   static let leastJumpCount = 2
 
-  /// How many readers are told apart.
+  /// How many readers are distinguished.
   static let limit = 4
 
-  /// How much jumps may differ and still count as equal: reads begin where a page does.
+  /// How much jumps may differ and still count as equal: reads begin at page boundaries.
   static let tolerance = FetchPlanner.page
 
   private static func isNear(_ first: Int64, _ second: Int64) -> Bool {
@@ -71,14 +72,17 @@ public struct StrideTable: Sendable {
     return !overflow && difference.magnitude <= UInt64(tolerance)
   }
 
-  /// How many jumps ahead something is worth having, at most.
+  /// The most jumps to predict.
   static let greatestDepth = 32
 
-  /// How many bytes ahead of one who reads backward without a gap: at first as many as the kernel reads ahead of
-  /// one who reads forward; and at most, because for his jumps few requests will do.
+  /// How many bytes to predict for a reader that reads backward without gaps.
+  ///
+  /// The minimum is the kernel's read-ahead for a forward reader. The maximum is limited because a
+  /// few requests suffice for such reads.
   static let backwardByteCounts: ClosedRange<Int64> = 512 << 10...16 << 20
 
-  /// From the first of ``backwardByteCounts`` on he is known well enough to get so many times what he has read.
+  /// From the first of ``backwardByteCounts`` on, the prediction is this multiple of the bytes
+  /// read.
   static let backwardFactor: Int64 = 4
 
   private var walks: [Walk] = []
@@ -94,7 +98,7 @@ public struct StrideTable: Sendable {
       walks[index].run = walks[index].run.lowerBound..<range.upperBound
       walks[index].lastUse = useCount
     } else if walks.contains(where: { $0.run.overlaps(range) }) {
-      // Read again, or out of order.
+      // A repeated or out-of-order read.
     } else if let index = walks.firstIndex(where: {
       $0.isConfirmed
         && $0.start(after: 1).map { Self.isNear($0, range.lowerBound) } == true
@@ -114,18 +118,19 @@ public struct StrideTable: Sendable {
     }
   }
 
-  /// How many bytes are worth having ahead of one who has read so many backward.
+  /// How many bytes to predict for a reader that has read `byteCount` bytes backward.
   private static func backwardWindow(read byteCount: Int64) -> Int64 {
     if byteCount < backwardByteCounts.lowerBound { return backwardByteCounts.lowerBound }
-    // Compared before it is multiplied: a position can be any number.
+    // Compare before multiplying: a position can be any number.
     let most = backwardByteCounts.upperBound
     return byteCount < most / backwardFactor ? byteCount * backwardFactor : most
   }
 
-  /// What will be read next: as much as has been read so far, at most, but of one who reads backward.
+  /// Predicts the next reads: at most as many bytes as were read so far, except for backward
+  /// readers.
   ///
   /// - Parameter length: the complete length of the file in bytes.
-  /// - Returns: ranges, of each reader the nearest first.
+  /// - Returns: ranges, the nearest first for each reader.
   public func predictions(length: Int64) -> [ByteRange] {
     let confirmed = walks.filter(\.isConfirmed).sorted { $0.lastUse > $1.lastUse }
     return confirmed.flatMap { walk -> [ByteRange] in
@@ -135,8 +140,8 @@ public struct StrideTable: Sendable {
         let ahead = Self.backwardWindow(read: walk.origin - walk.run.lowerBound + byteCount)
         return end > 0 ? [max(0, end - ahead)..<end] : []
       }
-      // Where a run begins in its page is not known, nor the distance to the byte: a page more on both
-      // sides covers that half as far ahead as it has been seen.
+      // Neither the start of a run within its page nor the exact distance is known. An extra page
+      // on both sides covers the error for half as many jumps as were seen.
       let slack = walk.isExact ? 0 : FetchPlanner.page
       let depth = walk.isExact ? walk.jumpCount : max(1, walk.jumpCount / 2)
       var ranges: [ByteRange] = []

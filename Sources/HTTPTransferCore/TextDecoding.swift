@@ -1,6 +1,6 @@
-/// Turns the bytes of a body into text, as its `Content-Type` says.
+/// Decodes the bytes of a body into text, according to its `Content-Type`.
 ///
-/// Decoding never fails: what is malformed becomes U+FFFD, and bytes of an unknown charset are read
+/// Decoding never fails: malformed input becomes U+FFFD, and bytes of an unknown charset are read
 /// as ISO-8859-1, in which each byte is a character.
 public enum TextDecoding {
   /// A character encoding that can be decoded.
@@ -9,13 +9,12 @@ public enum TextDecoding {
     case ascii
     case latin1
     case windows1252
-    /// With a byte order mark, else big-endian (RFC 2781 §4.3).
+    /// According to its byte order mark; big-endian without one (RFC 2781 §4.3).
     case utf16
     case utf16LittleEndian
     case utf16BigEndian
 
-    /// The charset of a name, in any case, or of one of its aliases in the IANA registry; nil for
-    /// one that cannot be decoded.
+    /// The charset with this name or IANA alias, in any case; nil for an unsupported charset.
     public init?(name: some StringProtocol) {
       switch name.lowercased() {
       case "utf-8", "utf8", "unicode-1-1-utf-8": self = .utf8
@@ -32,24 +31,25 @@ public enum TextDecoding {
 
   /// Decodes a body.
   ///
-  /// A byte order mark of UTF-8 or UTF-16 decides before the field does, and is not part of the text.
+  /// A byte order mark of UTF-8 or UTF-16 takes precedence over the field and is not part of the
+  /// text.
   ///
   /// - Parameters:
   ///   - bytes: the body, without content coding.
-  ///   - contentType: the value of its `Content-Type` field (RFC 9110 §8.3); nil where there is none.
+  ///   - contentType: the value of its `Content-Type` field (RFC 9110 §8.3); nil for none.
   /// - Returns: the text.
   public static func text(of bytes: some Sequence<UInt8>, contentType: String?) -> String {
     String(decoding: utf8(of: Array(bytes), contentType: contentType), as: UTF8.self)
   }
 
-  /// Decodes bytes of a known charset; a byte order mark of it is dropped.
+  /// Decodes bytes of a known charset; drops its byte order mark.
   public static func text(of bytes: some Sequence<UInt8>, charset: Charset) -> String {
     String(decoding: utf8(of: Array(bytes), charset: charset), as: UTF8.self)
   }
 
   /// Decodes a body, as ``text(of:contentType:)`` does, to UTF-8.
   ///
-  /// Piece by piece: of a long one there is no second text in memory beside it.
+  /// Works piece by piece: a long body has no second copy in memory.
   public static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
     let declared = contentType.flatMap(charsetName).flatMap { Charset(name: $0) }
     return utf8(of: bytes, charset: markedCharset(of: bytes) ?? declared ?? .latin1)
@@ -61,7 +61,7 @@ public enum TextDecoding {
       ? charset : bytes.starts(with: littleEndianMark) ? .utf16LittleEndian : .utf16BigEndian
     var start = bytes.starts(with: mark(of: charset)) ? mark(of: charset).count : 0
     var utf8: [UInt8] = []
-    // What is not needed of it is never touched.
+    // Unused pages of the capacity are never touched.
     utf8.reserveCapacity(3 * (bytes.count - start))
     while start < bytes.count {
       let end = pieceEnd(in: bytes, from: start, charset)
@@ -71,7 +71,7 @@ public enum TextDecoding {
     return utf8
   }
 
-  /// The value of the `charset` parameter of a `Content-Type`, unquoted; nil where it has none.
+  /// The value of the `charset` parameter of a `Content-Type`, unquoted; nil for none.
   public static func charsetName(ofContentType field: String) -> String? {
     for parameter in parameters(of: field).dropFirst() {
       guard let equals = parameter.firstIndex(of: "=") else { continue }
@@ -87,7 +87,7 @@ public enum TextDecoding {
 
   // MARK: Fields
 
-  /// The parts between semicolons that are not in quotes; the first one is the media type.
+  /// The parts between unquoted semicolons; the first one is the media type.
   private static func parameters(of field: String) -> [Substring] {
     var parts: [Substring] = []
     var start = field.startIndex
@@ -115,7 +115,7 @@ public enum TextDecoding {
     return text
   }
 
-  /// The text of a quoted string (RFC 9110 §5.6.4), whose backslashes stand before what is meant.
+  /// The text of a quoted string (RFC 9110 §5.6.4) without its escaping backslashes.
   private static func unescaped(_ text: Substring) -> String {
     var result = ""
     var isEscaped = false
@@ -136,7 +136,7 @@ public enum TextDecoding {
   private static let littleEndianMark: [UInt8] = [0xFF, 0xFE]
   private static let bigEndianMark: [UInt8] = [0xFE, 0xFF]
 
-  /// The byte order mark of a charset; empty where it has none.
+  /// The byte order mark of a charset; empty for none.
   private static func mark(of charset: Charset) -> [UInt8] {
     switch charset {
     case .utf8: utf8Mark
@@ -146,10 +146,10 @@ public enum TextDecoding {
     }
   }
 
-  /// How much is decoded at once; even, for UTF-16.
+  /// The size of a decoded piece in bytes; even, for UTF-16.
   private static let pieceByteCount = 64 << 10
 
-  /// Where a piece ends that begins at `start`: not within what may be one character.
+  /// The end of the piece that begins at `start`; never within a character.
   private static func pieceEnd(
     in bytes: [UInt8], from start: Int, _ charset: Charset
   ) -> Int {
@@ -158,7 +158,7 @@ public enum TextDecoding {
     switch charset {
     case .ascii, .latin1, .windows1252: return end
     case .utf8:
-      // Behind three bytes that continue a character, it is complete, or there is none.
+      // After three continuation bytes a character is complete, or malformed.
       for index in stride(from: end - 1, through: end - 3, by: -1) where bytes[index] >= 0xC0 {
         return index
       }
@@ -169,7 +169,7 @@ public enum TextDecoding {
     }
   }
 
-  /// The text of a piece, without regard for marks.
+  /// The text of a piece, regardless of byte order marks.
   private static func decoded(_ bytes: ArraySlice<UInt8>, _ charset: Charset) -> String {
     switch charset {
     case .utf8: String(decoding: bytes, as: UTF8.self)
@@ -184,7 +184,7 @@ public enum TextDecoding {
     }
   }
 
-  /// What a byte order mark says.
+  /// The charset that a byte order mark indicates.
   private static func markedCharset(of bytes: [UInt8]) -> Charset? {
     if bytes.starts(with: utf8Mark) { return .utf8 }
     let isMarked = bytes.starts(with: littleEndianMark) || bytes.starts(with: bigEndianMark)
@@ -211,7 +211,7 @@ public enum TextDecoding {
     return String(decoding: units, as: UTF16.self)
   }
 
-  /// The characters of 0x80 … 0x9F; the five bytes without one are the controls of ISO-8859-1, as in
+  /// The characters of 0x80 … 0x9F; the five unassigned bytes are the controls of ISO-8859-1, as in
   /// the WHATWG Encoding Standard.
   private static let windows1252: [Unicode.Scalar] = [
     "\u{20AC}", "\u{81}", "\u{201A}", "\u{192}", "\u{201E}", "\u{2026}", "\u{2020}", "\u{2021}",

@@ -1,17 +1,17 @@
-/// What of a URL's query signs it: lets whoever has the URL in for a while, and says nothing about which
-/// resource it names.
+/// The signature in a URL's query, which grants access for a while and does not identify the
+/// resource.
 ///
-/// Found by sets of parameters that only signatures have together; `Expires=` or `st=` alone are none.
-/// Names are compared without case.
+/// Recognised by sets of parameters that only signatures combine; `Expires=` or `st=` alone is not
+/// a signature. Names are compared without case.
 struct URLSignature {
-  /// When it ends to be valid, in seconds since 1970; nil where the URL does not tell.
+  /// When the signature expires, in seconds since 1970; nil if unknown.
   let expiry: Int64?
-  /// The parameters that it consists of, in lower case.
+  /// The names of its parameters, in lower case.
   let names: Set<String>
 
-  /// The signature in a query; nil where there is none.
+  /// Finds the signature in a query; nil for none.
   init?(query: String) {
-    // Most queries are none, and a list may have a million.
+    // Most queries have none, and a list may have a million.
     guard Self.mayHold(query) else { return nil }
     var values: [String: Substring] = [:]
     for parameter in query.split(separator: "&") {
@@ -21,7 +21,7 @@ struct URLSignature {
     let found = Self.schemes.lazy.compactMap { scheme -> (Scheme, Int64?)? in
       guard scheme.marks.allSatisfy({ values[$0]?.isEmpty == false }) else { return nil }
       let expiry = scheme.expiry.seconds(in: values)
-      // A name such as `expires` could mean anything, were it not for its value.
+      // A name such as `expires` is ambiguous without a plausible value.
       if case .epoch = scheme.expiry, expiry == nil { return nil }
       return (scheme, expiry)
     }
@@ -30,7 +30,7 @@ struct URLSignature {
     names = scheme.names.union(scheme.marks)
   }
 
-  /// Whether a query holds the letters that each scheme has in a name.
+  /// Whether a query contains `sig` or `md5`: each scheme has a name with one of them.
   private static func mayHold(_ query: String) -> Bool {
     var (first, second) = (UInt8(0), UInt8(0))
     for byte in query.utf8 {
@@ -38,7 +38,7 @@ struct URLSignature {
       if letter == UInt8(ascii: "g"), second == UInt8(ascii: "i"), first == UInt8(ascii: "s") {
         return true
       }
-      // `md5`: a digit has that bit already.
+      // `md5`: a digit has that bit set already.
       if letter == UInt8(ascii: "5"), second == UInt8(ascii: "d"), first == UInt8(ascii: "m") {
         return true
       }
@@ -47,22 +47,22 @@ struct URLSignature {
     return false
   }
 
-  /// How a service signs.
+  /// A scheme of signed URLs.
   private struct Scheme {
-    /// What a URL has that is signed so.
+    /// The parameters that every URL of the scheme has.
     let marks: [String]
-    /// What belongs to the signature besides, where it is there.
+    /// Optional parameters of the signature.
     let names: Set<String>
     let expiry: Expiry
   }
 
-  /// Where a URL says how long it is valid.
+  /// The form of a URL's expiry.
   private enum Expiry {
     /// A moment in seconds since 1970.
     case epoch(String)
-    /// A time as `20260131T235959Z`, and the seconds from then on.
+    /// A time such as `20260131T235959Z`, and a duration in seconds.
     case interval(from: String, seconds: String)
-    /// A time as `2026-01-31T23:59:59Z`, percent-encoded perhaps, or a date.
+    /// A time such as `2026-01-31T23:59:59Z`, perhaps percent-encoded, or a date.
     case date(String)
     case unknown
 
@@ -85,7 +85,7 @@ struct URLSignature {
       }
     }
 
-    /// The time of `20260131T235959Z`, also with less behind the date, or nothing.
+    /// Parses `20260131T235959Z`, also with a shorter time of day or none.
     private static func time(_ bytes: [UInt8]) -> Int64? {
       func number(_ range: Range<Int>) -> Int64? {
         guard range.upperBound <= bytes.count else { return nil }
@@ -96,7 +96,7 @@ struct URLSignature {
       }
       var clock: [Int64] = [0, 0, 0]
       if bytes.count > 8 {
-        // Other time zones than UTC are in no signature.
+        // Signatures use only UTC.
         guard bytes[8] == UInt8(ascii: "T"), bytes.last == UInt8(ascii: "Z") else { return nil }
         for (index, start) in [9, 11, 13].enumerated() where start + 2 < bytes.count {
           guard let value = number(start..<(start + 2)) else { return nil }
@@ -109,7 +109,7 @@ struct URLSignature {
     }
   }
 
-  /// The fourth version of Amazon's signatures, which others have taken over under names of their own.
+  /// Version 4 of Amazon's signatures, which others have adopted under their own names.
   private static func fourthVersion(prefix: String, more: Set<String> = []) -> Scheme {
     let names = [
       "algorithm", "date", "expires", "signedheaders", "security-token", "content-sha256",
@@ -130,29 +130,28 @@ struct URLSignature {
     fourthVersion(prefix: "x-goog"),
     fourthVersion(
       prefix: "x-oss", more: ["x-oss-signature-version", "x-oss-additional-headers"]),
-    // CloudFront with a policy of the user's own, which holds the time.
+    // CloudFront with a custom policy, which contains the time.
     Scheme(
       marks: ["policy", "signature", "key-pair-id"], names: ["hash-algorithm"], expiry: .unknown),
-    // CloudFront, the second version of Amazon's signatures, Google's, OSS, and many that are home-made.
+    // CloudFront, version 2 of Amazon's signatures, Google's, OSS, and many custom schemes.
     Scheme(
       marks: ["signature", "expires"],
       names: [
         "key-pair-id", "hash-algorithm", "awsaccesskeyid", "googleaccessid", "ossaccesskeyid",
         "x-amz-security-token", "security-token",
       ], expiry: .epoch("expires")),
-    // nginx' secure_link as its documentation has it.
+    // nginx's secure_link as in its documentation.
     Scheme(marks: ["md5", "expires"], names: [], expiry: .epoch("expires")),
-    // Azure's shared access signatures: with a time, or with a policy kept by the server.
+    // Azure's shared access signatures: with a time, or with a policy stored on the server.
     Scheme(marks: ["sig", "se"], names: azureNames, expiry: .date("se")),
     Scheme(marks: ["sig", "sv", "si"], names: azureNames, expiry: .unknown),
   ]
 }
 
 extension RemoteURL {
-  /// The URL without userinfo and without what signs it: the same for one resource, however often its
-  /// URL is signed anew.
+  /// The URL without userinfo and signature: equal for all signed URLs of one resource.
   ///
-  /// Names a resource, and need not lead to it.
+  /// It identifies the resource but may not give access to it.
   public var withoutSignature: String {
     guard let query, let signature = URLSignature(query: query) else { return withoutUserInfo }
     let kept = query.split(separator: "&", omittingEmptySubsequences: false).filter {
@@ -163,6 +162,6 @@ extension RemoteURL {
     return kept.isEmpty ? String(base) : base + "?" + kept.joined(separator: "&")
   }
 
-  /// Until when the URL is valid by its signature, in seconds since 1970; nil where it does not tell.
+  /// When the URL's signature expires, in seconds since 1970; nil if unknown.
   public var signatureExpiry: Int64? { query.flatMap { URLSignature(query: $0) }?.expiry }
 }
