@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// What every Swift target is compiled with: Swift 6 mode is the default of these tools.
+/// The settings of every Swift target; Swift 6 mode is the default of these tools.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
@@ -9,29 +9,30 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// The release binaries carry the Swift runtime, so that a user needs only libfuse3 and libcurl.
+/// Links the Swift runtime into release binaries, so that users need only libfuse3 and libcurl.
 ///
-/// For release builds only, and with the libraries that the linker does not find by itself then.
+/// It applies to release builds only, with the libraries that the linker then does not find.
 let staticRuntime: [LinkerSetting] =
   [.unsafeFlags(["-static-stdlib", "-use-ld=lld"], .when(configuration: .release))]
   + ["_FoundationCShims", "_FoundationCollections", "swiftSynchronization"].map {
     .linkedLibrary($0, .when(configuration: .release))
   }
 
-/// For targets whose tests look inside: the tests run on the release build, which is the one that
-/// is measured and shipped.
+/// For targets whose tests use internals: the tests run on the release build, which is measured and
+/// shipped.
 ///
-/// Not for the targets of the library product, because a package that
-/// depends on it could not be built with unsafe flags.
+/// Do not use it for the targets of the library product: a dependent package could not build them
+/// with unsafe flags.
 let testableRelease: [SwiftSetting] = [
   .unsafeFlags(["-enable-testing"], .when(configuration: .release))
 ]
 
-/// For the tests: they run on the release build, and to optimize them would take half of its time.
+/// For the tests: they run on the release build, and optimizing them would take half of the build
+/// time.
 ///
-/// Without debug information, which takes time to make: a failed expectation says where it is. The
-/// flag goes to the frontend, since SwiftPM passes its own `-g` after these. And without a job of its
-/// own that makes the module, which nothing waits for: nothing imports a module of tests.
+/// It omits debug information, which takes time to generate: a failed expectation names its line.
+/// The flag goes to the frontend, because SwiftPM passes its own `-g` after these. It also omits
+/// the separate job that emits the module: no target imports a module of tests.
 let unoptimized: [SwiftSetting] = [
   .unsafeFlags(
     ["-Onone", "-Xfrontend", "-gnone", "-no-emit-module-separately-wmo"],
@@ -50,7 +51,7 @@ let package = Package(
     .library(name: "HTTPTransferFoundation", targets: ["HTTPTransferFoundation"]),
     .executable(name: "httpfs", targets: ["httpfs"]),
     .executable(name: "Origin", targets: ["Origin"]),
-    // For LD_PRELOAD, by the tests; nothing links it.
+    // For LD_PRELOAD in the tests; no target links it.
     .library(name: "FailingCalls", type: .dynamic, targets: ["FailingCalls"]),
   ],
   dependencies: [
@@ -66,9 +67,9 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    // Its headers only: the library is loaded when a listing or a Metalink is read.
+    // Headers only: the library is loaded when a Metalink is read.
     .target(name: "CXML", cSettings: [.unsafeFlags(["-I/usr/include/libxml2"])]),
-    // Its headers only, too.
+    // Headers only.
     .target(name: "CTOMLPlusPlus"),
     .systemLibrary(name: "CLinux"),
     .target(name: "CPassthrough", dependencies: ["CFuse"]),

@@ -12,8 +12,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/// When the open file was created, in nanoseconds since 1970 (`statx(2)`); 0 where its file system
-/// does not keep that.
+/// When the open file was created, in nanoseconds since 1970 (`statx(2)`); 0 if its file system
+/// does not record that.
 static inline int64_t httpfs_birth_time(int descriptor) {
   struct statx status;
   const int empty_path = 0x1000;  // AT_EMPTY_PATH
@@ -36,7 +36,7 @@ struct httpfs_file_stamp {
 };
 
 /// Reads the stamp of an open file (`statx(2)`). Returns −1 on failure, and before Linux 6.8, which
-/// does not tell mounts apart.
+/// does not distinguish mounts.
 static inline int httpfs_get_file_stamp(int descriptor, struct httpfs_file_stamp *stamp) {
   struct statx status;
   const int empty_path = 0x1000;            // AT_EMPTY_PATH
@@ -56,7 +56,7 @@ static inline int httpfs_get_file_stamp(int descriptor, struct httpfs_file_stamp
 }
 
 /// Whether the file system of an open file updates the change time with every change
-/// (`fstatfs(2)`). That holds where only this kernel writes to it: not for network file systems and
+/// (`fstatfs(2)`). That holds if only this kernel writes to it: not for network file systems and
 /// not for those of other processes.
 static inline int httpfs_keeps_change_times(int descriptor) {
   struct statfs status;

@@ -139,8 +139,7 @@ extension ConfigurationFile.Setting {
     switch node.value {
     case .boolean(let value): self.value = .boolean(value)
     case .array(let elements):
-      // Each element becomes a word for the parser of the command line, whose work grows by the
-      // square.
+      // Each element becomes a word for the parser of the command line, which takes quadratic time.
       guard elements.count <= Self.mostElements else {
         throw ConfigurationError(
           "'\(node.key)' has more than \(Self.mostElements) elements", line: node.line)

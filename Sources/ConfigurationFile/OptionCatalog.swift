@@ -20,7 +20,7 @@ public struct OptionCatalog: Sendable {
 
   private var options: [String: Option] = [:]
 
-  /// Options that say where settings come from, or that end the command.
+  /// Options that select the source of settings, or that end the command.
   private static let withoutKey: Set<String> = ["config", "no-config", "help", "version"]
 
   public init(_ options: [Option]) {

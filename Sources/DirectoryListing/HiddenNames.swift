@@ -1,6 +1,6 @@
 /// Names that desktops look for in every directory although no user wants them.
 ///
-/// Listings do not show them, and no server is asked for them.
+/// Listings do not show them, and no request is sent for them.
 public struct HiddenNames: Sendable {
   /// The names that are always hidden, compared without case.
   public static let common = [

@@ -42,7 +42,7 @@ struct LinkResolver {
     }
   }
 
-  /// The child that `reference` leads to; nil where it leads elsewhere.
+  /// The child that `reference` leads to; nil if it leads elsewhere.
   func child(_ reference: String) -> Target? {
     var segments: [ArraySlice<UInt8>]
     let parents: ArraySlice<[UInt8]>

@@ -1,6 +1,7 @@
-/// Tells whether a file was changed by anything but its only writer since that writer opened it.
+/// Detects whether anything except a file's only writer has changed the file since the writer
+/// opened it.
 ///
-/// The writer looks at the file before and after each of its own changes.
+/// The writer checks the file before and after each of its own changes.
 package struct ChangeWatch: Sendable {
   /// The stamp of the file after the opening or the writer's last change; nil once something else
   /// has changed the file, or if the file system cannot show changes.

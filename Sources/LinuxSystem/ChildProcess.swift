@@ -27,8 +27,8 @@ package final class ChildProcess: Sendable {
 
   /// How the process has ended, once it was waited for.
   ///
-  /// Waiting frees the process's number. So it happens under this lock, and no signal hits another
-  /// process that has got the number.
+  /// Waiting frees the process's number. It happens under this lock, so that no signal reaches
+  /// another process that got the number.
   private let ending = Mutex<Ending?>(nil)
 
   init(_ processID: CInt) { self.processID = processID }

@@ -47,6 +47,6 @@ package struct FileMetadata {
       && linkCount == 1
   }
 
-  /// Whether every user may create names in a directory, and remove only his own.
+  /// Whether every user may create names in a directory, and remove only their own.
   package var isSharedAndSticky: Bool { isDirectory && permissions & 0o1002 == 0o1002 }
 }

@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What a file system does below its files: blocks, space, times and pages in memory.
+/// Calls about the storage below files: blocks, space, times and cached pages.
 package enum FileSystemCalls {
   /// Frees the blocks of a range (`fallocate(2)` with `FALLOC_FL_PUNCH_HOLE`).
   package static func punchHole(

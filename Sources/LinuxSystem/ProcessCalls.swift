@@ -1,7 +1,7 @@
 package import CLinux
 package import Glibc
 
-/// What the kernel knows of this process and its system.
+/// Information from the kernel about this process and its system.
 package enum ProcessCalls {
   /// The identifier of the current boot; nil if `/proc` does not have it (`proc_sys_kernel(5)`,
   /// `random/boot_id`).
@@ -36,7 +36,7 @@ package enum ProcessCalls {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Raises that number to what the system allows (`setrlimit(2)`); a failure leaves it unchanged.
+  /// Raises that number to the hard limit (`setrlimit(2)`); a failure leaves it unchanged.
   package static func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }

@@ -61,7 +61,7 @@ extension SystemCalls {
   /// Creates a file as ``createFile(_:in:permissions:)`` does, under a name that only the caller
   /// uses.
   ///
-  /// Removes what a killed process has left under that name.
+  /// Removes the leftover of a killed process under that name.
   package static func createAnew(
     _ name: String, in directory: CInt, permissions: mode_t = 0o600
   ) throws(ErrorNumber) -> Descriptor {
@@ -81,8 +81,7 @@ extension SystemCalls {
     try open(name, in: directory, flags: O_RDONLY | O_DIRECTORY)
   }
 
-  /// Opens the directory at `path` (`open(2)`) and follows symbolic links: for places that a user
-  /// names.
+  /// Opens the directory at `path` (`open(2)`) and follows symbolic links: for paths from a user.
   ///
   /// - Parameters:
   ///   - path: absolute, or relative to the working directory.

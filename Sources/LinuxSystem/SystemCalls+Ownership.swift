@@ -1,7 +1,7 @@
 package import CLinux
 internal import Glibc
 
-/// Calls about the owners of files and about what their names lead to.
+/// Calls about owners, symbolic links and extended attributes of files.
 extension SystemCalls {
   /// Changes a file's group to one of this user's groups (`fchown(2)`).
   package static func setGroup(_ descriptor: CInt, to group: gid_t) throws(ErrorNumber) {

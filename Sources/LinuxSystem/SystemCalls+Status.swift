@@ -1,7 +1,7 @@
 package import CLinux
 package import Glibc
 
-/// Tells what files and file systems are, and changes what files say of themselves.
+/// Reads and changes the attributes of files.
 extension SystemCalls {
   /// `fstat(2)`.
   package static func status(_ descriptor: CInt) throws(ErrorNumber) -> FileMetadata {
@@ -34,8 +34,8 @@ extension SystemCalls {
     return status.st_mode & S_IFMT == S_IFLNK
   }
 
-  /// A stamp that later shows whether an open file was changed (`statx(2)`); nil if nothing shows
-  /// it.
+  /// A stamp that later shows whether an open file was changed (`statx(2)`); nil if the
+  /// system cannot show it.
   package static func stamp(_ descriptor: CInt) -> FileStamp? {
     var raw = httpfs_file_stamp()
     guard httpfs_get_file_stamp(descriptor, &raw) == 0 else { return nil }

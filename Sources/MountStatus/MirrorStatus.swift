@@ -9,9 +9,9 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
     case agreed
     /// Its file has the same length as the others. It is used only if no other server can be.
     case similar
-    /// It failed recently: the other servers are asked first.
+    /// It failed recently: the other servers are preferred.
     case resting
-    /// It has different bytes and is not asked again.
+    /// It has different bytes and gets no more requests.
     case refused
   }
 

@@ -1,6 +1,6 @@
 internal import TextFormat
 
-/// The part of a report that precedes the files but needs a look at all of them.
+/// The part of a report that precedes the files but depends on all of them.
 public struct StatusSums: Sendable {
   public private(set) var totals = StatusTotals()
   private var counts: [FileState: Int] = [:]

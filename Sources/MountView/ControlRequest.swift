@@ -2,7 +2,7 @@ package import MountControl
 
 /// A request of the view to the mount.
 package enum ControlRequest: Hashable, Sendable {
-  /// A verb for one file; for all files where the name is nil.
+  /// A verb for one file; for all files if the name is nil.
   case file(FileVerb, name: String?)
   /// A number, or `auto`.
   case connections(String)

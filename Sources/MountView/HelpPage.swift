@@ -23,7 +23,7 @@ enum HelpPage {
     ("q Ctrl-C", "quit"),
   ]
 
-  /// The last line of the screen while it shows nothing else: as much as fits.
+  /// The last line of the screen while it has no other content: as many hints as fit.
   static func hints(columns: Int) -> StyledLine {
     var line = StyledLine()
     for (key, meaning) in [

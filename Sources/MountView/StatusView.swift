@@ -109,7 +109,7 @@ package struct StatusView: Sendable {
 
   // MARK: - Selection
 
-  /// Selects the row that is `count` rows below (above, where negative), as far as there are rows.
+  /// Moves the selection down by `count` rows (up if negative), at most to the end of the table.
   mutating func move(by count: Int) {
     select(row: selectedRow + count)
   }

@@ -1,6 +1,6 @@
 /// An error or a warning about one line of a list.
 ///
-/// Where it is found tells which it is (``SourceListError`` or ``SourceList/warnings``).
+/// Errors are in ``SourceListError``, warnings in ``SourceList/warnings``.
 ///
 /// The message never contains a query, a header's value or credentials.
 public struct SourceDiagnostic: Sendable, Hashable, CustomStringConvertible {

@@ -24,8 +24,8 @@ public struct SourceList: Sendable, Equatable {
   /// Each takes some 250 bytes of memory.
   public static let maximumEntryCount = 5_000_000
 
-  /// The maximum number of URLs of one file, in a list or a Metalink: each choice of a server looks
-  /// at all of them.
+  /// The maximum number of URLs of one file, in a list or a Metalink: each choice of a server
+  /// examines all of them.
   public static let maximumURLCount = 1000
 
   /// The maximum number of `header=` lines below a URL, and of bytes in their names and values.

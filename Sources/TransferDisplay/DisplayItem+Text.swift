@@ -28,7 +28,7 @@ extension DisplayItem {
     return resumedByteCount > 0 ? "\(text), resumed at \(humanBytes(resumedByteCount))" : text
   }
 
-  /// ` at 440 MiB of 1 GiB`, ` at 440 MiB`; nothing where there are no bytes.
+  /// ` at 440 MiB of 1 GiB`, ` at 440 MiB`; empty without bytes.
   var positionText: String {
     guard transferredByteCount > 0 else { return "" }
     let total = totalByteCount.map { " of \(humanBytes($0))" } ?? ""

@@ -8,7 +8,7 @@ package struct DisplayItem: Sendable, Equatable, Identifiable {
     case connecting
     /// Bytes flow.
     case running
-    /// Continues by itself later, for example after a retry's backoff.
+    /// Continues automatically later, for example after a retry's backoff.
     ///
     /// The reason must not contain anything that changes continuously, such as a countdown, because
     /// each new reason is reported as an event.

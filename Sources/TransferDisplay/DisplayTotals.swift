@@ -10,7 +10,7 @@ package struct DisplayTotals: Sendable, Equatable {
   package private(set) var pausedCount = 0
   package private(set) var queuedCount = 0
 
-  /// The number of files that are connecting, running, or waiting to continue by themselves.
+  /// The number of files that are connecting, running, or waiting to continue.
   package private(set) var activeCount = 0
 
   /// The bytes that have arrived, including those of earlier runs.

@@ -2,8 +2,8 @@ import TextFormat
 
 /// How many columns of a terminal the text takes at most.
 ///
-/// Terminals disagree about sequences that join to one emoji. Each part is counted, so that a line
-/// is rather too short than wrapped.
+/// Terminals disagree about sequences that join to one emoji. Each part is counted, because a line
+/// that is too short is better than a wrapped one.
 ///
 /// - Parameter text: text without control characters (see ``displayable(_:isUTF8:)``).
 /// - Returns: a number of columns.
@@ -111,7 +111,7 @@ private func suffix(of text: String, width: Int) -> Substring {
   return text[start...]
 }
 
-/// How many columns a scalar takes by itself.
+/// How many columns a single scalar takes.
 private func columnCount(_ scalar: Unicode.Scalar) -> Int {
   let value = scalar.value
   if value < 0x300 { return value == 0 ? 0 : 1 }

@@ -7,7 +7,7 @@ func humanSpeed(_ bytesPerSecond: Double) -> String {
   return humanBytes(Int64(clamped)) + "/s"
 }
 
-/// A time that has passed, for people: `10.9s`, `3m05s`, `2h07m`.
+/// An elapsed time for people: `10.9s`, `3m05s`, `2h07m`.
 func humanElapsed(_ seconds: Double) -> String {
   // 59.96 would be shown as 60.0s.
   guard seconds >= 59.95 else {
@@ -16,7 +16,7 @@ func humanElapsed(_ seconds: Double) -> String {
   return humanDuration(seconds: seconds.rounded())
 }
 
-/// What was transferred, in what time, at what speed: `1 GiB in 10.9s (98.2 MiB/s)`.
+/// The amount, time and speed of a transfer: `1 GiB in 10.9s (98.2 MiB/s)`.
 ///
 /// - Parameters:
 ///   - byteCount: the bytes to show.

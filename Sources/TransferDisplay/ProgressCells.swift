@@ -12,7 +12,7 @@ struct ProgressCells {
     var speed: String
     /// Empty for an unknown length.
     var timeLeft: String
-    /// Empty where none is in use.
+    /// Empty if none is in use.
     var connections: String
 
     /// `440 MiB/1 GiB`, or `440 MiB`.
@@ -29,7 +29,7 @@ struct ProgressCells {
   }
 
   let name: String
-  /// `43%`; empty where none is shown.
+  /// `43%`; empty if none is shown.
   let percent: String
   let detail: Detail
   let tone: DisplayLine.Tone

@@ -2,7 +2,7 @@
 //
 //   swift run Download https://example.org/big.iso big.iso [sha-256=HEX]
 //
-// Started again after an interruption it goes on where it has stopped.
+// After an interruption, the same command resumes the download.
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore

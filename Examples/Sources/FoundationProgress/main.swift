@@ -1,4 +1,4 @@
-// Shows a download as a `Foundation.Progress`, as a program does that has a tree of them.
+// Shows a download as a `Foundation.Progress`, as part of a tree of progress objects.
 //
 //   swift run FoundationProgress https://example.org/a.iso a.iso
 import Foundation
@@ -31,7 +31,7 @@ do {
   }
   defer { display.cancel() }
   _ = try await transfer.result()
-  // The mirror follows a moment later.
+  // The mirror is updated a moment later.
   while !download.isFinished { try await Task.sleep(for: .milliseconds(10)) }
   let size = try URL(fileURLWithPath: CommandLine.arguments[2])
     .resourceValues(forKeys: [.fileSizeKey]).fileSize

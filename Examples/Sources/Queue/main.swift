@@ -1,4 +1,4 @@
-// Downloads several URLs into a directory, four at a time, and says what happens.
+// Downloads several URLs into a directory, four at a time, and prints the events.
 //
 //   swift run Queue downloads https://example.org/a.iso https://example.org/b.iso
 import Glibc

@@ -1,9 +1,9 @@
-// Reads a body as it comes and hashes it with FNV-1a (64 bits); nothing is stored.
+// Reads a body as it arrives and hashes it with FNV-1a (64 bits), without storing it.
 //
 //   swift run Stream https://example.org/big.iso
 //
-// Where the hashing is slower than the network, the network waits: no more than the buffer of the
-// destination is held in memory.
+// If hashing is slower than the network, the network waits: memory holds no more than the buffer of
+// the destination.
 import Glibc
 import HTTPTransfer
 import HTTPTransferCore

@@ -1,4 +1,4 @@
-// Uploads a file with PUT and shows how much of it is sent, by the sums of the events.
+// Uploads a file with PUT and shows the number of bytes sent, from the sums of the events.
 //
 //   swift run Upload report.pdf https://user:password@example.org/inbox/report.pdf
 import Glibc
@@ -13,7 +13,7 @@ guard CommandLine.arguments.count == 3 else {
 do {
   var request = Request(url: try RemoteURL(CommandLine.arguments[2]), method: .put)
   request.body = .file(CommandLine.arguments[1], contentType: "application/octet-stream")
-  // An upload that a redirect turns into a GET would look like one that has succeeded.
+  // An upload that a redirect turned into a GET would look successful.
   request.redirects.keepsMethod = true
   let transfer = HTTPClient().transfer(request)
   let events = transfer.events
@@ -22,7 +22,7 @@ do {
   for await event in events {
     switch event.kind {
     case .sent(let byteCount):
-      // Negative where the server wants it again, as after a refused authentication.
+      // Negative if the server wants the bytes again, for example after a refused authentication.
       sent += byteCount
       print("\r\(sent) of \(transfer.progress.bodyByteCount ?? 0) bytes sent", terminator: "")
       fflush(nil)

@@ -48,7 +48,7 @@ typedef struct {
 } httpfs_toml_error;
 
 /// Parses a TOML document (version 1.0.0) and passes its nodes to the visitor, each before those
-/// inside it. The keys of a table come in no order, the elements of an array in theirs.
+/// inside it. The keys of a table have no defined order; the elements of an array keep theirs.
 ///
 /// - Returns: whether the document is valid. If not, `error` is set and the visitor was not called.
 bool httpfs_toml_parse(

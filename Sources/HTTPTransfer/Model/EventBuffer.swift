@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The events that one listener has not taken yet.
+/// The events that a listener has not received yet.
 ///
 /// Lock order: `state` is a leaf; the continuation is resumed after its release.
 final class EventBuffer<Kind: Sendable>: Sendable {
@@ -8,7 +8,7 @@ final class EventBuffer<Kind: Sendable>: Sendable {
   private typealias Listener = CheckedContinuation<Event?, Never>
 
   private struct State {
-    /// In order; those before `head` have been taken.
+    /// In order; the listener has received the events before `head`.
     var waiting: [Event] = []
     var head = 0
     var nextNumber = 0
@@ -33,13 +33,13 @@ final class EventBuffer<Kind: Sendable>: Sendable {
   private let state = Mutex(State())
   private let sum: @Sendable (Kind, Kind) -> Kind?
 
-  /// An empty buffer; `sum` makes one event of two neighbours where that loses nothing.
+  /// Creates an empty buffer; `sum` merges two neighbouring events if that loses no information.
   init(sum: @escaping @Sendable (Kind, Kind) -> Kind? = { _, _ in nil }) { self.sum = sum }
 
   func append(_ kind: Kind) {
     let delivery = state.withLock { state -> Delivery? in
       guard !state.isEnded else { return nil }
-      // An event that nobody has taken yet can still grow; its number stays.
+      // An event that the listener has not received yet can still grow; its number stays.
       if state.head < state.waiting.count, let last = state.waiting.last,
         let sum = sum(last.kind, kind)
       {
@@ -58,7 +58,7 @@ final class EventBuffer<Kind: Sendable>: Sendable {
     if let delivery { delivery.listener.resume(returning: delivery.event) }
   }
 
-  /// An event that goes straight to the listener who waits for it.
+  /// An event for a listener that already waits for it.
   private struct Delivery {
     let listener: Listener
     let event: Event
@@ -94,7 +94,7 @@ final class EventBuffer<Kind: Sendable>: Sendable {
   }
 }
 
-/// A listener as the one who reports holds it: it is gone when nobody listens any more.
+/// A listener as seen by its source: nil once no task listens any more.
 struct WeakListener<Kind: Sendable>: Sendable {
   weak let buffer: EventBuffer<Kind>?
 

@@ -1,7 +1,7 @@
-/// What a request sends after its head.
+/// The body that a request sends after its head.
 ///
-/// Its media type is that of a `Content-Type` among the request's fields, where one is there and the
-/// body is no form.
+/// A `Content-Type` among the request's fields determines its media type, unless the body is a
+/// form.
 public enum RequestBody: Sendable {
   /// These bytes.
   case bytes([UInt8], contentType: String? = nil)
@@ -14,7 +14,7 @@ public enum RequestBody: Sendable {
   /// Fields and files as `multipart/form-data` (RFC 7578).
   case multipart([FormPart])
 
-  /// Whether its encoding is decided by its case.
+  /// Whether the case determines the encoding.
   var isForm: Bool {
     switch self {
     case .bytes, .file: false
@@ -25,16 +25,16 @@ public enum RequestBody: Sendable {
 
 /// One field of a ``RequestBody/multipart(_:)`` body.
 public struct FormPart: Sendable {
-  /// What a part holds.
+  /// The content of a part.
   public enum Content: Sendable {
     case text(String)
-    /// A file; `name` is what the server is told of it, the last component of `path` unless given.
+    /// A file; `name` is the file name to send, by default the last component of `path`.
     case file(path: String, name: String? = nil)
   }
 
   public var name: String
   public var content: Content
-  /// The part's media type; nil for none on texts and `application/octet-stream` on files.
+  /// The part's media type; nil for no type on texts and `application/octet-stream` on files.
   public var contentType: String?
 
   public init(name: String, content: Content, contentType: String? = nil) {

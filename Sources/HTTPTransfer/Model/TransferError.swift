@@ -1,44 +1,44 @@
 public import HTTPTransferCore
 public import HTTPTypes
 
-/// Why a transfer has failed: what went wrong, where, and what the server or the system said.
+/// Why a transfer failed: the kind of failure, its place, and the message of the server or system.
 public struct TransferError: Error, Sendable, CustomStringConvertible {
   /// The kind of a failure, for decisions.
   public enum Code: String, Sendable, CaseIterable {
-    /// ``Transfer/cancel()`` was called, or the task that waited was cancelled.
+    /// ``Transfer/cancel()`` was called, or the waiting task was cancelled.
     case cancelled
     /// The host's name has no address.
     case unresolvedHost
-    /// Nothing listens there, or no route leads there.
+    /// No program listens on the port, or no route leads to the host.
     case connectionRefused
-    /// Connected before, then cut; also a body that is shorter than announced.
+    /// The connection was lost; also a body that is shorter than announced.
     case connectionLost
-    /// No connection, or no byte, within the time that the request allows.
+    /// No connection, or no byte, within the time limits of the request.
     case timedOut
     /// The certificate or the handshake was not acceptable.
     case tls
-    /// Too many redirects, or one that may not be followed: out of HTTP, from https to http, from a
-    /// public address to a private one.
+    /// Too many redirects, or one that must not be followed: out of HTTP, from https to http, or
+    /// from a public address to a private one.
     case redirect
-    /// The server answered with a status that is no success: see ``TransferError/status``.
+    /// The server answered with a status other than success: see ``TransferError/status``.
     case status
     /// An answer that contradicts itself or the request.
     case invalidResponse
     /// The remote file keeps changing.
     case changed
-    /// The bytes do not hash to what they should.
+    /// The hash of the bytes is not the expected one.
     case checksumMismatch
-    /// The body is longer than the destination takes.
+    /// The body is longer than the destination allows.
     case tooLarge
     /// The destination cannot be written: see ``TransferError/errno``.
     case destination
-    /// A file is there already that this transfer may not replace: see ``ExistingFile``.
+    /// A file exists that this transfer must not replace: see ``ExistingFile``.
     case destinationExists
     /// Another transfer, of this or another process, writes the same file.
     case destinationInUse
-    /// The body to be sent cannot be read, or has changed while it was sent.
+    /// The request's body cannot be read, or changed while it was sent.
     case unreadableBody
-    /// What was asked for cannot be: an empty range, or one that begins before the first byte.
+    /// The request is impossible: an empty range, or one that begins before the first byte.
     case invalidRequest
     /// The process is out of memory or descriptors.
     case outOfResources
@@ -48,19 +48,19 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
 
   public let code: Code
 
-  /// Where the failing request went; its description holds no credentials.
+  /// The URL of the failed request; its description contains no credentials.
   public let url: RemoteURL
 
   /// What went wrong and what to do, in one line without credentials.
   public let reason: String
 
-  /// The head of the response that is the reason, where one is.
+  /// The head of the response that caused the failure; nil if no response did.
   public let response: HTTPResponse?
 
-  /// The `errno` of the failed system call; 0 where none failed.
+  /// The `errno` of the failed system call; 0 if no call failed.
   public let errno: CInt
 
-  /// Whether the same request may succeed when sent again soon.
+  /// Whether the same request may soon succeed.
   public let isTransient: Bool
 
   /// Whether no route leads to the server, as while a network is down.
@@ -69,7 +69,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
   /// The status of ``response``.
   public var status: Int? { response?.status.code }
 
-  /// A failure with its reason.
+  /// Creates an error with its reason.
   init(
     _ code: Code, _ url: RemoteURL, _ reason: String, response: HTTPResponse? = nil,
     errno: CInt = 0, isTransient: Bool = false, hasNoRoute: Bool = false
@@ -83,7 +83,7 @@ public struct TransferError: Error, Sendable, CustomStringConvertible {
     self.hasNoRoute = hasNoRoute
   }
 
-  /// A failed exchange.
+  /// Creates the error of a failed exchange.
   init(_ error: ExchangeError) {
     let code: Code =
       switch error.code {

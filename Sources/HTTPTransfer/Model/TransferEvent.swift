@@ -1,40 +1,40 @@
 public import HTTPTransferCore
 public import HTTPTypes
 
-/// Something that happened to a transfer.
+/// An event of a transfer.
 public struct TransferEvent: Sendable {
   /// The event's place in its sequence: 0, 1, 2, … without a gap.
   public let number: Int
 
   public let kind: Kind
 
-  /// What happened.
+  /// The kind of an event.
   ///
-  /// The sums hold however often a transfer was resumed, retried, redirected or begun anew:
+  /// These sums hold however often a transfer was resumed, retried, redirected or restarted:
   /// - the byte counts of `resumed` and `received` add up to the bytes of the destination;
   /// - the total of `started` and the differences of `totalChanged` add up to its length (an unknown
   ///   total counts as 0);
   /// - the byte counts of `sent` add up to the bytes of the request's body.
   public enum Kind: Sendable {
-    /// The transfer has begun; the total where it is known from an earlier run or from the range.
+    /// The transfer has started; the total is known if an earlier run or the range determines it.
     case started(totalByteCount: Int64?)
-    /// A redirect is followed.
+    /// The transfer follows a redirect.
     case redirected(to: RemoteURL, status: Int)
-    /// The head of the response that decides: the first good one, or the one that is the failure.
+    /// The head of the decisive response: the first good one, or the one that fails the transfer.
     case responded(HTTPResponse, from: RemoteURL)
-    /// So many bytes are there from an earlier run; negative where they turned out useless.
+    /// This many bytes of an earlier run are present; negative if they turned out to be useless.
     case resumed(byteCount: Int64)
-    /// So many bytes more have arrived; negative where they are fetched again.
+    /// This many more bytes have arrived; negative if they are fetched again.
     case received(byteCount: Int64)
-    /// So many bytes more of the body were sent; negative where they must be sent again.
+    /// This many more bytes of the body were sent; negative if they must be sent again.
     case sent(byteCount: Int64)
-    /// The total has become known or is another one.
+    /// The total has become known or has changed.
     case totalChanged(by: Int64)
-    /// A segment has failed and is tried again after the delay.
+    /// A segment failed and is retried after the delay.
     case retrying(TransferError, attempt: Int, after: Duration)
-    /// A mirror is not asked any more, for the reason given.
+    /// A mirror gets no more requests, for the given reason.
     case mirrorExcluded(RemoteURL, reason: String)
-    /// What was there cannot be gone on with; the transfer begins at the first byte.
+    /// The present bytes cannot be used; the transfer restarts at the first byte.
     case restarted(reason: String)
     /// The destination is complete.
     case finished(TransferResult)
@@ -43,31 +43,31 @@ public struct TransferEvent: Sendable {
   }
 }
 
-/// What a successful transfer brought.
+/// The result of a successful transfer.
 public struct TransferResult: Sendable {
   /// The head of the (first) final response.
   public let response: HTTPResponse
 
-  /// Where it came from, after redirects.
+  /// The URL that the bytes came from, after redirects.
   public let url: RemoteURL
 
-  /// The body, where the destination is memory; empty otherwise.
+  /// The body if the destination is memory; empty otherwise.
   public let body: [UInt8]
 
   /// The bytes at the destination.
   public let byteCount: Int64
 
-  /// Those of them that an earlier run had brought.
+  /// How many of these bytes an earlier run had fetched.
   public let resumedByteCount: Int64
 
-  /// Whether the file that an earlier transfer has finished was left as it is, since the server still
-  /// has that version; ``byteCount`` then is its length.
+  /// Whether the result of an earlier transfer was kept, because the server still has that version;
+  /// ``byteCount`` is then its length.
   public let isUnchanged: Bool
 
-  /// The bytes of bodies that have travelled, before any decoding; more than ``byteCount`` where
-  /// something was fetched twice or thrown away.
+  /// The bytes of bodies that were transferred, before any decoding; more than ``byteCount`` if
+  /// bytes were fetched twice or dropped.
   public let rawByteCount: Int64
 
-  /// The time from start to end, pauses included.
+  /// The time from start to end, including pauses.
   public let duration: Duration
 }

@@ -1,19 +1,19 @@
 /// The events of one transfer, for one listener.
 ///
-/// Made at any time, it starts with what has happened so far. It ends after `finished` or `failed`.
-/// A listener that is slow finds neighbouring `received` (and `sent`) events added up, so that
-/// neither memory nor the transfer depends on it.
+/// It starts with a summary of the events so far, whenever it is created, and ends after `finished`
+/// or `failed`. For a slow listener, neighbouring `received` (or `sent`) events merge, so a slow
+/// listener affects neither memory nor the transfer.
 public struct TransferEvents: AsyncSequence, Sendable {
   public typealias Element = TransferEvent
   public typealias Failure = Never
 
   let buffer: EventBuffer<TransferEvent.Kind>
 
-  /// Takes the events one by one; there is one iterator for each sequence.
+  /// Returns the events one by one; each sequence has one iterator.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let buffer: EventBuffer<TransferEvent.Kind>
 
-    /// The next event, when there is one; nil after the last one and when the task is cancelled.
+    /// Waits for the next event; nil after the last one and when the task is cancelled.
     public mutating func next() async -> TransferEvent? {
       await buffer.next().map { TransferEvent(number: $0.number, kind: $0.kind) }
     }
@@ -23,7 +23,7 @@ public struct TransferEvents: AsyncSequence, Sendable {
 }
 
 extension TransferEvent.Kind {
-  /// Two events in one, where that loses nothing: bytes of the same kind and sign.
+  /// Merges two events if that loses no information: bytes of the same kind and sign.
   static func sum(_ first: Self, _ second: Self) -> Self? {
     switch (first, second) {
     case (.received(let one), .received(let two)) where (one < 0) == (two < 0):

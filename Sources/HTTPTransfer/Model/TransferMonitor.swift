@@ -1,9 +1,10 @@
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// What the outside can see of one transfer: its progress, its events, its end.
+/// The observable state of one transfer: its progress, its events and its end.
 ///
-/// The network thread reports; anyone may look, listen or wait. Nothing here waits for a listener.
+/// The network thread reports; any thread may read, listen or wait. No method here waits for a
+/// listener.
 ///
 /// Lock order: `state` is a leaf; continuations are resumed after its release.
 final class TransferMonitor: Sendable {
@@ -14,10 +15,10 @@ final class TransferMonitor: Sendable {
     var meter = SpeedMeter()
     var startedAt: ContinuousClock.Instant?
     var endedAt: ContinuousClock.Instant?
-    /// The difference-carrying events so far in few words, for listeners who come late.
+    /// The events so far that the sums do not contain, in condensed form, for late listeners.
     var history: [TransferEvent.Kind] = []
     var listeners: [WeakListener<TransferEvent.Kind>] = []
-    /// Whether listeners are not told of the failure that ``outcome`` is.
+    /// Whether listeners do not receive the failure in ``outcome``.
     var isSilent = false
     var outcome: Result<TransferResult, TransferError>?
     var waiters: [Waiter] = []
@@ -48,7 +49,7 @@ final class TransferMonitor: Sendable {
     }
   }
 
-  /// The events from the start; what has happened already comes in few words.
+  /// The events from the start; past events are condensed.
   func events() -> TransferEvents {
     let buffer = EventBuffer(sum: TransferEvent.Kind.sum)
     state.withLock { state in
@@ -62,7 +63,7 @@ final class TransferMonitor: Sendable {
     return TransferEvents(buffer: buffer)
   }
 
-  /// The end, when it comes; `onCancel` runs where the waiting task is cancelled.
+  /// Waits for the end; `onCancel` runs if the waiting task is cancelled.
   func outcome(
     onCancel: @escaping @Sendable () -> Void
   ) async -> Result<TransferResult, TransferError> {
@@ -80,10 +81,10 @@ final class TransferMonitor: Sendable {
     }
   }
 
-  /// The end, if it has come.
+  /// The outcome; nil before the end.
   var outcomeNow: Result<TransferResult, TransferError>? { state.withLock { $0.outcome } }
 
-  /// Runs `action` at the end, or now where that has come.
+  /// Runs `action` at the end, or now if the transfer has ended.
   func whenEnded(_ action: @escaping @Sendable () -> Void) {
     let isEnded = state.withLock { state in
       if state.outcome == nil { state.endActions.append(action) }
@@ -94,17 +95,17 @@ final class TransferMonitor: Sendable {
 
   // MARK: Reporting
 
-  /// Changes what is shown without an event.
+  /// Changes the progress without an event.
   func update(_ change: (inout TransferProgress) -> Void) {
-    // What has ended stays as it ended.
+    // The state after the end is final.
     state.withLock { state in
       if state.outcome == nil { change(&state.progress) }
     }
   }
 
-  /// Takes note of an event and passes it on.
+  /// Records an event and passes it on.
   func emit(_ kind: TransferEvent.Kind) {
-    // In order without the lock, because the network thread alone reports.
+    // The order is kept without the lock, because only the network thread reports.
     let listeners = state.withLock { state -> [WeakListener<TransferEvent.Kind>] in
       guard state.outcome == nil else { return [] }
       Self.apply(kind, to: &state)
@@ -114,14 +115,14 @@ final class TransferMonitor: Sendable {
     for listener in listeners { listener.buffer?.append(kind) }
   }
 
-  /// Whether the end was asked for without a word.
+  /// Whether the transfer was ended silently.
   var hasEndedSilently: Bool { state.withLock { $0.isSilent } }
 
-  /// The end: nothing is reported after it.
+  /// Ends the transfer; later reports are ignored.
   ///
   /// - Parameters:
-  ///   - outcome: what the transfer has come to.
-  ///   - isSilent: whether listeners are not told of the failure; their sequences just end.
+  ///   - outcome: the outcome of the transfer.
+  ///   - isSilent: whether listeners do not receive the failure; their sequences just end.
   func end(_ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false) {
     let end = state.withLock { state -> End? in
       guard state.outcome == nil else { return nil }
@@ -152,7 +153,7 @@ final class TransferMonitor: Sendable {
     for action in end.actions { action() }
   }
 
-  /// Who is told of the end.
+  /// Everything to notify of the end.
   private struct End {
     let listeners: [WeakListener<TransferEvent.Kind>]
     let waiters: [Waiter]
@@ -208,11 +209,12 @@ final class TransferMonitor: Sendable {
       state.progress.reason = error.reason
     case .finished, .failed: break
     }
-    // A transfer that fails for weeks must not fill the memory of a process that never looks.
+    // A transfer that fails for weeks must not fill the memory of a process that never reads the
+    // events.
     if state.history.count > 64 { state.history.removeSubrange(1..<32) }
   }
 
-  /// What has happened so far, for one who comes late: the same sums in as few events as can be.
+  /// Condenses the events so far for a late listener: the same sums in as few events as possible.
   private static func summary(
     of progress: TransferProgress, _ history: [TransferEvent.Kind]
   ) -> [TransferEvent.Kind] {

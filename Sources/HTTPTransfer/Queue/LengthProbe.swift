@@ -1,9 +1,9 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Asks for the first byte of a file, to learn how long it is.
+/// Requests the first byte of a file to learn the file's length.
 ///
-/// A ranged `GET`, because many servers answer `HEAD` with something else than `GET`.
+/// It uses a ranged `GET`, because many servers answer `HEAD` differently from `GET`.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
@@ -12,11 +12,12 @@ final class LengthProbe: ExchangeReceiver, @unchecked Sendable {
 
   private init(report: @escaping @Sendable (Int64?) -> Void) { self.report = report }
 
-  /// Asks for the length of what `request` would fetch; nil where the server does not tell.
+  /// Learns the length of the file that `request` would fetch; nil if the server does not report
+  /// it.
   static func run(
     _ request: Request, client: HTTPClient, report: @escaping @Sendable (Int64?) -> Void
   ) {
-    // Another URL is not made for a figure.
+    // A length is not worth another signed URL.
     guard request.signer == nil else { return client.perform { report(nil) } }
     var exchange = ExchangeRequest(
       url: request.url, range: 0..<1, fields: request.fields,

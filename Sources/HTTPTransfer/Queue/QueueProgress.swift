@@ -1,30 +1,30 @@
 internal import HTTPTransferCore
 
-/// How far a queue is: by finished transfers, and by bytes, at the same time.
+/// The progress of a queue, both by finished transfers and by bytes.
 public struct QueueProgress: Sendable, Equatable {
   /// The transfers that were added.
   public var transferCount = 0
   public var finishedCount = 0
   public var failedCount = 0
   public var cancelledCount = 0
-  /// Those that run: connect, transfer, wait to try again, or are being completed.
+  /// The transfers that connect, transfer, wait for a retry, or are being completed.
   public var runningCount = 0
 
-  /// The bytes done of all transfers, in the direction that matters of each.
+  /// The bytes done of all transfers, in the relevant direction of each.
   public var completedByteCount: Int64 = 0
 
-  /// What ``completedByteCount`` will be at the end; nil while one of the transfers has no total.
+  /// The final value of ``completedByteCount``; nil while a transfer has no total.
   ///
-  /// Transfers that failed or were cancelled count with what they have brought.
+  /// Transfers that failed or were cancelled count with their completed bytes.
   public var totalByteCount: Int64?
 
-  /// The speed now of all, in bytes per second.
+  /// The current speed of all transfers, in bytes per second.
   public var bytesPerSecond: Double = 0
 
   /// The requests in flight.
   public var connections = 0
 
-  /// The simple fraction: it moves once for each transfer that has ended.
+  /// The simple fraction: it advances once for each transfer that ends.
   ///
   /// 0 for an empty queue.
   public var simpleFraction: Double {
@@ -32,7 +32,7 @@ public struct QueueProgress: Sendable, Equatable {
     return Double(finishedCount + failedCount + cancelledCount) / Double(transferCount)
   }
 
-  /// The accurate fraction: it moves with the bytes; nil while the total is unknown.
+  /// The accurate fraction: it advances with the bytes; nil while the total is unknown.
   public var accurateFraction: Double? {
     if transferCount > 0, finishedCount + failedCount + cancelledCount == transferCount { return 1 }
     guard let total = totalByteCount else { return nil }
@@ -40,7 +40,7 @@ public struct QueueProgress: Sendable, Equatable {
     return min(0.9999, Double(completedByteCount) / Double(total))
   }
 
-  /// The time that the rest will take at the present speed; nil while that cannot be said.
+  /// The time that the rest will take at the current speed; nil while unknown.
   public var estimatedTimeLeft: Duration? {
     guard let total = totalByteCount, bytesPerSecond > 0 else { return nil }
     return .seconds(Double(max(0, total - max(0, completedByteCount))) / bytesPerSecond)
@@ -76,7 +76,7 @@ public struct QueueProgress: Sendable, Equatable {
   }
 }
 
-/// Something that happened to a queue.
+/// An event of a queue.
 public struct QueueEvent: Sendable {
   /// The event's place in its sequence: 0, 1, 2, … without a gap.
   public let number: Int
@@ -88,23 +88,23 @@ public struct QueueEvent: Sendable {
     case started(TransferID)
     case finished(TransferID, TransferResult)
     case failed(TransferID, TransferError)
-    /// Everything that was added has ended; more can be added.
+    /// All added transfers have ended; more can be added.
     case queueFinished
   }
 }
 
-/// The events of one queue, for one listener, from the moment at which it was made.
+/// The events of one queue, for one listener, from the creation of the sequence on.
 public struct QueueEvents: AsyncSequence, Sendable {
   public typealias Element = QueueEvent
   public typealias Failure = Never
 
   let buffer: EventBuffer<QueueEvent.Kind>
 
-  /// Takes the events one by one; there is one iterator for each sequence.
+  /// Returns the events one by one; each sequence has one iterator.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate let buffer: EventBuffer<QueueEvent.Kind>
 
-    /// The next event, when there is one; nil when the task is cancelled or the queue is gone.
+    /// Waits for the next event; nil when the task is cancelled or the queue no longer exists.
     public mutating func next() async -> QueueEvent? {
       await buffer.next().map { QueueEvent(number: $0.number, kind: $0.kind) }
     }

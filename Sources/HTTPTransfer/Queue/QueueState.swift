@@ -1,24 +1,24 @@
-/// Which transfers of a queue run, wait or are paused; decides who is next.
+/// Tracks which transfers of a queue run, wait or are paused; decides which one is next.
 ///
-/// A value: its methods say what the queue is to do once its lock is released.
+/// A value: its methods return the actions that the queue must perform after it releases its lock.
 package struct QueueState<ID: Hashable & Sendable>: Sendable {
-  /// Where a transfer stands, as the queue sees it.
+  /// The phase of a transfer, as the queue sees it.
   package enum Phase: Sendable {
     /// Waits for a slot for the first time.
     case waiting
-    /// Waits for a slot to go on.
+    /// Waits for a slot to continue.
     case resuming
     case running
     /// Paused before it ran.
     case held
-    /// Paused while it ran; gives its slot to others.
+    /// Paused while it ran; its slot is free for others.
     case paused
-    /// Told to end.
+    /// Asked to end.
     case ending
     case ended
   }
 
-  /// What is to be done with a transfer.
+  /// An action on a transfer.
   package enum Action: Equatable, Sendable {
     case begin(ID)
     case proceed(ID)
@@ -31,7 +31,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     package let priority: Int
     package var phase = Phase.waiting
 
-    /// Whether it runs before one that was added before it.
+    /// Whether it runs before a transfer that was added earlier.
     func comesBefore(_ other: Item) -> Bool {
       if (phase == .resuming) != (other.phase == .resuming) { return phase == .resuming }
       return priority > other.priority
@@ -48,7 +48,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     self.maximumPerHost = max(1, maximumPerHost ?? .max)
   }
 
-  /// Whether everything that was added has ended.
+  /// Whether all added transfers have ended.
   package var isFinished: Bool { items.allSatisfy { $0.phase == .ended } }
 
   package mutating func add(_ id: ID, host: String, priority: Int) -> [Action] {
@@ -61,7 +61,7 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     return next()
   }
 
-  /// Lets nothing new begin, and holds what runs.
+  /// Starts no more transfers, and holds the running ones.
   package mutating func suspend() -> [Action] {
     isSuspended = true
     var actions: [Action] = []
@@ -101,19 +101,19 @@ package struct QueueState<ID: Hashable & Sendable>: Sendable {
     return next()
   }
 
-  /// Everything is told to end: nothing of it begins, whatever slots become free meanwhile.
+  /// Marks all transfers as ending: none of them starts, even if slots become free.
   package mutating func endAll() {
     for index in items.indices where items[index].phase != .ended { items[index].phase = .ending }
   }
 
-  /// Forgets what has ended.
+  /// Removes the transfers that have ended.
   package mutating func removeEnded() { items.removeAll { $0.phase == .ended } }
 
-  /// Who may run now: what was interrupted first, then by priority, then in the order of adding.
+  /// Selects the transfers to run now: interrupted ones first, then by priority, then by order.
   private mutating func next() -> [Action] {
     guard !isSuspended else { return [] }
     var running = 0
-    // Nothing is counted by host where nothing is limited by it: a long queue is looked through often.
+    // Skip the counting by host without a limit for it: the method often scans a long queue.
     let isLimitedByHost = maximumPerHost < .max
     var perHost: [String: Int] = [:]
     for item in items where item.phase == .running {

@@ -1,22 +1,23 @@
 public import HTTPTransferCore
 internal import Synchronization
 
-/// One request on its way: what can be seen of it, and the verbs.
+/// One request in progress: its observable state and its verbs.
 ///
-/// Every method may be called from any thread and returns at once. A transfer that nobody holds any
-/// more goes on to its end.
+/// Every method may be called from any thread and returns at once. A transfer without references
+/// continues to its end.
 public final class Transfer: Sendable, Identifiable {
   public let id: TransferID
 
-  /// What was asked for.
+  /// The request.
   public let request: Request
 
   let monitor: TransferMonitor
   private let driver: TransferDriver
   private let client: HTTPClient
   private let stream: StreamSink?
-  /// The queue that decides when this transfer runs; nil where there is none, and after the end, so
-  /// that the two do not keep each other alive.
+  /// The queue that decides when this transfer runs.
+  ///
+  /// Nil without a queue, and after the end, which breaks the reference cycle between the two.
   private let queueState: Mutex<TransferQueue?>
 
   private static let lastID = Atomic<UInt64>(0)
@@ -50,19 +51,19 @@ public final class Transfer: Sendable, Identifiable {
 
   // MARK: Looking
 
-  /// How far it is.
+  /// The current progress.
   public var progress: TransferProgress { monitor.progress }
 
-  /// Where in its life it is.
+  /// The current stage.
   public var state: TransferProgress.State { monitor.progress.state }
 
-  /// How it has ended; nil while it has not.
+  /// The outcome; nil before the end.
   public var outcome: Result<TransferResult, TransferError>? { monitor.outcomeNow }
 
-  /// What happens to it, for one listener; made at any time, it starts with what has happened so far.
+  /// The events, for one listener, starting with a summary of those so far.
   public var events: TransferEvents { monitor.events() }
 
-  /// The body's chunks, where the destination is ``Destination/stream(bufferByteCount:)``.
+  /// The chunks of the body if the destination is ``Destination/stream(bufferByteCount:)``.
   ///
   /// Empty for other destinations. Starts the transfer, as ``start()`` does.
   public var body: TransferBody {
@@ -71,22 +72,22 @@ public final class Transfer: Sendable, Identifiable {
     return TransferBody(sink: sink, cancel: { [self] in cancel() })
   }
 
-  /// The end of the transfer, which is started if it is not in a queue.
+  /// Waits for the end of the transfer; starts it if it is not in a queue.
   ///
-  /// Where the task that waits is cancelled, the transfer is, too; its partial file stays.
+  /// Cancelling the waiting task cancels the transfer; its partial file stays.
   ///
-  /// - Returns: what it brought.
+  /// - Returns: the result.
   /// - Throws: why it failed; ``TransferError/Code/cancelled`` after a cancellation.
   public func result() async throws(TransferError) -> TransferResult {
     start()
     return try await monitor.outcome(onCancel: { [self] in cancel() }).get()
   }
 
-  /// Lets `sink` follow the progress until the end.
+  /// Reports the progress to `sink` until the end.
   ///
   /// - Parameters:
-  ///   - sink: what shows it.
-  ///   - interval: the least time between two values, the last one excepted.
+  ///   - sink: the receiver.
+  ///   - interval: the least time between two values, except before the last one.
   /// - Returns: the task that calls the sink; it ends after the last value.
   @discardableResult
   public func report(
@@ -104,30 +105,31 @@ public final class Transfer: Sendable, Identifiable {
 
   // MARK: Verbs
 
-  /// Begins; nothing happens if it has begun, or if a queue decides when it does.
+  /// Starts the transfer; has no effect if it has started, or if a queue decides when it starts.
   public func start() {
     if queue == nil { begin() }
   }
 
-  /// Stops fetching until ``resume()``; what is there stays.
+  /// Stops fetching until ``resume()``; fetched bytes stay.
   public func pause() {
     if let queue { return queue.pause(self) }
     hold()
   }
 
-  /// Goes on after ``pause()``.
+  /// Continues after ``pause()``.
   public func resume() {
     if let queue { return queue.resume(self) }
     proceed()
   }
 
-  /// Ends it with ``TransferError/Code/cancelled``; a partial file and its record stay, so that a
-  /// later transfer of the same request goes on there.
+  /// Ends the transfer with ``TransferError/Code/cancelled``.
+  ///
+  /// A partial file and its record stay; a later transfer of the same request resumes them.
   public func cancel() {
     client.perform { [self] in driver.cancel(isSilent: false, removes: false) }
   }
 
-  /// Ends it without a word and removes the partial file and its record.
+  /// Ends the transfer without an event, and removes the partial file and its record.
   public func cancelAndClear() {
     client.perform { [self] in driver.cancel(isSilent: true, removes: true) }
   }
@@ -143,9 +145,9 @@ public final class Transfer: Sendable, Identifiable {
   func proceed() { client.perform { [self] in driver.resume() } }
 }
 
-/// Tells the driver that its destination has room again.
+/// Notifies the driver that its destination has room again.
 ///
-/// A sink holds it, so it exists before the driver and does not keep it.
+/// A sink owns it; it therefore exists before the driver, and references the driver weakly.
 private final class RoomSignal: Sendable {
   private struct Target {
     weak var driver: TransferDriver?
@@ -171,7 +173,8 @@ extension StreamSink {
 }
 
 extension HTTPClient {
-  /// A transfer of `request`, which begins with ``Transfer/start()`` or ``Transfer/result()``.
+  /// Creates a transfer of `request`, which starts with ``Transfer/start()`` or
+  /// ``Transfer/result()``.
   public func transfer(_ request: Request) -> Transfer {
     Transfer(request, client: self, queue: nil)
   }
@@ -179,25 +182,25 @@ extension HTTPClient {
   /// Fetches a URL into memory.
   ///
   /// - Parameters:
-  ///   - url: what to fetch.
-  ///   - limit: the most bytes to take.
+  ///   - url: the URL.
+  ///   - limit: the maximum number of bytes.
   /// - Returns: the result with the ``TransferResult/body``.
-  /// - Throws: why that failed.
+  /// - Throws: why the transfer failed.
   public func get(
     _ url: RemoteURL, limit: Int = 256 << 20
   ) async throws(TransferError) -> TransferResult {
     try await transfer(Request(url: url, destination: .memory(limit: limit))).result()
   }
 
-  /// Downloads a URL to a file, over several connections where that helps, and goes on where an
-  /// earlier download has ended.
+  /// Downloads a URL to a file, over several connections if that helps; resumes an earlier
+  /// download.
   ///
   /// - Parameters:
-  ///   - url: what to fetch.
-  ///   - path: the file, which appears when it is whole.
-  ///   - existing: what becomes of a file that is there already.
-  /// - Returns: what was fetched.
-  /// - Throws: why that failed.
+  ///   - url: the URL.
+  ///   - path: the file, which appears when it is complete.
+  ///   - existing: what to do with an existing file.
+  /// - Returns: the result.
+  /// - Throws: why the transfer failed.
   public func download(
     _ url: RemoteURL, to path: String, existing: ExistingFile = .replaceResult
   ) async throws(TransferError) -> TransferResult {

@@ -1,31 +1,31 @@
-/// Decides which files of a long list become transfers of a queue next.
+/// Selects which files of a long list become transfers of a queue next.
 ///
-/// A transfer that waits costs some 8 KiB and a place in everything that looks at all transfers, so
-/// only so many exist at once; the rest of a list waits here as numbers. The order of the list is
-/// kept, but for hosts that have as many as they can soon need.
+/// A waiting transfer costs some 8 KiB and time in each scan of all transfers, so their number is
+/// limited; the other files of the list wait here as numbers. The order of the list is kept, except
+/// for hosts that have as many transfers as they can soon use.
 package struct TransferBacklog: Sendable {
-  /// How many transfers there are at once, waiting and running: four for each that a queue may run.
+  /// The maximum number of transfers, waiting and running: four for each that a queue may run.
   package static let limit = 256
 
-  /// The files of one host that wait, or of all where hosts have no limit: the last comes first.
+  /// The waiting files of one host, or of all hosts if hosts have no limit; the last is the next.
   private struct Line {
     var waiting: [Int]
     var begunCount = 0
   }
 
   private var lines: [Line]
-  /// The line of each file.
+  /// The index in `lines` for each file.
   private let lineOfFile: [Int32]
-  /// How many files of a line are transfers at a time: more than may run, so that none lacks one.
+  /// How many files of a host are transfers at a time: more than may run, so a slot never waits.
   private let lineLimit: Int
   private var begunCount = 0
   private var waitingCount: Int
 
-  /// A backlog of all files of a list.
+  /// Creates a backlog of all files of a list.
   ///
   /// - Parameters:
-  ///   - hosts: the host of each.
-  ///   - maximumPerHost: how many of a host the queue runs at a time; nil for no limit.
+  ///   - hosts: the host of each file.
+  ///   - maximumPerHost: how many transfers of a host the queue runs at a time; nil for no limit.
   package init(hosts: some Collection<String>, maximumPerHost: Int?) {
     waitingCount = hosts.count
     guard let maximumPerHost else {
@@ -49,10 +49,10 @@ package struct TransferBacklog: Sendable {
     lines = waiting.map { Line(waiting: $0.reversed()) }
   }
 
-  /// Whether no file waits any more.
+  /// Whether no file is waiting.
   package var isEmpty: Bool { waitingCount == 0 }
 
-  /// The files that are to become transfers now, as numbers from 0.
+  /// The files that should become transfers now, as numbers from 0.
   package mutating func begin() -> [Int] {
     var begun: [Int] = []
     guard waitingCount > 0 else { return begun }
@@ -70,14 +70,14 @@ package struct TransferBacklog: Sendable {
     return begun
   }
 
-  /// Takes note that the transfer of a file has ended.
+  /// Records that the transfer of a file has ended.
   package mutating func end(_ file: Int) {
     let index = lineOfFile.isEmpty ? 0 : Int(lineOfFile[file])
     lines[index].begunCount -= 1
     begunCount -= 1
   }
 
-  /// Gives up what waits; gives its numbers, in the order of the list.
+  /// Drops the waiting files; returns their numbers, in the order of the list.
   package mutating func giveUp() -> [Int] {
     defer {
       for index in lines.indices { lines[index].waiting = [] }

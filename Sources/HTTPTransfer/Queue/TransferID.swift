@@ -1,4 +1,4 @@
-/// Names one transfer.
+/// Identifies one transfer.
 public struct TransferID: Hashable, Sendable, Comparable {
   let rawValue: UInt64
 

@@ -4,20 +4,20 @@ internal import Synchronization
 
 /// Runs transfers, a few at a time.
 ///
-/// It starts suspended: add what there is to do, listen, then ``start()``. One failure does not
-/// touch the others unless ``Configuration/stopsAtFailure`` says so.
+/// A queue starts suspended: add requests, listen, then call ``start()``. A failure does not affect
+/// the other transfers unless ``Configuration/stopsAtFailure`` is set.
 ///
 /// Lock order: `state` is a leaf; verbs and events are carried out after its release.
 public final class TransferQueue: Sendable {
   public struct Configuration: Sendable {
     /// How many transfers run at a time.
     public var maximumConcurrent = 4
-    /// How many of them may go to one host; nil for no limit of its own.
+    /// How many of them may use one host; nil for no separate limit.
     public var maximumPerHost: Int?
-    /// Whether the first failure cancels all that has not ended.
+    /// Whether the first failure cancels all unfinished transfers.
     public var stopsAtFailure = false
-    /// Whether the lengths of waiting downloads are asked for, so that
-    /// ``QueueProgress/accurateFraction`` is there early.
+    /// Whether the queue asks for the lengths of waiting downloads, which makes
+    /// ``QueueProgress/accurateFraction`` available early.
     public var learnsLengths = false
 
     public init() {}
@@ -33,14 +33,14 @@ public final class TransferQueue: Sendable {
     var order: [TransferID] = []
     var listeners: [WeakListener<QueueEvent.Kind>] = []
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Totals that were learned before the transfer itself knew them.
+    /// Totals that the queue learned before the transfers did.
     var lengths: [TransferID: Int64] = [:]
     var probing: Set<TransferID> = []
-    /// Those whose servers tell no length, which are not asked again.
+    /// The transfers whose servers do not report a length, which are not asked again.
     var lengthless: Set<TransferID> = []
   }
 
-  /// How many lengths are asked for at a time.
+  /// The maximum number of concurrent requests for lengths.
   private static let probeLimit = 4
 
   public init(client: HTTPClient = HTTPClient(), configuration: Configuration = Configuration()) {
@@ -84,12 +84,12 @@ public final class TransferQueue: Sendable {
 
   // MARK: Looking
 
-  /// The transfers in the order of adding.
+  /// The transfers in the order in which they were added.
   public var transfers: [Transfer] {
     state.withLock { state in state.order.compactMap { state.transfers[$0] } }
   }
 
-  /// How far all of them are.
+  /// The progress of all transfers.
   public var progress: QueueProgress {
     let (transfers, lengths) = state.withLock { state in
       (state.order.compactMap { state.transfers[$0] }, state.lengths)
@@ -102,16 +102,16 @@ public final class TransferQueue: Sendable {
     return sum
   }
 
-  /// What happens from now on, for one listener.
+  /// The events from now on, for one listener.
   public var events: QueueEvents {
     let buffer = EventBuffer<QueueEvent.Kind>()
     state.withLock { $0.listeners.append(WeakListener(buffer)) }
     return QueueEvents(buffer: buffer)
   }
 
-  /// Returns when everything that was added has ended.
+  /// Returns when all added transfers have ended.
   ///
-  /// Where the task that waits is cancelled, so is everything in the queue.
+  /// Cancelling the waiting task cancels all transfers of the queue.
   public func finished() async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -128,13 +128,13 @@ public final class TransferQueue: Sendable {
 
   // MARK: Verbs
 
-  /// Lets transfers run.
+  /// Starts the queue, or continues it after ``suspend()``.
   public func start() {
     carryOut(state.withLock { $0.queue.start() })
     learnLengths()
   }
 
-  /// Holds what runs and lets nothing begin until ``start()``.
+  /// Holds running transfers and starts no others until ``start()``.
   public func suspend() { carryOut(state.withLock { $0.queue.suspend() }) }
 
   /// Pauses one transfer; others may take its slot.
@@ -143,22 +143,22 @@ public final class TransferQueue: Sendable {
     if !transfer.state.isFinal { transfer.monitor.update { $0.state = .paused } }
   }
 
-  /// Lets one transfer go on when a slot is free.
+  /// Lets one transfer continue when a slot is free.
   public func resume(_ transfer: Transfer) {
     if transfer.state == .paused { transfer.monitor.update { $0.state = .queued } }
     carryOut(state.withLock { $0.queue.resume(transfer.id) })
   }
 
-  /// Cancels everything that has not ended; partial files stay.
+  /// Cancels all unfinished transfers; partial files stay.
   public func cancelAll() {
     state.withLock { $0.queue.endAll() }
     for transfer in transfers { transfer.cancel() }
   }
 
-  /// Forgets the transfers that have ended, in lists and sums.
+  /// Removes the ended transfers from lists and sums.
   public func removeEnded() {
     state.withLock { state in
-      // Not those whose end is still to be entered here.
+      // Keep transfers whose end the queue has not recorded yet.
       for item in state.queue.items where item.phase == .ended { state.transfers[item.id] = nil }
       state.order.removeAll { state.transfers[$0] == nil }
       state.queue.removeEnded()
@@ -174,7 +174,7 @@ public final class TransferQueue: Sendable {
         emit(.started(id))
         transfer(id)?.begin()
       case .proceed(let id):
-        // It may not have begun, if it was held before that.
+        // It may have been held before it started.
         transfer(id)?.begin()
         transfer(id)?.proceed()
       case .hold(let id): transfer(id)?.hold()

@@ -32,8 +32,10 @@ struct XMLProblem: Error, Equatable {
   let message: String
 }
 
-/// Reads XML with libxml2 and keeps all input that could exhaust it away: no document type, so no
-/// entities except XML's own, no long tag, few attributes and namespaces, little nesting.
+/// Reads XML with libxml2 and rejects input that could exhaust it.
+///
+/// It allows no document type, so no entities except XML's own, no long tag, few attributes and
+/// namespaces, and little nesting.
 enum XMLElements {
   /// How many elements may be open at once.
   static let maximumNesting = 16
@@ -46,8 +48,8 @@ enum XMLElements {
 
   /// Passes the elements of `document`, UTF-8, to `handler`.
   ///
-  /// - Throws: if the document is not well-formed or exceeds a limit; the handler has received what
-  ///   came before.
+  /// - Throws: if the document is not well-formed or exceeds a limit; the handler has then received
+  ///   the part before the problem.
   static func read(_ document: [UInt8], into handler: any XMLElementHandler) throws(XMLProblem) {
     if let line = TagScanner.firstLongTag(in: document) {
       throw XMLProblem(

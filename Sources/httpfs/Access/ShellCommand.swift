@@ -20,7 +20,7 @@ struct ShellCommand {
   /// Further output is read and dropped.
   private static let outputLimit = 64 << 10
 
-  /// Those that this process or its parent may handle in another way than by default.
+  /// The signals that this process or its parent may not handle by default.
   private static let signals = [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGUSR1, SIGCHLD]
 
   /// Runs the command until it ends.

@@ -44,7 +44,7 @@ struct ConfiguredArguments {
     }
   }
 
-  /// The words of a command line about the file.
+  /// The choice of the file on a command line.
   private static func choice(
     in arguments: [String]
   ) -> (path: String?, isRefused: Bool, isHelp: Bool) {

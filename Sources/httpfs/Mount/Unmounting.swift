@@ -53,7 +53,7 @@ struct Unmounting {
       "cannot unmount '\(mount.mountpoint)': \(escapingControls(String(reason)))")
   }
 
-  /// Runs a program in the C locale, so that its messages can be read.
+  /// Runs a program in the C locale, so that its messages can be interpreted.
   ///
   /// - Returns: its messages if it fails, nil if it succeeds.
   private static func complaint(

@@ -3,7 +3,7 @@ import Glibc
 import HTTPTransferCore
 import LinuxSystem
 
-/// Opens a file for writing that a user names, unless another user has chosen which file that is.
+/// Opens a file that a user names for writing, unless another user has chosen its target.
 ///
 /// Links are followed by the same rule as for a download's destination (`FileLocation`), which is
 /// that of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where every user may create

@@ -71,7 +71,7 @@ final class SessionStore {
     (try? SystemCalls.isSameFile(descriptor, temporary, in: AT_FDCWD)) == true
   }
 
-  /// Of the target of a path; nil if it does not exist.
+  /// The identity of the file at a path; nil if it does not exist.
   private static func identity(
     at path: String, followingLinks: Bool
   ) -> FileMetadata.Identity? {

@@ -143,7 +143,7 @@ struct LiveView {
     return nil
   }
 
-  /// Lets a child process execute it, because it may wait for the mount.
+  /// Executes the request in a child process, because it may wait for the mount.
   private func perform(_ request: ControlRequest) {
     let arguments = request.arguments(mountpoint: mount.mountpoint)
     commands.async { [mailbox] in

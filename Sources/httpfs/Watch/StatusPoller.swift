@@ -62,7 +62,7 @@ final class StatusPoller: Sendable {
   /// Sends the next request now.
   func hurry() { wake.post(()) }
 
-  /// How long the last request has not been answered; nil if it was.
+  /// How long the last request has been unanswered; nil if it was answered.
   var silence: Duration? {
     state.withLock { state in state.askedAt.map { ContinuousClock.now - $0 } }
   }
