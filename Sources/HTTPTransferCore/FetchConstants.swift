@@ -6,7 +6,7 @@ package enum FetchConstants {
   /// How often to check whether the network is back; the check sends no packet.
   package static let disconnectionInterval = Duration.milliseconds(500)
 
-  /// How long after it delayed a request a rate limit counts as what limits the file.
+  /// How long a rate limit counts as the bottleneck of a file after it has delayed a request.
   package static let throttleMemory = Duration.seconds(1)
 
   /// How often to repeat a request whose answer has a modification date that proves nothing yet.

@@ -98,7 +98,7 @@ public struct FetchPlanner: Sendable {
   /// the body.
   static let leastSegment: Int64 = 256 << 10
 
-  /// The largest request: a connection's end must remain movable.
+  /// The largest request: its end must remain movable.
   static let greatestSegment: Int64 = 64 << 20
 
   /// The largest read-ahead of one stream: 2 s at 1 Gbit/s.
@@ -175,7 +175,7 @@ public struct FetchPlanner: Sendable {
       guard isWanted || absent >= segment || holes.last?.upperBound == length else { break }
       var range = hole.lowerBound..<(hole.lowerBound + min(hole.byteCount, segment))
       if hole.upperBound - range.upperBound < Self.leastSegment / 2 {
-        range = hole  // No crumbs: the rest would cost a request of its own.
+        range = hole  // Includes a small rest, which would cost a separate request.
       }
       plan.starts.append(range)
       flights.append(Flight(planned: range))

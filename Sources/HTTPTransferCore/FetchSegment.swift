@@ -11,8 +11,9 @@ package protocol FetchSegment {
   var firstByteAt: ContinuousClock.Instant? { get }
   /// When the request was sent, or last brought more than a trickle.
   var lastProgressAt: ContinuousClock.Instant { get }
-  /// The request that this one hedges: it requests the same next bytes. Nil if this is no hedge, or
-  /// once either of the two has brought bytes.
+  /// The request that this one hedges, by requesting the same next bytes.
+  ///
+  /// Nil if this is no hedge, or once either of the two has brought bytes.
   var hedgeOf: ID? { get set }
   /// Whether only the server delays the next byte, and any server may bring that byte.
   var isHedgeable: Bool { get }

@@ -8,8 +8,10 @@ public struct ParallelismController: Sendable {
   /// limits it, and a second connection would only share that limit.
   static let fastConnection = 100e6
 
-  /// A goodput (bytes per second) that is not worth more connections: 2 Gbit/s. Near it, the cost
-  /// of handling the bytes on this machine matters more than the number of connections.
+  /// A goodput (bytes per second) that is not worth more connections: 2 Gbit/s.
+  ///
+  /// Near it, the cost of handling the bytes on this machine matters more than the number of
+  /// connections.
   static let enoughGoodput = 250e6
 
   /// The least gain in goodput that justifies twice the connections.

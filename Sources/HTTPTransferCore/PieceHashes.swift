@@ -5,7 +5,7 @@ public struct PieceHashes: Sendable, Hashable {
   /// The length of every piece but the last, in bytes; greater than 0.
   public let pieceByteCount: Int64
 
-  /// The digests in the order of the pieces; each of `algorithm.digestByteCount` bytes, at least one.
+  /// At least one digest, in the order of the pieces; each has `algorithm.digestByteCount` bytes.
   public private(set) var digests: [[UInt8]]
 
   /// The most pieces of a file.

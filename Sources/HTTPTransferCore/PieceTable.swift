@@ -170,8 +170,8 @@ public struct PieceTable: Sendable {
     } else {
       piece.suspected = contributors
       piece.sharedFailureCount += 1
-      // Only one server is asked for the piece now. If bytes of others still come between, the
-      // attempts end as well.
+      // Only one server is asked for the piece now. If bytes of others still arrive in between,
+      // the attempts end as well.
       piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece

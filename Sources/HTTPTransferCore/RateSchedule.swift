@@ -18,8 +18,9 @@ package struct RateSchedule {
   private var groups: [ObjectIdentifier: Group] = [:]
   private var waiting: [Waiter] = []
 
-  /// The number of limits from which on unneeded buckets are removed. If most are needed, the
-  /// number doubles.
+  /// The number of limits from which on unneeded buckets are removed.
+  ///
+  /// If most are needed, the number doubles.
   private var tidyCount = leastTidyCount
   private static let leastTidyCount = 64
 

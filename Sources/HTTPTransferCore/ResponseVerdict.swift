@@ -7,7 +7,7 @@ public enum ResponseVerdict: Equatable, Sendable {
   case part(ContentVersion, range: ByteRange)
   /// 200: the body is the whole representation of this version.
   case whole(ContentVersion)
-  /// 304: the version named in the condition is current. Holds the validators that the server sent.
+  /// 304: the version named in the condition is current; holds the validators from the response.
   case notModified(ContentVersion)
   /// 412: the version named in the condition is no longer current.
   case preconditionFailed

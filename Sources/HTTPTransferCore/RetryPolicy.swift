@@ -16,9 +16,10 @@ public struct RetryPolicy: Sendable {
     self.retryAfterCeiling = retryAfterCeiling
   }
 
-  /// The delay after `failures` failures in a row: it doubles each time, with jitter in [½, 1].
+  /// The delay after `failures` failures in a row: doubled each time, times a random factor in
+  /// [½, 1].
   ///
-  /// The jitter keeps many clients from returning together.
+  /// The random factor keeps many clients from returning together.
   ///
   /// - Parameters:
   ///   - failures: the number of failures in a row, at least 1.

@@ -6,7 +6,7 @@
 public struct StreamTable: Sendable {
   /// A reader's position.
   public struct Stream: Sendable {
-    /// Where the stream began.
+    /// The start of the stream.
     public var start: Int64
     /// The end of the furthest read.
     public var cursor: Int64

@@ -13,7 +13,7 @@ public struct StrideTable: Sendable {
     var distance: Int64 = 0
     /// How many jumps in a row had about this distance.
     var jumpCount = 0
-    /// Where the first of these jumps began.
+    /// The start of the first of these jumps.
     var origin: Int64
     /// Whether the jumps were equal to the byte.
     var isExact = true

@@ -1,8 +1,8 @@
 /// The units of a queue's progress.
 public enum ProgressStyle: Sendable, Hashable {
-  /// One unit for each transfer. The progress changes when one has ended, even without success.
+  /// One unit for each transfer; the progress changes when one has ended, even without success.
   case simple
-  /// Bytes. The progress is indeterminate while the length of a transfer is unknown.
+  /// Bytes; the progress is indeterminate while the length of a transfer is unknown.
   ///
   /// `TransferQueue.Configuration.learnsLengths` makes lengths known early.
   case accurate

@@ -5,7 +5,7 @@ internal import Glibc
 /// The child inherits all that is not set here: the working directory, the signal mask, and the
 /// descriptors without the close-on-exec flag.
 package struct ChildProgram {
-  /// Where the program is.
+  /// The location of the program.
   package enum Executable: Sendable {
     case path(String)
     /// The program is looked up in `PATH` (`posix_spawnp(3)`).
@@ -15,7 +15,7 @@ package struct ChildProgram {
     package static let own = Executable.path("/proc/self/exe")
   }
 
-  /// What the child gets as a standard descriptor.
+  /// The source of a standard descriptor of the child.
   package enum Standard: Sendable {
     case inherited
     /// `/dev/null`.

@@ -33,8 +33,7 @@ package struct FileStamp: Hashable, Sendable {
   /// Whether every later change is certain to give the file a different stamp.
   package enum Settling: Equatable, Sendable {
     case settled
-    /// Not yet: the last change may be in the current tick of the clock. After this time it is
-    /// certain.
+    /// Not yet, but after this time: the last change may be in the current tick of the clock.
     case after(Duration)
     /// The last change lies in the future: the clock was set back and may reach that moment again.
     case never

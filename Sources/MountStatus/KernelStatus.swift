@@ -1,6 +1,6 @@
 internal import TextFormat
 
-/// What the kernel holds of a mount.
+/// The objects of a mount that the kernel holds.
 public struct KernelStatus: Sendable, Hashable, Decodable {
   /// How many file versions the kernel knows by inode number: open ones, and those that it keeps in
   /// memory.

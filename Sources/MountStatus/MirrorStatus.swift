@@ -7,7 +7,7 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
     case untried
     /// It has the same bytes as the others.
     case agreed
-    /// Its file has the same length as the others. It is used only if no other server can be.
+    /// Its file has the same length as the others; it is used only if no other server can be.
     case similar
     /// It failed recently: the other servers are preferred.
     case resting

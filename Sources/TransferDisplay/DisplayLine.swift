@@ -1,6 +1,6 @@
 /// A line for people, on a terminal or in a log.
 package struct DisplayLine: Sendable, Equatable {
-  /// What a line means, for terminals that show colours.
+  /// The meaning of a line, for terminals that show colours.
   package enum Tone: Sendable, Equatable {
     case normal
     case finished

@@ -13,7 +13,7 @@ package struct PlainReporter: Sendable {
   /// The minimum gain between two progress lines, in percentage points.
   package static let percentStep = 10
 
-  /// What was already reported of a file.
+  /// The last report about a file.
   private struct Told {
     var state = DisplayItem.State.queued
     var hasStarted = false

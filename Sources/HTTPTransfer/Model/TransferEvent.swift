@@ -12,8 +12,8 @@ public struct TransferEvent: Sendable {
   ///
   /// These sums hold however often a transfer was resumed, retried, redirected or restarted:
   /// - the byte counts of `resumed` and `received` add up to the bytes of the destination;
-  /// - the total of `started` and the differences of `totalChanged` add up to its length (an unknown
-  ///   total counts as 0);
+  /// - the total of `started` and the differences of `totalChanged` add up to its length (an
+  ///   unknown total counts as 0);
   /// - the byte counts of `sent` add up to the bytes of the request's body.
   public enum Kind: Sendable {
     /// The transfer has started; the total is known if an earlier run or the range determines it.

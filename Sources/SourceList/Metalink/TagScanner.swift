@@ -14,8 +14,9 @@ enum TagScanner {
   /// The part of a document that a byte belongs to.
   private enum Place {
     case text
-    /// In a tag that began at this index; inside quotes if `quote` is not 0. Each attribute has a
-    /// value.
+    /// In a tag that began at this index; inside quotes if `quote` is not 0.
+    ///
+    /// Each attribute has a value, so `valueCount` counts the attributes.
     case tag(start: Int, quote: UInt8, valueCount: Int)
     /// In a comment, a CDATA section or an instruction, which ends with these bytes.
     case other(end: StaticString)

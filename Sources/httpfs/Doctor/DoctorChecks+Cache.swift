@@ -95,7 +95,7 @@ extension DoctorChecks {
       ? .warning(text, "free some, or use --cache-dir on a larger disk") : .ok(text)
   }
 
-  /// What the type of file system means for a cache; nil if there is nothing to report.
+  /// The finding about the type of the cache's file system; nil if there is none.
   private static func fileSystemType(of path: String) -> DoctorFinding? {
     let elsewhere = "use --cache-dir on a local disk"
     // Magic numbers of statfs(2).

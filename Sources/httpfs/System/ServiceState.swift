@@ -14,7 +14,7 @@ enum ServiceState: Equatable {
   /// - Parameters:
   ///   - process: the process that serves the mount; the manager may have started another one
   ///     before the mount went into the background.
-  ///   - microseconds: the time of CLOCK_MONOTONIC, which distinguishes a reload from an earlier one.
+  ///   - microseconds: the time of CLOCK_MONOTONIC, to distinguish a reload from an earlier one.
   /// - Returns: the text of one datagram.
   func assignments(process: pid_t, microseconds: UInt64) -> String {
     switch self {

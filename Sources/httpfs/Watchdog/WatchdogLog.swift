@@ -2,7 +2,7 @@ import Glibc
 import Logging
 import TextFormat
 
-/// Where a watchdog logs its actions: the system's log, and the mount's log file if it has one.
+/// The log of a watchdog's actions: the system's log, and the mount's log file if it has one.
 ///
 /// It does not keep the daemon's standard error open, because that belongs to the user.
 struct WatchdogLog {
