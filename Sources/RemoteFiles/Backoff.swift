@@ -1,9 +1,9 @@
 internal import HTTPTransferCore
 
-/// When requests for one version may be sent again, after some that have failed or brought next to nothing.
+/// When requests for one version may be sent again after failures or almost empty answers.
 struct Backoff: Sendable {
   private(set) var failureCount = 0
-  /// How many requests in a row have brought next to nothing, whatever became of those who waited.
+  /// How many requests in a row have brought almost no bytes; ``forget(now:)`` does not reset it.
   private(set) var fruitlessCount = 0
   private(set) var retryAt: ContinuousClock.Instant?
   private var unreachableSince: ContinuousClock.Instant?
@@ -12,23 +12,24 @@ struct Backoff: Sendable {
 
   private static let fruitlessLimit = 16
   private static let fruitlessInterval = Duration.seconds(1)
-  /// How many requests are in flight then: one that hangs does not keep the others back.
+  /// How many requests may be in flight while requests are fruitless, so one that hangs blocks no
+  /// other.
   static let fruitlessRequestLimit = 4
 
-  /// Whether so many requests in a row brought nothing that only few more are sent, slowly, however
-  /// often somebody reads.
+  /// Whether so many requests in a row were fruitless that only a few more are sent, slowly,
+  /// however often applications read.
   var isFruitless: Bool { fruitlessCount >= Self.fruitlessLimit }
 
   /// Whether it is too early for a request.
   func isPending(now: ContinuousClock.Instant) -> Bool { retryAt.map { now < $0 } ?? false }
 
-  /// The server has brought bytes.
+  /// Notes that the server has brought bytes.
   mutating func noteStored(now: ContinuousClock.Instant) {
     unreachableSince = nil
     lastStoredAt = now
   }
 
-  /// A request has brought enough: earlier failures are forgotten.
+  /// Notes that a request has brought enough; earlier failures are forgotten.
   mutating func noteFruitful() {
     failureCount = 0
     fruitlessCount = 0
@@ -37,10 +38,11 @@ struct Backoff: Sendable {
 
   mutating func noteFruitless() { fruitlessCount += 1 }
 
-  /// Nobody waits any more for what was to be tried again: who comes next does not wait for it either,
-  /// unless request after request has been in vain.
+  /// Ends the backoff, because no read waits for the retry any more.
   ///
-  /// - Returns: after what delay to plan again in that case.
+  /// The next read does not wait for the retry either, unless requests are fruitless.
+  ///
+  /// - Returns: the delay before the next plan if requests are fruitless; nil otherwise.
   mutating func forget(now: ContinuousClock.Instant) -> Duration? {
     failureCount = 0
     retryAt = nil
@@ -49,21 +51,21 @@ struct Backoff: Sendable {
     return Self.fruitlessInterval
   }
 
-  /// Time has passed during which no server could answer.
+  /// Moves the clock on by time during which no server could answer.
   mutating func postpone(by delay: Duration) {
     unreachableSince = unreachableSince.map { $0 + delay }
   }
 
-  /// What follows from a failure that may pass.
+  /// What follows from a failure that may be temporary.
   enum Decision {
-    /// Requests that fail together are one failure.
+    /// A retry is pending: requests that fail together count as one failure.
     case isWaitingAlready
     case retry(after: Duration)
-    /// The server cannot be reached for so long that reads fail.
+    /// The server has been unreachable for so long that reads fail.
     case giveUp
   }
 
-  /// A request failed in a way that may pass.
+  /// Notes that a request failed for a reason that may be temporary.
   mutating func failed(
     _ error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant
@@ -77,9 +79,9 @@ struct Backoff: Sendable {
     }
     var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
     switch error.code {
-    // To look whether the network is back costs nothing: no packet leaves the machine.
+    // Checking whether the network is back is free: no packet leaves the machine.
     case .disconnected: delay = min(delay, FetchConstants.disconnectionInterval)
-    // A request that was timed out has waited already.
+    // A request that timed out has already waited.
     case .timedOut: delay = policy.delay(failures: 1, retryAfter: nil, random: random)
     default: break
     }
@@ -87,8 +89,8 @@ struct Backoff: Sendable {
     return .retry(after: delay)
   }
 
-  /// Whether the server has brought bytes a short while ago: a network that is down then may come back
-  /// before the reads' deadline.
+  /// Whether the server brought bytes recently; if so, a network that is down may be back before
+  /// the deadline of the reads.
   private func wasServed(by now: ContinuousClock.Instant) -> Bool {
     lastStoredAt.map { now - $0 < FetchConstants.disconnectionPatience } ?? false
   }

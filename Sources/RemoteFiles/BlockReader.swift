@@ -2,15 +2,15 @@ internal import ExtentRecord
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// Reads the bytes of a version, wherever they lie, to hash them.
+/// Reads the bytes of a version from cache or memory to hash them.
 enum BlockReader {
-  /// How many bytes are read, and recorded, at a time: as many as a writer gathers, so that whoever verifies
-  /// a few of them later need not read more.
+  /// How many bytes are read and recorded at a time: as many as a writer gathers, so that a later
+  /// check of a few bytes need not read more.
   private static let blockByteCount = 512 << 10
 
-  /// Reads the bytes that `parts` hold, from the offset `start` of the remote file on, block by block.
+  /// Reads the bytes of `parts` block by block, beginning at the offset `start` of the remote file.
   ///
-  /// - Returns: whether all could be read.
+  /// - Returns: whether all of them could be read.
   static func forEach(
     of parts: [PresentBytes.Piece], from start: Int64,
     _ body: (UnsafeRawBufferPointer, _ offset: Int64) -> Void
@@ -32,7 +32,7 @@ enum BlockReader {
     return true
   }
 
-  /// Fills `block` with the bytes of a file from `offset` on; false where it has fewer.
+  /// Fills `block` with the bytes of a file from `offset` on; returns false if the file has fewer.
   private static func fill(
     _ block: UnsafeMutableRawBufferPointer, from descriptor: CInt, at offset: Int64
   ) -> Bool {

@@ -2,14 +2,14 @@ internal import HTTPTransferCore
 
 /// A version as its readers see it, and the memory that holds some of its bytes.
 protocol ByteKeeper: AnyObject, Sendable {
-  /// The disk does not return what the cache holds of `range`.
+  /// Notes that the disk does not return the cached bytes of `range`.
   func noteUnreadable(_ range: ByteRange)
 
-  /// Gives up bytes that lie in `file`, unless somebody reads or waits for some of them.
+  /// Drops the bytes of `range` that lie in `file`, unless a read uses or awaits some of them.
   ///
-  /// - Returns: whether they are gone.
+  /// - Returns: whether they were dropped.
   func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool
 
-  /// A reader has done with the spilled bytes of `claim`.
+  /// Ends the lease of a reader on the spilled bytes of `claim`.
   func endLease(_ claim: SpillClaim)
 }

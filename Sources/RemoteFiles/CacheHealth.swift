@@ -1,11 +1,12 @@
 internal import Synchronization
 
-/// Whether the cache takes what is to be stored.
+/// Whether the cache can store bytes at the moment.
 ///
-/// After a failure it is left alone for a while, and what arrives is served from memory; then the
-/// next bytes try it again. `.status` shows the last failure until storing works again.
+/// After a failure the cache is not written to for a while, and bytes that arrive are served from
+/// memory; then the next bytes try the cache again. `.status` shows the last failure until storing
+/// works again.
 final class CacheHealth: Sendable {
-  /// How long the cache is left alone after a failure.
+  /// How long the cache is not written to after a failure.
   static let patience = Duration.seconds(5)
 
   private struct State {
@@ -15,7 +16,7 @@ final class CacheHealth: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Looked at for every buffer that is stored: no lock while all is well.
+  /// Read for every buffer that is stored, so that no lock is taken while the cache works.
   private let hasFailed = Atomic<Bool>(false)
 
   /// Whether to try to store.
@@ -24,7 +25,7 @@ final class CacheHealth: Sendable {
     return state.withLock { $0.retryAt.map { now >= $0 } ?? true }
   }
 
-  /// The cache has failed; `reason` says in one line what did.
+  /// Notes that the cache has failed; `reason` describes the failure in one line.
   func noteFailure(_ reason: String, now: ContinuousClock.Instant = .now) {
     state.withLock {
       $0.error = reason
@@ -42,7 +43,7 @@ final class CacheHealth: Sendable {
     }
   }
 
-  /// The failure that has not been overcome yet, and the number of all failures so far.
+  /// The last failure, if storing has not worked since, and the number of all failures so far.
   var report: (error: String?, failureCount: Int) {
     state.withLock { ($0.error, $0.failureCount) }
   }

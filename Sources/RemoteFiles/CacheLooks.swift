@@ -1,11 +1,11 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Opens cache entries on threads of its own, which may wait for the disk: neither the network
-/// thread nor libfuse's threads ever do.
+/// Opens cache entries on its own threads, which may wait for the disk; the network thread and
+/// libfuse's threads never do.
 ///
-/// If the disk does not answer in time, the caller is told and continues without the cache, while
-/// the look itself continues. While the disk seems to stand still, new callers are told at once.
+/// If the disk does not answer in time, the look notifies its caller, which continues without the
+/// cache, and runs on. While the disk seems to hang, new callers are notified immediately.
 ///
 /// Lock order: `state` is a leaf.
 final class CacheLooks: Sendable {
@@ -14,17 +14,18 @@ final class CacheLooks: Sendable {
 
   /// How many looks that are ``quick`` run at a time.
   ///
-  /// More of them only wait for each other: a look takes the lock of the mount's cache entries three
-  /// times.
+  /// More of them would only wait for each other: a look takes the lock of the mount's cache
+  /// entries three times.
   static let width = 4
 
-  /// How long a look may run before it holds up no other: it waits for the disk, or reads a lot of it.
+  /// How long a look may run before it no longer holds up others: it waits for the disk, or reads
+  /// much of it.
   static let quick = Duration.milliseconds(20)
 
-  /// How many looks run at a time, however long they take.
+  /// How many looks run at a time, however slow they are.
   static let greatestWidth = 32
 
-  /// So many looks that are overdue, and none that is not, show that the disk stands still.
+  /// The disk counts as hung when at least this many looks run and all of them are overdue.
   static let stuckCount = 8
 
   private struct Look {
@@ -35,18 +36,18 @@ final class CacheLooks: Sendable {
   private struct State {
     /// Serial queues: a concurrent queue adds no thread while its own are blocked.
     var idle: [DispatchQueue] = []
-    /// By number, in whose order their turns come; ``nextID`` is the first of them.
+    /// By number; looks begin in the order of their numbers, and ``nextID`` is the first.
     var waiting: [Int: Work] = [:]
     var nextID = 1
     var running: [Int: Look] = [:]
-    /// Whom to tell when a look takes too long, and when.
+    /// When each look is due, and the callback that runs if it takes longer.
     var awaited: [Int: (due: ContinuousClock.Instant, late: Work)] = [:]
     var lastID = 0
     var isTimerSet = false
-    /// Whether the timer is set that counts the quick looks again.
+    /// Whether the timer that counts the quick looks again is set.
     var isWideningSet = false
 
-    /// Whether the disk seems to stand still.
+    /// Whether the disk seems to hang.
     var isStuck: Bool {
       running.count >= CacheLooks.stuckCount && running.values.allSatisfy(\.isOverdue)
     }
@@ -63,7 +64,7 @@ final class CacheLooks: Sendable {
       return (idle.popLast() ?? DispatchQueue(label: "httpfs.looks"), id, work)
     }
 
-    /// Whether the caller must set the timer, since looks wait for those that run.
+    /// Whether the caller must set the timer, because looks wait for running ones.
     mutating func mustSetWidening() -> Bool {
       guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.greatestWidth,
         !isStuck
@@ -80,14 +81,15 @@ final class CacheLooks: Sendable {
 
   init(patience: Duration) { self.patience = patience }
 
-  /// Runs `work` when its turn comes, and `late` if `work` has not ended in time; `work` then still
-  /// runs to its end.
+  /// Runs `work` when its turn comes; runs `late` if `work` has not ended in time.
+  ///
+  /// A late `work` still runs to its end.
   ///
   /// - Parameters:
-  ///   - isRepeated: whether somebody else waits for the same: then `work` is not kept while the disk
-  ///     stands still.
+  ///   - isRepeated: whether another caller already waits for the same look; if so, `work` is not
+  ///     queued while the disk hangs.
   ///   - work: the look.
-  ///   - late: tells who has asked.
+  ///   - late: notifies the caller.
   func perform(isRepeated: Bool = false, _ work: @escaping Work, late: @escaping Work) {
     let now = ContinuousClock.now
     let (next, isStuck, mustSetTimer, mustWiden) = state.withLock {
@@ -109,7 +111,7 @@ final class CacheLooks: Sendable {
 
   private func run(_ job: Job) {
     job.queue.async { [self] in
-      // Without a hop between two looks, as a walk of a directory brings thousands.
+      // Starts the next look without a dispatch: a walk of a directory brings thousands.
       var next: Job? = job
       while let current = next {
         current.work()
@@ -126,7 +128,7 @@ final class CacheLooks: Sendable {
     }
   }
 
-  /// Has looks that wait begin beside others that have turned out to be slow.
+  /// Starts waiting looks beside others that have turned out to be slow.
   private func widenSoon() {
     timer.asyncAfter(deadline: Self.time(in: Self.quick)) { [weak self] in
       guard let self else { return }
@@ -142,7 +144,7 @@ final class CacheLooks: Sendable {
     }
   }
 
-  /// One timer for all: a look that ends in time costs none.
+  /// Sets the one timer of all looks: a look that ends in time needs none.
   private func setTimer(after delay: Duration) {
     timer.asyncAfter(deadline: Self.time(in: delay)) { [weak self] in
       self?.tellLateOnes()
@@ -171,12 +173,12 @@ final class CacheLooks: Sendable {
   }
 }
 
-/// An answer that either of two callers may give: whichever takes it first.
+/// An answer that two callers compete to give; the first to take it wins.
 final class PendingAnswer<Value: Sendable>: Sendable {
   private let answer: Mutex<(@Sendable (Value) -> Void)?>
 
   init(_ answer: @escaping @Sendable (Value) -> Void) { self.answer = Mutex(answer) }
 
-  /// The answer, the first time; nil after that.
+  /// Takes the answer; nil after the first call.
   func take() -> (@Sendable (Value) -> Void)? { answer.withLock { $0.take() } }
 }

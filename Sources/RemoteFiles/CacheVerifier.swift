@@ -5,16 +5,16 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Verifies what the cache holds of a version, and gives up what is damaged or lost.
+/// Verifies the cached bytes of a version, and drops those that are damaged or lost.
 struct CacheVerifier: Sendable {
   let owner: RemoteVersion
 
-  /// Verifies those bytes of `range` that an earlier mount has stored; what is damaged is absent from
-  /// then on, and fetched again by whoever reads it.
+  /// Verifies the bytes of `range` that an earlier mount has stored.
   ///
-  /// Reads the disk, where anything is to be verified.
+  /// Damaged bytes are absent from then on, and the next read of them fetches them again. Reads the
+  /// disk if there are bytes to verify.
   func verify(_ range: ByteRange) {
-    // Each round settles all that it looked at; another one is needed where the entry was exchanged
+    // Each round settles all bytes that it read; another is needed if the entry was replaced
     // meanwhile.
     for _ in 0..<Self.verificationLimit {
       let work = owner.state.withLock { guarded -> (entry: CacheEntry, runs: [ByteRange])? in
@@ -24,7 +24,7 @@ struct CacheVerifier: Sendable {
       guard let work else { break }
       for run in work.runs { verify(run, of: work.entry) }
     }
-    // When that was the last of a whole file, the next mount shall know.
+    // If these were the last bytes of a whole file, a stamp tells the next mount.
     if owner.state.withLock({ $0.awaitsStamp }) { owner.environment.watch(owner) }
   }
 
@@ -35,8 +35,8 @@ struct CacheVerifier: Sendable {
     do throws(CacheError) {
       verification = try entry.verify(run)
     } catch {
-      // Nothing says that these bytes are right, nor that they are damaged: they are fetched, and the
-      // record stays as it is.
+      // It is unknown whether these bytes are right or damaged: they are fetched again, and the
+      // record stays unchanged.
       _ = drop(ExtentSet([run]), of: entry, isRefuted: false)
       return owner.noteCacheFailure(error)
     }
@@ -50,10 +50,11 @@ struct CacheVerifier: Sendable {
     }
   }
 
-  /// A look at all that is cached has shown that the record is false about `damaged`: it is absent
-  /// from now on, also when the entry is opened anew.
+  /// Takes `damaged` for absent, because a check of all cached bytes has refuted the record there.
   ///
-  /// - Returns: how many bytes of it were taken for present.
+  /// The bytes stay absent when the entry is opened again.
+  ///
+  /// - Returns: how many of them were taken for present.
   func refute(_ damaged: ExtentSet) -> Int64 {
     let lost = owner.state.withLock { guarded -> Int64 in
       var byteCount: Int64 = 0
@@ -69,8 +70,11 @@ struct CacheVerifier: Sendable {
     return lost
   }
 
-  /// Takes those bytes of `extents` for absent that are still unverified, also when the entry is opened
-  /// anew if the record `isRefuted` about them; returns how many they are.
+  /// Takes the bytes of `extents` that are still unverified for absent.
+  ///
+  /// If the record `isRefuted` about them, they stay absent when the entry is opened again.
+  ///
+  /// - Returns: how many bytes those are.
   private func drop(_ extents: ExtentSet, of entry: CacheEntry, isRefuted: Bool) -> Int64 {
     owner.state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
@@ -86,15 +90,17 @@ struct CacheVerifier: Sendable {
     }
   }
 
-  /// The disk does not give back what the cache holds of `range`: from then on this version is kept in
-  /// memory, because the disk would not give back what is stored anew either.
+  /// Notes that the disk does not return the cached bytes of `range`.
+  ///
+  /// From then on this version is kept in memory, because the disk would not return newly stored
+  /// bytes either.
   func noteUnreadable(_ range: ByteRange) {
     let (lost, entry) = owner.state.withLock { guarded -> (Int64, CacheEntry?) in
       guard let entry = guarded.entry else { return (0, nil) }
       guarded.isUncacheable = true
       return (guarded.loseCached(range), entry)
     }
-    // The next mount shall find that before a reader does.
+    // The next mount verifies the entry before an application reads it.
     entry?.distrust()
     guard lost > 0 else { return }
     noteDamage(lost, "the cache file cannot be read")
@@ -102,9 +108,9 @@ struct CacheVerifier: Sendable {
       "the cache file of '\(owner.file.source.path)' cannot be read")
   }
 
-  /// The data file of `entry` has become shorter than `end`: what it held beyond is absent.
+  /// Takes the bytes beyond `end` for absent, because the data file of `entry` has become shorter.
   ///
-  /// - Returns: whether anything was there.
+  /// - Returns: whether any bytes were present there.
   func forget(from end: Int64, of entry: CacheEntry) -> Bool {
     let lost = owner.state.withLock { guarded -> Int64 in
       guard guarded.entry === entry else { return 0 }
@@ -125,6 +131,6 @@ struct CacheVerifier: Sendable {
 }
 
 extension RemoteVersion {
-  /// Verifies what the cache holds.
+  /// The verifier of the version's cached bytes.
   var verifier: CacheVerifier { CacheVerifier(owner: self) }
 }

@@ -1,15 +1,18 @@
-/// Who writes to the record of a version just now, and when its last checkpoint was.
+/// Whether a checkpoint or a stamp is under way for the record of a version, and when the last
+/// checkpoint began.
 struct CheckpointPhase: Sendable {
   /// Whether a checkpoint or a stamp is under way: the record has one writer.
   private(set) var isBusy = false
   /// Whether a stamp waits for the storage queue.
   private var isStampQueued = false
-  /// Whether a checkpoint has begun since all bytes were there.
+  /// Whether a checkpoint has begun since all bytes became present.
   private var hasCoveredWhole = false
   private var lastBeganAt = ContinuousClock.now
 
-  /// Begins a checkpoint if `interval` has passed since the last one; the first one `ofWhole`, when all bytes
-  /// are there, begins at once: only then the kernel may read the file by itself.
+  /// Begins a checkpoint if `interval` has passed since the last one.
+  ///
+  /// The first checkpoint `ofWhole`, when all bytes are present, begins immediately: only after it
+  /// may the kernel read the file directly.
   mutating func begin(
     ofWhole isOfWhole: Bool, now: ContinuousClock.Instant, interval: Duration
   ) -> Bool {
@@ -22,7 +25,7 @@ struct CheckpointPhase: Sendable {
     return true
   }
 
-  /// Begins a stamp if nothing else is under way.
+  /// Begins a stamp if neither a checkpoint nor a stamp is under way.
   mutating func beginStamp() -> Bool {
     guard !isBusy else { return false }
     isBusy = true
@@ -31,7 +34,7 @@ struct CheckpointPhase: Sendable {
 
   mutating func end() { isBusy = false }
 
-  /// Has a stamp wait for the storage queue; false where one does already.
+  /// Queues a stamp for the storage queue; returns false if one is queued already.
   mutating func queueStamp() -> Bool {
     defer { isStampQueued = true }
     return !isStampQueued

@@ -1,27 +1,29 @@
 internal import HTTPTransferCore
 
-/// Which bytes of a version are present, which have arrived and wait for the hash of their piece, and which of
-/// them memory holds because the cache could not take them.
+/// Which bytes of a version are present, which await the hash of their piece, and which memory
+/// holds.
 ///
-/// What memory holds (`spill`) is present or has arrived of a piece; all else that is, is in the cache.
-/// Whatever makes bytes absent keeps that true, here: memory is asked before the cache, and would go on to
-/// give out what was found wrong.
+/// Memory holds bytes (`spill`) that the cache could not store. They are present or belong to a
+/// piece that has not been hashed; all other such bytes are in the cache. Each method that makes
+/// bytes absent removes them from the spill, too: memory is read before the cache, and would still
+/// return bytes that were found wrong.
 struct ContentMap: Sendable {
   /// The complete length in bytes; nil until ``learn(length:)``.
   private(set) var length: Int64?
-  /// What is present.
+  /// The bytes that are present.
   private(set) var extents: ExtentSet
-  /// What has arrived of pieces that are to be hashed first, and is not in `extents`; nil where the list
-  /// has no hashes of pieces.
+  /// What has arrived of pieces that have not been hashed, and is not in `extents`; nil if the list
+  /// has no piece hashes.
   private(set) var pieces: PieceTable?
-  /// What lies in memory because the cache could not take it: a part of what is present or has arrived.
+  /// The bytes that memory holds because the cache could not store them: present ones, or ones that
+  /// await their hash.
   private(set) var spill: Spill?
-  /// Up to where `stat` has shown the file while its length was unknown: whole pages, which were present.
+  /// The end that `stat` has shown while the length was unknown: whole pages, which were present.
   private var shownEnd: Int64 = 0
-  /// How often in a row a body of unknown length has ended before bytes that are present.
+  /// How many bodies of unknown length in a row have ended before bytes that are present.
   private var shortBodyCount = 0
 
-  /// What the kernel's page cache, and with it mmap(2), sendfile(2) and splice(2), reads at once.
+  /// The unit in which the page cache reads, and with it mmap(2), sendfile(2) and splice(2).
   static let pageByteCount: Int64 = 4096
 
   init(length: Int64?, extents: ExtentSet) {
@@ -29,7 +31,7 @@ struct ContentMap: Sendable {
     self.extents = extents
   }
 
-  /// Has what arrives hashed by `hashes` before anybody sees it; needs the length.
+  /// Makes bytes that arrive wait until they match their hash in `hashes`; needs the length.
   mutating func check(_ hashes: PieceHashes) {
     pieces = length.flatMap { PieceTable(hashes: hashes, length: $0) }
   }
@@ -38,34 +40,37 @@ struct ContentMap: Sendable {
 
   var isComplete: Bool { length.map { extents.byteCount >= $0 } ?? false }
 
-  /// The end of the last byte that is known to be there: no length is less.
+  /// The end of the last byte that is known to exist; the length is never less.
   var presentEnd: Int64 { max(shownEnd, extents.extents.last?.upperBound ?? 0) }
 
-  /// The complete length has become known.
+  /// Takes note of the complete length.
   ///
-  /// It is learned once, and is never less than what is present.
+  /// The length is learned once, and is never less than what is present.
   ///
-  /// - Returns: whether it has been learned now.
+  /// - Returns: whether this call set it.
   mutating func learn(length newLength: Int64) -> Bool {
     guard length == nil, newLength >= presentEnd else { return false }
     length = newLength
     return true
   }
 
-  /// Whether the server insists that the file ends before bytes that it has sent: they are of another one.
+  /// Whether the server insists that the file ends before bytes that it has sent: they are of
+  /// another version.
   var isEndedShort: Bool { shortBodyCount > FetchConstants.doubtfulAnswerLimit }
 
-  /// A body has ended at `position`, before bytes that are present.
+  /// Takes note of a body that ended at `position`, before bytes that are present.
   ///
-  /// - Returns: what that says of the file.
+  /// - Returns: what that means for the file.
   mutating func noteShortBody(to position: Int64) -> FileError {
     shortBodyCount += 1
     let reason = "the body has ended after \(position) bytes, though \(presentEnd) are known"
     return FileError(isEndedShort ? .stale : .invalidResponse, reason)
   }
 
-  /// Up to where `stat` shows a file of unknown length from now on: the pages that are present in order from
-  /// its start, and never less than before.
+  /// Extends the size that `stat` shows of a file of unknown length, and returns it.
+  ///
+  /// The size covers the pages that are present in order from the start of the file, and never
+  /// shrinks.
   mutating func show() -> Int64 {
     shownEnd = max(
       shownEnd, extents.presentEnd(from: 0) / Self.pageByteCount * Self.pageByteCount)
@@ -74,33 +79,35 @@ struct ContentMap: Sendable {
 
   // MARK: Ranges
 
-  /// The bytes of `range` that exist, as far as the length is known.
+  /// The bytes of `range` that exist, if the length is known; otherwise all of it.
   func clamped(_ range: ByteRange) -> ByteRange {
     guard let length else { return range }
     return min(range.lowerBound, length)..<min(range.upperBound, length)
   }
 
-  /// What must arrive before a read of `range` is answered: a piece that is hashed first is shown as a whole.
+  /// The bytes that must arrive before a read of `range` is answered: a hashed piece is shown only
+  /// as a whole.
   func needed(for range: ByteRange) -> ByteRange {
     pieces?.wholePieces(around: clamped(range)) ?? clamped(range)
   }
 
-  /// The parts of `range` that have not arrived: what a writer stores of what it has.
+  /// The parts of `range` that have not arrived, and that a writer therefore stores.
   func absent(in range: ByteRange) -> [ByteRange] {
     pieces?.holes(in: range, extents: extents) ?? extents.holes(in: range)
   }
 
-  /// What need not be asked for.
+  /// The bytes that need not be requested.
   var settled: ExtentSet { pieces?.settled(with: extents) ?? extents }
 
-  /// Whether bytes are still to come, of pieces that can be had.
+  /// Whether bytes are still missing that can be fetched.
   var isWanting: Bool { pieces?.isWanting(extents: extents) ?? true }
 
-  /// The end of what a read of `range`, which is clamped, is answered with now; nil where it must wait.
+  /// The end of the bytes with which a read of `range`, which is clamped, can be answered now; nil
+  /// if it must wait.
   ///
-  /// A file of unknown length is served while it grows: what is there of the range is better than waiting for
-  /// all of it. But the kernel takes less than it has asked for as the end of the file, and fills its page with
-  /// zeros: what `stat` has shown is never answered in part.
+  /// A file of unknown length is served while it grows: a part of the range is better than a wait
+  /// for all of it. But the kernel takes a short answer for the end of the file, and fills its page
+  /// with zeros; a read of bytes that `stat` has shown is therefore never answered in part.
   func answerableEnd(of range: ByteRange) -> Int64? {
     if range.isEmpty { return range.upperBound }
     let end = min(extents.presentEnd(from: range.lowerBound), range.upperBound)
@@ -109,11 +116,11 @@ struct ContentMap: Sendable {
     return end
   }
 
-  /// Whether a read of `range` can be answered now; of a growing file, also in part.
+  /// Whether a read of `range` can be answered now; if the file is growing, also in part.
   func canAnswer(_ range: ByteRange) -> Bool { answerableEnd(of: clamped(range)) != nil }
 
-  /// Where bytes that arrive in order, beyond `position` and within `range`, next make whole what a read of
-  /// `wanted` needs; nil where they do not.
+  /// The next offset after `position` at which bytes that arrive in order within `range` complete a
+  /// piece that a read of `wanted` needs; nil if there is none.
   func nextPieceEnd(of wanted: ByteRange, in range: ByteRange, after position: Int64) -> Int64? {
     guard let pieces else { return nil }
     let wanted = clamped(wanted)
@@ -127,9 +134,9 @@ struct ContentMap: Sendable {
 
   // MARK: Arrival
 
-  /// Bytes have been stored; of pieces, they are to be hashed before anybody sees them.
+  /// Takes note of stored bytes; pieces must be hashed before their bytes are shown.
   ///
-  /// - Returns: how many are new, and the pieces that are whole now.
+  /// - Returns: how many bytes are new, and the pieces that have become complete.
   mutating func insert(
     _ range: ByteRange, from mirror: Int
   ) -> (byteCount: Int64, checks: [PieceTable.Check]) {
@@ -139,7 +146,7 @@ struct ContentMap: Sendable {
     return (byteCount, checks)
   }
 
-  /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.
+  /// Takes note of a compared hash; `trusted` are the servers that have not been refused.
   mutating func settle(
     _ check: PieceTable.Check, matches: Bool, trusted: [Int]
   ) -> PieceTable.Outcome {
@@ -151,20 +158,20 @@ struct ContentMap: Sendable {
     return outcome
   }
 
-  /// A piece that was wrong is asked for again, as a whole.
+  /// Makes a wrong piece absent as a whole, so that it is requested again.
   mutating func restart(piece index: Int) {
     guard let range = pieces?.restart(piece: index) else { return }
     forgetAbsentSpill(in: range)
   }
 
-  /// Lets what was lost be tried again.
+  /// Allows lost pieces to be tried again.
   mutating func forgive() { pieces?.forgive() }
 
   // MARK: Loss
 
-  /// Takes `range` for absent, be it present or arrived of a piece.
+  /// Takes `range` for absent, whether it was present or awaited its hash.
   ///
-  /// - Returns: how many bytes it was.
+  /// - Returns: how many bytes those were.
   @discardableResult
   mutating func forget(_ range: ByteRange) -> Int64 {
     let byteCount = extents.remove(range) + (pieces?.forget(range) ?? 0)
@@ -172,23 +179,23 @@ struct ContentMap: Sendable {
     return byteCount
   }
 
-  /// Takes what has arrived of `range` for absent, as far as nobody has seen it yet.
+  /// Takes the bytes of `range` that await their hash for absent: no reader has seen them.
   mutating func forgetUnverified(_ range: ByteRange) {
     pieces?.forget(range)
     forgetAbsentSpill(in: range)
   }
 
-  /// What is absent of `range` is not in memory either.
+  /// Removes absent bytes of `range` from memory.
   private mutating func forgetAbsentSpill(in range: ByteRange) {
     for run in spill?.extents.runs(in: range) ?? [] {
       for hole in absent(in: run) { spill?.forget(hole) }
     }
   }
 
-  /// Makes `cached` what the cache holds; what is present in memory stays.
+  /// Makes `cached` what the cache holds; bytes that are present in memory stay.
   ///
-  /// A piece that nobody has hashed yet stays where memory alone holds it. Of any other a part may have
-  /// gone, or be there already: it begins anew.
+  /// A piece that has not been hashed stays if only memory holds it. Any other unhashed piece
+  /// begins again: a part of it may be gone, or present already.
   mutating func setCached(_ cached: ExtentSet) {
     let spilled = spill?.extents ?? ExtentSet()
     let kept = spilled.extents.flatMap { extents.runs(in: $0) }
@@ -199,7 +206,7 @@ struct ContentMap: Sendable {
       }
       for extent in elsewhere.extents { self.pieces?.forget(pieces.wholePieces(around: extent)) }
     }
-    // Before what the cache holds is present: memory is asked first, and may be wrong about that.
+    // Before the cached bytes become present: memory is read first, and may have wrong bytes there.
     extents = ExtentSet(kept)
     forgetAbsentSpill(in: 0..<Int64.max)
     for extent in cached.extents { extents.insert(extent) }
@@ -207,21 +214,21 @@ struct ContentMap: Sendable {
 
   // MARK: Memory
 
-  /// Has bytes put into `file`, unless there is a file for them already.
+  /// Begins to spill into `file`, unless the version has a spill file already.
   ///
-  /// - Returns: the file that takes them.
+  /// - Returns: the spill file of the version.
   mutating func beginSpill(into file: SpillFile) -> SpillFile {
     let begun = spill ?? Spill(file: file)
     spill = begun
     return begun.file
   }
 
-  /// Memory has taken `runs`.
+  /// Takes note of `runs`, which memory has taken.
   mutating func noteSpilled(_ runs: [ByteRange]) {
     for run in runs { spill?.insert(run) }
   }
 
-  /// Keeps what memory has of `range` until the lease ends.
+  /// Keeps the bytes of `range` that memory holds until the lease ends.
   mutating func beginLease(of range: ByteRange) -> SpillClaim? {
     spill?.beginLease(of: range)
   }
@@ -230,10 +237,11 @@ struct ContentMap: Sendable {
     if spill?.file === claim.file { spill?.endLease(claim.number) }
   }
 
-  /// Gives up what memory has of `range`, unless a reply is reading some of it; what the cache holds of it
-  /// stays.
+  /// Drops the bytes of `range` that memory holds, unless a reply is reading some of them.
   ///
-  /// - Returns: whether it is gone.
+  /// Bytes of `range` that the cache holds stay.
+  ///
+  /// - Returns: whether they were dropped.
   mutating func giveUpSpilled(_ range: ByteRange) -> Bool {
     guard let runs = spill?.extents.runs(in: range), spill?.remove(range) == true else {
       return false
@@ -242,9 +250,9 @@ struct ContentMap: Sendable {
     return true
   }
 
-  /// Takes what lies in memory for absent; replies that read it just now hold its file.
+  /// Takes all bytes in memory for absent; replies that are reading them hold the file.
   ///
-  /// - Returns: whether anything did.
+  /// - Returns: whether there were any.
   mutating func dropSpill() -> Bool {
     guard let dropped = spill else { return false }
     spill = nil
@@ -259,6 +267,6 @@ struct ContentMap: Sendable {
     }
   }
 
-  /// Whether anything is present that the cache is to hold.
+  /// Whether the cache holds any of the present bytes.
   var isInCache: Bool { extents.byteCount > spilledByteCount }
 }

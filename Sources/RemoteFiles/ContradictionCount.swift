@@ -1,9 +1,9 @@
-/// How often answers have lately contradicted what was known of a file.
+/// How often answers have lately contradicted what was known about a file.
 ///
-/// Some servers of one host disagree with each other, and some confirm a version and then refuse
-/// its bytes. Without a limit, every open would send such a server another request.
+/// The servers of one host may disagree with each other, or confirm a version and then refuse its
+/// bytes. Without a limit, every open would send such a server another request.
 struct ContradictionCount: Sendable {
-  /// This many in a row may be an accident; after them the server is asked once a second.
+  /// So many in a row may be an accident; after that the server is asked once a second.
   private static let burst = 8.0
   private static let interval = Duration.seconds(1)
 
@@ -15,7 +15,7 @@ struct ContradictionCount: Sendable {
     at = now
   }
 
-  /// How long the next question about the file is to wait.
+  /// How long the next question about the file must wait.
   func delay(now: ContinuousClock.Instant) -> Duration {
     level(now: now) > Self.burst ? Self.interval : .zero
   }

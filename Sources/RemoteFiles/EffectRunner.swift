@@ -2,8 +2,8 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Does what a decision about a version asks for, once its lock is released: answers reads, sends and cancels
-/// requests.
+/// Carries out a decision about a version after its lock is released: answers reads, sends and
+/// cancels requests.
 struct EffectRunner: Sendable {
   let owner: RemoteVersion
 
@@ -28,7 +28,7 @@ struct EffectRunner: Sendable {
     for wait in actions.lengthAnswers { wait.answer() }
     for flush in effects.flushes { owner.environment.client.perform(flush) }
     if let mirrors = owner.file.mirrors {
-      // Before they are cancelled, and what they were to bring is asked for anew.
+      // Before the requests are cancelled and their ranges requested again.
       for (index, error) in actions.silentMirrors { mirrors.failed(index, error) }
     }
     for transfer in actions.cancels { owner.environment.client.cancel(transfer) }
@@ -65,15 +65,15 @@ struct EffectRunner: Sendable {
     if actions.needsWatch || !actions.starts.isEmpty { owner.environment.watch(owner) }
   }
 
-  /// Answers a read that has waited, or has it wait on where its bytes are lost already.
+  /// Answers a waiting read, or lets it wait on if its bytes have been lost.
   func answer(_ woken: WokenRead) {
-    // The lease ends with `bytes`, whatever becomes of the read.
+    // The lease ends with `bytes`, even if the read fails.
     let bytes = PresentBytes(of: owner, woken.located)
     guard owner.isIntact(woken.located) else { return owner.wait(for: woken.read) }
     woken.read.reply.succeed(bytes)
   }
 
-  /// Decides which server of the file the request of `segment` goes to.
+  /// Chooses the server that gets the request of `segment`.
   ///
   /// - Returns: whether there is one; if not, the segment has failed.
   private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {

@@ -8,33 +8,33 @@ internal import Synchronization
 struct EntryLoader: Sendable {
   let owner: RemoteVersion
 
-  /// Opens or creates the entry if it is not at hand, and answers the reads that its record has the bytes
-  /// for.
+  /// Opens or creates the entry if it is not open, and answers the reads whose bytes it holds.
   ///
-  /// Call without a lock.
+  /// Call it without holding a lock.
   func bring(create: Bool) throws(CacheError) {
     try owner.file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
     owner.change { $0.wakeReads(into: &$1) }
   }
 
-  /// Under the file's `loading`, where nobody is called; ``bring(create:)`` answers the reads.
+  /// Runs under the file's `loading`, so it makes no callback; ``bring(create:)`` answers the
+  /// reads.
   private func loadEntry(create: Bool) throws(CacheError) {
     let (isAtHand, isSuperseded, hasRecord) = owner.state.withLock {
       ($0.entry != nil, $0.version.isSuperseded, $0.hasRecord)
     }
-    // The entry's name belongs to the newer version when there is one. Before the first byte of a
-    // version is stored it belongs to an older one, whatever that one looks like.
+    // The entry's name belongs to the newer version if there is one. Before the first byte of a
+    // version is stored, it belongs to an older one, whatever that looks like.
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = owner.file.cacheKey
-    // First: an eviction that removes what lies there has ended then, and a later one asks this file.
-    // What it removes must be neither opened, for nothing more would be recorded of it, nor replaced
-    // by an entry that it would take away.
+    // This comes first: after it, an eviction that is removing the entry has ended, and a later one
+    // asks this file. An entry that is being removed must be neither opened, for its record would
+    // get no more entries, nor replaced, for the eviction would remove the new one.
     owner.environment.noteUpcomingEntry(key, of: owner)
     var entry: CacheEntry?
     do throws(CacheError) {
       entry = try openEntry(hasRecord: hasRecord, create: create)
     } catch {
-      // Files that nobody reads any more keep theirs until the next checkpoint.
+      // Files without readers keep theirs until the next checkpoint.
       guard error.code == .descriptorLimit, owner.environment.releaseIdleEntries() else {
         throw error
       }
@@ -46,8 +46,8 @@ struct EntryLoader: Sendable {
       guarded.hasRecord = entry != nil
       guarded.isRecordUnread = false
       guarded.hasLostSync = false
-      // What this mount has stored or verified need not be looked at again, unless the data file has
-      // been changed since.
+      // Bytes that this mount has stored or verified need no second check, unless the data file has
+      // changed since.
       var believed = entry?.believedExtents ?? ExtentSet()
       let stamp = entry?.dataStamp
       if stamp == nil || stamp == guarded.lastStamp {
@@ -64,18 +64,18 @@ struct EntryLoader: Sendable {
     if let entry {
       owner.whole?.noteRecord(of: entry)
       if let recorded = entry.recoveredVersion.completeLength {
-        // Not here: it answers reads, and under `loading` nobody is called.
+        // Not here: this answers reads, and under `loading` no callback is made.
         if owner.length == nil {
           owner.environment.client.perform { [self] in owner.lengthRecorder.learn(length: recorded)
           }
         }
       } else if owner.length != nil {
-        // Learned before there was an entry, or while it was not at hand.
+        // The length was learned before there was an entry, or while it was not open.
         owner.environment.storage.perform { [self] in owner.lengthRecorder.record() }
       }
     }
     owner.environment.noteEntry(key, of: owner)
-    // What a crash has left uncommitted is committed in the course of things.
+    // The watch commits what a crash has left uncommitted.
     if owner.state.withLock({ $0.awaitsRecord }) { owner.environment.watch(owner) }
   }
 
@@ -96,8 +96,8 @@ struct EntryLoader: Sendable {
       definer: owner.file.mirrors?.definer)
   }
 
-  /// The entry to write to, created with the first bytes of a version, and the generation of what is
-  /// believed of it; nil where the file has a newer version.
+  /// The entry to write to, created with the first bytes of a version, and the generation of its
+  /// extents; nil if the file has a newer version.
   func writableEntry() throws(CacheError) -> (CacheEntry, generation: Int)? {
     if let known = owner.state.withLock({ $0.writableEntry }) { return known }
     try bring(create: true)
@@ -106,6 +106,6 @@ struct EntryLoader: Sendable {
 }
 
 extension RemoteVersion {
-  /// Opens the cache entry.
+  /// The loader of the version's cache entry.
   var loader: EntryLoader { EntryLoader(owner: self) }
 }

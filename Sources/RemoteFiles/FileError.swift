@@ -3,7 +3,7 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import RangeCache
 
-/// Why a file, or some bytes of it, cannot be had.
+/// Why a file, or some of its bytes, cannot be had.
 public struct FileError: Error, Sendable, CustomStringConvertible {
   public enum Code: String, Sendable, CaseIterable {
     /// 404 or 410.
@@ -18,15 +18,15 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case disconnected
     /// No answer, or not enough of it, before the deadline.
     case timedOut
-    /// The server keeps answering with what no correct answer can be.
+    /// The server keeps sending responses that cannot be correct.
     case invalidResponse
-    /// The server says that it cannot serve now (429, 5xx).
+    /// The server reports that it cannot serve now (429, 5xx).
     case unavailable
-    /// The user's command has given no URL to ask.
+    /// The user's command has made no URL to request.
     case unsigned
-    /// TLS, redirect and other failures that trying again does not mend.
+    /// TLS, redirect and other failures that a retry does not fix.
     case refused
-    /// What the servers send is not what the list says by its hashes.
+    /// The servers send bytes that do not match the hashes of the list.
     case corrupt
     /// The process or the system has no descriptor left.
     case tooManyFiles
@@ -48,7 +48,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { reason }
 
-  /// Whether it says something about the server that was asked, so that another one may do better.
+  /// Whether the failure concerns the server that was asked, so that another one may do better.
   var isOfServer: Bool {
     switch code {
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .missing,
@@ -58,11 +58,11 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Bytes of which no server has the ones that hash to what the list says.
+  /// No server has bytes that match the piece hash of the list.
   static let wrongPiece = FileError(
     .corrupt, "checksum mismatch: what the servers send is not what the list's piece hash says")
 
-  /// A whole of which no server has the one that hashes to what the list says.
+  /// No server has a whole file that matches the checksum of the list.
   static let wrongWhole = FileError(
     .corrupt, "checksum mismatch: the whole is not what the list's checksum says")
 
@@ -79,7 +79,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     self.init(code, error.description)
   }
 
-  /// What a response that is no answer means.
+  /// The error for a response that does not answer the request.
   init(_ verdict: ResponseVerdict) {
     switch verdict {
     case .missing(let status): self.init(.missing, "HTTP \(status)")
@@ -100,7 +100,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
       error.code == .descriptorLimit ? .tooManyFiles : .cacheFailed, "\(error)")
   }
 
-  /// What an application sees when an operation on the name (lookup, open) fails.
+  /// The error number that an application gets when an operation on the name (lookup, open) fails.
   public var openErrno: CInt {
     switch code {
     case .missing: ENOENT
@@ -114,8 +114,8 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What an application sees when a read of an open file fails: a name that has vanished is no
-  /// answer to a read.
+  /// The error number that an application gets when a read of an open file fails: a name that has
+  /// vanished is no answer to a read.
   public var readErrno: CInt {
     switch code {
     case .missing, .tooManyFiles: EIO

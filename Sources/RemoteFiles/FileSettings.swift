@@ -1,7 +1,7 @@
 public import DirectoryListing
 public import HTTPTransfer
 
-/// What a user can set about reading files.
+/// The settings for reading files.
 public struct FileSettings: Sendable {
   /// The connections per file for read-ahead; nil lets each file find its best number.
   public var connections: Int?
@@ -9,19 +9,19 @@ public struct FileSettings: Sendable {
   public var readTimeout: Duration
   /// How long a confirmation by the server holds before `open` asks again.
   public var revalidationInterval: Duration
-  /// How long a response may bring nothing before its range is asked for again elsewhere.
+  /// How long a response may stall before its range is requested again elsewhere.
   public var stallTimeout: Duration
-  /// How long a directory listing is shown before the server is asked for it again.
+  /// How long a directory listing is shown before the server is asked again.
   public var listingTimeToLive: Duration
   /// Whether exact lengths and times of a listing are shown until a file is opened.
   public var believesListings = true
-  /// What no listing shows.
+  /// The names that no listing shows.
   public var hiddenNames = HiddenNames()
-  /// The most body bytes per second of each file of which its list says nothing else; nil for no limit.
+  /// The most body bytes per second of each file whose list entry sets no limit; nil for no limit.
   public var fileRateLimit: Int64?
-  /// What makes the URLs that files are asked for at; nil where that is the listed ones.
+  /// Makes the URLs for the requests; nil if the listed URLs are used.
   public var signer: (any URLSigner)?
-  /// How long a connection may take to come up.
+  /// The time limit for establishing a connection.
   public var connectTimeout = Duration.seconds(10)
 
   public init(
@@ -36,41 +36,43 @@ public struct FileSettings: Sendable {
     self.listingTimeToLive = listingTimeToLive
   }
 
-  /// How long a response may bring nothing, head or body, before its range is asked for again: so
-  /// that several servers of a host, or several routes to it, are tried before the deadline.
+  /// How long a response may stall, in head or body, before its range is requested again.
+  ///
+  /// The time is short enough to try several servers of a host, or several routes to it, before the
+  /// deadline.
   var responsePatience: Duration {
     min(stallTimeout, max(Self.leastResponsePatience, readTimeout / 4))
   }
 
-  /// How long the disk under the cache may take to open an entry, before a look-up or an open goes on
-  /// without.
+  /// How long the disk under the cache may take to open an entry before a lookup or an open
+  /// continues without it.
   var cachePatience: Duration { min(Self.greatestCachePatience, readTimeout / 4) }
 
   private static let greatestCachePatience = Duration.seconds(5)
 
-  /// Slow servers take that long without being stalled.
+  /// A slow server may take that long without being stalled.
   private static let leastResponsePatience = Duration.seconds(1)
 
-  /// The most connections that read-ahead of a file grows to by itself.
+  /// The most connections to which read-ahead of a file grows unless the user sets a number.
   static let adaptiveConnectionLimit = 32
 
   /// The most requests of one file in flight, demand included.
   static let demandConnectionLimit = 48
 
-  /// What the first request of a file brings: the kernel's first read of most tools, in the round
-  /// trip that the length costs anyway.
+  /// How many bytes the first request of a file brings: the kernel's first read of most tools, in
+  /// the round trip that the length costs anyway.
   static let firstProbeByteCount: Int64 = 16 << 10
 
   /// A file of a server without ranges is fetched whole by its first probe up to this length.
   static let smallFileByteCount: Int64 = 256 << 10
 
-  /// From how many bytes on reads are not answered by whoever stores the bytes.
+  /// From how many bytes on a queue answers reads, instead of the thread that stores the bytes.
   static let leastQueuedReply: Int64 = 64 << 10
 
   /// How long the open of a file with cached bytes waits for the server's confirmation.
   static let confirmationPatience = Duration.seconds(5)
 
-  /// How long a server must have had to answer before it is taken for a silent one.
+  /// How long a server must have had to answer before it counts as silent.
   static func silencePatience(_ settings: FileSettings) -> Duration {
     min(confirmationPatience, settings.readTimeout) / 2
   }
@@ -78,39 +80,41 @@ public struct FileSettings: Sendable {
   /// How long a server that did not answer in that time is not asked to confirm cached files.
   static let silenceMemory = Duration.seconds(5)
 
-  /// How much of a body that comes as one stream is fetched while nobody has the file open: its
-  /// length, where only the end tells it, is worth that much.
+  /// How much of a body of one stream is fetched while no handle has the file open.
+  ///
+  /// The length is worth that many bytes if only the end of the body tells it.
   static let unreadStreamByteCount: Int64 = 64 << 20
 
-  /// How long such a stream goes on in any case: a look-up that it answers may lead to an open.
+  /// How long such a stream continues in any case: a lookup that it answers may lead to an open.
   static let unreadStreamPatience = Duration.seconds(3)
 
-  /// How long a stream that is far ahead of its reader waits for one who has the file open and does not read.
+  /// How long a paused stream far ahead of its reader is kept while the file is open but not read.
   static let idleStreamPatience = Duration.seconds(20)
 
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
   static let unknownLengthPatience = Duration.seconds(1)
 
-  /// How long a server that cannot be reached is tried before reads fail.
+  /// How long an unreachable server is retried before reads fail.
   static let unreachablePatience = Duration.seconds(2)
 
-  /// Up to how many bytes of a complete file are verified by its first open; some 10 ms.
+  /// Up to how many bytes of a complete file its first open verifies; that takes some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20
 
-  /// From which length on the record of a complete file says that its bytes were looked at, for the next
-  /// mount: less is verified in a millisecond.
+  /// From which length on the record of a complete file is stamped for the next mount, as a note
+  /// that its bytes were verified: fewer bytes are verified in a millisecond.
   static let leastStampedByteCount: Int64 = 1 << 20
 
-  /// How long the end of a mount waits for a file that has just been written to be old enough for that.
+  /// How long the end of a mount waits until a file that was just written is old enough for a
+  /// stamp.
   static let stampPatience = Duration.milliseconds(100)
 
-  /// How long the end of a mount waits for checkpoints that have begun.
+  /// How long the end of a mount waits for running checkpoints.
   static let checkpointPatience = Duration.seconds(5)
 
   /// How long a failure answers further requests for the same thing: the kernel repeats a failed
   /// read-ahead as single pages, and tools repeat a failed lookup.
   static let failureMemory = Duration.seconds(1)
 
-  /// How long after its last read a reader is taken to be there, and is read ahead for.
+  /// How long after its last read a reader counts as active, and is read ahead for.
   static let readerMemory = Duration.seconds(2)
 }

@@ -4,25 +4,26 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Takes up the length of a version that was opened without one, and records it for later mounts.
+/// Learns the length of a version that was opened without one, and records it for later mounts.
 struct LengthRecorder: Sendable {
   let owner: RemoteVersion
 
-  /// A body of unknown length has ended at `position`, and so does the file; on the storage queue.
+  /// Takes note that a body of unknown length, and with it the file, has ended at `position`; runs
+  /// on the storage queue.
   ///
   /// - Returns: why the file cannot end there; nil if it can.
   func ended(at position: Int64) -> FileError? {
     let wasKnown = owner.length != nil
     var failure: FileError?
     owner.change { failure = $0.ended(at: position, into: &$1) }
-    // Not here: the disk may stand still.
+    // Not here: the disk may hang.
     if !wasKnown, failure == nil { owner.environment.storage.perform { [self] in record() } }
     return failure
   }
 
   /// Takes the length from the head of a response of this version, if it was unknown.
   func learn(length: Int64?) {
-    // Without a validator nothing shows that the head is of these bytes.
+    // Without a validator, nothing proves that the head belongs to these bytes.
     guard let length, owner.content.strength != .unverifiable else { return }
     var isNew = false
     owner.change {
@@ -32,7 +33,7 @@ struct LengthRecorder: Sendable {
     if isNew { owner.environment.storage.perform { [self] in record() } }
   }
 
-  /// Records the length for later mounts; on the storage queue.
+  /// Records the length for later mounts; runs on the storage queue.
   func record() {
     guard let length = owner.length else { return }
     do throws(CacheError) {
@@ -50,6 +51,6 @@ struct LengthRecorder: Sendable {
 }
 
 extension RemoteVersion {
-  /// Takes up the length, where it was unknown.
+  /// The recorder of the version's length.
   var lengthRecorder: LengthRecorder { LengthRecorder(owner: self) }
 }

@@ -9,12 +9,12 @@ struct LengthWait: Sendable {
 /// The opens of one version that wait for its length.
 struct LengthWaits: Sendable {
   private var waits: [LengthWait] = []
-  /// When one of them last waited in vain.
+  /// When an open last waited in vain.
   private var missedAt: ContinuousClock.Instant?
 
   var isEmpty: Bool { waits.isEmpty }
 
-  /// Whether nobody has waited in vain a moment ago.
+  /// Whether no open has waited in vain recently.
   func mayWait(now: ContinuousClock.Instant) -> Bool {
     missedAt.map { now - $0 >= FileSettings.failureMemory } ?? true
   }
@@ -25,14 +25,16 @@ struct LengthWaits: Sendable {
     for index in waits.indices { waits[index].deadline += delay }
   }
 
-  /// Takes all out.
+  /// Removes and returns all waits.
   mutating func removeAll() -> [LengthWait] {
     defer { waits = [] }
     return waits
   }
 
-  /// The length will not be known soon: takes those out whose deadline is `end` or earlier, and lets none
-  /// wait for a moment.
+  /// Removes and returns the waits whose deadline is `end` or earlier, because the length will not
+  /// be known soon.
+  ///
+  /// For a moment after that, no open may wait.
   mutating func miss(
     now: ContinuousClock.Instant, until end: ContinuousClock.Instant? = nil
   ) -> [LengthWait] {

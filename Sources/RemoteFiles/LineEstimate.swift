@@ -1,22 +1,22 @@
 internal import HTTPTransferCore
 
-/// What the line to the servers of one version gives, and how many connections are worth it.
+/// The estimated speed of the connections to the servers of one version, and how many of them pay.
 struct LineEstimate: Sendable {
-  /// The time from request to response, in seconds: a moving average over reused connections; nil before the
+  /// The seconds from request to response: a moving average over reused connections; nil before the
   /// first.
   private(set) var measuredRoundTrip: Double?
   /// Bytes per second of a connection, from the last segments.
   private(set) var connectionRate: Double?
   private var parallelism: ParallelismController
-  /// The connections for read-ahead, where the user has set them.
+  /// The connections for read-ahead, if the user has set them.
   private var connections: Int?
-  /// How many requests may be in flight: a number that the user gave holds for all of them.
+  /// How many requests may be in flight; a number from the user limits all of them.
   private(set) var requestLimit: Int
-  /// When a rate limit last held a request back.
+  /// When a rate limit last delayed a request.
   private var throttledAt: ContinuousClock.Instant?
   let clock = MonotonicSeconds()
 
-  /// `connections` are those that the user has set, `learned` how many have paid at the host before.
+  /// `connections` is the user's setting, `learned` how many have paid at the host before.
   init(connections: Int?, learned: Int?) {
     self.connections = connections
     requestLimit = connections ?? FileSettings.demandConnectionLimit
@@ -31,7 +31,7 @@ struct LineEstimate: Sendable {
       learned: learned, maximum: FileSettings.adaptiveConnectionLimit)
   }
 
-  /// The user has set another number of connections.
+  /// Adopts another number of connections from the user.
   mutating func follow(connections: Int?) {
     guard self.connections != connections else { return }
     self.connections = connections
@@ -45,15 +45,15 @@ struct LineEstimate: Sendable {
   /// How many connections read-ahead gets.
   var target: Int { parallelism.target }
 
-  /// How many connections have paid for this file; nil where that is not known.
+  /// How many connections have paid for this file; nil if that is unknown.
   var provenConnections: Int? { parallelism.proven }
 
-  /// A request on a reused connection took so long to be answered, in seconds.
+  /// Takes note of the seconds that a request on a reused connection took to be answered.
   mutating func noteRoundTrip(_ seconds: Double) {
     measuredRoundTrip.average(in: seconds)
   }
 
-  /// Some bytes of `segment` have been stored.
+  /// Takes note of stored bytes of `segment`.
   mutating func noteRate(of segment: Segment, now: ContinuousClock.Instant) {
     if let rate = segment.rate(now: now) {
       connectionRate.average(in: rate)
@@ -62,8 +62,9 @@ struct LineEstimate: Sendable {
     }
   }
 
-  /// So many new bytes were stored while `active` requests were in flight; `idle` is how long the network
-  /// thread has waited so far.
+  /// Takes note of new bytes that were stored while `active` requests were in flight.
+  ///
+  /// `idle` is how long the network thread has waited so far.
   mutating func note(
     byteCount: Int64, active: Int, idle: Double, isWaited: Bool, now: ContinuousClock.Instant
   ) {
@@ -72,14 +73,14 @@ struct LineEstimate: Sendable {
       now: clock.seconds(at: now))
   }
 
-  /// The server cannot keep up.
+  /// Reduces the connections, because the server cannot keep up.
   mutating func stepDown(now: ContinuousClock.Instant) {
     parallelism.stepDown(now: clock.seconds(at: now))
   }
 
   mutating func noteThrottled(now: ContinuousClock.Instant) { throttledAt = now }
 
-  /// Whether a rate limit has held a request back a moment ago.
+  /// Whether a rate limit delayed a request recently.
   func wasThrottled(now: ContinuousClock.Instant) -> Bool {
     throttledAt.map { now - $0 < FetchConstants.throttleMemory } ?? false
   }

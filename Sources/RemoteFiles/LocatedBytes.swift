@@ -1,14 +1,14 @@
 internal import HTTPTransferCore
 internal import RangeCache
 
-/// Where bytes are that are there; with a lease on those that memory holds, which its taker must end.
+/// Where present bytes lie; with a lease on those in memory, which the receiver must end.
 struct LocatedBytes: Sendable {
-  /// Where the first of them is, in bytes from the start of the remote file.
+  /// The offset of the first byte in the remote file.
   let offset: Int64
   var pieces: [PresentBytes.Piece] = []
-  /// The cache's entry that holds some of them, where it holds any.
+  /// The cache entry that holds some of the bytes, if any.
   var entry: CacheEntry?
-  /// Where those end that the cache holds, in the remote file as in the data file.
+  /// The end of the cached bytes, in the remote file as in the data file.
   var cachedEnd: Int64
   var lease: SpillClaim?
 }

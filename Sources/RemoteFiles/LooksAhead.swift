@@ -1,14 +1,15 @@
 internal import Synchronization
 
-/// Lets few looks into the cache that nobody waits for run at a time, since each takes descriptors
-/// which programs may need, and a slow disk keeps it.
+/// Limits how many looks into the cache run before a caller needs them.
+///
+/// Each takes descriptors which programs may need, and a slow disk keeps them.
 ///
 /// Its lock is a leaf.
 final class LooksAhead: Sendable {
-  /// Runs a look, and calls what it is given once that has ended.
+  /// Runs a look, and calls its argument when the look has ended.
   typealias Look = @Sendable (_ ended: @escaping @Sendable () -> Void) -> Void
 
-  /// How many may wait; what comes beyond that is not looked at ahead.
+  /// How many may wait; further ones are dropped.
   static let waitingLimit = 128
 
   private struct State {
@@ -22,7 +23,7 @@ final class LooksAhead: Sendable {
 
   /// - Parameter descriptorLimit: how many descriptors the process may have open.
   init(descriptorLimit: Int) {
-    // A look has four of them open, so all together take an eighth.
+    // A look has four descriptors open, so all of them together take an eighth.
     width = max(1, min(CacheLooks.greatestWidth, descriptorLimit / 32))
   }
 

@@ -2,8 +2,9 @@ internal import HTTPTransferCore
 internal import Logging
 internal import Synchronization
 
-/// What the versions and questions of one file share of its servers; only files have one of which a list
-/// says more than a URL.
+/// The servers of one file, which its versions and questions share.
+///
+/// Only a file about which the list says more than a URL has a board.
 ///
 /// Lock order: `servers` is a leaf.
 final class MirrorBoard: Sendable {
@@ -12,10 +13,12 @@ final class MirrorBoard: Sendable {
   /// How many servers there are.
   let count: Int
 
+  /// Creates the board.
+  ///
   /// - Parameters:
-  ///   - url: the file's own.
+  ///   - url: the URL of the file itself.
   ///   - details: what the list says besides.
-  ///   - isSigned: whether a signer makes the URLs that are asked, of the file's own one alone.
+  ///   - isSigned: whether a signer makes the URLs; it makes them for the file's own URL only.
   init(url: RemoteURL, details: SourceDetails, isSigned: Bool) {
     self.details = details
     let others = isSigned ? [] : details.mirrors
@@ -24,27 +27,29 @@ final class MirrorBoard: Sendable {
     servers = Mutex(set)
   }
 
-  /// A mount has the time to let a server that has failed rest: readers have others, or wait anyway.
+  /// A mount can let a failed server rest for long: readers have other servers, or wait anyway.
   private static let rests = RetryPolicy(
     base: .seconds(2), ceiling: .seconds(60), retryAfterCeiling: .seconds(60))
 
   func url(_ index: Int) -> RemoteURL { servers.withLock { $0[index].url } }
 
-  /// The servers as they stand now.
+  /// A copy of the servers as they are now.
   var snapshot: MirrorSet { servers.withLock { $0 } }
 
-  /// What the record says of who has described the version: its URL without credentials.
+  /// The server that has described the version, as the record names it: its URL without
+  /// credentials.
   var definer: String? {
     let set = snapshot
     return set.definer.map { set[$0].url.redacted }
   }
 
-  /// Takes up what the record of an earlier mount says of who has described the version `content`.
+  /// Adopts the server that the record of an earlier mount names as the one that described
+  /// `content`.
   func recall(_ content: ContentVersion, of definer: String?) {
     guard let definer else { return }
     change { set in
       let candidates = set.mirrors.indices.filter { set[$0].url.redacted == definer }
-      // Two that differ in what is left out of the record cannot be told apart.
+      // Two servers that differ only in what the record leaves out cannot be told apart.
       if candidates.count == 1 { set.recalled(content, of: candidates[0]) }
     }
   }
@@ -53,21 +58,23 @@ final class MirrorBoard: Sendable {
     servers.withLock { body(&$0) }
   }
 
-  /// How long a request to `index` may take to be answered, or to go on, before another server is asked:
-  /// `patience`, or less where one can be.
+  /// How long a request to `index` may take to be answered, or to continue, before another server
+  /// is asked.
+  ///
+  /// This is `patience`, or less if another server is ready.
   func patience(_ patience: Duration, with index: Int, now: ContinuousClock.Instant) -> Duration {
     hasReady(besides: index, now: now) ? min(patience, Self.sparePatience) : patience
   }
 
-  /// A healthy server has answered by then, wherever it is; and nobody should wait longer for what another
-  /// one can bring.
+  /// A healthy server has answered by then, wherever it is; no reader should wait longer for bytes
+  /// that another server can bring.
   private static let sparePatience = Duration.seconds(3)
 
   func hasReady(besides index: Int, now: ContinuousClock.Instant = .now) -> Bool {
     servers.withLock { $0.hasReady(besides: index, now: now) }
   }
 
-  /// A server has failed for a reason that says nothing about its file.
+  /// Takes note of a server that has failed for a reason that says nothing about its file.
   func failed(_ index: Int, _ error: FileError, retryAfter: Duration? = nil) {
     let isDenial = error.code == .missing || error.code == .denied
     servers.withLock {
@@ -76,9 +83,9 @@ final class MirrorBoard: Sendable {
     }
   }
 
-  /// One error for the failures of several servers: the one that leaves most hope, with the words of all.
+  /// One error for the failures of several servers: the most hopeful code, with the reasons of all.
   ///
-  /// That a file is not there is said only where every server says it.
+  /// A file is reported as missing only if every server says so.
   func combined(_ failures: [(index: Int, error: FileError)]) -> FileError? {
     guard let first = failures.first else { return nil }
     guard failures.count > 1 else { return first.error }

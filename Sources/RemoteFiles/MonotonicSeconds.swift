@@ -2,7 +2,7 @@
 struct MonotonicSeconds: Sendable {
   private static let common = MonotonicSeconds()
 
-  /// Whole seconds since an arbitrary start that is the same for all.
+  /// Whole seconds since an arbitrary start, the same for all callers.
   static var sinceStart: Int { Int(common.seconds(at: .now)) }
 
   private let origin = ContinuousClock.now

@@ -1,6 +1,6 @@
 internal import HTTPTransferCore
 
-/// Names one read of one version that waits.
+/// Identifies one waiting read of one version.
 struct ReadID: Hashable, Sendable {
   let rawValue: Int
 }
@@ -13,15 +13,15 @@ struct ParkedRead: Sendable {
   var deadline: ContinuousClock.Instant
 }
 
-/// The reads of one version that wait, ascending by offset.
+/// The waiting reads of one version, ascending by offset.
 struct ParkedReads: Sendable {
   private(set) var reads: [ParkedRead] = []
-  /// No parked read is longer: bounds how far back an overlapping one can start.
+  /// The length of the longest read so far: bounds how far back an overlapping one can start.
   private var greatestByteCount: Int64 = 0
 
   var isEmpty: Bool { reads.isEmpty }
 
-  /// When the read that has come last began to wait; nil where none waits.
+  /// When the most recent read began to wait; nil if none waits.
   var lastWaitBegan: ContinuousClock.Instant? { reads.lazy.map(\.since).max() }
 
   mutating func insert(_ read: ParkedRead) {
@@ -29,7 +29,7 @@ struct ParkedReads: Sendable {
     reads.insert(read, at: firstIndex(from: read.range.lowerBound))
   }
 
-  /// Takes out the reads that overlap `range` and of which `predicate` holds.
+  /// Removes and returns the reads that overlap `range` and match `predicate`.
   mutating func remove(
     overlapping range: ByteRange, where predicate: (ParkedRead) -> Bool
   ) -> [ParkedRead] {
@@ -51,7 +51,7 @@ struct ParkedReads: Sendable {
     return removed
   }
 
-  /// Where the position of `segment` next answers one of them.
+  /// The position at which `segment` next completes the bytes of a waiting read.
   func nextWake(by segment: Segment, in content: ContentMap) -> Int64? {
     let range = segment.start..<segment.end
     guard content.pieces != nil else {
@@ -67,11 +67,10 @@ struct ParkedReads: Sendable {
     for index in reads.indices { reads[index].deadline += delay }
   }
 
-  /// The lowest position after `position` at which bytes that arrive in order wake a read: the
-  /// least end, within `range`, of the reads that overlap it beyond `position`.
+  /// The lowest position after `position` at which bytes that arrive in order wake a read.
   ///
-  /// With `partly`, a
-  /// read wakes at its first byte.
+  /// This is the least end, within `range`, of the reads that overlap it beyond `position`. With
+  /// `partly`, a read wakes at its first byte.
   func nextWake(in range: ByteRange, after position: Int64, partly: Bool) -> Int64? {
     var index = firstIndex(from: position - greatestByteCount)
     var least: Int64?

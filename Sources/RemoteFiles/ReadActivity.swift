@@ -1,25 +1,26 @@
 internal import HTTPTransferCore
 
-/// How a version is read: where, when, and what has come for its readers.
+/// How a version is read: where, when, and how many bytes have arrived for its readers.
 struct ReadActivity: Sendable {
   private(set) var streams = StreamTable()
   private(set) var strides = StrideTable()
   private(set) var lastReadAt: ContinuousClock.Instant?
   /// The end of the last read.
   private(set) var lastReadEnd: Int64 = 0
-  /// The end of the last read of another piece than that at ``lastReadEnd``: who reads there may be another
-  /// reader.
+  /// The end of the last read of a piece other than that at ``lastReadEnd``: it may be another
+  /// reader's.
   private var otherReadEnd: Int64?
   private var usage = Usage()
 
-  /// What has come of a file since it was opened, except whole bodies and what the user has asked for,
-  /// and what was read.
+  /// How much of a file has arrived, and how much was read, since it was opened.
+  ///
+  /// Whole bodies and prefetched bytes are not counted.
   struct Usage: Sendable {
     var fetched: Int64 = 0
     var read: Int64 = 0
   }
 
-  /// Counts a read to its stream; the pages of a file that is `content`.
+  /// Adds a read of `content` to its stream.
   mutating func note(_ asked: ByteRange, of content: ContentMap, now: ContinuousClock.Instant) {
     let range = content.clamped(asked)
     usage.read += range.byteCount
@@ -36,35 +37,35 @@ struct ReadActivity: Sendable {
     lastReadEnd = end
   }
 
-  /// The piece of which the byte at `offset` is.
+  /// The piece that contains the byte at `offset`.
   private static func piece(of offset: Int64, _ pieces: PieceTable) -> ByteRange {
     pieces.wholePieces(around: offset..<(offset + 1))
   }
 
   mutating func noteFetched(_ byteCount: Int64) { usage.fetched += byteCount }
 
-  /// The file is opened, which nobody had open.
+  /// Begins a count when the file, which had no handles, is opened.
   mutating func begin(_ trust: ReaderTrust) {
     otherReadEnd = nil
     usage = Usage()
     streams.trust = trust
   }
 
-  /// Nobody has the file open any more: nothing is read ahead beyond what is in flight.
+  /// Ends the count when the last handle is closed; nothing more is read ahead.
   ///
-  /// - Returns: what came and what was read of it.
+  /// - Returns: how many bytes arrived and were read.
   mutating func end() -> Usage {
     lastReadAt = nil
     return usage
   }
 
-  /// Whether somebody has read a moment ago: read-ahead for one who has gone would never end.
+  /// Whether there was a read recently: read-ahead for a reader that has stopped would never end.
   func isRecent(now: ContinuousClock.Instant) -> Bool {
     lastReadAt.map { now - $0 < FileSettings.readerMemory } ?? false
   }
 
-  /// Whether reads are to come for bytes of `range`, because they are of the piece that is being read, or of
-  /// the one that was read before it.
+  /// Whether reads of bytes of `range` are expected, because they belong to the current piece or
+  /// the one read before it.
   func expects(_ range: ByteRange, pieces: PieceTable?, now: ContinuousClock.Instant) -> Bool {
     guard let pieces, isRecent(now: now) else { return false }
     return [lastReadEnd, otherReadEnd ?? lastReadEnd].contains { end in

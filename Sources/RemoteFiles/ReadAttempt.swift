@@ -1,8 +1,8 @@
-/// What can be said about a read at once.
+/// The immediate outcome of a read.
 enum ReadAttempt: Sendable {
-  /// So many bytes are present, from the offset asked for on.
+  /// So many bytes are present from the requested offset on.
   case present(byteCount: Int)
   case failed(FileError)
-  /// The bytes must be waited for.
+  /// The read must wait for the bytes.
   case absent
 }

@@ -1,25 +1,26 @@
 internal import HTTPTransferCore
 
-/// Which requests of a mounted file are hedged: those that a read waits for in vain.
+/// Decides which requests of a mounted file are hedged: stalled ones that a read waits for.
 struct ReadHedging {
-  /// How long a request may bring nothing before it is given up.
+  /// How long a request may stall before it is abandoned.
   let patience: Duration
   /// How many hedges may be sent.
   let allowance: Int
   let now: ContinuousClock.Instant
 
-  /// The first hedge of a request that one of `parked` waits for in vain; after each one that is sent, ask
-  /// again for the next.
+  /// The first hedge of a stalled request that one of `parked` waits for.
+  ///
+  /// After each hedge that is sent, call it again for the next.
   func next(
     of segments: SegmentList, over line: LineEstimate, for parked: ParkedReads,
     in content: ContentMap
   ) -> PlannedRequest? {
     let planner = HedgePlanner(
       roundTrip: line.measuredRoundTrip, patience: patience)
-    // A request that brings nothing does not take the place of its hedge.
+    // A stalled request does not use up the slot of its hedge.
     guard segments.count < line.requestLimit + 1 else { return nil }
     for read in parked.reads {
-      // Of a piece every byte is waited for.
+      // All bytes of a piece are needed.
       let wanted = content.needed(for: read.range)
       guard let hole = content.absent(in: wanted).first,
         let segment = segments.first(where: {

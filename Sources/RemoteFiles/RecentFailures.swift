@@ -1,6 +1,6 @@
 internal import HTTPTransferCore
 
-/// What reads have failed of late: the kernel repeats them, and gets the same answer for a moment.
+/// The recent failures of reads: the kernel repeats a read, and gets the same answer for a moment.
 struct RecentFailures: Sendable {
   private struct Failure: Sendable {
     let range: ByteRange
@@ -10,7 +10,7 @@ struct RecentFailures: Sendable {
 
   private var failures: [Failure] = []
 
-  /// How many places one failure is remembered for.
+  /// How many ranges are remembered for one failure.
   private static let placeLimit = 256
 
   mutating func remember(
@@ -18,12 +18,12 @@ struct RecentFailures: Sendable {
   ) {
     failures.removeAll { $0.until <= now }
     let until = now + FileSettings.failureMemory
-    // Neighbours are one entry: a storm of failed reads must not become a long list.
+    // Adjacent ranges become one entry: a storm of failed reads must not make a long list.
     let merged = ExtentSet(ranges).extents.prefix(Self.placeLimit)
     failures += merged.map { Failure(range: $0, error: error, until: until) }
   }
 
-  /// Why a read of `range` fails; nil where nothing is remembered of it.
+  /// Why a read of `range` fails; nil if no failure is remembered.
   mutating func error(in range: ByteRange, now: ContinuousClock.Instant) -> FileError? {
     failures.removeAll { $0.until <= now }
     return failures.first { $0.range.overlaps(range) }?.error

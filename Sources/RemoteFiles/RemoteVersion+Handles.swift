@@ -5,21 +5,21 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Who needs the cache entry of a version, and what becomes of it.
+/// The users of a version's cache entry, and its release.
 extension RemoteVersion {
-  /// Lets go of the entry, if nobody needs it any more, though it has bytes that are to be committed.
+  /// Closes the entry if it is not in use, even if it has bytes that are to be committed.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether it closed one.
   func releaseIdleEntry() -> Bool {
     let entry = state.withLock { $0.takeIdleEntry(areDescriptorsShort: true) }
     return entry != nil
   }
 
-  /// Whether nothing waits, is in flight or is uncommitted; drops the entry if so.
+  /// Whether no read waits and no request or commit is pending; closes the entry if so.
   ///
-  /// - Parameter areDescriptorsShort: whether the entry is dropped although it has bytes that are to
+  /// - Parameter areDescriptorsShort: whether the entry is closed even if it has bytes that are to
   ///   be committed.
-  /// - Returns: whether it need not be watched any more.
+  /// - Returns: whether the version need not be watched any more.
   func isIdle(areDescriptorsShort: Bool) -> Bool {
     let (idle, entry) = state.withLock { guarded -> (Bool, CacheEntry?) in
       guard !guarded.version.needsWatch, !guarded.checkpoint.isBusy,
@@ -38,11 +38,10 @@ extension RemoteVersion {
 
   /// Handles a failure of the cache.
   ///
-  /// Trouble with one entry affects that file only; after any other failure the cache is not used
+  /// A failure of one entry affects that file only; after any other failure the cache is not used
   /// for a while.
   func noteCacheFailure(_ error: CacheError) {
     if error.isOfEntry {
-      // Only this file is affected.
       state.withLock { $0.isUncacheable = true }
       file.noteFailure(FileError(error), isRetried: false)
       return
@@ -53,25 +52,26 @@ extension RemoteVersion {
       metadata: ["file": "\(file.source.path)", "error": "\(error)"])
   }
 
-  /// Whether somebody has it open.
+  /// Whether any handle has it open.
   var hasHandles: Bool { state.withLock { $0.openCount > 0 } }
 
-  /// Whether somebody reads or fetches it: not to be evicted then.
+  /// Whether it is being read or fetched, and must not be evicted.
   var isInUse: Bool { state.withLock { !$0.isUnused } }
 
-  /// Marks all that the entry holds as absent, because it is about to be removed; call under the
-  /// file's `loading`.
+  /// Marks all bytes of the entry as absent, because it is about to be removed.
   ///
-  /// - Returns: false if somebody reads or fetches the file; then the entry must stay.
+  /// Call it under the file's `loading`.
+  ///
+  /// - Returns: false if the file is being read or fetched; then the entry must stay.
   func forgetEntryIfUnused() -> Bool {
     let (isUnused, dropped) = state.withLock { guarded -> (Bool, CacheEntry?) in
       guard guarded.isUnused else { return (false, nil) }
       guarded.hasRecord = false
-      // What kept it from being written goes with it.
+      // The reason not to write to it ends with the entry.
       guarded.isUncacheable = false
       guarded.refuted = ExtentSet()
       if guarded.wholeCheck.hasFailed {
-        // Whoever evicts it wants it fetched anew.
+        // An eviction by the user means that the file is to be fetched again.
         guarded.wholeCheck = WholeCheck()
         guarded.version.forgetPermanentFailure()
       }
@@ -80,7 +80,7 @@ extension RemoteVersion {
       guarded.setCached(ExtentSet(), believed: ExtentSet())
       return (true, entry)
     }
-    // Closed here, where the lock is not held any more.
+    // Closed here, after the lock is released.
     _ = consume dropped
     return isUnused
   }

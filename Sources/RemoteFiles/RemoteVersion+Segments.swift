@@ -3,10 +3,9 @@ internal import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// What becomes of the requests for bytes of a version; on the network thread, or the storage queue.
+/// How requests for bytes of a version proceed and end; on the network thread or the storage queue.
 extension RemoteVersion {
-  /// Enters a request that a probe of the server has brought: the first bytes of the file, or
-  /// the whole of it.
+  /// Enters a request of a probe, which brings the first bytes of the file or all of them.
   func adoptSegment(
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int
   ) -> SegmentID {
@@ -18,29 +17,31 @@ extension RemoteVersion {
     return id
   }
 
-  /// The parts of `range` that are absent: what a writer stores of what it has.
+  /// The parts of `range` that are absent, and that a writer therefore stores.
   func holes(in range: ByteRange) -> [ByteRange] {
     state.withLock { $0.version.absent(in: range) }
   }
 
-  /// The server has answered a range with the whole representation.
+  /// Handles an answer that brings the whole representation instead of a range.
   ///
-  /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
-  ///   because ranges have worked before and this may be one server's fault of many.
+  /// - Returns: whether to take the whole from now on; false if the range is to be tried again,
+  ///   because ranges have worked before and this may be the fault of one server of many.
   func rangeIgnored(_ id: SegmentID) -> Bool {
     var takesWhole = false
     change { takesWhole = $0.rangeIgnored(id, into: &$1) }
     return takesWhole
   }
 
-  /// Something has become of a request.
+  /// Takes note of an event of a request.
   func note(_ event: SegmentEvent, of id: SegmentID) {
     state.withLock { $0.version.note(event, of: id, now: .now) }
   }
 
   func supersede() { change { $0.supersede(into: &$1) } }
 
-  /// - Returns: whether nobody reads or fetches it; if so, it is superseded.
+  /// Supersedes the version if it is neither read nor fetched.
+  ///
+  /// - Returns: whether it was superseded.
   func supersedeIfUnused() -> Bool {
     state.withLock { guarded in
       guard guarded.isUnused else { return false }
@@ -49,10 +50,11 @@ extension RemoteVersion {
     }
   }
 
-  /// The server has confirmed this version after all (a host of several that disagree).
+  /// Reverts ``supersede()``, because the server has confirmed this version (servers of a host may
+  /// disagree).
   func reinstate() { state.withLock { $0.version.reinstate() } }
 
-  /// Whether the server is bringing bytes by another request than `id`.
+  /// Whether another request than `id` is bringing bytes.
   func isServed(besides id: SegmentID) -> Bool {
     state.withLock { $0.version.segments.isServed(besides: id) }
   }
@@ -62,7 +64,7 @@ extension RemoteVersion {
     state.withLock { $0.version.noteRoundTrip(seconds) }
   }
 
-  /// Fails whatever waits: the mount ends.
+  /// Fails all waiting reads, because the mount ends.
   func abandon() {
     let error = FileError(.unmounted, "the mount is being taken down")
     change {

@@ -7,33 +7,33 @@ internal import Synchronization
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
 /// Lock order: the file's `loading` → `state` → leaves such as the file's `wishes`. `state` is held
-/// for decisions only, never over I/O or a reply; the file does what a decision asks for, after the
+/// for decisions only, never over I/O or a reply; the file carries out a decision after the
 /// release.
 ///
-/// It knows none of the parts that work on it: each adds its entry point in its own file.
+/// The type does not know the parts that work on it: each adds its entry point in its own file.
 public final class RemoteVersion: Sendable {
   public let id: VersionID
-  /// The file that it is a version of, and keeps alive.
+  /// The version's file, which it keeps alive.
   let home: any VersionHome
   let file: FileContext
 
-  /// Validators, length and coding as the first response gave them; the length may be learned
-  /// later, see ``length``.
+  /// Validators, length and coding from the first response; the length may be learned later, see
+  /// ``length``.
   public let content: ContentVersion
 
-  /// Whether what arrives is hashed by pieces before anybody sees it.
+  /// Whether arriving bytes are hashed by pieces before they are shown.
   let hasPieces: Bool
 
-  /// What the whole must hash to; nil where the list says nothing.
+  /// The checksum that the whole must have; nil if the list has none.
   var checksum: Checksum? { file.mirrors?.details.checksum }
 
   let state: Mutex<VersionHoldings>
   var environment: MountEnvironment { file.environment }
 
-  /// A version that the server has just described, of which the cache holds nothing; or, where there
-  /// is a `record`, the one that it describes.
+  /// Creates a version that the server has just described, or the one that a `record` describes.
   ///
-  /// `id` is its number, where it has been shown under one already.
+  /// Without a `record`, the cache holds no bytes of it. `id` is its number, if it has already been
+  /// shown under one.
   init(
     of home: any VersionHome, content: ContentVersion, id: VersionID? = nil,
     record: CacheEntry? = nil,
@@ -69,10 +69,10 @@ public final class RemoteVersion: Sendable {
   /// The complete length in bytes, nil while unknown.
   public var length: Int64? { state.withLock { $0.version.length } }
 
-  /// What `stat` shows, and whether that may be remembered: the length, or while it is unknown the whole pages
-  /// that are present from the start on.
+  /// The size that `stat` shows, and whether it is final.
   ///
-  /// Both from one look: a body may end at any moment.
+  /// The size is the length, or while that is unknown, the whole pages that are present from the
+  /// start on. Both come from one look, because a body may end at any moment.
   public var visibleSize: (byteCount: Int64, isFinal: Bool) {
     let (size, isFinal, flush) = state.withLock { guarded in
       if let length = guarded.version.length {
@@ -81,15 +81,15 @@ public final class RemoteVersion: Sendable {
       let id = guarded.version.segments.ofUnstoredPages
       return (guarded.version.show(), false, id.flatMap { guarded.flushes[$0] })
     }
-    // What has arrived is there for the next look.
+    // The next look sees the bytes that have arrived.
     if let flush { environment.client.perform(flush) }
     return (size, isFinal)
   }
 
-  /// Calls `done` when the length is known, or has been waited for as long as it pays.
+  /// Calls `done` when the length is known, or when further waiting does not pay.
   ///
-  /// sendfile(2), splice(2) and mappings go to the end that `stat` shows: while it is not that of the file, they
-  /// end early.
+  /// sendfile(2), splice(2) and mappings end where `stat` shows the end: too early while the size
+  /// is not final.
   public func awaitLength(
     by deadline: ContinuousClock.Instant, _ done: @escaping @Sendable () -> Void
   ) {
@@ -101,7 +101,7 @@ public final class RemoteVersion: Sendable {
     if !mustWait { done() }
   }
 
-  /// The version with all that has been learned of it: what answers are compared with.
+  /// The version with everything that was learned of it, for comparison with answers.
   var pinned: ContentVersion {
     var pinned = content
     pinned.completeLength = length ?? pinned.completeLength
@@ -115,7 +115,7 @@ public final class RemoteVersion: Sendable {
     admits(response) ? pinned.compare(response) : .different
   }
 
-  /// Whether the file can be as long as `response` says.
+  /// Whether the file can have the length of `response`.
   func admits(_ response: ContentVersion) -> Bool {
     response.completeLength.map { $0 >= state.withLock { $0.version.content.presentEnd } } ?? true
   }
@@ -133,41 +133,45 @@ public final class RemoteVersion: Sendable {
     state.withLock { $0.version.absent(in: $0.version.clamped(range)).first }
   }
 
-  /// The first part of `range` that is neither present nor on its way, be it to the disk: what a question
-  /// about the file may as well bring.
+  /// The first part of `range` that is neither present nor on its way to the disk or from the
+  /// server.
+  ///
+  /// A question about the file may bring it along.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
     state.withLock { $0.version.firstUnrequested(in: range) }
   }
 
-  /// Whether a body that `response` describes is of these bytes.
+  /// Whether a body that `response` describes consists of this version's bytes.
   ///
-  /// Without length and validator nothing shows that it is, unless it is the body that is arriving.
+  /// Without length and validator there is no proof, unless it is the body that is arriving.
   func canContinue(with response: ContentVersion) -> Bool {
     if state.withLock({ $0.version.content.isEndedShort }) { return false }
     return isIdentified(by: response) || isStreaming
   }
 
-  /// The server answers ranges with the whole: there is one way only to read it.
+  /// Takes note that the server answers ranges with the whole, so that it can only be read as a
+  /// stream.
   func markSequential() { state.withLock { $0.version.markSequential() } }
 
-  /// The server has answered a range with that range: an earlier answer with the whole was an exception.
+  /// Takes note of an answer with the requested range: an earlier answer with the whole was an
+  /// exception.
   ///
-  /// A stream that is under way goes on as it was begun.
+  /// A stream that is under way continues as it began.
   func markRanged() { state.withLock { $0.version.markRanged() } }
 
-  /// Whether neither length nor validator tells this version from another.
+  /// Whether neither length nor validator distinguishes this version from another.
   var isUnidentified: Bool {
     content.completeLength == nil && content.strength == .unverifiable
   }
 
-  /// Whether every byte is present, be it in memory.
+  /// Whether every byte is present, in the cache or in memory.
   public var isComplete: Bool { state.withLock { $0.version.isComplete } }
 
   /// Whether every byte is in the cache, for later mounts too.
   var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
 
-  /// The SHA-256 of the whole in hexadecimal digits, where the list says it and the bytes were found to have
-  /// it.
+  /// The SHA-256 of the whole in hexadecimal digits, if the list has it and the bytes were
+  /// verified.
   public var verifiedSHA256: String? {
     guard let checksum, checksum.algorithm == .sha256,
       state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
@@ -178,36 +182,35 @@ public final class RemoteVersion: Sendable {
   /// Whether the cache has a record of it.
   var hasRecord: Bool { state.withLock { $0.hasRecord } }
 
-  /// Whether the cache has bytes of it, be it that its entry could not be opened just now.
+  /// Whether the cache has bytes of it, even if its entry could not be opened just now.
   var hasCachedBytes: Bool {
     state.withLock { !$0.version.extents.isEmpty || $0.hasRecord && $0.isRecordUnread }
   }
 
-  /// The modification time in seconds since 1970, where the server gives one.
+  /// The modification time in seconds since 1970, if the server gives one.
   public var modificationTime: Int64? {
     content.lastModified.flatMap(HTTPDate.secondsSince1970)
   }
 
   // MARK: Actions
 
-  /// Takes up what the user has asked for the file, and the number of connections.
+  /// Applies the user's wishes for the file, and the number of connections.
   func followWishes() {
     change { [file] in
-      // Read under the lock: of two who come at once the later one finds the newer wishes.
+      // Read under the lock: of two concurrent calls the later one finds the newer wishes.
       $0.follow(
         file.wishes.withLock { $0 }, connections: file.environment.connections, now: .now,
         into: &$1)
     }
   }
 
-  /// How many of its bytes are present.
   var presentByteCount: Int64 { state.withLock { $0.version.extents.byteCount } }
 
-  /// Whether the whole cannot be fetched now, because the cache does not take it.
+  /// Whether the whole cannot be fetched now, because the cache cannot store it.
   ///
-  /// What lies in memory from a time when it did not, or in no record, is fetched again, for the cache, unless
-  /// a read waits or the disk stands still: then that would come to lie in memory, too. Nor while it is being
-  /// hashed.
+  /// Bytes that are in memory since the cache failed, or that are in no record, are dropped and
+  /// fetched again for the cache. That waits while a read waits, while the bytes are being hashed,
+  /// or while the disk hangs and new bytes would go to memory, too.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
     let isStuck = environment.storage.isStuck
@@ -227,12 +230,12 @@ public final class RemoteVersion: Sendable {
     return isKept
   }
 
-  /// When the read that has come last began to wait; nil where none waits.
+  /// When the most recent read began to wait; nil if none waits.
   var lastWaitBegan: ContinuousClock.Instant? {
     state.withLock { $0.version.parked.lastWaitBegan }
   }
 
-  /// Why a request has failed for good since the last call.
+  /// Why a request has failed permanently since the last call.
   func takePrefetchFailure() -> FileError? {
     state.withLock { $0.version.takePrefetchFailure() }
   }
@@ -244,13 +247,13 @@ public final class RemoteVersion: Sendable {
     transact { body(&$0.version, &$1) }
   }
 
-  /// As ``change(_:)``, over all that the lock guards.
+  /// Does the same as ``change(_:)`` for everything that the lock guards.
   @discardableResult
   func transact<Result>(_ body: (inout VersionHoldings, inout VersionActions) -> Result) -> Result {
     let (result, effects) = state.withLock { guarded in
       var actions = VersionActions()
       let result = body(&guarded, &actions)
-      // Under the same lock, so that nobody gives the bytes up before the reply.
+      // Under the same lock, so that the bytes are not dropped before the reply.
       return (result, guarded.resolve(actions))
     }
     home.perform(effects, of: self)

@@ -1,6 +1,6 @@
 internal import HTTPTransferCore
 
-/// A read that is not answered yet.
+/// A read that has not been answered yet.
 struct UnansweredRead: Sendable {
   var range: ByteRange
   let since: ContinuousClock.Instant
@@ -8,12 +8,12 @@ struct UnansweredRead: Sendable {
   let reply: any ReadReply
 }
 
-/// Who is to be told what becomes of the reads of one version that wait.
+/// The replies of the waiting reads of one version.
 struct ReplyTable {
   private var replies: [ReadID: any ReadReply] = [:]
   private var lastID = 0
 
-  /// Keeps the reply of a read that is to wait.
+  /// Keeps the reply of a read that must wait.
   mutating func keep(_ read: UnansweredRead) -> ParkedRead {
     lastID += 1
     let id = ReadID(rawValue: lastID)
@@ -21,10 +21,10 @@ struct ReplyTable {
     return ParkedRead(id: id, range: read.range, since: read.since, deadline: read.deadline)
   }
 
-  /// The read that waits no more, with its reply; nil where that was taken before.
+  /// Takes a read that waits no more, with its reply; nil if it was taken before.
   mutating func take(_ read: ParkedRead) -> UnansweredRead? {
     guard let reply = replies.removeValue(forKey: read.id) else { return nil }
-    // A mount may know thousands of versions that nobody reads.
+    // Frees the memory: a mount may know thousands of versions without readers.
     if replies.isEmpty { replies = [:] }
     return UnansweredRead(
       range: read.range, since: read.since, deadline: read.deadline, reply: reply)

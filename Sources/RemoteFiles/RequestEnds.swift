@@ -3,15 +3,14 @@ internal import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// What follows from the end of a request for bytes of a version: for its file, for the server that was asked,
-/// and for what it has not brought.
+/// What follows from the end of a request: for the file, its server, and the missing bytes.
 struct RequestEnds: Sendable {
   let owner: RemoteVersion
 
-  /// A request brought all that it was to bring, as its server says.
+  /// Takes note of a request that, as its server says, brought all of its bytes.
   func finished(_ id: SegmentID) { conclude(id, as: .finished) }
 
-  /// A request has ended, and perhaps all of the file is there.
+  /// Ends a request; the file may be complete now.
   private func conclude(_ id: SegmentID, as outcome: RequestOutcome) {
     releaseRecordIfUnread()
     end(id, as: outcome)
@@ -25,7 +24,8 @@ struct RequestEnds: Sendable {
     }
   }
 
-  /// A file that was only looked at holds one descriptor until its bytes are committed, not two.
+  /// Closes the record of a file that was only looked at: it needs one descriptor until its bytes
+  /// are committed, not two.
   private func releaseRecordIfUnread() {
     let entry = owner.state.withLock { guarded in
       guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil
@@ -33,7 +33,7 @@ struct RequestEnds: Sendable {
     if let entry { owner.environment.storage.perform { entry.releaseRecord() } }
   }
 
-  /// A request ended early; `error` nil when it was ended on purpose.
+  /// Takes note of a request that ended early; `error` is nil if it was ended on purpose.
   func failed(_ id: SegmentID, _ error: FileError?, retryAfter: Duration? = nil) {
     guard var error else { return conclude(id, as: .dropped) }
     if [.unavailable, .denied, .missing].contains(error.code) {
@@ -69,9 +69,9 @@ struct RequestEnds: Sendable {
     mirrors.failed(mirror, error, retryAfter: retryAfter)
   }
 
-  /// Has what a failed request was to bring asked for elsewhere.
+  /// Moves the missing bytes of a failed request to another server.
   ///
-  /// - Returns: whether another server can be asked; if not, the failure is that of the file.
+  /// - Returns: whether another server can be asked; if not, the file has failed.
   private func moveToAnotherMirror(_ id: SegmentID, _ error: FileError) -> Bool {
     guard let mirrors = owner.file.mirrors, mirrors.count > 1, error.isOfServer,
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) }),
@@ -83,8 +83,9 @@ struct RequestEnds: Sendable {
     return true
   }
 
-  /// A server has answered with another file than the version's: it is not asked again, and what it was to
-  /// bring is asked for elsewhere.
+  /// Handles an answer with another file than the version's: the server is not asked again.
+  ///
+  /// The missing bytes are requested elsewhere.
   func mirrorContradicted(_ id: SegmentID, _ mirror: Int, _ reason: String) {
     owner.file.refuseMirror(mirror, reason)
     owner.file.noteFailure(
@@ -93,11 +94,13 @@ struct RequestEnds: Sendable {
     mirrorDeclined(id)
   }
 
-  /// The answer to a request is not used, because a better server can be asked.
+  /// Drops the answer to a request, because a better server can be asked.
   func mirrorDeclined(_ id: SegmentID) { end(id, as: .dropped) }
 
-  /// The failure of a request as that of the file: where another server has failed in a way that may pass,
-  /// this one's word is not the last.
+  /// The failure of the file after a failure of a request.
+  ///
+  /// If another server has failed in a way that may be temporary, the failure of this one is not
+  /// final.
   private func hopeful(_ error: FileError, of id: SegmentID) -> FileError {
     guard let mirrors = owner.file.mirrors, [.missing, .denied, .refused].contains(error.code),
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) }),
@@ -106,8 +109,9 @@ struct RequestEnds: Sendable {
     return FileError(.unavailable, error.reason)
   }
 
-  /// Nobody knows where the bytes are: that is asked, once for all requests that meet this, and what they
-  /// were to bring is planned again then.
+  /// Makes a request wait until the location of the bytes is known.
+  ///
+  /// The question is asked once for all such requests; then their bytes are planned again.
   func awaitLocation(_ id: SegmentID) {
     owner.state.withLock { $0.version.awaitLocation(id) }
     owner.home.renewLocation { [weak owner] error in
@@ -119,6 +123,6 @@ struct RequestEnds: Sendable {
 }
 
 extension RemoteVersion {
-  /// Takes up how requests end.
+  /// Handles how requests end.
   var ends: RequestEnds { RequestEnds(owner: self) }
 }

@@ -14,7 +14,7 @@ struct RequestMeter: Sendable {
 
   mutating func note(_ count: Int, second now: Int) {
     guard count > 0 else { return }
-    // A clock that is behind counts to the second that is the last one.
+    // A clock that lags behind counts towards the last second.
     let second = max(now, slots.last?.second ?? now)
     slots.removeAll { $0.second <= second - Self.secondCount }
     if slots.last?.second == second {
@@ -24,7 +24,7 @@ struct RequestMeter: Sendable {
     }
   }
 
-  /// The requests of the last minute, until the second `now`.
+  /// The number of requests in the minute that ends with the second `now`.
   func count(second now: Int) -> Int {
     slots.reduce(0) { $1.second > now - Self.secondCount ? $0 + $1.count : $0 }
   }

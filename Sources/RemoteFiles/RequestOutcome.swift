@@ -1,13 +1,13 @@
 /// How a request for bytes of a version has ended.
 enum RequestOutcome {
-  /// It has brought all that it was to bring, as its server says.
+  /// As its server says, it has brought all of its bytes.
   case finished
-  /// It was ended on purpose: what it was to bring is planned again.
+  /// It was ended on purpose: its missing bytes are planned again.
   case dropped
   /// Its server has failed, and another one can be asked.
   case moved(after: FileError)
-  /// It has failed in a way that may pass.
+  /// It has failed for a reason that may be temporary.
   case failed(FileError, retryAfter: Duration?)
-  /// It has failed in a way that does not pass: so do all reads that wait.
+  /// It has failed permanently: so do all waiting reads.
   case failedForGood(FileError)
 }

@@ -1,13 +1,13 @@
 internal import HTTPTransferCore
 
-/// What to ask the server of one version for next, where it serves ranges.
+/// Plans the next requests to a server of one version that serves ranges.
 struct RequestPlanner {
   let content: ContentMap
   let demand: VersionDemand
   let requests: VersionRequests
   let now: ContinuousClock.Instant
 
-  /// What reads wait for, and what is read ahead for them.
+  /// Plans what reads wait for, and what is read ahead for them.
   func plan(length: Int64) -> FetchPlanner.Plan {
     let (line, backoff) = (requests.line, requests.backoff)
     let mayReadAhead =
@@ -22,20 +22,20 @@ struct RequestPlanner {
       predictions: strides?.predictions(length: length) ?? [],
       limits: FetchPlanner.Limits(
         connections: line.target,
-        // A read does not wait for what is fetched for nobody: one request more is allowed.
+        // A read does not wait for prefetched bytes: one more request is allowed.
         demandConnections: most + (requests.segments.contains(where: \.isPrefetch) ? 1 : 0),
-        // Both or neither: a guess of one would say nothing about the line.
+        // Both or neither: a guess of one would say nothing about the connection.
         roundTrip: line.roundTrip,
         connectionRate: line.measuredRoundTrip == nil || demand.activity.streams.trust == .low
           ? nil : line.connectionRate))
   }
 
-  /// Gives the connections that nobody needs to the bytes that nobody has asked to read.
+  /// Plans the prefetch: the unused connections fetch bytes that no read needs yet.
   func prefetchPlan(length: Int64) -> FetchPlanner.Plan? {
-    // A cache that takes nothing would have them fetched again and again.
+    // A cache that cannot store would have them fetched again and again.
     guard demand.parked.isEmpty, readAheadLimit == nil else { return nil }
     let line = requests.line
-    // One who reads gets the half of them at any time.
+    // A reader always gets half of the connections.
     let target = requests.backoff.isFruitless ? 1 : line.target
     return FetchPlanner().planPrefetch(
       length: length, extents: content.settled, flights: flights,
@@ -45,8 +45,7 @@ struct RequestPlanner {
         connectionRate: line.connectionRate))
   }
 
-  /// The next piece that was wrong and is to be asked for again, from one server alone, so that it is known
-  /// who has brought it.
+  /// The next wrong piece to fetch again, from one server alone, so that its origin is known.
   func nextSuspect() -> PlannedRequest? {
     guard let table = content.pieces, requests.segments.count < requests.line.requestLimit
     else { return nil }
@@ -55,7 +54,8 @@ struct RequestPlanner {
         !requests.segments.contains(where: { $0.suspect?.piece == index })
       else { continue }
       let range = table.hashes.range(ofPiece: index, length: table.length)
-      // It may be present by now: the record of an entry that could not be opened before has it.
+      // The piece may be present by now: the record of an entry that could not be opened before may
+      // have it.
       guard !content.extents.holes(in: range).isEmpty,
         demand.isPrefetching
           || demand.parked.reads.contains(where: {
@@ -69,11 +69,11 @@ struct RequestPlanner {
     return nil
   }
 
-  /// The stream of the whole, where there is no other way, and somebody wants it.
+  /// The stream of the whole, if there is no other way and it is wanted.
   func wholeRequest() -> PlannedRequest? {
     let isPrefetch = demand.isPrefetching && readAheadLimit == nil
     guard demand.isAwaited || isPrefetch, requests.segments.isEmpty,
-      // What has arrived is being hashed, and may be all.
+      // The bytes that have arrived are being hashed, and may be all.
       content.isWanting
     else { return nil }
     return PlannedRequest(
@@ -82,7 +82,7 @@ struct RequestPlanner {
 
   private var readAheadLimit: Int64? { requests.pacing.readAheadLimit }
 
-  /// What is in flight, except what is fetched again from one server alone.
+  /// The requests in flight, except those that fetch a piece again from one server alone.
   private var flights: [FetchPlanner.Flight] {
     requests.segments.lazy.filter { $0.suspect == nil }.map {
       FetchPlanner.Flight(
@@ -91,7 +91,7 @@ struct RequestPlanner {
     }
   }
 
-  /// What the parked reads need: whole pieces, where the file has such.
+  /// The ranges that the parked reads need: whole pieces if the file has pieces.
   private var demands: [ByteRange] {
     let ranges = demand.parked.reads.map { content.needed(for: $0.range) }
     guard content.pieces != nil else { return ranges }
@@ -108,7 +108,7 @@ struct RequestPlanner {
       guard let pieces = content.pieces, end > cursor else {
         return FetchPlanner.Reader(cursor: reader.cursor, window: window)
       }
-      // A part of a piece is of no use to anybody.
+      // A part of a piece cannot be read.
       let whole = pieces.wholePieces(around: (end - 1)..<end).upperBound
       return FetchPlanner.Reader(cursor: reader.cursor, window: max(window, whole - cursor))
     }

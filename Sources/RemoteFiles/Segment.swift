@@ -1,34 +1,34 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// Names one request for bytes of one version.
+/// Identifies one request for bytes of one version.
 struct SegmentID: Hashable, Sendable {
   let rawValue: Int
 }
 
-/// What becomes of a request while it is in flight.
+/// An event of a request in flight.
 enum SegmentEvent {
-  /// It is this exchange of the client.
+  /// It has become this exchange of the client.
   case sentAs(ExchangeID)
-  /// It goes to this one of the file's servers.
+  /// It goes to this server of the file.
   case sentTo(mirror: Int)
-  /// It is with the server.
+  /// It has been sent to the server.
   case sent
-  /// It is held back until a moment, as the server has asked; nil when it is being sent.
+  /// It is held until a moment, as the server has asked; nil when it is being sent.
   case held(until: ContinuousClock.Instant?)
-  /// A rate limit holds it back, until more of it comes.
+  /// A rate limit delays its further bytes.
   case throttled
-  /// It is paused until the disk has taken what came before.
+  /// It is paused until the disk has stored its earlier bytes.
   case awaitsStorage
-  /// What has arrived up to here is on its way into the cache file.
+  /// The bytes up to here are on their way into the cache file.
   case handedOver(to: Int64)
-  /// It has ended; what it has brought is stored soon, and then it is removed.
+  /// It has ended; its last bytes are stored soon, and then it is removed.
   case ended
 }
 
 /// A request for bytes of one version, in flight.
 struct Segment: FetchSegment, Sendable {
-  /// A piece that was wrong and is to be brought again, alone.
+  /// A piece that was wrong and is to be fetched again, alone.
   struct Suspect: Sendable {
     let piece: Int
     /// Servers that are asked for it only if there is no other.
@@ -36,46 +36,46 @@ struct Segment: FetchSegment, Sendable {
   }
 
   let id: SegmentID
-  /// Whether the whole representation was asked for, not a range of it.
+  /// Whether the whole representation was requested, not a range of it.
   let isWhole: Bool
   /// Whether it was begun without a reader, because the whole file is wanted.
   let isPrefetch: Bool
   let suspect: Suspect?
-  /// The request that brings nothing, beside which this one was sent; nil once either has brought something.
+  /// The stalled request that this one hedges; nil once either has brought bytes.
   var hedgeOf: SegmentID?
-  /// The first byte asked for.
+  /// The first requested byte.
   let start: Int64
-  /// Where it is to end; moved down when the rest is fetched otherwise.
+  /// The end of its range; moved down when the rest is fetched by another request.
   private(set) var end: Int64
-  /// The next byte to arrive; what lies before it is stored or in the writer's buffer.
+  /// The next byte to arrive; the bytes before it are stored or in the writer's buffer.
   private(set) var position: Int64
-  /// The end of what is on its way into the cache file, or there.
+  /// The end of the bytes that are in the cache file or on their way to it.
   private(set) var handedOverEnd: Int64
-  /// The end of what is stored.
+  /// The end of the stored bytes.
   private(set) var storedEnd: Int64
-  /// The gather buffer is written out when the position reaches this, because a read waits.
+  /// The position at which the gather buffer is written out, because a read waits.
   var wakeAt: Int64?
   private(set) var transfer: ExchangeID?
-  /// Which of the file's servers is asked.
+  /// The index of the server that is asked.
   var mirror = 0
-  /// Until when the request is held back, because the server has asked for that.
+  /// Until when the request is held, because the server has asked for that.
   private(set) var heldUntil: ContinuousClock.Instant?
-  /// Whether it is paused because the disk has not taken yet what came before.
+  /// Whether it is paused because the disk has not yet stored its earlier bytes.
   private var awaitsStorage = false
-  /// Since when it is paused because its reader is far behind, and memory holds little.
+  /// Since when it is paused because its reader is far behind, and memory has little room.
   private(set) var awaitsReaderSince: ContinuousClock.Instant?
-  /// Whether a rate limit holds it back, so that it is not the server that brings nothing.
+  /// Whether a rate limit delays it, so that the server is not to blame for a stall.
   private(set) var isThrottled = false
-  /// Whether the request has ended, and only what it has brought is still to be stored.
+  /// Whether the request has ended, and only its last bytes are still to be stored.
   private(set) var hasEnded = false
-  /// Whether the request is with the server: before, it may wait for a connection.
+  /// Whether the request has been sent; before, it may wait for a connection.
   private(set) var isSent = false
   private(set) var firstByteAt: ContinuousClock.Instant?
   private(set) var lastProgressAt: ContinuousClock.Instant
-  /// How many bytes it has brought that were absent.
+  /// How many absent bytes it has brought.
   private var addedByteCount: Int64 = 0
 
-  /// What `request` asks for of a file of `length` bytes.
+  /// Creates the segment of `request` for a file of `length` bytes.
   init(_ request: PlannedRequest, id: SegmentID, length: Int64?, now: ContinuousClock.Instant) {
     self.id = id
     isWhole = request.isWhole
@@ -83,7 +83,7 @@ struct Segment: FetchSegment, Sendable {
     suspect = request.suspect
     hedgeOf = request.hedgeOf
     start = request.range.lowerBound
-    // Whatever an answer says of its own length: bytes beyond the file's are nobody's.
+    // Bytes beyond the end of the file are never wanted, whatever length an answer claims.
     end = max(start, min(request.range.upperBound, length ?? .max))
     position = start
     handedOverEnd = start
@@ -93,7 +93,7 @@ struct Segment: FetchSegment, Sendable {
 
   // MARK: The request
 
-  /// Something has become of it.
+  /// Takes note of an event.
   mutating func note(_ event: SegmentEvent, now: ContinuousClock.Instant) {
     switch event {
     case .sentAs(let id): transfer = id
@@ -103,7 +103,7 @@ struct Segment: FetchSegment, Sendable {
       lastProgressAt = now
     case .held(let moment):
       heldUntil = moment
-      // Until then it is not the server that is slow.
+      // A wait that the server has asked for is no stall.
       lastProgressAt = moment ?? now
     case .throttled: isThrottled = true
     case .awaitsStorage: awaitsStorage = true
@@ -112,38 +112,38 @@ struct Segment: FetchSegment, Sendable {
     }
   }
 
-  /// It is paused until its reader comes near.
+  /// Pauses it until its reader comes near.
   mutating func awaitReader(now: ContinuousClock.Instant) {
     awaitsReaderSince = awaitsReaderSince ?? now
   }
 
-  /// It is not paused any more, because it is ended.
+  /// Clears the pause, because the segment is ended.
   mutating func endPause() { awaitsReaderSince = nil }
 
-  /// Its reader has come near.
+  /// Resumes it, because its reader has come near.
   mutating func followReader(now: ContinuousClock.Instant) {
     guard let since = awaitsReaderSince else { return }
     awaitsReaderSince = nil
     lastProgressAt = now
-    // The time in between says nothing about its pace.
+    // The time of the pause says nothing about the pace.
     firstByteAt = firstByteAt.map { $0 + (now - since) }
   }
 
-  /// Time has passed during which no server could answer.
+  /// Moves its clock on by time during which no server could answer.
   mutating func postpone(by delay: Duration) { lastProgressAt += delay }
 
-  /// The rest is fetched otherwise.
+  /// Moves the end down, because the rest is fetched by another request.
   mutating func cut(to newEnd: Int64) { end = min(end, newEnd) }
 
-  /// Nothing more is wanted of it: what comes all the same is not stored.
+  /// Ends it at its position: further bytes are not stored.
   mutating func stop() { end = position }
 
-  /// What is to come of it ends with the file.
+  /// Limits its end to that of the file.
   mutating func learn(length: Int64) { end = max(position, min(end, length)) }
 
   // MARK: Its bytes
 
-  /// Bytes up to `newPosition` have arrived.
+  /// Takes note of the arrival of bytes up to `newPosition`.
   mutating func advance(to newPosition: Int64, now: ContinuousClock.Instant) {
     if firstByteAt == nil { firstByteAt = now }
     position = newPosition
@@ -151,11 +151,11 @@ struct Segment: FetchSegment, Sendable {
     guard isThrottled || awaitsStorage else { return }
     isThrottled = false
     awaitsStorage = false
-    // Until now it was not the server that was slow.
+    // Until now the server was not to blame for the delay.
     lastProgressAt = now
   }
 
-  /// What was handed over up to `newEnd` has been dealt with; `added` bytes of it were absent.
+  /// Takes note that bytes up to `newEnd` have been handled; `added` of them were absent.
   mutating func stored(to newEnd: Int64, added: Int64) {
     storedEnd = max(storedEnd, newEnd)
     addedByteCount += added
@@ -167,10 +167,10 @@ struct Segment: FetchSegment, Sendable {
   /// any faster.
   private static let leastYield: Int64 = 4096
 
-  /// Whether it has brought what it was asked for, or enough of that.
+  /// Whether it has brought all requested bytes, or enough of them.
   var isFruitful: Bool { addedByteCount >= min(Self.leastYield, end - start) }
 
-  /// Whether a stream, at its pace, can come to `read` before its deadline, be it twice as fast.
+  /// Whether a stream can reach `read` before its deadline, allowing for twice its pace so far.
   func canReach(_ read: ParkedRead, now: ContinuousClock.Instant) -> Bool {
     guard let firstByteAt, now - firstByteAt >= Self.paceInterval, let rate = rate(now: now) else {
       return true
@@ -179,36 +179,36 @@ struct Segment: FetchSegment, Sendable {
     return Double(read.range.lowerBound - position) <= reach
   }
 
-  /// How long a stream runs before its pace is believed.
+  /// How long a stream must run before its pace counts.
   private static let paceInterval = Duration.seconds(1)
 
-  /// Whether it waits for the disk, not for the server: it is paused, or what was to come has come and is not
-  /// stored yet.
+  /// Whether it waits for the disk, not for the server: it is paused, or all of its bytes have
+  /// arrived and are not stored yet.
   var isHeldByDisk: Bool {
     awaitsStorage || hasEnded || (position >= end && storedEnd < handedOverEnd)
   }
 
   var isHedgeable: Bool {
     isSent && heldUntil == nil && !isWhole && !isThrottled && !isHeldByDisk
-      // One server alone is to bring it.
+      // A suspect piece comes from one server alone.
       && suspect == nil
   }
 
-  /// Whether it has brought nothing for `patience`, and it is the server that is slow.
+  /// Whether it has brought no bytes for `patience`, and the server is to blame.
   func isSilent(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
     (isSent || firstByteAt != nil) && !isHeldByDisk && !isThrottled && awaitsReaderSince == nil
       && now - lastProgressAt >= patience
   }
 
-  /// Whether a read waits for some of it.
+  /// Whether a read waits for some of its bytes.
   var isWaitedFor: Bool { wakeAt != nil }
 
-  /// Where the position was when there was progress last.
+  /// The position at the time of the last progress.
   private var progressPosition: Int64?
-  /// Fewer bytes are no progress, but at the end: else a trickle would never be given up.
+  /// Fewer bytes count as progress only at the end: otherwise a trickle would never be abandoned.
   private static let leastProgress: Int64 = 1024
 
-  /// Bytes up to `arrived` have come: up to the position, or before the first byte asked for.
+  /// Takes note of bytes up to `arrived`: up to the position, or before the first requested byte.
   mutating func noteProgress(to arrived: Int64, now: ContinuousClock.Instant) {
     let moved = arrived - (progressPosition ?? start)
     guard progressPosition == nil || moved >= Self.leastProgress || arrived >= end else { return }
@@ -216,10 +216,11 @@ struct Segment: FetchSegment, Sendable {
     lastProgressAt = now
   }
 
-  /// In less time bytes that have waited together somewhere on the way come, whatever the line brings.
+  /// Bytes that were buffered on the way arrive together in less time, whatever the rate of the
+  /// connection.
   private static let burstInterval = 0.005
 
-  /// What the connection brings at least, in bytes per second, where all bytes have come too soon for
+  /// The least rate of the connection in bytes per second, if all bytes arrived too soon for
   /// ``rate(now:)``.
   func leastRate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt, position >= end else { return nil }

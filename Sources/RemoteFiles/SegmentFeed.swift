@@ -2,17 +2,17 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// What the writer of one segment tells its version.
+/// Passes the events of a segment's writer to its version.
 struct SegmentFeed: Sendable {
   let owner: RemoteVersion
   let id: SegmentID
 
-  /// Makes the writer of a segment known to those who will wait for its bytes.
+  /// Registers the writer of a segment for the reads that will wait for its bytes.
   func begin(_ flush: @escaping VersionHoldings.Flush) {
     owner.state.withLock { $0.flushes[id] = flush }
   }
 
-  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   func advance(to position: Int64) -> WriterAdvice? {
     let advice = owner.state.withLock { guarded -> WriterAdvice? in
       guarded.version.noteDisk(isShort: owner.environment.isDiskShort)
@@ -27,12 +27,12 @@ struct SegmentFeed: Sendable {
     return advice
   }
 
-  /// Bytes before those that a request is to bring have arrived.
+  /// Takes note of bytes that arrived before the range of the request.
   func skipped(to position: Int64) {
     owner.state.withLock { $0.version.skipped(id, to: position, now: .now) }
   }
 
-  /// Bytes that have arrived are on their way into the cache.
+  /// Takes note of bytes that are on their way into the cache.
   func handedOver(_ range: ByteRange) {
     owner.state.withLock {
       $0.storeCount += 1
@@ -40,29 +40,29 @@ struct SegmentFeed: Sendable {
     }
   }
 
-  /// What was handed over is stored, or could not be.
+  /// Takes note that bytes which were handed over are stored, or could not be.
   func storeEnded() { owner.state.withLock { $0.storeCount -= 1 } }
 
-  /// A request has ended; what it has brought is stored soon.
+  /// Takes note that a request has ended; its last bytes are stored soon.
   func requestEnded() {
     owner.state.withLock {
       $0.version.note(.ended, of: id, now: .now)
-      // It has handed over all that it had.
+      // The writer has handed over all of its bytes.
       $0.flushes[id] = nil
-      // A mount may know thousands of versions that fetch nothing.
+      // Frees the memory: a mount may know thousands of versions that fetch nothing.
       if $0.flushes.isEmpty { $0.flushes = [:] }
     }
   }
 
-  /// Call before pausing a request that is far ahead of its reader.
+  /// Pauses the segment if it is far ahead of its reader; call it before pausing the exchange.
   ///
-  /// - Returns: whether to pause it; it is then resumed when the reader comes near.
+  /// - Returns: whether to pause the exchange; it is resumed when the reader comes near.
   func awaitsReader() -> Bool {
     var awaits = false
     owner.change { awaits = $0.awaitsReader(id, now: .now, into: &$1) }
     return awaits
   }
 
-  /// Something has become of the request.
+  /// Takes note of an event of the request.
   func note(_ event: SegmentEvent) { owner.note(event, of: id) }
 }

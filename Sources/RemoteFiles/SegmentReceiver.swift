@@ -3,11 +3,12 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Receives the response to a request for bytes of one version: checks its head against the pinned
-/// version before the first byte, then writes.
+/// Receives the response to a request for bytes of one version.
 ///
-/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
-/// network thread only.
+/// It checks the head against the pinned version before the first byte, then writes the body.
+///
+/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the network
+/// thread only.
 final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private let version: RemoteVersion
   private let segment: Segment
@@ -16,9 +17,9 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private var retryAfter: Duration?
   private var fetchedByteCount = 0
 
-  /// The URL that was asked: where redirects once led, one that the signer has made, or the source itself.
+  /// The requested URL: a redirect's target, one from the signer, or the source itself.
   private let asked: RemoteURL
-  /// Whether what was asked refuses, and another one is to be asked.
+  /// Whether that URL is refused, and another one is to be requested.
   private var hasExpired = false
   /// Why the bytes of this server are not the version's.
   private var contradiction: String?
@@ -49,7 +50,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
       return receiveWhole(content, transfer: transfer)
     case .unsatisfiable, .preconditionFailed:
-      // The file does not reach as far any more.
+      // The file no longer reaches as far.
       if version.file.isOneOfSeveral(segment.mirror) {
         contradiction = "the range is beyond the end of its file"
       } else {
@@ -68,7 +69,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       failure = FileError(verdict)
     case .invalid:
       failure = FileError(verdict)
-      // What follows such a head cannot be trusted either, nor the connection.
+      // Neither the body after such a head nor its connection can be trusted.
       return .stop
     }
     return .discard
@@ -82,10 +83,10 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
   }
 
-  /// The refusal is not that of a URL that has expired.
+  /// Handles a refusal that is not due to an expired URL.
   private func refuse(_ verdict: ResponseVerdict) {
     if case .denied(403) = verdict, version.isServed(besides: segment.id) {
-      // A server that serves others at the same time finds them too many.
+      // A server that serves other requests at the same time limits their number.
       failure = tooMany(verdict)
     } else {
       failure = version.file.refusal(verdict, mirror: segment.mirror)
@@ -100,7 +101,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private func accept(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
     if let mirrors = version.file.mirrors {
       if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {
-        // Nothing that it says is about the file.
+        // The answer is not about the file.
         if !fields.isDoubtful(forPath: version.file.source.url.path) { contradiction = reason }
         failure = FileError(.invalidResponse, reason)
         return false
@@ -138,7 +139,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     return false
   }
 
-  /// A server says that its file ends before bytes that are present.
+  /// Handles an answer that claims an end of the file before bytes that are present.
   private func refuseShorter(_ content: ContentVersion, _ fields: HTTPFields) -> Bool {
     if fields.isDoubtful(forPath: version.file.source.url.path) {
       failure = FileError(.invalidResponse, ResponseFault.otherDocument)
@@ -154,7 +155,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     _ content: ContentVersion, transfer: ExchangeID
   ) -> ExchangeDisposition {
     if !version.isIdentified(by: content), version.hasCachedBytes {
-      // Nothing shows that the bytes from before belong to this body.
+      // There is no proof that the earlier bytes belong to this body.
       failure = FileError(.stale, "a body without length and validator cannot be resumed")
       return .stop
     }
@@ -180,7 +181,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     guard let moment, let mirrors = version.file.mirrors,
       mirrors.hasReady(besides: segment.mirror)
     else { return }
-    // Another server need not be waited for.
+    // Another server can be asked instead of waiting.
     retryAfter = moment - .now
     failure = FileError(.unavailable, "the server has asked for no request for a while")
     version.file.environment.client.cancel(transfer)
@@ -217,10 +218,10 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     }
   }
 
-  /// How many bytes say something about a connection's rate, and in what time.
+  /// The least bytes and time from which a connection's rate is measured.
   private static let measured = (byteCount: 64 << 10, seconds: 0.02)
 
-  /// What the request has shown of its server.
+  /// Records what the request has shown about its server.
   private func noteMirror(_ metrics: ExchangeMetrics) {
     guard let mirrors = version.file.mirrors else { return }
     var rate: Double?

@@ -2,11 +2,14 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Puts the body of one response into the cache: gathers libcurl's pieces on the network thread, and hands
-/// them over in large runs, or at once when a read waits for them, to be stored and marked present.
+/// Puts the body of one response into the cache.
 ///
-/// `@unchecked Sendable`: what is gathered belongs to the network thread; others just hold the writer, to ask
-/// that thread for a flush, and the storage queue sees buffers that were handed over.
+/// It gathers libcurl's pieces on the network thread, and hands them over in large runs to be
+/// stored and marked present; immediately if a read waits for them.
+///
+/// `@unchecked Sendable`: the gathered bytes belong to the network thread. Other threads hold the
+/// writer only to ask that thread for a flush, and the storage queue sees only buffers that were
+/// handed over.
 final class SegmentWriter: @unchecked Sendable {
   private let version: RemoteVersion
   private let id: SegmentID
@@ -14,15 +17,17 @@ final class SegmentWriter: @unchecked Sendable {
   private let transfer: ExchangeID
   private let storage: StorageQueue
   private let gatherer: BodyGatherer
-  /// Whether the last piece went far ahead of the reader.
+  /// Whether the last piece was far ahead of the reader.
   private var isAhead = false
-  /// Where the body ends, as the head says; nil where only its end will tell.
+  /// The end of the body according to its head; nil if only its end shows it.
   private let expectedEnd: Int64?
-  /// Why something could not be stored.
+  /// Why bytes could not be stored.
   private let error = Mutex<FileError?>(nil)
 
-  /// A writer of a body that holds the bytes `body` of the file (nil for all of it, of unknown
-  /// length); what comes before `start` is dropped.
+  /// Creates a writer of a body that holds the bytes `body` of the file; bytes before `start` are
+  /// dropped.
+  ///
+  /// A `body` of nil means all of the file, with unknown length.
   init(
     version: RemoteVersion, id: SegmentID, transfer: ExchangeID, body: ByteRange?, start: Int64
   ) {
@@ -34,11 +39,11 @@ final class SegmentWriter: @unchecked Sendable {
     gatherer = BodyGatherer(
       position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
     expectedEnd = body?.upperBound
-    // A read may come to wait for what has arrived before.
+    // A later read may wait for bytes that have already arrived.
     feed.begin { [self] in handOver() }
   }
 
-  /// Whether the next piece may be taken; if not, the exchange is to pause, and goes on when it may.
+  /// Whether there is room for the next piece; if not, the exchange must pause until there is.
   func hasRoom() -> Bool {
     if isAhead, feed.awaitsReader() { return false }
     if storage.hasRoom(for: transfer) { return true }
@@ -46,12 +51,12 @@ final class SegmentWriter: @unchecked Sendable {
     return false
   }
 
-  /// A rate limit holds the next piece back.
+  /// Takes note that a rate limit delays the next piece.
   func throttled() { feed.note(.throttled) }
 
   /// Takes a piece of the body.
   func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
-    // What comes before the first byte asked for is not ours to store.
+    // Bytes before the first requested byte are not stored.
     var rest = gatherer.skip(piece)
     if rest.isEmpty {
       feed.skipped(to: gatherer.position)
@@ -66,13 +71,13 @@ final class SegmentWriter: @unchecked Sendable {
     }
     if advice.mustFlush || gatherer.position >= advice.end { handOver() }
     if error.withLock({ $0 != nil }) { return .stop }
-    // The end may have been moved down: then more is coming, which nobody wants from here.
+    // The end may have been moved down; bytes beyond it are not wanted from this request.
     return rest.isEmpty ? .proceed : .stop
   }
 
-  /// Has what is gathered stored.
+  /// Hands the gathered bytes over for storage.
   private func handOver() {
-    // Once nobody reads it any more, the disk neither, it is given back.
+    // The buffer is returned when neither a reader nor the disk uses it any more.
     guard let (handed, range) = gatherer.handOver(released: { [feed] in feed.storeEnded() })
     else { return }
     feed.handedOver(range)
@@ -84,7 +89,7 @@ final class SegmentWriter: @unchecked Sendable {
     }
   }
 
-  /// Puts the bytes `range` of the file, which the buffer holds, somewhere.
+  /// Stores the bytes `range` of the file, which the buffer holds, in the cache or in memory.
   private func put(
     _ handed: HandedBuffer, as range: ByteRange, withDisk: Bool
   ) -> ByteStorer.StoreResult? {
@@ -92,28 +97,30 @@ final class SegmentWriter: @unchecked Sendable {
     return version.storer.put(handed.bytes, as: range, withDisk: withDisk)
   }
 
-  /// Has what was put somewhere marked present; false where the rest must go to memory.
+  /// Marks stored bytes present; returns false if the rest must go to memory.
   private func take(_ result: ByteStorer.StoreResult?) -> Bool {
     guard let result else { return true }
     do throws(FileError) {
       return try version.storer.take(result, of: id)
     } catch {
       self.error.withLock { $0 = error }
-      // It may be silent, or paused.
+      // The transfer may be stalled, or paused.
       version.file.environment.client.cancel(transfer)
       return true
     }
   }
 
-  /// The transfer has ended: has the rest stored, then tells the version and does what comes `after`, in
-  /// that order; `failure` is why the receiver ended it, if it did so for a reason.
+  /// Stores the last bytes of the ended transfer, notifies the version, and runs `after`, in that
+  /// order.
+  ///
+  /// `failure` is the receiver's reason for ending the transfer, if it had one.
   func finish(
     _ completion: ExchangeCompletion, failure: FileError?,
     after: @escaping @Sendable () -> Void = {}
   ) {
     handOver()
     feed.requestEnded()
-    // The network thread has no more to say.
+    // The network thread changes it no more.
     let position = gatherer.position
     storage.follow { [self] in
       settle(completion, failure: failure ?? error.withLock { $0 }, position: position)

@@ -1,23 +1,22 @@
 public import HTTPTransferCore
 
-/// What a list says of a file beside its URL: where else its bytes are, what they must be, and how fast
-/// they may come.
+/// What a list says about a file besides its URL: mirrors, hashes, length and rate limit.
 ///
-/// One object for each file of which it says any of that, so that the others, of which there may be a
-/// million, need not pay for it.
+/// Only files with such details have an object, so that the others, of which there may be a
+/// million, need no memory for it.
 public final class SourceDetails: Hashable, Sendable {
-  /// Further URLs of the same bytes, in the order of preference.
+  /// Further URLs of the same bytes, in order of preference.
   public let mirrors: [RemoteURL]
-  /// What the whole must hash to.
+  /// The checksum that the whole must have.
   public let checksum: Checksum?
-  /// What each piece must hash to.
+  /// The hashes that the pieces must have.
   public let pieces: PieceHashes?
   /// The complete length in bytes.
   public let length: Int64?
-  /// The most bytes per second; 0 for no limit, nil where the list says nothing.
+  /// The most bytes per second; 0 for no limit, nil if the list does not say.
   public let rateLimit: Int64?
 
-  /// - Returns: nil where there is nothing to say.
+  /// - Returns: nil if there are no details.
   public init?(
     mirrors: [RemoteURL] = [], checksum: Checksum? = nil, pieces: PieceHashes? = nil,
     length: Int64? = nil, rateLimit: Int64? = nil
@@ -30,26 +29,26 @@ public final class SourceDetails: Hashable, Sendable {
     guard describesContent || rateLimit != nil else { return nil }
   }
 
-  /// Whether it says anything of the bytes, or where they are.
+  /// Whether it describes the bytes or their locations.
   var describesContent: Bool {
     !mirrors.isEmpty || checksum != nil || pieces != nil || length != nil
   }
 
-  /// Whether `other` says the same of the bytes, and of where they are.
+  /// Whether `other` describes the same bytes and locations.
   func describesSameContent(as other: SourceDetails) -> Bool {
     mirrors == other.mirrors && checksum == other.checksum && pieces == other.pieces
       && length == other.length
   }
 
-  /// What shows that two servers have the same file.
+  /// The evidence that two servers have the same file.
   var trust: MirrorSet.Trust {
     pieces != nil ? .hashesBeforeUse : checksum != nil ? .hashesAfterUse : .validators
   }
 
-  /// Why no server that describes a file of `length` bytes can have the right one.
+  /// Why a server that describes a file of `length` bytes cannot have the right one.
   ///
-  /// - Parameter length: the complete length in bytes; nil where the server does not say it.
-  /// - Returns: the reason in one line; nil where it can.
+  /// - Parameter length: the complete length in bytes; nil if the server does not give it.
+  /// - Returns: the reason in one line; nil if it can.
   func contradiction(ofLength length: Int64?) -> String? {
     guard self.length != nil || pieces != nil else { return nil }
     guard let length else { return "the server does not say how long its file is" }

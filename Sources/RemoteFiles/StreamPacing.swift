@@ -2,17 +2,17 @@ internal import HTTPTransferCore
 
 /// How far a stream may be ahead of its reader before it is paused.
 ///
-/// Where only memory takes its bytes, they would be given up before the reader comes to them, and be asked
-/// for again with all that lies before them. Where the disk has hardly any room left, a stream without end
-/// would take what others need.
+/// If only memory takes its bytes, they would be dropped before the reader reaches them, and the
+/// whole stream would have to begin again. If the disk has hardly any room left, a stream without
+/// end would use up the space that others need.
 struct StreamPacing: Sendable {
-  /// The most that is read ahead for one reader of a file that memory must hold: what comes earlier than it is
-  /// read would be given up again.
+  /// The most that is read ahead for one reader of a file that memory must hold: bytes further
+  /// ahead would be dropped before they are read.
   static let readAheadByteCount: Int64 = 4 << 20
 
-  /// How far may be read ahead, where memory must hold it; nil for as far as is worth it.
+  /// How far may be read ahead if memory must hold it; nil for no limit.
   private(set) var readAheadLimit: Int64?
-  /// Whether less is free on the disk under the cache than is to stay free.
+  /// Whether the disk under the cache has less free space than it must keep.
   private var isDiskShort = false
 
   mutating func limitReadAhead(to byteCount: Int64?) { readAheadLimit = byteCount }
@@ -29,17 +29,17 @@ struct StreamPacing: Sendable {
       }
   }
 
-  /// How far a stream may be ahead of its reader; nil for as far as it comes.
+  /// How far a stream may be ahead of its reader; nil for no limit.
   private func greatestLead(for demand: VersionDemand) -> Int64? {
     let isBounded = isDiskShort && !demand.isPrefetching
     return readAheadLimit ?? (isBounded ? FileSettings.unreadStreamByteCount : nil)
   }
 
-  /// What becomes of a paused stream.
+  /// The fate of a paused stream.
   enum Decision {
     case stay
     case resume
-    /// A read waits for bytes that it has brought, and that were given up since: it is to begin again.
+    /// A read waits for bytes that were dropped after they arrived: the stream must begin again.
     case end
   }
 
@@ -54,8 +54,9 @@ struct StreamPacing: Sendable {
     return isAhead(segment, of: content, for: demand) ? .stay : .resume
   }
 
-  /// Whether nobody comes for what a paused stream could bring: it keeps a place at its server, which others
-  /// may wait for, and can begin again.
+  /// Whether a paused stream has waited too long for a reader.
+  ///
+  /// It occupies a slot at its server, which other requests may wait for, and can begin again.
   func isAbandoned(
     _ segment: Segment, by demand: VersionDemand, now: ContinuousClock.Instant
   ) -> Bool {

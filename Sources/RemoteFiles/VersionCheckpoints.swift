@@ -6,18 +6,21 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Making what is stored safe from a loss of power: three steps on two threads, see `CheckpointScheduler`;
-/// and saying in the record that all of a file was looked at.
+/// Protects the stored bytes of a version from a loss of power, and stamps its record.
+///
+/// A checkpoint has three steps on two queues, see `CheckpointScheduler`. A stamp in the record
+/// says that all bytes of a file were verified.
 struct VersionCheckpoints: Checkpointed {
   let owner: RemoteVersion
 
-  /// A checkpoint that has begun: what it is of.
+  /// The subject of a checkpoint that has begun.
   struct CheckpointTicket: Sendable {
     let entry: CacheEntry
     let fetchedByteCount: Int64
   }
 
-  /// Begins a checkpoint where something is uncommitted and `interval` has passed since the last one began.
+  /// Begins a checkpoint if there are uncommitted bytes and `interval` has passed since the last
+  /// one began.
   func beginCheckpoint(
     now: ContinuousClock.Instant, interval: Duration
   ) -> CheckpointTicket? {
@@ -33,7 +36,7 @@ struct VersionCheckpoints: Checkpointed {
     }
   }
 
-  /// The first step, on the disk queue; nil where it failed.
+  /// The first step, on the disk queue; nil if it failed.
   func syncData(_ ticket: CheckpointTicket) -> Checkpoint? {
     do throws(CacheError) {
       return try ticket.entry.syncData()
@@ -48,7 +51,7 @@ struct VersionCheckpoints: Checkpointed {
     do throws(CacheError) {
       try ticket.entry.appendCommit(checkpoint, fetchedByteCount: ticket.fetchedByteCount)
     } catch {
-      // It is tried again and again: a record that cannot be copied is no trouble of other files.
+      // Checkpoints are retried; a record that cannot be copied does not affect other files.
       checkpointFailed(error, of: ticket.entry, isOfFile: ticket.entry.isRecordLost)
     }
   }
@@ -65,14 +68,14 @@ struct VersionCheckpoints: Checkpointed {
 
   func endCheckpoint() { owner.state.withLock { $0.checkpoint.end() } }
 
-  /// What a failed fdatasync of `failed` has left is unknown: everything uncommitted is given up.
+  /// Discards everything uncommitted, because a failed fdatasync of `failed` leaves it unknown.
   ///
-  /// On the storage queue, where nothing is stored meanwhile.
+  /// Call it on the storage queue, so that no bytes are stored meanwhile.
   func discardUncommitted(of failed: CacheEntry) {
     owner.file.loading.withLock { _ in
       let isCurrent = owner.state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
-        // Like a handle, so that nobody lets go of the entry meanwhile.
+        // Like a handle, it keeps the entry open meanwhile.
         guarded.holdCount += 1
         return true
       }
@@ -87,21 +90,23 @@ struct VersionCheckpoints: Checkpointed {
       owner.state.withLock { guarded in
         guarded.holdCount -= 1
         guarded.entry = fresh
-        // Otherwise whoever opens the record next leaves them out.
+        // If it was not readable, the next open of the record leaves the uncommitted bytes out.
         if isReadable { guarded.hasLostSync = false }
         guarded.hasRecord = fresh != nil || !isReadable
         guarded.isRecordUnread = !isReadable
-        // A disk that fails deserves a second look at everything.
+        // After a failure of the disk, everything is verified once more.
         guarded.setCached(
           fresh?.recoveredExtents ?? ExtentSet(), believed: fresh?.believedExtents ?? ExtentSet())
       }
     }
-    // What is committed is there again.
+    // The committed bytes are present again.
     owner.change { $0.wakeReads(into: &$1) }
   }
 
-  /// The disk has refused bytes of `entry` before any checkpoint: none of it is present until the
-  /// storage queue has looked which of them are committed.
+  /// Takes all cached bytes for absent, because the disk has refused bytes of `entry` before any
+  /// checkpoint.
+  ///
+  /// The storage queue then finds out which of them are committed.
   func loseWrites(of entry: CacheEntry) {
     let isFirst = owner.state.withLock { guarded in
       guarded.entry === entry && guarded.loseCached(0..<Int64.max) > 0
@@ -112,10 +117,10 @@ struct VersionCheckpoints: Checkpointed {
   private func checkpointFailed(
     _ error: CacheError, of entry: CacheEntry, isOfFile: Bool = false
   ) {
-    // The names of an entry that was given up meanwhile are gone: that is no trouble of the disk.
+    // The names of an entry that was dropped meanwhile are gone; that is no failure of the disk.
     guard error.code == .syncFailed || owner.state.withLock({ $0.entry === entry }) else { return }
     if error.code == .syncFailed {
-      // From now on: the entry may be let go of, and opened anew, before the storage queue comes to it.
+      // Set now: the entry may be closed and opened again before the storage queue discards them.
       owner.state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
       owner.environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
@@ -123,10 +128,10 @@ struct VersionCheckpoints: Checkpointed {
     owner.file.noteFailure(FileError(error), isRetried: false)
   }
 
-  /// How many bytes are stored and uncommitted.
+  /// How many stored bytes are uncommitted.
   var uncommittedByteCount: Int64 { owner.state.withLock { $0.entry?.uncommittedByteCount ?? 0 } }
 
-  /// Commits what is uncommitted; for the end of a mount, when no transfer runs.
+  /// Commits all uncommitted bytes; for the end of a mount, when no transfer runs.
   func commitFinally() {
     guard let ticket = beginCheckpoint(now: .now, interval: .zero) else { return }
     guard let checkpoint = syncData(ticket) else { return endCheckpoint() }
@@ -136,8 +141,9 @@ struct VersionCheckpoints: Checkpointed {
 
   // MARK: Stamps
 
-  /// Has ``stampIfDue()`` called on the storage queue, where it has anything to do and is not to be called
-  /// there already: the disk may stand still.
+  /// Schedules ``stampIfDue()`` on the storage queue, because the disk may hang.
+  ///
+  /// Does nothing if there is no stamp to write, or one is queued already.
   func stampSoon() {
     guard owner.state.withLock({ $0.awaitsStamp && $0.checkpoint.queueStamp() }) else { return }
     owner.environment.storage.perform { [self] in
@@ -146,10 +152,11 @@ struct VersionCheckpoints: Checkpointed {
     }
   }
 
-  /// Has the record of a whole file say, once, that all its bytes were looked at or stored by this
-  /// mount; on the storage queue, or at the end of the mount.
+  /// Stamps the record of a whole file once: this mount has stored or verified all its bytes.
   ///
-  /// - Returns: how long it is too early for that; nil where it is done, or there is nothing to do.
+  /// Call it on the storage queue, or at the end of the mount.
+  ///
+  /// - Returns: how long it is too early for that; nil if it is done, or not needed.
   @discardableResult
   func stampIfDue() -> Duration? {
     let ticket = owner.state.withLock { guarded -> CheckpointTicket? in
@@ -173,7 +180,7 @@ struct VersionCheckpoints: Checkpointed {
     return nil
   }
 
-  /// For the end of a mount, when no transfer runs.
+  /// Stamps the record at the end of a mount, when no transfer runs.
   func stampFinally() {
     for _ in 0..<Self.stampLimit {
       guard let delay = stampIfDue(), delay <= FileSettings.stampPatience else { return }
@@ -181,10 +188,10 @@ struct VersionCheckpoints: Checkpointed {
     }
   }
 
-  /// A look at the file may find it changed in the meantime.
+  /// The file may have changed meanwhile, so that it is again too early.
   private static let stampLimit = 3
 
-  /// Waits until no checkpoint is under way, or until `deadline`; for the end of a mount.
+  /// Waits until no checkpoint is running, or until `deadline`; for the end of a mount.
   func finishCheckpoints(until deadline: ContinuousClock.Instant) {
     while owner.state.withLock({ $0.checkpoint.isBusy }), ContinuousClock.now < deadline {
       usleep(2000)
@@ -193,6 +200,6 @@ struct VersionCheckpoints: Checkpointed {
 }
 
 extension RemoteVersion {
-  /// Makes what is stored safe from a loss of power.
+  /// The checkpoints of the version.
   var checkpoints: VersionCheckpoints { VersionCheckpoints(owner: self) }
 }

@@ -1,12 +1,11 @@
 internal import HTTPTransferCore
 
-/// Who wants bytes of one version: reads that wait, opens that wait for the length, readers who come back,
-/// and the user, who may want the whole.
+/// The demand for bytes of one version: waiting reads and opens, readers, and the user's wishes.
 struct VersionDemand: Sendable {
   private(set) var parked = ParkedReads()
   private(set) var lengthWaits = LengthWaits()
   private(set) var activity = ReadActivity()
-  /// What the user has asked for the file.
+  /// The user's wishes for the file.
   private(set) var wishes = FileWishes()
 
   // MARK: Facts
@@ -14,24 +13,24 @@ struct VersionDemand: Sendable {
   /// Whether a read or an open waits.
   var isAwaited: Bool { !parked.isEmpty || !lengthWaits.isEmpty }
 
-  /// Whether bytes are fetched for nobody in particular now.
+  /// Whether bytes are fetched without a reader now.
   var isPrefetching: Bool { wishes.mayPrefetch && !wishes.isPaused }
 
-  /// Whether somebody is reading: read-ahead for a reader who has gone would never end.
+  /// Whether the file is being read: read-ahead for a reader that has stopped would never end.
   func hasReader(now: ContinuousClock.Instant) -> Bool {
     isAwaited || activity.isRecent(now: now)
   }
 
-  /// Whether reads need bytes of `range` kept, where only memory has them: a read waits for them, or will come
-  /// for them.
+  /// Whether bytes of `range` must be kept if only memory has them: a read waits for them, or is
+  /// expected.
   ///
-  /// A piece that is read by parts would otherwise have to arrive as a whole for each of them.
+  /// Otherwise a piece that is read in parts would have to arrive as a whole for each of them.
   func mustKeep(_ range: ByteRange, of content: ContentMap, now: ContinuousClock.Instant) -> Bool {
     parked.reads.contains { content.needed(for: $0.range).overlaps(range) }
       || activity.expects(range, pieces: content.pieces, now: now)
   }
 
-  /// Where the position of a segment next answers a read or an open that waits.
+  /// The position at which a segment next answers a waiting read or open.
   func nextWake(by segment: Segment, in content: ContentMap) -> Int64? {
     let isEndAwaited = segment.isWhole && !lengthWaits.isEmpty
     return parked.nextWake(by: segment, in: content)
@@ -40,13 +39,15 @@ struct VersionDemand: Sendable {
 
   // MARK: Changes
 
-  /// - Returns: what the user wanted before.
+  /// Adopts the user's wishes.
+  ///
+  /// - Returns: the previous wishes.
   mutating func follow(_ wishes: FileWishes) -> FileWishes {
     defer { self.wishes = wishes }
     return self.wishes
   }
 
-  /// The process was suspended for `delay`.
+  /// Moves deadlines by `delay`, for which the process was suspended.
   mutating func postpone(by delay: Duration) {
     parked.postpone(by: delay)
     lengthWaits.postpone(by: delay)
@@ -54,27 +55,28 @@ struct VersionDemand: Sendable {
 
   // MARK: Readers
 
-  /// Counts a read to its stream.
+  /// Adds a read to its stream.
   mutating func note(_ asked: ByteRange, of content: ContentMap, now: ContinuousClock.Instant) {
     activity.note(asked, of: content, now: now)
   }
 
-  /// Bytes have come for readers.
+  /// Takes note of bytes that have arrived for readers.
   mutating func noteFetched(_ byteCount: Int64) { activity.noteFetched(byteCount) }
 
-  /// Somebody opens the file, which nobody had open.
+  /// Begins a count when the file, which had no handles, is opened.
   mutating func beginReading(_ trust: ReaderTrust) { activity.begin(trust) }
 
-  /// Nobody has the file open any more.
+  /// Ends the count when the last handle is closed.
   ///
-  /// - Returns: what came and what was read of it.
+  /// - Returns: how many bytes arrived and were read.
   mutating func endReading() -> ReadActivity.Usage { activity.end() }
 
   // MARK: Reads that wait
 
   mutating func park(_ read: ParkedRead) { parked.insert(read) }
 
-  /// Takes out the reads that can be answered now; with `range`, only those that overlap it.
+  /// Removes and returns the reads that can be answered now; with `range`, only those that overlap
+  /// it.
   mutating func takeAnswerable(
     in range: ByteRange? = nil, from content: ContentMap
   ) -> [ParkedRead] {
@@ -82,18 +84,18 @@ struct VersionDemand: Sendable {
     return parked.remove(overlapping: range) { content.canAnswer($0.range) }
   }
 
-  /// Takes out every read that waits, or those that overlap `range`.
+  /// Removes and returns all waiting reads, or those that overlap `range`.
   mutating func takeReads(in range: ByteRange? = nil) -> [ParkedRead] {
     guard let range else { return parked.removeAll { _ in true } }
     return parked.remove(overlapping: range) { _ in true }
   }
 
-  /// Takes out the reads whose time is up.
+  /// Removes and returns the reads whose time is up.
   mutating func takeLate(now: ContinuousClock.Instant) -> [ParkedRead] {
     parked.removeAll { $0.deadline <= now }
   }
 
-  /// Takes out the reads that `stream` cannot come to before their deadline.
+  /// Removes and returns the reads that `stream` cannot reach before their deadline.
   mutating func takeUnreachable(
     by stream: Segment, now: ContinuousClock.Instant
   ) -> [ParkedRead] {
@@ -104,10 +106,11 @@ struct VersionDemand: Sendable {
 
   mutating func insert(_ wait: LengthWait) { lengthWaits.insert(wait) }
 
-  /// Takes out every open that waits for the length.
+  /// Removes and returns all opens that wait for the length.
   mutating func takeLengthWaits() -> [LengthWait] { lengthWaits.removeAll() }
 
-  /// The length will not be known soon: takes out the opens whose deadline is `end` or earlier.
+  /// Removes and returns the opens whose deadline is `end` or earlier: the length will not be known
+  /// soon.
   mutating func missLength(
     now: ContinuousClock.Instant, until end: ContinuousClock.Instant? = nil
   ) -> [LengthWait] {

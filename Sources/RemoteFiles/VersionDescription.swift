@@ -1,16 +1,17 @@
 internal import HTTPTransferCore
 internal import MountStatus
 
-/// What `.status` says of one version.
+/// The `.status` of one version.
 struct VersionDescription {
   let version: VersionState
   let now: ContinuousClock.Instant
 
-  /// Fills in what only the version knows.
+  /// Fills in the fields that only the version knows.
   func fill(_ status: inout FileStatus, isPartlyUncached: Bool) {
     let content = version.content
     status.length = content.length
-    // What memory holds, because the cache does not take it, goes when nobody reads it.
+    // Bytes that memory holds because the cache cannot store them are dropped when there is no
+    // reader.
     status.cachedBytes = content.extents.byteCount - content.spilledByteCount
     status.connections = segments.count
     status.waitingReads = version.parked.reads.map { read in
@@ -23,7 +24,7 @@ struct VersionDescription {
 
   private var segments: SegmentList { version.segments }
 
-  /// How long a response may be silent before a read is said to wait for it, in seconds.
+  /// How long a response may be silent before the status shows that a read waits for it.
   private static let silence = Duration.seconds(1)
 
   private func fileState(isPartlyUncached: Bool) -> FileState {
@@ -45,7 +46,7 @@ struct VersionDescription {
     return .downloading
   }
 
-  /// Why `read` is not answered yet, for people.
+  /// Why `read` has not been answered yet, for people.
   private func reason(for read: ParkedRead) -> String {
     if let retryAt = version.requests.backoff.retryAt, now < retryAt {
       let delay = Int(((retryAt - now) / .milliseconds(1)).rounded())

@@ -1,11 +1,11 @@
-/// What a version does once its lock is released: a decision, with the objects that it names.
+/// The effects of a decision after the lock of a version is released, with the objects involved.
 struct VersionEffects {
   let actions: VersionActions
-  /// Reads whose bytes are at hand.
+  /// Reads whose bytes are available.
   var woken: [WokenRead] = []
-  /// Reads whose bytes have come, and must be verified first or are gone again.
+  /// Reads whose bytes have arrived, and must be verified first or are lost again.
   var unready: [UnansweredRead] = []
   var failed: [(reply: any ReadReply, error: FileError)] = []
-  /// Each has a writer hand over what a read waits for.
+  /// Each makes a writer hand over bytes that a read waits for.
   var flushes: [VersionHoldings.Flush] = []
 }

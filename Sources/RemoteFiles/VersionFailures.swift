@@ -1,15 +1,16 @@
 internal import HTTPTransferCore
 
-/// What has failed of one version, and what reads are told of it.
+/// The failures of one version, and the errors that its reads get.
 struct VersionFailures: Sendable {
-  /// The last failure, whatever became of it.
+  /// The last failure, even if it was overcome.
   private(set) var last: FileError?
-  /// What every further read of absent bytes gets at once; where the bytes are known to be wrong, every read.
+  /// The immediate error of every further read of absent bytes; if the bytes are known to be wrong,
+  /// of every read.
   private(set) var permanent: FileError?
-  /// Why the last request failed for all who might have waited; taken by who prefetches.
+  /// Why the last request failed for all possible readers; taken by the prefetcher.
   private(set) var ofPrefetch: FileError?
   private var recent = RecentFailures()
-  /// Whether another version is known to have taken this one's place.
+  /// Whether another version is known to have replaced this one.
   private(set) var isSuperseded = false
 
   static let superseded = FileError(
@@ -20,12 +21,12 @@ struct VersionFailures: Sendable {
 
   mutating func supersede() { isSuperseded = true }
 
-  /// The server has confirmed this version after all.
+  /// Reverts ``supersede()``, because the server has confirmed this version.
   mutating func reinstate() { isSuperseded = false }
 
   mutating func note(_ error: FileError) { last = error }
 
-  /// The file cannot be had for now, whoever wants it.
+  /// Takes note that the file cannot be had for now, by any reader.
   mutating func noteForAll(_ error: FileError) {
     last = error
     ofPrefetch = error
@@ -33,23 +34,23 @@ struct VersionFailures: Sendable {
 
   mutating func setPermanent(_ error: FileError?) { permanent = error }
 
-  /// Why a request has failed for good since the last call.
+  /// Why a request has failed permanently since the last call.
   mutating func takeOfPrefetch() -> FileError? {
     defer { ofPrefetch = nil }
     return ofPrefetch
   }
 
-  /// What has failed before does not concern who prefetches from now on.
+  /// Forgets earlier failures, which do not concern a new prefetch.
   mutating func forgetPrefetch() { ofPrefetch = nil }
 
-  /// Reads of `ranges` have failed: the same ones get the same answer for a moment.
+  /// Remembers failed reads of `ranges`: the same reads get the same error for a moment.
   mutating func remember(
     _ ranges: [ByteRange], _ error: FileError, now: ContinuousClock.Instant
   ) {
     recent.remember(ranges, error, now: now)
   }
 
-  /// What a read of `range`, which is absent, is told at once; nil where it is to wait.
+  /// The immediate error of a read of `range`, which is absent; nil if it must wait.
   mutating func refusal(
     of range: ByteRange, pieces: PieceTable?, now: ContinuousClock.Instant
   ) -> FileError? {
@@ -59,11 +60,12 @@ struct VersionFailures: Sendable {
     return recent.error(in: range, now: now)
   }
 
-  /// What reads are told that have waited for `timeout`: `cause` where it is not the server's, else the last
-  /// failure.
+  /// The error of reads that have waited for `timeout`.
+  ///
+  /// The reason is `cause` if the server is not to blame, otherwise the last failure.
   func lateness(after timeout: Duration, cause: String?) -> FileError {
     let reason = cause ?? last.map { "last failure: \($0.reason)" } ?? "the server sends nothing"
-    // Not where the time was spent on something else than waiting for a server.
+    // Not if the time was spent on other things than waiting for a server.
     let kept = last.map(\.code).flatMap { $0 == .invalidResponse || $0 == .unsigned ? $0 : nil }
     return FileError(kept ?? .timedOut, "no bytes within \(timeout): \(reason)")
   }

@@ -3,8 +3,9 @@ internal import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// The handles that programs have open on a version, and the looks for its cache entry, which is at hand while
-/// there are any.
+/// The handles that programs have open on a version, and the looks for its cache entry.
+///
+/// The entry stays open while there are any handles.
 struct VersionHandles: Sendable {
   let owner: RemoteVersion
 
@@ -12,10 +13,10 @@ struct VersionHandles: Sendable {
   func retain(
     needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
   ) {
-    // Counted first: from then on nobody lets go of an entry that is at hand.
+    // Counted first: from then on an open entry stays open.
     let trust = owner.environment.readAheadHistory.withLock { $0.trust }
     let isOpened = owner.state.withLock { guarded in
-      // Under the lock: of two that open at once the first has counted the version.
+      // Under the lock: of two concurrent opens, the first has counted the version.
       if guarded.openCount == 0 {
         guard owner.environment.openVersions.begin() else { return false }
         guarded.version.beginReading(trust)
@@ -47,9 +48,9 @@ struct VersionHandles: Sendable {
     }
   }
 
-  /// Has the entry at hand for handles that were opened; on a thread that may wait for the disk.
+  /// Opens the entry for handles that were opened; on a thread that may wait for the disk.
   private func loadForHandle(_ pending: PendingAnswer<Result<BackingFile?, FileError>>) {
-    // The opener was told that this takes too long, and may have closed the file again.
+    // If this took too long, the opener has been answered, and may have closed the file again.
     guard owner.hasHandles else { return }
     do throws(CacheError) {
       try look()
@@ -64,16 +65,16 @@ struct VersionHandles: Sendable {
     owner.whole?.hashIfDue()
     verifyIfSmall()
     guard let answer = pending.take() else {
-      // The handle may be gone: the watch then closes the entry.
+      // The handle may have been closed; the watch then closes the entry.
       return owner.environment.watch(owner)
     }
     answer(.success(owner.backingFile))
   }
 
-  /// Verifies a complete file as a whole where that takes but a moment, so that its first open can
-  /// have a ``RemoteVersion/backingFile``; of a larger one, each read verifies what it reads.
+  /// Verifies a complete file as a whole if that is quick.
   ///
-  /// Reads the disk.
+  /// Its first open can then have a ``RemoteVersion/backingFile``. Of a larger file, each read
+  /// verifies its own bytes. Reads the disk.
   private func verifyIfSmall() {
     let range = owner.state.withLock { guarded -> ByteRange? in
       guard guarded.version.isComplete, !guarded.unverified.isEmpty,
@@ -84,7 +85,7 @@ struct VersionHandles: Sendable {
     if let range { owner.verifier.verify(range) }
   }
 
-  /// Opens the entry for reads that wait.
+  /// Opens the entry for waiting reads.
   private func look() throws(CacheError) {
     owner.state.withLock {
       $0.lookCount += 1
@@ -94,7 +95,7 @@ struct VersionHandles: Sendable {
     try owner.loader.bring(create: false)
   }
 
-  /// Has the entry looked for again, where reads wait and it could not be opened before.
+  /// Looks for the entry again if reads wait and it could not be opened before.
   func lookAgainIfDue(now: ContinuousClock.Instant) {
     let isDue = owner.state.withLock { guarded in
       guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
@@ -108,15 +109,15 @@ struct VersionHandles: Sendable {
     guard isDue else { return }
     owner.environment.looks.perform { [self] in
       owner.state.withLock { $0.isLookQueued = false }
-      // Who has waited may have gone.
+      // The reader may have closed the file.
       guard owner.hasHandles else { return }
       do throws(CacheError) {
         try look()
       } catch {
-        // The first failure was told, and a store that fails tells its own.
+        // The first failure was reported, and a store that fails reports its own.
         if error.isOfEntry { owner.noteCacheFailure(error) }
       }
-      // The handle may be gone: the watch then closes the entry.
+      // The handle may have been closed; the watch then closes the entry.
       owner.environment.watch(owner)
     } late: {
     }
@@ -133,7 +134,7 @@ struct VersionHandles: Sendable {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
         proven = guarded.version.line.provenConnections
-        // Reads that were interrupted: nobody waits for their bytes any more.
+        // The reads were interrupted: no program waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
       let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
@@ -154,14 +155,14 @@ struct VersionHandles: Sendable {
 }
 
 extension RemoteVersion {
-  /// A handle has been opened: the cache entry is at hand until the last one is closed.
+  /// Counts an opened handle, and has the cache entry open until the last handle is closed.
   ///
   /// If the cache cannot be opened, or the disk is too slow, the file is read without it.
   ///
   /// - Parameters:
-  ///   - needsBacking: whether ``backingFile`` is asked for, which reads the disk.
-  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then
-  ///     no handle is open. Called at once or on a look queue.
+  ///   - needsBacking: whether ``backingFile`` is wanted, which reads the disk.
+  ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then no
+  ///     handle is open. Called immediately or on a look queue.
   public func retainHandle(
     needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
   ) {
@@ -170,7 +171,7 @@ extension RemoteVersion {
 
   public func releaseHandle() { VersionHandles(owner: self).release() }
 
-  /// Has the entry looked for again, where reads wait and it could not be opened before.
+  /// Looks for the entry again if reads wait and it could not be opened before.
   func lookAgainIfDue(now: ContinuousClock.Instant) {
     VersionHandles(owner: self).lookAgainIfDue(now: now)
   }

@@ -3,51 +3,53 @@ internal import HTTPTransferCore
 internal import LinuxSystem
 internal import RangeCache
 
-/// What the lock of a version guards: its state, where its bytes lie, and who needs them there.
+/// What the lock of a version guards: its state, the location of its bytes, and their users.
 struct VersionHoldings {
   var version: VersionState
-  /// Who is to be told what becomes of the reads that wait.
+  /// The replies of the waiting reads.
   var replies = ReplyTable()
-  /// Has the writer of a segment hand over what has arrived and is not stored; on the network thread.
+  /// Makes the writer of a segment hand over its bytes that are not stored; on the network thread.
   typealias Flush = @Sendable () -> Void
   var flushes: [SegmentID: Flush] = [:]
-  /// The cache entry: there while a handle is open, a request is in flight or bytes are not
-  /// committed, so that idle files hold no descriptors.
-  var entry: CacheEntry?
-  /// Whether the record under the entry's name is of this version.
-  var hasRecord: Bool
-  /// Whether what the record says was taken for absent, because the entry could not be opened.
-  var isRecordUnread = false
-  /// Whether the disk has refused bytes that were not committed: the record is opened without them, once.
-  var hasLostSync = false
-  /// Whether the entry is not ours to write.
-  var isUncacheable = false
-  /// Whether a handle has asked for the entry, and the look for it has not begun.
-  var isLookQueued = false
-  /// What of the extents nobody has looked at since an earlier mount stored it: verified before it
-  /// is used.
-  var unverified: ExtentSet
-  /// What of the record is known to be false, though it stays in the record.
-  var refuted = ExtentSet()
-  /// What lies in memory because the cache could not take it.
-  var spill: Spill? { version.spill }
-  /// Counts how often bytes were given up, in the entry or in memory, or the entry was replaced.
+  /// The cache entry: open while a handle is open, a request is in flight or bytes are uncommitted.
   ///
-  /// The result of a store or of a hash that began under an earlier number is not believed.
+  /// Idle files therefore hold no descriptors.
+  var entry: CacheEntry?
+  /// Whether the record under the entry's name belongs to this version.
+  var hasRecord: Bool
+  /// Whether the recorded bytes were taken for absent, because the entry could not be opened.
+  var isRecordUnread = false
+  /// Whether the disk has refused uncommitted bytes: the record is opened without them, once.
+  var hasLostSync = false
+  /// Whether this version must not write to the entry.
+  var isUncacheable = false
+  /// Whether a handle has requested the entry, and the look for it has not begun.
+  var isLookQueued = false
+  /// The extents that an earlier mount has stored and that are not verified yet; they are verified
+  /// before use.
+  var unverified: ExtentSet
+  /// The extents that the record claims falsely.
+  var refuted = ExtentSet()
+  /// The bytes that memory holds because the cache could not store them.
+  var spill: Spill? { version.spill }
+  /// Counts how often bytes were dropped from the entry or memory, or the entry was replaced.
+  ///
+  /// The result of a store or of a hash that began under an earlier number is ignored.
   var generation = 0
-  /// What is known of the whole's checksum, where the list has one.
+  /// What is known about the checksum of the whole, if the list has one.
   var wholeCheck = WholeCheck()
-  /// How the data file was when the entry was let go of: what is known of its bytes holds while it is so.
+  /// The stamp of the data file when the entry was closed: what is known about its bytes holds
+  /// while it is unchanged.
   var lastStamp: FileStamp?
   var openCount = 0
-  /// How many looks for the entry are under way, and when one last began.
+  /// How many looks for the entry are under way, and when the last one began.
   var lookCount = 0
   var lookedAt: ContinuousClock.Instant?
-  /// How many others need the entry to stay at hand.
+  /// How many other users need the entry to stay open.
   var holdCount = 0
-  /// How many pieces are present, and recorded only when the disk moves again.
+  /// How many pieces are present, but recorded only when the disk responds again.
   var unrecordedCount = 0
-  /// What the entry holds of pieces that its record has refused: a later mount does not find it.
+  /// The cached bytes of pieces that the record has refused: a later mount does not find them.
   var unclaimed = ExtentSet()
   /// How many runs of bytes are on their way to the entry.
   var storeCount = 0
@@ -56,26 +58,26 @@ struct VersionHoldings {
   var checkpoint = CheckpointPhase()
   var fetchedByteCount: Int64
 
-  /// Bytes that cannot be read are absent, until the entry is opened.
+  /// Takes bytes that cannot be read for absent until the entry is opened.
   mutating func forgetExtentsWithoutEntry() {
     guard entry == nil, version.content.isInCache else { return }
     if hasRecord { isRecordUnread = true }
     setCached(ExtentSet(), believed: ExtentSet())
   }
 
-  /// Takes up what the record of `entry` says; `saysWhole` is whether it says that the whole has its checksum.
+  /// Adopts what the record of `entry` says; `saysWhole` is whether it confirms the checksum of the
+  /// whole.
   mutating func noteRecord(of entry: CacheEntry, saysWhole: Bool) {
     if version.isComplete, saysWhole, wholeCheck.begin() { wholeCheck.succeed() }
     if !entry.recoveredExtents.isEmpty { wholeCheck.hasEarlierBytes = true }
   }
 
-  /// Whether bytes of `range` are there of which nobody has looked at yet.
+  /// Whether `range` has present bytes that are not verified yet.
   func mustVerify(_ range: ByteRange) -> Bool { entry != nil && unverified.overlaps(range) }
 
-  /// Makes `cached` what is present, beside what is spilled; of `believed` nobody has seen the
-  /// bytes.
+  /// Makes `cached` what is present besides the spilled bytes; `believed` are the unverified ones.
   ///
-  /// Where that may add bytes, the caller wakes reads once it holds no other lock.
+  /// If that may add bytes, the caller wakes reads once it holds no other lock.
   mutating func setCached(_ cached: ExtentSet, believed: ExtentSet) {
     generation += 1
     unclaimed = ExtentSet()
@@ -91,10 +93,11 @@ struct VersionHoldings {
 
   /// Accepts a receipt for stored bytes.
   ///
-  /// What has come by another way meanwhile stays where it is: it may be read there, and be known to
-  /// be right.
+  /// Bytes that have arrived by another route meanwhile stay where they are: they may be in use
+  /// there, and known to be right.
   ///
-  /// - Returns: what reads find at that place from now on; the caller marks it present.
+  /// - Returns: the ranges that reads find at that place from now on; the caller marks them
+  ///   present.
   mutating func accept(_ receipt: StoreReceipt) -> [ByteRange] {
     let absent = version.absent(in: receipt.range)
     switch receipt.place {
@@ -109,19 +112,19 @@ struct VersionHoldings {
     return absent
   }
 
-  /// Whether the bytes that `check` is about are still there.
+  /// Whether the bytes of `check` are still present.
   func isCurrent(_ check: PieceTable.Check) -> Bool {
     version.pieces?.isCurrent(check) == true
   }
 
-  /// Marks what the entry holds of `range` as absent.
+  /// Marks the cached bytes of `range` as absent.
   ///
-  /// - Returns: how many bytes of it were there.
+  /// - Returns: how many bytes of it were present.
   mutating func loseCached(_ range: ByteRange) -> Int64 {
     generation += 1
     unclaimed.remove(range)
     var byteCount: Int64 = 0
-    // What is spilled lies elsewhere.
+    // Spilled bytes lie elsewhere.
     for run in spill?.extents.holes(in: range) ?? [range] {
       byteCount += version.forget(run)
       unverified.remove(run)
@@ -129,14 +132,14 @@ struct VersionHoldings {
     return byteCount
   }
 
-  /// Takes what lies in memory for absent.
+  /// Takes the bytes in memory for absent.
   mutating func dropSpill() {
     guard spill != nil else { return }
     generation += 1
     version.dropSpill()
   }
 
-  /// Where the bytes of a read are, which have come; nil if they must be verified first or are gone.
+  /// The location of the bytes of a woken read; nil if they must be verified first or are lost.
   mutating func locate(_ read: ParkedRead) -> LocatedBytes? {
     let range = version.clamped(read.range)
     guard let end = version.content.answerableEnd(of: range) else { return nil }
@@ -144,7 +147,7 @@ struct VersionHoldings {
     return mustVerify(present) ? nil : locate(present)
   }
 
-  /// Finds the replies and the writers that `actions` names in the tables.
+  /// Looks up the replies and the writers that `actions` names.
   mutating func resolve(_ actions: VersionActions) -> VersionEffects {
     var effects = VersionEffects(actions: actions)
     for read in actions.wakes {
@@ -162,7 +165,8 @@ struct VersionHoldings {
     return effects
   }
 
-  /// The bytes of `range`, which are there; those that are spilled are kept until the lease ends.
+  /// The location of the bytes of `range`, which are present; spilled ones are kept until the lease
+  /// ends.
   mutating func locate(_ range: ByteRange) -> LocatedBytes {
     let cached = entry?.dataDescriptor ?? -1
     let spilled = spill?.extents.runs(in: range) ?? []
@@ -189,7 +193,7 @@ struct VersionHoldings {
     return located
   }
 
-  /// Whether all of `range` is present, and lies in `entry`.
+  /// Whether all of `range` is present and lies in `entry`.
   func holds(_ range: ByteRange, in entry: CacheEntry) -> Bool {
     entry === self.entry && !version.isSuperseded && version.extents.holes(in: range).isEmpty
       && spill?.extents.overlaps(range) != true && !unverified.overlaps(range)
@@ -197,19 +201,19 @@ struct VersionHoldings {
 
   var writableEntry: (CacheEntry, generation: Int)? { entry.map { ($0, generation) } }
 
-  /// Whether no handle is open, and nothing is in flight or being synced.
+  /// Whether no handle is open, and no request or sync is under way.
   var isUnused: Bool {
     openCount == 0 && holdCount == 0 && storeCount == 0 && !checkpoint.isBusy && version.isUnused
   }
 
-  /// Whether a later mount would not find all that is present.
+  /// Whether a later mount would miss some of the present bytes.
   var isPartlyUncached: Bool {
     spill.map { !$0.extents.isEmpty } ?? false || unrecordedCount > 0 || !unclaimed.isEmpty
   }
 
-  /// Whether the record of the whole file is still to say that all of its bytes were looked at.
+  /// Whether the record of the whole file still lacks a stamp that it could have.
   var awaitsStamp: Bool {
-    // The stamp is the last word of a record.
+    // A stamp must come last in a record, so it waits for the checksum.
     if wholeCheck.isHashing { return false }
     guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
       unrecordedCount == 0, unclaimed.isEmpty,
@@ -219,12 +223,12 @@ struct VersionHoldings {
     return entry.awaitsStamp
   }
 
-  /// Whether there is anything to be written to the record.
+  /// Whether bytes or a stamp are still to be written to the record.
   var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
 
-  /// Gives the entry up, and all that it holds; replies that read from it keep it open.
+  /// Drops the entry with all its bytes; replies that read from it keep it open.
   ///
-  /// - Returns: the entry, to be let go of after the lock.
+  /// - Returns: the entry, to be released after the lock.
   mutating func giveUpEntry() -> CacheEntry? {
     defer {
       entry = nil
@@ -235,9 +239,10 @@ struct VersionHoldings {
     return entry
   }
 
-  /// Hands the entry out to be closed, after the lock, if nobody needs it any more; one with bytes that are
-  /// to be committed, or with a stamp to come, only where its descriptors are needed: whoever opens it next
-  /// verifies those.
+  /// Takes the entry, to be closed after the lock, if it is not in use.
+  ///
+  /// An entry that awaits a commit or a stamp is only taken if its descriptors are needed; the next
+  /// open then verifies the uncommitted bytes.
   mutating func takeIdleEntry(areDescriptorsShort: Bool) -> CacheEntry? {
     guard isUnused else { return nil }
     // Memory is for readers only.

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Names one version of one file within a mount; never used twice.
+/// Identifies one version of one file within a mount; never reused.
 public struct VersionID: Hashable, Sendable {
   public let rawValue: UInt64
 }

@@ -4,13 +4,13 @@ public import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// What reads are answered, at once or when their bytes have come.
+/// Answers reads, immediately or when their bytes have arrived.
 extension RemoteVersion {
-  /// The cache file, for the kernel to read by itself; nil unless every byte of
-  /// the version is in it, verified and committed, and nothing else.
+  /// The cache file, which the kernel can read directly.
   ///
-  /// The disk may still refuse bytes that are not committed. Their pages are then lost, and the
-  /// kernel would read zeros without asking this process.
+  /// It is nil unless the file holds every byte of the version, verified and committed, and no
+  /// others. The disk may still refuse bytes that are not committed. Their pages are then lost, and
+  /// the kernel would read zeros without asking this process.
   var backingFile: BackingFile? {
     let entry = state.withLock { guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
@@ -22,9 +22,9 @@ extension RemoteVersion {
     return BackingFile(of: entry)
   }
 
-  /// Says what can be answered at once; on a libfuse thread, with a handle open.
+  /// Answers what can be answered immediately; on a libfuse thread, with a handle open.
   ///
-  /// Reads the disk where bytes are used that an earlier mount has stored.
+  /// Reads the disk if it uses bytes that an earlier mount has stored.
   public func attempt(_ range: ByteRange) -> ReadOutcome {
     decide(range) { guarded, attempt, now, actions in
       guarded.version.note(range, now: now)
@@ -32,12 +32,13 @@ extension RemoteVersion {
     }
   }
 
-  /// Whether an answer to a read of `range` may wait for the disk under the cache; from memory alone.
+  /// Whether an answer to a read of `range` may wait for the disk under the cache; uses memory
+  /// only.
   public func mayWaitForDisk(_ range: ByteRange) -> Bool {
     state.withLock { $0.entry != nil && $0.version.extents.overlaps(range) }
   }
 
-  /// Parks a read whose bytes are absent until they are there or its deadline has passed.
+  /// Parks a read of absent bytes until they arrive or its deadline passes.
   public func wait(for range: ByteRange, reply: any ReadReply) {
     let now = ContinuousClock.now
     wait(
@@ -47,7 +48,7 @@ extension RemoteVersion {
 
   /// Parks a read that may have waited before; it keeps its first deadline.
   func wait(for read: UnansweredRead) {
-    // They may have arrived since the attempt.
+    // The bytes may have arrived since the attempt.
     let outcome = decide(read.range) { guarded, attempt, now, actions in
       guard case .absent = attempt else { return }
       var read = read
@@ -63,14 +64,14 @@ extension RemoteVersion {
     }
   }
 
-  /// Looks at the state of `range`; `then` acts on it under the same lock.
+  /// Determines the state of `range`; `then` acts on it under the same lock.
   private func decide(
     _ range: ByteRange,
     then: (
       inout VersionHoldings, ReadAttempt, ContinuousClock.Instant, inout VersionActions
     ) -> Void
   ) -> ReadOutcome {
-    // What is found damaged is absent the next time; each round leaves less that could be.
+    // Damaged bytes are absent in the next round; each round leaves fewer bytes unverified.
     for _ in 0..<Self.decisionLimit {
       let decision = transact { guarded, actions -> Decision in
         let now = ContinuousClock.now
@@ -100,8 +101,9 @@ extension RemoteVersion {
 
   /// Whether the cache's file still holds its part of `located`.
   ///
-  /// Where the disk has refused it, or somebody has cut the file, it is absent from then on. Asked before
-  /// bytes are given out, and after they were hashed: what a hash says of lost ones, it says of nobody.
+  /// Bytes that the disk has refused, or that were cut off, are absent from then on. It is called
+  /// before bytes are delivered, and after they were hashed: a hash of lost bytes says nothing
+  /// about a server.
   func isIntact(_ located: LocatedBytes) -> Bool {
     guard let entry = located.entry else { return true }
     if entry.hasLostWrites {
@@ -113,12 +115,12 @@ extension RemoteVersion {
     return false
   }
 
-  /// What the state of a range asks for.
+  /// The action that the state of a range requires.
   private enum Decision {
     case present(LocatedBytes)
     case failed(FileError)
     case absent
-    /// A look at the bytes first.
+    /// The bytes must be verified first.
     case verify
   }
 

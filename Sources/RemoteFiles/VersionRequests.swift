@@ -1,21 +1,23 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// The requests for bytes of one version that are in flight, and what they have shown of its servers.
+/// The requests of one version in flight, and what they have shown about its servers.
 struct VersionRequests: Sendable {
   private(set) var segments = SegmentList()
   private(set) var line: LineEstimate
   private(set) var backoff = Backoff()
   private(set) var pacing = StreamPacing()
-  /// Whether the server has ignored a range, so that only the whole can be asked for.
+  /// Whether the server has ignored a range, so that only the whole can be requested.
   private(set) var isSequential = false
-  /// Whether the source is being asked where the bytes are: no request is sent meanwhile.
+  /// Whether the source is being asked for the location of the bytes; meanwhile no request is sent.
   private(set) var isAwaitingLocation = false
-  /// How often in a row a range was answered with the whole, though ranges have worked.
+  /// How many ranges in a row were answered with the whole, though ranges have worked.
   private var ignoredRangeCount = 0
 
+  /// Creates the state without requests.
+  ///
   /// - Parameters:
-  ///   - connections: the connections for read-ahead, where the user has set them.
+  ///   - connections: the connections for read-ahead, if the user has set them.
   ///   - learned: how many have paid at the host before.
   init(connections: Int?, learned: Int?) {
     line = LineEstimate(connections: connections, learned: learned)
@@ -23,17 +25,17 @@ struct VersionRequests: Sendable {
 
   // MARK: Facts
 
-  /// Whether nothing but the plan decides if a request is sent.
+  /// Whether only the plan decides if a request is sent.
   func maySend(now: ContinuousClock.Instant) -> Bool {
     !isAwaitingLocation && !backoff.isPending(now: now)
   }
 
-  /// Whether it is a rate limit that keeps bytes from coming.
+  /// Whether a rate limit delays bytes.
   func isThrottled(now: ContinuousClock.Instant) -> Bool {
     line.wasThrottled(now: now) || segments.contains(where: \.isThrottled)
   }
 
-  /// How many bytes are still to come for readers, of ranges that were asked for.
+  /// How many requested bytes of ranges are still to arrive for readers.
   var awaitedByteCount: Int64 {
     segments.reduce(0) { sum, segment in
       segment.isWhole || segment.isPrefetch
@@ -43,8 +45,9 @@ struct VersionRequests: Sendable {
 
   // MARK: Entries
 
-  /// Enters a request that is about to be sent, or has been; as it is then: whether somebody waits for it
-  /// decides its turn at the server.
+  /// Enters a request that is about to be sent, or has been.
+  ///
+  /// Its state at that time decides its turn at the server: whether a read waits for it.
   mutating func add(
     _ request: PlannedRequest, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
@@ -55,7 +58,7 @@ struct VersionRequests: Sendable {
     return segment
   }
 
-  /// Enters a request whose head has come from the server `mirror`.
+  /// Enters a request whose head has arrived from the server `mirror`.
   mutating func adopt(
     _ request: PlannedRequest, as transfer: ExchangeID, by mirror: Int,
     for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
@@ -67,7 +70,7 @@ struct VersionRequests: Sendable {
     return id
   }
 
-  /// Does what the planner says.
+  /// Carries out a plan.
   mutating func apply(
     _ plan: FetchPlanner.Plan, isPrefetch: Bool, for demand: VersionDemand,
     in content: ContentMap, now: ContinuousClock.Instant, into actions: inout VersionActions
@@ -79,7 +82,7 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// Sends other requests beside those that a read waits for in vain.
+  /// Sends hedges of the stalled requests that a read waits for.
   mutating func sendHedges(
     _ hedging: ReadHedging, for demand: VersionDemand, in content: ContentMap,
     into actions: inout VersionActions
@@ -92,22 +95,22 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// A request has ended, well or not.
+  /// Removes a request that has ended, successfully or not.
   mutating func remove(_ id: SegmentID) { segments.remove(id) }
 
-  /// A request has ended by its server's doing: takes it out.
+  /// Removes a request that its server has ended.
   ///
-  /// - Returns: it, if it has brought next to nothing.
+  /// - Returns: the request, if it has brought almost no bytes.
   mutating func removeFruitless(_ id: SegmentID) -> Segment? {
     segments.remove(id).flatMap { $0.isFruitful ? nil : $0 }
   }
 
-  /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
+  /// Removes the failed request `id` if it hedges a request that is still in flight.
   mutating func dropFailedHedge(_ id: SegmentID) -> Bool { segments.dropFailedHedge(id) }
 
-  /// Ends the requests that no read waits for, or those of them that prefetch.
+  /// Ends the requests that no read waits for; with `onlyPrefetch`, only those that prefetch.
   ///
-  /// It leaves a stream of the whole that somebody may be reading: that would have to begin again.
+  /// A stream of the whole is left if it may have a reader: it would have to begin again.
   ///
   /// - Returns: the exchanges to cancel.
   mutating func endUnawaited(
@@ -125,7 +128,7 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// Ends the requests of which `predicate` holds.
+  /// Ends the requests that match `predicate`.
   ///
   /// - Returns: the exchanges to cancel.
   mutating func end(where predicate: (Segment) -> Bool) -> [ExchangeID] {
@@ -134,22 +137,22 @@ struct VersionRequests: Sendable {
 
   // MARK: Events
 
-  /// Something has become of the request of a segment.
+  /// Takes note of an event of a segment's request.
   ///
-  /// - Returns: whether that is still in flight.
+  /// - Returns: whether the segment is still in flight.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) -> Bool
   {
     if case .throttled = event { line.noteThrottled(now: now) }
     return segments.change(id) { $0.note(event, now: now) } != nil
   }
 
-  /// A request on a reused connection took so long to be answered, in seconds.
+  /// Takes note of the seconds that a request on a reused connection took to be answered.
   mutating func noteRoundTrip(_ seconds: Double) { line.noteRoundTrip(seconds) }
 
-  /// The user has set another number of connections.
+  /// Adopts another number of connections from the user.
   mutating func follow(connections: Int?) { line.follow(connections: connections) }
 
-  /// The complete length has become known: what is to come of bodies ends there.
+  /// Takes note of the complete length, which limits the bodies in flight.
   mutating func learn(length: Int64, for demand: VersionDemand, in content: ContentMap) {
     segments.changeAll { $0.learn(length: length) }
     for segment in segments { updateWake(of: segment.id, for: demand, in: content) }
@@ -160,59 +163,59 @@ struct VersionRequests: Sendable {
     backoff.postpone(by: delay)
   }
 
-  /// Bytes before those that a segment is to bring have arrived up to `position`.
+  /// Takes note of bytes up to `position` that arrived before the range of a segment.
   mutating func skipped(
     _ id: SegmentID, to position: Int64, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
   ) {
-    // Who has waited may have gone.
+    // The read that waited may have ended.
     updateWake(of: id, for: demand, in: content)
     segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
   }
 
-  /// What a request has brought up to `end` has been dealt with; `added` bytes of it were absent.
+  /// Takes note that bytes of a request up to `end` have been handled; `added` of them were absent.
   ///
-  /// - Returns: its segment, where it is in flight.
+  /// - Returns: its segment, if it is in flight.
   mutating func stored(
     _ id: SegmentID, to end: Int64, added: Int64, now: ContinuousClock.Instant
   ) -> Segment? {
     backoff.noteStored(now: now)
     segments.change(id) { $0.stored(to: end, added: added) }
     guard let segment = segments[id] else { return nil }
-    // Otherwise a server that sends a few bytes for each request, or the same bytes again and again,
-    // could keep us asking for ever.
+    // Otherwise a server that sends a few bytes for each request, or the same bytes again and
+    // again, could cause endless requests.
     if added > 0, segment.isFruitful { backoff.noteFruitful() }
     line.noteRate(of: segment, now: now)
     return segment
   }
 
-  /// So many new bytes were stored; `idle` is how long the network thread has waited so far.
+  /// Takes note of new bytes; `idle` is how long the network thread has waited so far.
   mutating func noteYield(
     byteCount: Int64, idle: Double, isWaited: Bool, now: ContinuousClock.Instant
   ) {
     line.note(
-      // What a limit of the user's lets pass says nothing about the line.
+      // A rate that the user has limited says nothing about the connection.
       byteCount: byteCount, active: segments.count, idle: idle,
       isWaited: isWaited && !isThrottled(now: now), now: now)
   }
 
   // MARK: Who waits for them
 
-  /// Notes where the position of a segment next answers somebody who waits.
+  /// Updates the position at which a segment next answers a waiting read or open.
   mutating func updateWake(of id: SegmentID, for demand: VersionDemand, in content: ContentMap) {
     guard let segment = segments[id] else { return }
     let wakeAt = demand.nextWake(by: segment, in: content)
     segments.change(id) { $0.wakeAt = wakeAt }
   }
 
-  /// A read has come to wait, perhaps for what some of them bring.
+  /// Takes note of a read that waits, perhaps for bytes of these requests.
   mutating func serve(
     _ read: ParkedRead, for demand: VersionDemand, in content: ContentMap,
     into actions: inout VersionActions
   ) {
     for segment in segments where segment.end > read.range.lowerBound {
       raiseIfWaitedFor(segment, for: demand, in: content, into: &actions)
-      // What it waits for may have arrived, with nothing more to come that would write it out.
+      // Its bytes may have arrived, without further ones that would cause them to be written out.
       if segment.handedOverEnd < segment.position,
         segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
       {
@@ -221,7 +224,7 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// An open has come to wait for the length, which the end of a stream tells.
+  /// Takes note of an open that waits for the length, which the end of a stream shows.
   mutating func serveLengthWait(
     for demand: VersionDemand, in content: ContentMap, into actions: inout VersionActions
   ) {
@@ -242,16 +245,16 @@ struct VersionRequests: Sendable {
     }
   }
 
-  /// What keeps bytes from reads, where it is not the server.
+  /// What delays the bytes of reads, if it is not the server.
   func delayCause(now: ContinuousClock.Instant) -> String? {
     segments.contains(where: \.isHeldByDisk)
       ? "the disk of the cache does not take what has arrived"
       : isThrottled(now: now) ? "the rate limit holds them back" : nil
   }
 
-  /// Gives up requests that bring nothing, and streams that nobody reads.
+  /// Abandons stalled requests, and streams without readers.
   ///
-  /// - Returns: why the last of the former was given up.
+  /// - Returns: why the last stalled one was abandoned.
   mutating func giveUpSilent(
     patience: Duration, sparePatience: (Int) -> Duration?, for demand: VersionDemand,
     now: ContinuousClock.Instant, into actions: inout VersionActions
@@ -275,7 +278,7 @@ struct VersionRequests: Sendable {
 
   // MARK: What arrives
 
-  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   mutating func advance(
     _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant?,
     for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant
@@ -297,7 +300,7 @@ struct VersionRequests: Sendable {
       silentMirror: silentMirror == segment.mirror ? nil : silentMirror)
   }
 
-  /// Whether nobody reads a stream, which may have no end, and it has come for a while.
+  /// Whether a stream, which may have no end, has run for a while without a reader.
   private func isUnwanted(
     _ segment: Segment, unreadSince: ContinuousClock.Instant?, by demand: VersionDemand,
     now: ContinuousClock.Instant
@@ -307,8 +310,9 @@ struct VersionRequests: Sendable {
       && now - unreadSince > FileSettings.unreadStreamPatience
   }
 
-  /// Whether a segment brings the first page of a file of unknown length: it is stored at once, because `stat`
-  /// can show nothing before.
+  /// Whether a segment brings the first page of a file of unknown length.
+  ///
+  /// That page is stored immediately, because before it `stat` can show no size.
   private func bringsFirstPage(_ segment: Segment, of content: ContentMap) -> Bool {
     content.length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
       && segment.position >= ContentMap.pageByteCount
@@ -316,15 +320,15 @@ struct VersionRequests: Sendable {
 
   // MARK: Streams
 
-  /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
+  /// Limits read-ahead, because memory must hold it; nil if the cache stores bytes again.
   mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
 
-  /// Less is free on the disk under the cache than is to stay free, or not any more.
+  /// Records whether the disk under the cache has less free space than it must keep.
   mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
 
-  /// Pauses a stream that is ahead of its reader until that comes near.
+  /// Pauses a stream that is ahead of its reader until the reader comes near.
   ///
-  /// - Returns: whether it still is ahead.
+  /// - Returns: whether it is still ahead.
   mutating func pauseIfAhead(
     _ id: SegmentID, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
@@ -336,9 +340,10 @@ struct VersionRequests: Sendable {
     return true
   }
 
-  /// Resumes a paused stream when its reader has come near.
+  /// Resumes paused streams whose readers have come near.
   ///
-  /// Ends it when a read waits for bytes that it has already passed, so that it can begin again.
+  /// A stream is ended if a read waits for bytes that it has already passed, so that it can begin
+  /// again.
   mutating func followReader(
     for demand: VersionDemand, in content: ContentMap, now: ContinuousClock.Instant,
     into actions: inout VersionActions
@@ -362,23 +367,23 @@ struct VersionRequests: Sendable {
 
   // MARK: Answers
 
-  /// The server has answered a range with the whole representation.
+  /// Handles an answer that brings the whole representation instead of a range.
   ///
-  /// - Returns: the exchanges to cancel, where the whole is taken from now on; nil where the range is to be
-  ///   tried again.
+  /// - Returns: the exchanges to cancel, if the whole is taken from now on; nil if the range is to
+  ///   be tried again.
   mutating func rangeIgnored(_ id: SegmentID, hasBytes: Bool) -> [ExchangeID]? {
     ignoredRangeCount += 1
     let haveRangesWorked = hasBytes || segments.contains { $0.handedOverEnd > $0.start }
     guard !haveRangesWorked || ignoredRangeCount > FetchConstants.doubtfulAnswerLimit, !isSequential
     else { return nil }
     isSequential = true
-    // One stream brings all; the others would bring the same.
+    // One stream brings all bytes; the others would bring the same.
     let others = segments.filter { $0.id != id }.compactMap(\.transfer)
     segments.remove(id)
     return others
   }
 
-  /// A request has brought all that it was to bring.
+  /// Forgets ignored ranges, because a request has brought all of its bytes.
   mutating func forgetIgnoredRanges() { ignoredRangeCount = 0 }
 
   mutating func markSequential() { isSequential = true }
@@ -397,7 +402,7 @@ struct VersionRequests: Sendable {
 
   mutating func noteFruitless() { backoff.noteFruitless() }
 
-  /// A request failed in a way that may pass.
+  /// Takes note of a request that failed for a reason that may be temporary.
   mutating func failed(
     _ error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant
@@ -408,9 +413,9 @@ struct VersionRequests: Sendable {
     return decision
   }
 
-  /// Nobody waits any more for what was to be tried again.
+  /// Ends the backoff, because no read waits for the retry any more.
   ///
-  /// - Returns: after what delay to plan again.
+  /// - Returns: the delay before the next plan, if there is one.
   mutating func forgetBackoff(now: ContinuousClock.Instant) -> Duration? {
     backoff.forget(now: now)
   }

@@ -1,29 +1,32 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// The state of one version of a remote file: what is present, what is in flight, who waits.
+/// The state of one version of a remote file: present bytes, requests in flight, waiting reads.
 ///
-/// A value without I/O: its methods change it under the owner's lock, and return what must be done once
-/// the lock is released. Reads and segments are named; the owner knows whom to tell.
+/// It is a value without I/O: its methods change it under the owner's lock, and return the actions
+/// to take after the lock is released. Reads and segments have identifiers; the owner finds the
+/// objects.
 struct VersionState: Sendable {
   private(set) var content: ContentMap
-  /// Who wants bytes.
+  /// The readers, reads and wishes.
   private(set) var demand = VersionDemand()
-  /// Who is to bring them.
+  /// The requests for bytes.
   private(set) var requests: VersionRequests
   private(set) var failures = VersionFailures()
 
+  /// Creates a state without reads or requests.
+  ///
   /// - Parameters:
-  ///   - length: the complete length in bytes, nil where it is unknown.
-  ///   - extents: what is present.
-  ///   - connections: the connections for read-ahead, where the user has set them.
+  ///   - length: the complete length in bytes; nil if it is unknown.
+  ///   - extents: the present bytes.
+  ///   - connections: the connections for read-ahead, if the user has set them.
   ///   - learned: how many have paid at the host before.
   init(length: Int64?, extents: ExtentSet, connections: Int?, learned: Int? = nil) {
     content = ContentMap(length: length, extents: extents)
     requests = VersionRequests(connections: connections, learned: learned)
   }
 
-  /// Has what arrives hashed by `hashes` before anybody sees it; needs the length.
+  /// Makes bytes that arrive wait until they match their hash in `hashes`; needs the length.
   mutating func check(_ hashes: PieceHashes) { content.check(hashes) }
 
   // MARK: Facts
@@ -43,7 +46,7 @@ struct VersionState: Sendable {
   func clamped(_ range: ByteRange) -> ByteRange { content.clamped(range) }
   func absent(in range: ByteRange) -> [ByteRange] { content.absent(in: range) }
 
-  /// Whether every byte is present of a file that the user wants fetched.
+  /// Whether every byte is present of a file that the user wants prefetched.
   var isPrefetched: Bool { isComplete && wishes.isPrefetched }
 
   /// The first part of `range` that is neither present nor on its way.
@@ -51,21 +54,21 @@ struct VersionState: Sendable {
     absent(in: clamped(range)).first { !segments.brings($0.lowerBound) }
   }
 
-  /// Whether nothing is in flight, and no open waits.
+  /// Whether no request is in flight, and no open waits.
   var isUnused: Bool { segments.isEmpty && demand.lengthWaits.isEmpty }
 
-  /// Whether time alone can change something here.
+  /// Whether the passage of time alone can change the state.
   var needsWatch: Bool { !parked.isEmpty || !isUnused }
 
   // MARK: Wishes
 
-  /// Takes up what the user has asked for.
+  /// Adopts the user's wishes.
   mutating func follow(
     _ wishes: FileWishes, connections: Int?, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
     let former = demand.follow(wishes)
-    // What has failed before is another's failure.
+    // Earlier failures do not concern a new prefetch.
     if !former.isPrefetched { failures.forgetPrefetch() }
     requests.follow(connections: connections)
     if wishes.isPaused, !former.isPaused {
@@ -76,7 +79,7 @@ struct VersionState: Sendable {
     plan(now: now, into: &actions)
   }
 
-  /// Ends the requests that no read waits for, or those of them that prefetch.
+  /// Ends the requests that no read waits for; with `onlyPrefetch`, only those that prefetch.
   mutating func endUnawaited(
     onlyPrefetch: Bool = false, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
@@ -84,17 +87,17 @@ struct VersionState: Sendable {
       onlyPrefetch: onlyPrefetch, by: demand, in: content, now: now)
   }
 
-  /// Why a request has failed for good since the last call.
+  /// Why a request has failed permanently since the last call.
   mutating func takePrefetchFailure() -> FileError? { failures.takeOfPrefetch() }
 
   // MARK: Length
 
-  /// Up to where `stat` shows a file of unknown length from now on.
+  /// Extends and returns the size that `stat` shows of a file of unknown length.
   mutating func show() -> Int64 { content.show() }
 
-  /// The complete length has become known, by the head of a response, the end of a body or a record.
+  /// Takes note of the complete length from the head of a response, the end of a body or a record.
   ///
-  /// - Returns: whether it has been learned now.
+  /// - Returns: whether this call set it.
   mutating func learn(length: Int64, into actions: inout VersionActions) -> Bool {
     guard content.learn(length: length) else { return false }
     actions.lengthAnswers += demand.takeLengthWaits()
@@ -103,15 +106,16 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// Has `wait` answered when the length is known, nothing more is to be expected of the server, or its time
-  /// is up; begins the stream whose end tells the length.
+  /// Parks an open until the length is known, the server will not give it soon, or its time is up.
   ///
-  /// - Returns: false where there is nothing to wait for, or was not a moment ago.
+  /// It begins the stream whose end shows the length.
+  ///
+  /// - Returns: false if there is nothing to wait for, or if such a wait failed recently.
   mutating func awaitLength(
     _ wait: LengthWait, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> Bool {
     guard length == nil, failures.allowRequests, demand.lengthWaits.mayWait(now: now),
-      // It goes on when somebody reads.
+      // The stream only continues when the file is read.
       !segments.contains(where: { $0.awaitsReaderSince != nil })
     else { return false }
     demand.insert(wait)
@@ -123,27 +127,27 @@ struct VersionState: Sendable {
 
   // MARK: Places
 
-  /// Bounds how far may be read ahead, because memory must hold it; nil where the cache takes bytes again.
+  /// Limits read-ahead, because memory must hold it; nil if the cache stores bytes again.
   mutating func limitReadAhead(to byteCount: Int64?) { requests.limitReadAhead(to: byteCount) }
 
-  /// Less is free on the disk under the cache than must stay free, or no longer.
+  /// Records whether the disk under the cache has less free space than it must keep.
   mutating func noteDisk(isShort: Bool) { requests.noteDisk(isShort: isShort) }
 
-  /// Takes `range` for absent, be it present or arrived of a piece.
+  /// Takes `range` for absent, whether it was present or awaited its hash.
   ///
-  /// - Returns: how many bytes it was.
+  /// - Returns: how many bytes those were.
   @discardableResult
   mutating func forget(_ range: ByteRange) -> Int64 { content.forget(range) }
 
-  /// Takes what has arrived of `range` for absent, as far as nobody has seen it yet.
+  /// Takes the bytes of `range` that await their hash for absent: no reader has seen them.
   mutating func forgetUnverified(_ range: ByteRange) { content.forgetUnverified(range) }
 
-  /// Makes `cached` what the cache holds; what is present in memory stays.
+  /// Makes `cached` what the cache holds; bytes that are present in memory stay.
   mutating func setCached(_ cached: ExtentSet) { content.setCached(cached) }
 
   mutating func beginSpill(into file: SpillFile) -> SpillFile { content.beginSpill(into: file) }
 
-  /// Memory has taken `runs`.
+  /// Takes note of `runs`, which memory has taken.
   mutating func noteSpilled(_ runs: [ByteRange]) {
     content.noteSpilled(runs)
     requests.limitReadAhead(to: StreamPacing.readAheadByteCount)
@@ -155,43 +159,43 @@ struct VersionState: Sendable {
 
   mutating func endLease(_ claim: SpillClaim) { content.endLease(claim) }
 
-  /// Gives up what memory has of `range`, unless reads need it kept.
+  /// Drops the bytes of `range` that memory holds, unless reads need them.
   ///
-  /// - Returns: whether it is gone.
+  /// - Returns: whether they were dropped.
   mutating func giveUpSpilled(_ range: ByteRange, now: ContinuousClock.Instant) -> Bool {
     !demand.mustKeep(range, of: content, now: now) && content.giveUpSpilled(range)
   }
 
-  /// Takes what lies in memory for absent.
+  /// Takes all bytes in memory for absent.
   mutating func dropSpill() { if content.dropSpill() { requests.limitReadAhead(to: nil) } }
 
   // MARK: Reads
 
-  /// Counts a read to its stream.
+  /// Adds a read to its stream.
   mutating func note(_ asked: ByteRange, now: ContinuousClock.Instant) {
     demand.note(asked, of: content, now: now)
   }
 
-  /// The file is opened, which nobody had open.
+  /// Begins a count when the file, which had no handles, is opened.
   mutating func beginReading(_ trust: ReaderTrust) {
     content.forgive()
     demand.beginReading(trust)
   }
 
-  /// Nobody has the file open any more.
+  /// Ends the count when the last handle is closed.
   ///
-  /// - Returns: what came and what was read of it.
+  /// - Returns: how many bytes arrived and were read.
   mutating func endReading() -> ReadActivity.Usage {
     var usage = demand.endReading()
     usage.fetched += requests.awaitedByteCount
     return usage
   }
 
-  /// Says what can be answered at once.
+  /// Answers what can be answered immediately.
   mutating func attempt(_ asked: ByteRange, now: ContinuousClock.Instant) -> ReadAttempt {
     let range = clamped(asked)
     if range.isEmpty { return .present(byteCount: 0) }
-    // What is known to be wrong is not shown, however it comes to be there.
+    // Bytes that are known to be wrong are never shown, even if they are present again.
     if let error = failures.permanent, error.code == .corrupt { return .failed(error) }
     if let end = content.answerableEnd(of: range) {
       return .present(byteCount: Int(end - range.lowerBound))
@@ -204,12 +208,12 @@ struct VersionState: Sendable {
     requests.serve(read, for: demand, in: content, into: &actions)
   }
 
-  /// Takes out the reads that can be answered now, or those of them that overlap `range`.
+  /// Wakes the reads that can be answered now, or those of them that overlap `range`.
   mutating func wakeReads(in range: ByteRange? = nil, into actions: inout VersionActions) {
     actions.wakes += demand.takeAnswerable(in: range, from: content)
   }
 
-  /// Takes out every read that waits: those who asked have gone.
+  /// Fails every waiting read, because the programs have closed the file.
   mutating func dropParked(into actions: inout VersionActions) {
     let error = FileError(.unmounted, "the file was closed")
     actions.failures += demand.takeReads().map { ($0, error) }
@@ -217,7 +221,7 @@ struct VersionState: Sendable {
 
   // MARK: Ends
 
-  /// Fails every read that waits, and remembers that for a moment.
+  /// Fails every waiting read, and remembers the error for a moment.
   mutating func failParked(
     _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
@@ -241,12 +245,12 @@ struct VersionState: Sendable {
     if let delay = requests.forgetBackoff(now: now) { actions.retryAfter = delay }
   }
 
-  /// Every further read of absent bytes fails at once; where the bytes are known to be wrong, every read.
+  /// Makes every further read of absent bytes fail; if the bytes are known to be wrong, every read.
   mutating func failForGood(_ error: FileError) { failures.setPermanent(error) }
 
   mutating func forgetPermanentFailure() { failures.setPermanent(nil) }
 
-  /// Another version has taken this one's place: what is present stays readable by its handles.
+  /// Supersedes this version by another one; its present bytes stay readable by its handles.
   mutating func supersede(into actions: inout VersionActions) {
     failures.supersede()
     actions.failures += demand.takeReads().map { ($0, VersionFailures.superseded) }
@@ -254,23 +258,23 @@ struct VersionState: Sendable {
     actions.cancels += segments.compactMap(\.transfer)
   }
 
-  /// Another version has taken this one's place, of which nothing waits and nothing is in flight.
+  /// Supersedes this version by another one; it has no reads and no requests.
   mutating func supersedeUnused() { failures.supersede() }
 
-  /// The server has confirmed this version after all.
+  /// Reverts ``supersede(into:)``, because the server has confirmed this version.
   mutating func reinstate() { failures.reinstate() }
 
-  /// The process was suspended for `delay`: time during which no server could answer does not count.
+  /// Moves deadlines by `delay`, for which the process was suspended: no server could answer then.
   mutating func postpone(by delay: Duration) {
     demand.postpone(by: delay)
     requests.postpone(by: delay)
   }
 
-  /// Fails the reads whose time is up, gives up requests that bring nothing, and before that sends
-  /// others beside them, `hedgeAllowance` at most.
+  /// Fails the reads whose time is up, hedges stalled requests, and abandons those that stall too
+  /// long.
   ///
-  /// `sparePatience` says how long a request to a server may bring nothing while a read waits for it; nil
-  /// where no other server can be asked.
+  /// At most `hedgeAllowance` hedges are sent. `sparePatience` says how long a request to a server
+  /// may stall while a read waits for it; nil if no other server can be asked.
   mutating func expire(
     now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
     sparePatience: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
@@ -297,8 +301,8 @@ struct VersionState: Sendable {
     }
   }
 
-  /// Fails the reads that the stream of the whole cannot come to before their deadline, not even
-  /// twice as fast: to wait would only take time.
+  /// Fails the reads that the stream of the whole cannot reach before their deadline, even at twice
+  /// its pace.
   private mutating func failReadsOutOfReach(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
@@ -314,9 +318,9 @@ struct VersionState: Sendable {
 
   // MARK: Plans
 
-  /// Starts what is wanted now and is neither present nor in flight.
+  /// Starts requests for wanted bytes that are neither present nor in flight.
   mutating func plan(now: ContinuousClock.Instant, into actions: inout VersionActions) {
-    // Also where nothing holds a stream back any more.
+    // Also if the stream need not be paused any more.
     followReader(now: now, into: &actions)
     guard !isComplete, failures.allowRequests, requests.maySend(now: now) else { return }
     guard let length, !requests.isSequential else {
@@ -354,7 +358,7 @@ struct VersionState: Sendable {
 
   // MARK: Requests
 
-  /// Enters a request whose head has come: if its body does not, the server is silent.
+  /// Enters a request whose head has arrived; without its body, the server counts as silent.
   mutating func adoptSegment(
     range: ByteRange, isWhole: Bool, transfer: ExchangeID, mirror: Int,
     now: ContinuousClock.Instant
@@ -364,20 +368,20 @@ struct VersionState: Sendable {
       in: content, now: now)
   }
 
-  /// A request has ended, well or not.
+  /// Removes a request that has ended, successfully or not.
   mutating func removeSegment(_ id: SegmentID) { requests.remove(id) }
 
-  /// Which of the file's servers the request of a segment has gone to; nil where it has ended.
+  /// The index of the server that got the request of a segment; nil if it has ended.
   func mirror(of id: SegmentID) -> Int? { segments[id]?.mirror }
 
-  /// Something has become of the request of a segment.
+  /// Takes note of an event of a segment's request.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) {
     if requests.note(event, of: id, now: now), case .held(.some) = event {
       failures.note(FileError(.unavailable, "the server has asked for no request for a while"))
     }
   }
 
-  /// A request is about to be paused because it is ahead of its reader.
+  /// Pauses a request that is ahead of its reader.
   ///
   /// - Returns: whether it still is: if so, it is paused until its reader comes near.
   mutating func awaitsReader(
@@ -385,19 +389,19 @@ struct VersionState: Sendable {
   ) -> Bool {
     guard requests.pauseIfAhead(id, for: demand, in: content, now: now) else { return false }
     followReader(now: now, into: &actions)
-    // Its end does not come before somebody reads.
+    // Its end does not arrive before the file is read.
     if segments[id]?.awaitsReaderSince != nil {
       actions.lengthAnswers += demand.missLength(now: now)
     }
     return true
   }
 
-  /// A request on a reused connection took so long to be answered, in seconds.
+  /// Takes note of the seconds that a request on a reused connection took to be answered.
   mutating func noteRoundTrip(_ seconds: Double) { requests.noteRoundTrip(seconds) }
 
-  /// Bytes up to `position` have arrived; nil if the segment is no longer wanted.
+  /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   ///
-  /// `unreadSince` is since when nobody has the file open; nil where somebody has.
+  /// `unreadSince` is the time since which the file has had no handle; nil if it has one.
   mutating func advance(
     _ id: SegmentID, to position: Int64, unreadSince: ContinuousClock.Instant? = nil,
     now: ContinuousClock.Instant
@@ -407,17 +411,17 @@ struct VersionState: Sendable {
       id, to: position, unreadSince: unreadSince, for: demand, in: content, now: now)
   }
 
-  /// Bytes up to `position` have arrived, which lie before those that a segment is to bring: its server
-  /// begins where it likes.
+  /// Takes note of bytes up to `position` that arrived before the range of a segment.
   ///
-  /// While somebody waits for what comes behind them, the server is not silent.
+  /// The server chooses where its answer begins. While a read waits for the bytes after them, the
+  /// server does not count as silent.
   mutating func skipped(_ id: SegmentID, to position: Int64, now: ContinuousClock.Instant) {
     requests.skipped(id, to: position, for: demand, in: content, now: now)
   }
 
-  /// The bytes `range` of a request have been dealt with.
+  /// Takes note that the bytes `range` of a request have been handled.
   ///
-  /// `present` are those that were stored just now; the others were there before, or are lost
+  /// `present` are those that were stored just now; the others were present before, or are lost
   /// again. `idle` is how long the network thread has waited so far.
   mutating func stored(
     _ id: SegmentID, _ range: ByteRange, present: [ByteRange], idle: Double,
@@ -440,7 +444,7 @@ struct VersionState: Sendable {
     plan(now: now, into: &actions)
   }
 
-  /// The hash of a piece has been compared; `trusted` are the servers that have not been refused.
+  /// Takes note of a compared hash; `trusted` are the servers that have not been refused.
   mutating func settle(
     _ check: PieceTable.Check, matches: Bool, trusted: [Int], now: ContinuousClock.Instant,
     into actions: inout VersionActions
@@ -454,43 +458,46 @@ struct VersionState: Sendable {
       failures.noteForAll(.wrongPiece)
       actions.failures += demand.takeReads(in: check.range).map { ($0, .wrongPiece) }
     }
-    // Also where the hash says nothing: what was to be hashed is to be asked for again.
+    // Also if the hash is outdated: the bytes must be requested again.
     plan(now: now, into: &actions)
     return outcome
   }
 
-  /// The bytes of `check` are no longer there, which says nothing about a server: they are fetched again.
+  /// Drops the bytes of `check`, some of which are lost through no fault of a server; they are
+  /// fetched again.
   mutating func abandon(
     _ check: PieceTable.Check, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    // What has come since is hashed by itself.
+    // Bytes that have arrived since get a check of their own.
     if pieces?.isCurrent(check) == true { forgetUnverified(check.range) }
     plan(now: now, into: &actions)
   }
 
   // MARK: Answers and ends of requests
 
-  /// The server has answered a range with the whole representation.
+  /// Handles an answer that brings the whole representation instead of a range.
   ///
-  /// - Returns: whether to take the whole from now on; false where the range is to be tried again,
-  ///   because ranges have worked before and this may be one server's fault of many.
+  /// - Returns: whether to take the whole from now on; false if the range is to be tried again,
+  ///   because ranges have worked before and this may be the fault of one server of many.
   mutating func rangeIgnored(_ id: SegmentID, into actions: inout VersionActions) -> Bool {
     guard let others = requests.rangeIgnored(id, hasBytes: !extents.isEmpty) else { return false }
     actions.cancels += others
     return true
   }
 
-  /// The server answers ranges with the whole: there is one way only to read it.
+  /// Takes note that the server answers ranges with the whole, so that it can only be read as a
+  /// stream.
   mutating func markSequential() { requests.markSequential() }
 
-  /// The server has answered a range with that range: an earlier answer with the whole was an exception.
+  /// Takes note of an answer with the requested range: an earlier answer with the whole was an
+  /// exception.
   ///
-  /// A stream that is under way goes on as it was begun.
+  /// A stream that is under way continues as it began.
   mutating func markRanged() { requests.markRanged() }
 
-  /// A body has ended at `position`, as its framing says.
+  /// Takes note of a body that ended at `position`, according to its framing.
   ///
-  /// - Returns: why that cannot be the whole; nil where it can.
+  /// - Returns: why that cannot be the whole; nil if it can.
   mutating func ended(at position: Int64, into actions: inout VersionActions) -> FileError? {
     if let length {
       return position >= length ? nil : FileError(.unavailable, "response cut short")
@@ -499,10 +506,10 @@ struct VersionState: Sendable {
     return content.noteShortBody(to: position)
   }
 
-  /// A request has ended by its server's doing: it is taken out.
+  /// Removes a request that its server has ended.
   ///
-  /// - Returns: whether it was in vain, though bytes that it was to bring are absent: then the next one is
-  ///   not sent at once.
+  /// - Returns: whether it was fruitless and bytes of its range are still absent; the next request
+  ///   is then delayed.
   mutating func endSegment(_ id: SegmentID) -> Bool {
     guard let segment = requests.removeFruitless(id), !isComplete,
       !absent(in: clamped(segment.start..<segment.end)).isEmpty
@@ -511,7 +518,7 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// A request has ended.
+  /// Ends a request.
   mutating func end(
     _ id: SegmentID, as outcome: RequestOutcome, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant, into actions: inout VersionActions
@@ -538,17 +545,18 @@ struct VersionState: Sendable {
         after: error, retryAfter: retryAfter, policy: policy, random: random, now: now,
         into: &actions)
     case .failedForGood(let error):
-      // What this machine could not do is not held against the server.
+      // A failure of this machine does not count against the server.
       if error.isOfServer { _ = endSegment(id) } else { requests.remove(id) }
       failParked(error, now: now, into: &actions)
     }
   }
 
-  /// The request `id` has failed: where it was a hedge beside a request that goes on, nobody need know.
+  /// Removes the failed request `id` if it hedges a request that is still in flight.
   mutating func dropFailedHedge(_ id: SegmentID) -> Bool { requests.dropFailedHedge(id) }
 
-  /// A request failed in a way that may pass: waits, then plans again; reads whose server cannot
-  /// be reached for long fail.
+  /// Delays the next plan after a failure that may be temporary.
+  ///
+  /// Fails the reads if the server has been unreachable for too long.
   mutating func retryLater(
     after error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant, into actions: inout VersionActions
@@ -568,14 +576,15 @@ struct VersionState: Sendable {
     actions.cancels += requests.end { $0.mirror == mirror }
   }
 
-  /// A request has met that nobody knows where the bytes are: the source is asked, and meanwhile no request is
-  /// sent.
+  /// Removes a request that found the location of the bytes unknown.
+  ///
+  /// The source is asked for it, and meanwhile no request is sent.
   mutating func awaitLocation(_ id: SegmentID) {
     _ = endSegment(id)
     requests.awaitLocation()
   }
 
-  /// The source has been asked where to go; `error` is why it has not said so.
+  /// Takes the source's answer about the location; `error` is why it gave none.
   mutating func located(
     _ error: FileError?, policy: RetryPolicy, random: Double, now: ContinuousClock.Instant,
     into actions: inout VersionActions
@@ -587,7 +596,7 @@ struct VersionState: Sendable {
       case .unsigned:
         retryLater(
           after: error, retryAfter: nil, policy: policy, random: random, now: now, into: &actions)
-      // Other failures are met again by the requests to the source, and retried.
+      // The requests to the source meet other failures again, and are retried.
       default: break
       }
     }

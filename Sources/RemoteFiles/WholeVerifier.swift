@@ -4,23 +4,24 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Hashing the whole of a file for which the list has a checksum, in the background, when it is complete.
+/// Hashes the whole of a complete file in the background if the list has a checksum for it.
 ///
-/// Readers may have seen its bytes by then. From the moment on at which they are known to be wrong nobody
-/// sees them any more.
+/// Readers may have seen its bytes by then. As soon as they are known to be wrong, they are no
+/// longer shown.
 struct WholeVerifier: Sendable {
   let owner: RemoteVersion
-  /// What the whole must hash to.
+  /// The checksum that the whole must have.
   let checksum: Checksum
 
-  /// Takes up what the record of `entry` says of the whole.
+  /// Adopts what the record of `entry` says about the whole.
   func noteRecord(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
     owner.state.withLock { $0.noteRecord(of: entry, saysWhole: isRecorded) }
   }
 
-  /// Has the whole hashed, if it is there and was not since it was stored; the entry stays at hand until
-  /// that is done.
+  /// Hashes the whole if it is present and has not been hashed since it was stored.
+  ///
+  /// The entry stays open until that is done.
   func hashIfDue() {
     let isDue = owner.state.withLock { guarded in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil,
@@ -33,23 +34,24 @@ struct WholeVerifier: Sendable {
     owner.environment.hashWhole { [self] in
       let found = hashWhole()
       let isWrong = found.digest.map { $0 != checksum } ?? false
-      // At once: the storage queue may wait for the disk, and nobody is to see these bytes meanwhile.
+      // Immediately: the storage queue may wait for the disk, and these bytes must not be shown
+      // meanwhile.
       let remedy = isWrong ? dropWhole(found) : nil
       owner.environment.storage.perform { [self] in
         if remedy != nil { removeWrongEntry() } else { settleWhole(found) }
         owner.state.withLock { $0.holdCount -= 1 }
         owner.environment.watch(owner)
       }
-      // What comes anew is stored after that.
+      // Bytes that are fetched again are stored after that.
       if let remedy { proceed(after: remedy) }
     }
   }
 
-  /// What a look at all bytes has shown.
+  /// The result of hashing all bytes.
   private struct WholeReading: Sendable {
-    /// What they hash to; nil where some are no longer there, or cannot be read.
+    /// Their hash; nil if some are lost, or cannot be read.
     let digest: Checksum?
-    /// The generation of the bytes: of those that have come since one was lost it says nothing.
+    /// The generation of the bytes: the hash says nothing about bytes that arrived after a loss.
     let generation: Int
   }
 
@@ -61,7 +63,7 @@ struct WholeVerifier: Sendable {
 
   private func digestOfWhole() -> Checksum? {
     guard let length = owner.length else { return nil }
-    // What the disk has damaged says nothing about the servers.
+    // Damage by the disk says nothing about the servers.
     owner.verifier.verify(0..<length)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil else {
@@ -80,12 +82,13 @@ struct WholeVerifier: Sendable {
     }
   }
 
-  /// Takes up that the whole has the right hash, or that the hash says nothing; on the storage queue, which
-  /// alone appends to records.
+  /// Handles a right hash, or one that is inconclusive; on the storage queue, which alone appends
+  /// to records.
   private func settleWhole(_ found: WholeReading) {
     let isCurrent = owner.state.withLock { $0.generation == found.generation }
     guard isCurrent, found.digest == checksum, let length = owner.length else {
-      // Nobody is to blame: what was lost is fetched again, and hashed when all is there.
+      // No server is to blame: lost bytes are fetched again, and the whole is hashed when it is
+      // complete.
       owner.change { $0.plan(now: .now, into: &$1) }
       owner.state.withLock { $0.wholeCheck.abandon() }
       if !isCurrent { hashIfDue() }
@@ -105,11 +108,12 @@ struct WholeVerifier: Sendable {
       "the checksum is right", metadata: ["file": "\(owner.file.source.path)"])
   }
 
-  /// The whole is not what the list says: nobody sees its bytes from now on.
+  /// Drops the whole, because it does not have its checksum; its bytes are no longer shown.
   ///
-  /// Never waits for the disk. ``removeWrongEntry()`` and ``proceed(after:)`` follow, in this order.
+  /// It never waits for the disk. ``removeWrongEntry()`` and ``proceed(after:)`` follow, in this
+  /// order.
   ///
-  /// - Returns: what follows; nil where some of the bytes that were hashed are others by now.
+  /// - Returns: the remedy; nil if some of the hashed bytes have been replaced.
   private func dropWhole(_ found: WholeReading) -> WholeCheck.Remedy? {
     let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
     let (remedy, entry) = owner.state.withLock { guarded -> (WholeCheck.Remedy?, CacheEntry?) in
@@ -120,18 +124,19 @@ struct WholeVerifier: Sendable {
       return (remedy, guarded.giveUpEntry())
     }
     _ = consume entry
-    // Before anything is asked for anew.
+    // Before bytes are requested again.
     if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
     return remedy
   }
 
-  /// Removes the entry of a whole that is wrong; on the storage queue, before anything of another one is stored.
+  /// Removes the entry of a wrong whole; on the storage queue, before bytes of another one are
+  /// stored.
   private func removeWrongEntry() {
     owner.file.loading.withLock { _ in
-      // The name belongs to the newer version when there is one.
+      // The name belongs to the newer version if there is one.
       guard !owner.state.withLock({ $0.version.isSuperseded }) else { return }
       owner.environment.cache.removeEntry(owner.file.cacheKey)
-      // A store that was waiting for the disk may have opened it anew, for the same wrong bytes.
+      // A store that waited for the disk may have opened it again, for the same wrong bytes.
       let entry = owner.state.withLock { $0.giveUpEntry() }
       _ = consume entry
     }
@@ -148,7 +153,7 @@ struct WholeVerifier: Sendable {
     }
   }
 
-  /// Has one server alone asked from now on, so that it is known who has brought the whole.
+  /// Makes one server the only source from now on, so that the origin of the whole is known.
   private func chooseAnother(than liar: Int?) {
     if let liar {
       owner.file.refuseMirror(
@@ -161,6 +166,6 @@ struct WholeVerifier: Sendable {
 }
 
 extension RemoteVersion {
-  /// Hashes the whole, where the list has a checksum.
+  /// Hashes the whole, if the list has a checksum.
   var whole: WholeVerifier? { checksum.map { WholeVerifier(owner: self, checksum: $0) } }
 }

@@ -1,4 +1,4 @@
-/// A read that has waited, and where its bytes are; they are kept until it is answered.
+/// A read that has waited, and the location of its bytes, which are kept until it is answered.
 struct WokenRead: Sendable {
   let read: UnansweredRead
   let located: LocatedBytes

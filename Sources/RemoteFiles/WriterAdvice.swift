@@ -1,15 +1,15 @@
 internal import HTTPTransfer
 
-/// What the writer of a segment does with the bytes that it has gathered.
+/// Tells the writer of a segment how to treat its gathered bytes.
 struct WriterAdvice {
-  /// Write them out now: a read waits for them.
+  /// Whether to write them out now, because a read waits for them.
   var mustFlush: Bool
-  /// Where the segment is to end.
+  /// The end of the segment.
   var end: Int64
   /// Whether it is far ahead of its reader.
   var isAhead: Bool
-  /// The request that was to bring the same, to be cancelled.
+  /// The request that was to bring the same bytes, to be cancelled.
   var rival: ExchangeID?
-  /// The server that was to bring it, where another one was asked when it was silent.
+  /// The silent server that was to bring them, if another one was asked instead.
   var silentMirror: Int?
 }

@@ -5,10 +5,10 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// What the cache holds of a file: removes it, or verifies it.
+/// The cached bytes of a file, to remove or to verify them.
 struct CachedBytes: Sendable {
   let context: FileContext
-  /// The version that is current now, if the file has been looked at.
+  /// The current version, if one is known.
   let current: @Sendable () -> RemoteVersion?
 
   private var environment: MountEnvironment { context.environment }
@@ -16,7 +16,7 @@ struct CachedBytes: Sendable {
   /// How long an eviction waits for requests to end and for a sync.
   private static let evictionPatience = Duration.seconds(5)
 
-  /// Removes them, once what is in flight has ended; waits for the disk.
+  /// Removes them when requests in flight have ended; waits for the disk.
   func evict() {
     guard current()?.hasHandles != true else { return noteKept("it is open") }
     let deadline = ContinuousClock.now + Self.evictionPatience
@@ -29,16 +29,16 @@ struct CachedBytes: Sendable {
     environment.logger.info("evicted from the cache", metadata: ["file": "\(context.source.path)"])
   }
 
-  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
+  /// Removes the cache entry by calling `remove`, unless it is being read or fetched.
   ///
-  /// - Returns: whether it is gone.
+  /// - Returns: whether the entry was removed.
   @discardableResult
   func removeEntryIfUnused(_ remove: () -> Void) -> Bool {
     // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
     if entryHolders.contains(where: \.isInUse) { return false }
-    // Nobody looks for, opens or creates the entry meanwhile.
+    // The lock keeps the entry from being opened or created meanwhile.
     return context.loading.withLock { _ in
-      // Before the files are removed: whoever opens the entry from now on finds nothing.
+      // Before the files are removed: a later attempt to open the entry finds none.
       for version in entryHolders where !version.forgetEntryIfUnused() { return false }
       remove()
       environment.evictor.forget(context.cacheKey)
@@ -56,9 +56,9 @@ struct CachedBytes: Sendable {
     context.noteFailure(FileError(.cacheFailed, "not evicted: \(reason)"), isRetried: false)
   }
 
-  /// Compares all of them with their recorded hashes; what is damaged is absent from then on.
+  /// Compares all of them with their recorded hashes; damaged ones are absent from then on.
   ///
-  /// Reads the disk, for as long as that takes.
+  /// Reads the disk until all are compared.
   func verify() {
     guard let current = current() else { return }
     do throws(CacheError) {

@@ -4,20 +4,20 @@ internal import HTTPTransferCore
 internal import Logging
 internal import Synchronization
 
-/// A file as its versions know it: its servers, its cache key, what the user wishes, and the counters
+/// What the versions of a file share: its servers, cache key, the user's wishes and the counters
 /// for `.status`.
 ///
-/// Lock order: `loading` (over I/O) comes before the locks of the file and its versions; `wishes` and
-/// `counters` are leaves, also below a version's state.
+/// Lock order: `loading` (over I/O) comes before the locks of the file and its versions; `wishes`
+/// and `counters` are leaves, also below a version's state.
 final class FileContext: Sendable {
   let environment: MountEnvironment
   let cacheKey: CacheKey
   let servers: FileServers
 
-  /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the file:
-  /// they share its name.
+  /// Guards the opening and creation of the cache entry, which is I/O, for all versions of the
+  /// file: they share the entry's name.
   ///
-  /// Taken on threads that may wait for the disk, and not on the path of a read.
+  /// It is taken on threads that may wait for the disk, never on the path of a read.
   let loading = Mutex(())
   let wishes = Mutex(FileWishes())
   private let counters = Mutex(FileStatistics())
@@ -60,7 +60,7 @@ final class FileContext: Sendable {
 
   // MARK: Counters
 
-  /// What was counted so far.
+  /// The counters so far.
   var statistics: FileStatistics { counters.withLock { $0 } }
 
   func noteFetched(_ byteCount: Int) {
@@ -70,7 +70,7 @@ final class FileContext: Sendable {
     }
   }
 
-  /// Cached bytes have been found damaged.
+  /// Takes note of damaged bytes in the cache.
   func noteDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
 
   func noteRequests(_ metrics: ExchangeMetrics) {
@@ -81,10 +81,10 @@ final class FileContext: Sendable {
     }
   }
 
-  /// Whether the server could not be asked the last time.
+  /// Records whether the last attempt to ask the server failed.
   func noteOffline(_ isOffline: Bool) { counters.withLock { $0.isOffline = isOffline } }
 
-  /// A request is held back for a reason that `.status` shows.
+  /// Takes note of a request that is delayed, with the reason that `.status` shows.
   func noteDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
 
   func noteFailure(_ error: FileError, isRetried: Bool) {

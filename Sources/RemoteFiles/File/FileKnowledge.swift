@@ -1,6 +1,6 @@
 internal import DirectoryListing
 
-/// Which version of a file is current, what is known of it, and the question to its server.
+/// The current version of a file, what is known about it, and the question to its server.
 struct FileKnowledge: Sendable {
   /// The version that a new `open` gets.
   var current: RemoteVersion? {
@@ -10,39 +10,40 @@ struct FileKnowledge: Sendable {
       known = newValue
     }
   }
-  /// The current version, unless the file has let it go: a version holds its file, so that
-  /// neither would ever end.
+  /// The current version, unless the file has let it go: a version holds its file, so the two would
+  /// keep each other alive.
   private var kept: RemoteVersion?
-  /// The current version for as long as somebody has it.
+  /// The current version for as long as something else holds it.
   private weak var known: RemoteVersion?
   private var keepsVersion = true
-  /// What a listing says, while there is no version.
+  /// What a listing says about the file while there is no version.
   var listed: Listed?
   /// When the server last confirmed the current version.
   var confirmedAt: ContinuousClock.Instant?
   /// Whether a response has contradicted the current version.
   var isDoubted = false
   var contradictions = ContradictionCount()
-  /// Whether the user wants the server to be asked whatever is known.
+  /// Whether the user wants the server to be asked, whatever is known.
   var mustAsk = false
   /// The question to the server.
   var probe = FileProbe()
   var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
   var look = Look.none
-  /// Whether somebody has asked for it, so that it is more than a name that was looked at ahead.
+  /// Whether a program has asked for the file, so that it is more than a name that was looked at
+  /// ahead.
   var wasAskedFor = false
 
   mutating func setFirst(_ version: RemoteVersion) {
     current = version
-    // Its number is taken.
+    // The version has taken its number.
     listed = nil
   }
 
-  /// Keeps the current version no longer.
+  /// Releases the current version.
   ///
   /// - Returns: the version, to be released without the lock.
   mutating func letGo() -> RemoteVersion? {
-    // When this version is gone the cache is looked into, which may have an older one.
+    // After the version is gone, the cache is looked into again; it may have an older one.
     confirmedAt = nil
     if case .done = look { look = .none }
     keepsVersion = false
@@ -51,11 +52,11 @@ struct FileKnowledge: Sendable {
 
   /// Ends the look that is under way.
   ///
-  /// - Returns: what waits for it, to be run without the lock.
+  /// - Returns: the callbacks that wait for it, to be run without the lock.
   mutating func endLook(_ outcome: Look) -> [@Sendable () -> Void] {
     let before = look
     switch outcome {
-    // The version that was found is gone soon: the next look finds it again.
+    // The version that was found will be gone soon; the next look finds it again.
     case .done where !keepsVersion: look = .none
     case .none, .underWay, .done, .late: look = outcome
     }
@@ -65,7 +66,7 @@ struct FileKnowledge: Sendable {
     return []
   }
 
-  /// Takes ``letGo()`` back.
+  /// Reverts ``letGo()``.
   mutating func keep() {
     keepsVersion = true
     kept = known
@@ -74,7 +75,7 @@ struct FileKnowledge: Sendable {
   /// Whether there are cached bytes that no response has contradicted.
   var hasBelievedBytes: Bool { current?.hasCachedBytes == true && !isDoubted }
 
-  /// Ends the question `id`, and takes note of what its result means for later callers.
+  /// Ends the question `id`, and notes what its result means for later callers.
   mutating func endProbe(
     _ id: ProbeID, _ result: Result<RemoteVersion, FileError>, now: ContinuousClock.Instant
   ) -> Probe<RemoteVersion>.End? {
@@ -91,21 +92,21 @@ struct FileKnowledge: Sendable {
     case none
     /// A look is under way; these callbacks run when it ends or takes too long.
     case underWay([@Sendable () -> Void])
-    /// The look took too long, and nobody waits for it any more.
+    /// The look took too long, and no caller waits for it any more.
     case late
     case done
   }
 
-  /// What a listing says of a file.
+  /// What a listing says about a file.
   struct Listed {
     let facts: ListedFacts
-    /// The number under which it was shown; nil while it was not.
+    /// The number under which it was shown; nil if it was not.
     var id: VersionID?
 
-    /// The number for a version of that length, where it was shown already; handed out once, though two
-    /// may come to describe the file.
+    /// Takes the number for a version of that length, if it was shown already.
     ///
-    /// A number that is then not used costs its opener a second look-up.
+    /// The number is handed out once, even if two responses describe the file. If it is then not
+    /// used, the opener needs a second lookup.
     mutating func takeID(ofLength length: Int64?) -> VersionID? {
       length == facts.byteCount ? id.take() : nil
     }

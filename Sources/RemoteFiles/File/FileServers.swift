@@ -4,21 +4,21 @@ internal import HTTPTransferCore
 internal import Logging
 internal import Synchronization
 
-/// The servers of a file: at which URL its bytes are asked for, while URLs expire and lists are read
-/// again, and what the answers say of each server.
+/// The servers of a file: which URL is asked for its bytes as URLs expire and lists are reread, and
+/// what the answers show about each server.
 ///
 /// Lock order: `state` is a leaf.
 final class FileServers: Sendable {
-  /// The servers, if the list says more of the file than a URL.
+  /// The servers, if the list says more about the file than a URL.
   let mirrors: MirrorBoard?
-  /// What bounds the bytes per second of all requests.
+  /// The limit on the bytes per second of all requests.
   let rateLimit: RateLimit
 
   private struct State {
     var source: FileSource
-    /// Which URL is asked.
+    /// Decides which URL is asked.
     var location: ResourceLocation
-    /// Whether the signer is at work for this file.
+    /// Whether the signer is running for this file.
     var isSigning = false
   }
 
@@ -40,12 +40,12 @@ final class FileServers: Sendable {
     }
   }
 
-  /// Where the file comes from now.
+  /// The current source of the file.
   var source: FileSource { state.withLock { $0.source } }
 
-  /// Takes another URL of the same file, or other credentials, from a list that was read again.
+  /// Adopts another URL of the same file, or other credentials, from a list that was reread.
   ///
-  /// - Returns: the source until now.
+  /// - Returns: the previous source.
   func adopt(_ source: FileSource) -> FileSource {
     state.withLock { state in
       defer {
@@ -59,7 +59,7 @@ final class FileServers: Sendable {
 
   // MARK: Requests
 
-  /// A request for `range` of the file, or for the whole of it, at `url`, which leads to its server
+  /// A request for `range` of the file, or for all of it, at `url`, which leads to its server
   /// `mirror`.
   func request(range: ByteRange?, at url: RemoteURL, mirror: Int = 0) -> ExchangeRequest {
     let listed = self.url(ofMirror: mirror)
@@ -84,32 +84,34 @@ final class FileServers: Sendable {
     mirror == 0 ? source.url : mirrors?.url(mirror) ?? source.url
   }
 
-  /// The origins of its servers, as listed.
+  /// The origins of the file's servers, as listed.
   var origins: [String] {
     ([source.url] + (mirrors?.details.mirrors ?? [])).map(\.normalizedOrigin)
   }
 
-  /// Where the redirects of the first server begin; nil if the signer must make a URL first.
+  /// The URL at which the redirects of the first server begin; nil if the signer must make one
+  /// first.
   var base: RemoteURL? { state.withLock { $0.location.base } }
 
-  /// Whether the signer makes the URLs that are asked.
+  /// Whether the signer makes the URLs for the requests.
   var isSigned: Bool { state.withLock { $0.location.isSigned } }
 
-  /// Whether it is known where the bytes are.
+  /// Whether the location of the bytes is known.
   ///
-  /// The listed URL itself may have led nowhere else: then it is asked once more.
+  /// If the listed URL itself did not redirect, it counts as unknown, and the URL is asked once
+  /// more.
   var isLocated: Bool {
     state.withLock {
       $0.location.redirected != nil || ($0.location.isSigned && $0.location.base != nil)
     }
   }
 
-  /// Where bytes are asked for now.
+  /// The URL to request bytes from now.
   ///
-  /// The URL is nil if the signer must make one first; `signs` tells the caller to start the signer.
-  /// If the last URL expires soon, one caller is sent to where the redirects begin, and the signer is
-  /// asked while the others continue. Servers other than the first get too few requests to save a
-  /// redirect.
+  /// The URL is nil if the signer must make one first; `signs` tells the caller to start the
+  /// signer. If the last URL expires soon, one caller gets the URL at which the redirects begin,
+  /// and the signer runs while the others continue. Servers other than the first get too few
+  /// requests for a saved redirect to matter.
   func takePlace(atMirror mirror: Int) -> (url: RemoteURL?, signs: Bool) {
     guard mirror == 0 else { return (url(ofMirror: mirror), false) }
     let now = ContinuousClock.now
@@ -120,7 +122,7 @@ final class FileServers: Sendable {
     }
   }
 
-  /// How long a response of the server `mirror` may bring nothing before it is given up.
+  /// How long a response of the server `mirror` may stall before it is abandoned.
   func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
     let patience = settings.responsePatience
     return mirrors?.patience(patience, with: mirror, now: now) ?? patience
@@ -155,7 +157,7 @@ final class FileServers: Sendable {
 
   // MARK: What answers say
 
-  /// A request that was sent to `asked` was answered from `url`, with what it asked for.
+  /// Takes note of a valid answer from `url` to a request that was sent to `asked`.
   func noteAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
     guard mirror == 0 else { return }
     let sinceEpoch = timeSinceEpoch()
@@ -164,12 +166,12 @@ final class FileServers: Sendable {
     }
   }
 
-  /// A request for bytes that was sent to `asked` was refused.
+  /// Takes note of the refusal of a request for bytes that was sent to `asked`.
   func noteRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
     state.withLock { $0.location.noteRefusal(of: asked, now: .now) }
   }
 
-  /// What a refusal for good by the server `mirror` means.
+  /// What a permanent refusal by the server `mirror` means.
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
     let error = FileError(verdict)
     guard settings.signer == nil, error.code == .denied || error.code == .missing,
@@ -178,15 +180,15 @@ final class FileServers: Sendable {
     return FileError(error.code, error.reason + ": the signature of the listed URL has expired")
   }
 
-  /// Whether another server than `index` can say what the file is.
+  /// Whether a server other than `index` can define what the file is.
   func isOneOfSeveral(_ index: Int) -> Bool {
     guard let mirrors, mirrors.count > 1 else { return false }
     let snapshot = mirrors.snapshot
     return snapshot.trust == .hashesBeforeUse || snapshot.definer != index
   }
 
-  /// The server `index` of the file has other bytes than those that are wanted: it is not asked again,
-  /// and named.
+  /// Excludes the server `index` of the file, because it has other bytes than the wanted ones, and
+  /// logs that.
   func refuseMirror(_ index: Int, _ reason: String) {
     guard let mirrors, mirrors.change({ $0.refuse(index, reason: reason) }) else { return }
     logger.warning(
@@ -196,8 +198,8 @@ final class FileServers: Sendable {
       ])
   }
 
-  /// Whether `content`, which the server `index` has described, is the version `pinned`; takes note of
-  /// what follows for the server.
+  /// Whether `content`, which the server `index` has described, is the version `pinned`; notes what
+  /// follows for the server.
   func isSame(_ content: ContentVersion, from index: Int, as pinned: ContentVersion) -> Bool {
     if let mirrors {
       switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {

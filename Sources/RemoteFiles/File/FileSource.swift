@@ -1,7 +1,7 @@
 public import HTTPTransferCore
 public import HTTPTypes
 
-/// Where a file of the mount comes from.
+/// The source of a file of the mount.
 public struct FileSource: Hashable, Sendable {
   /// The path below the mount point, without a leading slash.
   public private(set) var path: String
@@ -9,7 +9,7 @@ public struct FileSource: Hashable, Sendable {
   public private(set) var url: RemoteURL
   /// Fields to send to the URL's own origin, and to no other.
   public private(set) var fields: HTTPFields
-  /// What else the list says of the file; nil where it says nothing.
+  /// What else the list says about the file; nil if it says no more.
   public private(set) var details: SourceDetails?
 
   public init(
@@ -21,8 +21,8 @@ public struct FileSource: Hashable, Sendable {
     self.details = details
   }
 
-  /// Whether `other` is the same file, reached with another signature, other credentials or at another
-  /// rate.
+  /// Whether `other` is the same file, reached with another signature, other credentials or at
+  /// another rate.
   public func differsInAccessOnly(from other: FileSource) -> Bool {
     var moved = self
     moved.url = other.url
@@ -31,7 +31,7 @@ public struct FileSource: Hashable, Sendable {
     return moved == other && cacheKeyText == other.cacheKeyText
   }
 
-  /// Whether `other` is the same file, shown under another name perhaps.
+  /// Whether `other` is the same file, perhaps shown under another name.
   func isSameFile(as other: FileSource) -> Bool {
     var renamed = self
     renamed.path = other.path
@@ -46,11 +46,11 @@ public struct FileSource: Hashable, Sendable {
     }
   }
 
-  /// What names the file's cache entry: the URL without userinfo and signature, and the fields that may
-  /// select another representation; and the piece hashes, because the record of such an entry claims that
-  /// its bytes have them.
+  /// The text that names the file's cache entry: URL, selecting fields and piece hashes.
   ///
-  /// Credentials are left out: they change without the file changing.
+  /// The URL is without userinfo and signature; the fields are those that may select another
+  /// representation. The piece hashes are part of it because the record of such an entry claims
+  /// that its bytes have them. Credentials are left out: they can change while the file does not.
   public var cacheKeyText: String {
     let selecting = fields.filter { !Self.credentialFields.contains($0.name) }
       .map { "\($0.name.canonicalName): \($0.value)" }

@@ -1,9 +1,9 @@
-/// What the user has asked for one file, whichever its version is.
+/// What the user wishes for one file, whatever its version.
 struct FileWishes: Sendable, Equatable {
-  /// Whether only what a read waits for may be fetched.
+  /// Whether only bytes that a read waits for may be fetched.
   var isPaused = false
-  /// Whether the whole is to be fetched in the background.
+  /// Whether the whole file is to be fetched in the background.
   var isPrefetched = false
-  /// Whether that may go on now: its turn has come, and nobody waits for other bytes.
+  /// Whether the prefetch may proceed now: its turn has come, and no read waits for other bytes.
   var mayPrefetch = false
 }

@@ -12,11 +12,10 @@ struct FirstLook: Sendable {
   private var environment: MountEnvironment { context.environment }
   private var state: GuardedKnowledge { file.state }
 
-  /// Looks once into the cache for what an earlier mount has left, then does `work`; if the disk
-  /// does not answer in time, `work` runs without the cache.
+  /// Looks once into the cache for what an earlier mount has left, then does `work`.
   ///
-  /// A second caller waits for the look of the first, because the answer is in the cache, not on
-  /// the network.
+  /// If the disk does not answer in time, `work` runs without the cache. A second caller waits for
+  /// the look of the first, because the answer is in the cache, not on the network.
   func perform(_ work: @escaping @Sendable () -> Void) {
     let isFirst = state.withLock { state in
       defer { state.wasAskedFor = true }
@@ -46,9 +45,9 @@ struct FirstLook: Sendable {
     if mustLook { runLook(isAhead: false) {} }
   }
 
-  /// Looks into the cache although nobody waits for it yet, which is no use of the entry.
+  /// Looks into the cache before a caller needs it, which does not count as a use of the entry.
   ///
-  /// Does nothing while descriptors are short.
+  /// Does nothing if descriptors are short.
   func performAhead() {
     environment.looksAhead.perform { [self] ended in
       let mustLook = state.withLock { state -> Bool in
@@ -60,20 +59,21 @@ struct FirstLook: Sendable {
     }
   }
 
-  /// Has a look run, and then `ended`.
+  /// Runs a look, and then `ended`.
   private func runLook(isAhead: Bool, _ ended: @escaping @Sendable () -> Void) {
     environment.looks.perform { [self] in
       defer { ended() }
       if isAhead, !environment.cache.hasSpareDescriptors, abandonLook() { return }
       let found = lookIntoCache()
-      // A file that has been let go of keeps no version; those who wait for the look get it.
+      // A file that has been let go keeps no version; the callers that wait for the look get this
+      // one.
       withExtendedLifetime(found.version) { endLook(found.outcome) }
     } late: { [self] in
       endLook(.late)
     }
   }
 
-  /// Ends the look that is under way if nobody waits for it.
+  /// Ends the look that is under way if no caller waits for it.
   private func abandonLook() -> Bool {
     state.withLock { state in
       guard case .underWay(let waiters) = state.look, waiters.isEmpty else { return false }
@@ -88,12 +88,12 @@ struct FirstLook: Sendable {
 
   /// - Returns: how the look ended, and the version that the cache has.
   private func lookIntoCache() -> (outcome: FileKnowledge.Look, version: RemoteVersion?) {
-    // What is being evicted is as good as gone.
+    // An entry that is being evicted counts as gone.
     guard environment.evictor.beginLook(context.cacheKey) else { return (.done, nil) }
     defer { environment.evictor.endLook(context.cacheKey) }
     do throws(CacheError) {
       let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
-        // The server has described the file meanwhile, and that version opens the entry itself.
+        // The server has described the file meanwhile; that version opens the entry itself.
         guard state.withLock({ $0.current }) == nil,
           let entry = try environment.cache.openEntry(context.cacheKey)
         else {
@@ -106,7 +106,7 @@ struct FirstLook: Sendable {
         }
         let version = RemoteVersion(of: file, content: content, id: id, record: entry)
         let isFirst = state.withLock { state in
-          // The server may have described the file while the disk was waited for.
+          // The server may have described the file during the wait for the disk.
           guard state.current == nil else { return false }
           state.setFirst(version)
           return true

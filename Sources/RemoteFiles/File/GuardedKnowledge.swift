@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The state of a file, which its parts share, and the lock over it.
+/// The state of a file, which its parts share, and the lock that guards it.
 ///
 /// Lock order: it comes before the lock of a version.
 final class GuardedKnowledge: Sendable {

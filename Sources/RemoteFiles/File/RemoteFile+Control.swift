@@ -5,11 +5,11 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// What a user can ask for one file, beside reading it.
+/// What a user can request for one file besides reading it.
 extension RemoteFile {
   // MARK: Fetching
 
-  /// Whether nothing is fetched of it but what a read waits for.
+  /// Sets whether only bytes that a read waits for are fetched.
   public func setPaused(_ isPaused: Bool) {
     wish { $0.isPaused = isPaused }
   }
@@ -23,7 +23,7 @@ extension RemoteFile {
     if hasChanged { current?.followWishes() }
   }
 
-  /// Takes up a new number of connections.
+  /// Adopts a new number of connections.
   public func followSettings() { current?.followWishes() }
 
   // MARK: Cached bytes
@@ -31,7 +31,8 @@ extension RemoteFile {
   /// Whether its cached bytes are never evicted.
   public var isPinned: Bool { environment.cache.isPinned(cacheKey) }
 
-  /// Keeps its cached bytes from eviction, or no longer: at once in this mount, soon on the disk.
+  /// Sets whether the cached bytes are kept from eviction: in this mount immediately, on disk soon
+  /// after.
   public func setPinned(_ isPinned: Bool) {
     environment.cache.setPinned(isPinned, cacheKey)
     let request = pinRequests.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
@@ -41,32 +42,32 @@ extension RemoteFile {
       do throws(CacheError) {
         try environment.cache.storePin(isPinned, of: cacheKey)
       } catch {
-        // As the disk has it.
+        // Back to the state on disk.
         environment.cache.setPinned(!isPinned, cacheKey)
         noteFailure(FileError(.cacheFailed, "the pin is not stored: \(error)"), isRetried: false)
       }
     }
   }
 
-  /// Whether the whole of it is to be fetched in the background.
+  /// Whether the whole file is to be fetched in the background.
   public var isPrefetched: Bool { context.wishes.withLock { $0.isPrefetched } }
 
-  /// Whether the user has asked for something that only the file itself knows.
+  /// Whether the user has made a request that only the file itself remembers.
   var hasWishes: Bool {
     context.wishes.withLock { $0.isPaused || $0.isPrefetched }
       || rateLimit.bytesPerSecond != environment.listedRateLimit(of: source)
   }
 
-  /// Whether somebody has it open.
+  /// Whether any handle has it open.
   public var isOpen: Bool { current?.hasHandles == true }
 
-  /// Removes its cached bytes, once what is in flight has ended; waits for the disk.
+  /// Removes its cached bytes when requests in flight have ended; waits for the disk.
   public func evict() { cachedBytes.evict() }
 
-  /// Compares all its cached bytes with their recorded hashes; what is damaged is absent from then
+  /// Compares all its cached bytes with their recorded hashes; damaged ones are absent from then
   /// on.
   ///
-  /// Reads the disk, for as long as that takes, on the queue for that.
+  /// Reads the disk, on the queue for such work, until all are compared.
   public func verifyCached() {
     afterLook { [self] in environment.hashWhole { [self] in cachedBytes.verify() } }
   }

@@ -1,18 +1,19 @@
 public import DirectoryListing
 internal import Synchronization
 
-/// How a file looks that is known from a listing only.
+/// How a file looks that is known only from a listing.
 ///
-/// The server is asked when the file is opened. When it then says the same length, the version that it
-/// describes has this number, so that tools which look before and after they open see one file.
+/// The server is asked when the file is opened. If it then reports the same length, the version
+/// that it describes gets this number, so that tools which look before and after they open see one
+/// file.
 public struct ListedAppearance: Sendable {
   public let id: VersionID
   public let facts: ListedFacts
 }
 
-/// What a listing says of a file, until the file itself is looked at.
+/// What a listing says about a file until the file itself is looked at.
 extension RemoteFile {
-  /// Takes what a listing says of the file now; nil where it says nothing.
+  /// Records what a listing says about the file now; nil if it says nothing.
   func note(_ facts: ListedFacts?) {
     state.withLock { state in
       guard state.current == nil, state.listed?.facts != facts else { return }
@@ -20,9 +21,10 @@ extension RemoteFile {
     }
   }
 
-  /// How the file is shown without a question to the server; nil where more is known of it, or less.
+  /// The appearance of the file without a question to the server; nil if more is known about it, or
+  /// less.
   ///
-  /// Answers after the first look into the cache, as ``resolve(_:)`` does.
+  /// Answers after the first look into the cache, as ``resolve(by:_:)`` does.
   public func appearance(_ answer: @escaping @Sendable (ListedAppearance?) -> Void) {
     afterLook { [self] in
       answer(

@@ -2,7 +2,8 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Where the file's bytes are asked for: what must be asked of the server or of the signer first.
+/// Where the file's bytes are requested, and what must be asked of the server or of the signer
+/// first.
 extension RemoteFile {
   func place(atMirror mirror: Int) -> RemoteURL? {
     let (url, signs) = context.servers.takePlace(atMirror: mirror)
@@ -20,11 +21,11 @@ extension RemoteFile {
     }
   }
 
-  /// The list names another URL of the same file now, or other credentials: open handles and cached
-  /// bytes continue with that.
+  /// Adopts another URL of the same file, or other credentials, from a reread list; open handles
+  /// and cached bytes stay in use.
   public func adopt(_ source: FileSource) {
     let before = context.servers.adopt(source)
-    // One that was set since stays while the list says the same as before.
+    // A rate limit that was set since stays if the list says the same as before.
     if source.details?.rateLimit != before.details?.rateLimit {
       environment.client.setRateLimit(environment.listedRateLimit(of: source), of: [rateLimit])
     }

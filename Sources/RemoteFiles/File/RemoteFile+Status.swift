@@ -6,12 +6,12 @@ extension RemoteFile {
   /// The complete length in bytes, nil while unknown.
   public var knownLength: Int64? { statusFacts.current?.length }
 
-  /// The file's line in `.status`; memory only, never the network or the disk.
+  /// The file's line in `.status`; uses memory only, never the network or the disk.
   ///
   /// - Parameters:
-  ///   - passthrough: the versions whose cache files the kernel reads itself now.
+  ///   - passthrough: the versions whose cache files the kernel reads directly now.
   ///   - isNamed: whether its name and URL are wanted; sums do without.
-  /// - Returns: what is known of the file.
+  /// - Returns: the status of the file.
   public func status(passthrough: Set<VersionID>, isNamed: Bool = true) -> FileStatus {
     let now = ContinuousClock.now
     let facts = statusFacts
@@ -83,7 +83,7 @@ extension MirrorSet.Mirror {
 }
 
 extension RemoteVersion {
-  /// Fills in what only the version knows.
+  /// Fills in the fields that only the version knows.
   func describe(now: ContinuousClock.Instant, in status: inout FileStatus) {
     let (version, isPartlyUncached) = state.withLock { ($0.version, $0.isPartlyUncached) }
     VersionDescription(version: version, now: now)

@@ -5,13 +5,13 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// One file of the mount: a source, and the version of it that is current.
+/// One file of the mount: a source, and its current version.
 ///
-/// Versions come and go: each has inode, extents and readers of its own. The file knows which one
-/// a new `open` gets, and asks the server about that, one question at a time.
+/// The versions of a file succeed each other; each has its own inode, extents and readers. The file
+/// knows which version a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `FileContext.loading` (over I/O) → `state` → a version's state. No lock is held over a
-/// call into the client, a waiter or, except `loading`, the cache.
+/// Lock order: `FileContext.loading` (over I/O) → `state` → a version's state. No lock is held over
+/// a call into the client, a waiter or, except `loading`, the cache.
 public final class RemoteFile: Sendable {
   /// What its versions share.
   let context: FileContext
@@ -25,10 +25,10 @@ public final class RemoteFile: Sendable {
     context = FileContext(source: source, cacheKey: cacheKey, environment: environment)
   }
 
-  /// Where it comes from now: a list that is read again may bring another URL of the same file.
+  /// The current source: a list that is reread may bring another URL of the same file.
   public var source: FileSource { context.source }
   public var cacheKey: CacheKey { context.cacheKey }
-  /// The servers of the file; nil if the list says no more of it than a URL.
+  /// The servers of the file; nil if the list says no more about it than a URL.
   var mirrors: MirrorBoard? { context.mirrors }
   var rateLimit: RateLimit { context.servers.rateLimit }
 
@@ -41,16 +41,15 @@ public final class RemoteFile: Sendable {
 
   // MARK: Lookup and open
 
-  /// The version that a name shows: the current one, from the cache's record where there is one,
-  /// else as the server says.
+  /// Resolves a name to the current version: the one in the cache, or else the one of the server.
   ///
-  /// Answers at once, on a look queue or on the network thread; within the read timeout, or by
-  /// `deadline` if that is sooner, because the caller may have waited for something else before.
+  /// Answers immediately, on a look queue or on the network thread, or within the read timeout. An
+  /// earlier `deadline` applies if the caller has already waited for something else.
   public func resolve(
     by deadline: ContinuousClock.Instant? = nil,
     _ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void
   ) {
-    // Set once: the disk may take some of it.
+    // Set once: the look may use some of the time.
     let deadline = deadline ?? .now + environment.settings.readTimeout
     afterLook { [self] in resolveWithoutLook(by: deadline, answer) }
   }
@@ -78,7 +77,7 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// Learns what a lookup will ask, with as little of the body as a request can bring.
+  /// Learns what a later lookup needs, with as few bytes of the body as a request can bring.
   public func probe(_ done: @escaping @Sendable () -> Void) {
     afterLook { [self] in
       if isKnown { return done() }
@@ -91,51 +90,54 @@ public final class RemoteFile: Sendable {
     state.withLock { $0.current != nil && !$0.isDoubted && !$0.mustAsk }
   }
 
-  /// Whether a response has contradicted what is known.
+  /// Whether a response has contradicted the current version.
   var isDoubted: Bool { state.withLock { $0.isDoubted } }
 
-  /// Has the server asked by the next lookup or open, whatever it has said before.
+  /// Makes the next lookup or open ask the server, whatever it has said before.
   public func refresh() { state.withLock { $0.mustAsk = true } }
 
-  /// Gives up its cache entry for another file that the list names in its place, unless somebody has it open,
-  /// it is being fetched, or an answer may make another version of it.
+  /// Releases its cache entry for another file that the list names in its place.
+  ///
+  /// Refuses if the file is open or being fetched, or if an answer may make another version of it.
   func giveWay() -> Bool {
     state.withLock { state in
       switch state.look {
       case .underWay, .late: return false
       case .none, .done: break
       }
-      // It records nothing more. Opening its old inode gives ESTALE, and the name is looked up again.
+      // The version records no more bytes. Opening its old inode gives ESTALE, and the name is
+      // looked up again.
       guard !state.probe.isAsking, state.current?.supersedeIfUnused() ?? true else { return false }
       state.current = nil
       return true
     }
   }
 
-  /// Keeps the current version no longer.
+  /// Releases the current version.
   ///
-  /// It goes on for as long as the kernel, a handle or work on it has it, and the file with it. What the
-  /// cache has of it is found again.
+  /// The version lives on while the kernel, a handle or work holds it, and keeps the file alive. A
+  /// later look finds its cached bytes again.
   func letGo() { _ = state.withLock { $0.letGo() } }
 
-  /// Takes ``letGo()`` back: the file is shown again.
+  /// Reverts ``letGo()``: the file is shown again.
   func keep() { state.withLock { $0.keep() } }
 
-  /// The version that is current now, if the file has been looked at.
+  /// The current version, if one is known.
   var current: RemoteVersion? { state.withLock { $0.current } }
 
-  /// Opens `version`: revalidates it unless the server has confirmed it just now.
+  /// Opens `version`: revalidates it unless the server has confirmed it recently.
   ///
-  /// Answers nil when the version is current, or cannot be confirmed but has cached bytes; an
-  /// error else, which is `stale` when another version has taken its place. By `deadline`, where the opener
-  /// has waited before.
+  /// Answers nil if the version is current, or cannot be confirmed but has cached bytes; otherwise
+  /// an error, which is `stale` if another version has replaced it. Answers by `deadline` if the
+  /// opener has waited before.
   public func open(
     _ version: RemoteVersion, by deadline: ContinuousClock.Instant? = nil,
     _ answer: @escaping @Sendable (FileError?) -> Void
   ) {
     let now = ContinuousClock.now
     let deadline = deadline ?? now + environment.settings.readTimeout
-    // What nothing can confirm is believed for as long as an open takes after the answer.
+    // A version that cannot be revalidated counts as current for as long as an open takes after the
+    // answer.
     let interval = max(
       environment.settings.revalidationInterval,
       version.isUnidentified ? FileSettings.failureMemory : .zero)
@@ -167,7 +169,7 @@ public final class RemoteFile: Sendable {
     }
   }
 
-  /// What is known of an open without asking the server.
+  /// The result of an open that needs no question to the server.
   private enum KnownOpen {
     /// The server has said which version is current.
     case settled
@@ -175,9 +177,10 @@ public final class RemoteFile: Sendable {
     case offline(FileError?)
   }
 
-  /// Answers an open by which version is current now, when its length is known or has been waited for.
+  /// Answers an open of `version`, which fails unless that is the current version.
   ///
-  /// Who is told to look the name up again shall find the length, too: the kernel does so only once.
+  /// Before that, it waits for the length of the current version: an opener that must look the name
+  /// up again should find the length, too, because the kernel does so only once.
   private func settleOpen(
     of version: RemoteVersion, by deadline: ContinuousClock.Instant,
     _ answer: @escaping @Sendable (FileError?) -> Void
@@ -190,8 +193,10 @@ public final class RemoteFile: Sendable {
     current.awaitLength(by: deadline, settle)
   }
 
-  /// Whether a failed confirmation fails the open: a server that says no is believed, one that
-  /// cannot be asked does not take away what is cached.
+  /// The error with which an open fails after a failed confirmation; nil if it succeeds.
+  ///
+  /// A server's refusal fails the open; a server that cannot be asked does not take away cached
+  /// bytes.
   private static func openError(_ error: FileError, _ version: RemoteVersion) -> FileError? {
     switch error.code {
     case .missing, .denied, .stale, .unmounted: error
@@ -202,10 +207,10 @@ public final class RemoteFile: Sendable {
   /// Does `work` after the first look into the cache, see ``FirstLook/perform(_:)``.
   func afterLook(_ work: @escaping @Sendable () -> Void) { FirstLook(file: self).perform(work) }
 
-  /// Looks into the cache although nobody waits for it yet.
+  /// Looks into the cache before a caller needs it.
   func lookAhead() { FirstLook(file: self).performAhead() }
 
-  /// Whether somebody has asked for the file.
+  /// Whether a program has asked for the file.
   public var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
 
   // MARK: Statistics
@@ -220,7 +225,7 @@ public final class RemoteFile: Sendable {
     return (current, isAsking, isDoubted, context.statistics)
   }
 
-  /// Fails whatever waits: the mount ends.
+  /// Fails all waiting reads and questions, because the mount ends.
   public func abandon() {
     if let id = state.withLock({ $0.probe.id }) {
       prober.end(id, .failure(FileError(.unmounted, "the mount is being taken down")))

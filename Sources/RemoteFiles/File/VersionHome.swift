@@ -5,19 +5,21 @@ protocol VersionHome: EntryOwner {
   /// What all versions of the file share.
   var context: FileContext { get }
 
-  /// Where bytes are asked for now; nil if the signer must make a URL first.
+  /// The URL to request bytes from now; nil if the signer must make one first.
   func place(atMirror mirror: Int) -> RemoteURL?
 
-  /// Finds out where the bytes are now, unless that has been learned meanwhile; `done` gets the
-  /// failure, if there is one.
+  /// Finds the current location of the bytes, unless it has been learned meanwhile; `done` gets the
+  /// failure, if any.
   func renewLocation(_ done: @escaping @Sendable (FileError?) -> Void)
 
   /// Carries out what `version` has decided; called without its lock.
   func perform(_ effects: VersionEffects, of version: RemoteVersion)
 
-  /// A response that described `version` has come to its end: until now that was the server's word.
+  /// Takes note of the end of a response that described `version`: until then the server confirmed
+  /// it.
   func responseEnded(of version: VersionID)
 
-  /// A response has shown another version than `version`, which the caller supersedes.
+  /// Takes note of a response that has shown a version other than `version`, which the caller
+  /// supersedes.
   func versionContradicted(_ version: VersionID)
 }

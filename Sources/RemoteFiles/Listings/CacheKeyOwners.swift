@@ -3,20 +3,22 @@ internal import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
-/// Sees to it that no two files of a mount have one cache entry: listings bring files as they are looked at, so
-/// that a URL may be listed, named in the list, and listed once more; and a list that is read again may bring a
-/// file back while handles of it are still open.
+/// Makes sure that no two files of a mount share a cache entry.
 ///
-/// Lock order: `state` is a leaf. ``file(of:key:in:mayContinue:)`` calls files between two times of holding it.
+/// Listings bring files as they are looked up, so that a URL may be listed, named in the list, and
+/// listed once more; and a reread list may bring a file back while handles of it are still open.
+///
+/// Lock order: `state` is a leaf. ``file(of:key:in:mayContinue:)`` calls files without holding it.
 final class CacheKeyOwners: Sendable {
   fileprivate struct State {
-    /// Hashes of the texts whose keys the list's own files have; a collision costs a key of its own.
+    /// The hashes of the texts whose keys belong to the list's own files; a collision only costs a
+    /// key of its own.
     var listed: Set<Int> = []
-    /// The paths of the files that listings name, by the keys of their URLs: pruned with the files.
+    /// The paths of the files that listings name, by the keys of their URLs; pruned with the files.
     var paths: [CacheKey: PathKey] = [:]
-    /// The files by their keys; weak, so a file that nothing else refers to is gone.
+    /// The files by their keys; weak references, so that unused files are freed.
     var files: [CacheKey: Owner] = [:]
-    /// The number of files at which those that are gone are removed.
+    /// The number of files at which freed ones are removed.
     var pruningCount = 1024
   }
 
@@ -26,7 +28,7 @@ final class CacheKeyOwners: Sendable {
 
   private let state = Mutex(State())
 
-  /// The list's own files come first.
+  /// Reserves the keys of the list's own files, which come first.
   func reserve(for sources: [FileSource]) {
     let listed = Set(sources.map { $0.cacheKeyText.hashValue })
     state.withLock { $0.listed = listed }
@@ -48,9 +50,9 @@ final class CacheKeyOwners: Sendable {
 
   /// The file for `source`, filed under `key`.
   ///
-  /// That is the file that has the key, if it is the same one and `mayContinue` says that nothing
-  /// else shows it. Otherwise it is a new file; while somebody has the other one open, it gets
-  /// another key.
+  /// This is the file that has the key, if it is the same one and `mayContinue` confirms that it is
+  /// not shown elsewhere. Otherwise it is a new file, which gets another key while the other file
+  /// is in use.
   func file(
     of source: FileSource, key first: CacheKey, in environment: MountEnvironment,
     mayContinue: (RemoteFile) -> Bool
@@ -79,13 +81,15 @@ final class CacheKeyOwners: Sendable {
 }
 
 extension CacheKeyOwners.State {
+  /// Enters `file` unless another file has its key.
+  ///
   /// - Returns: whether no other file has the key.
   fileprivate mutating func enter(_ file: RemoteFile) -> Bool {
     guard files[file.cacheKey]?.file == nil else { return false }
     if files.count >= pruningCount {
       files = files.filter { $0.value.file != nil }
-      // A path whose file is about to come loses its claim, too: where another one then takes the
-      // key, the file gets one of its own.
+      // A path whose file is about to be made loses its claim, too: if another path then takes the
+      // key, the file gets another key.
       paths = paths.filter { files[$0.key] != nil }
       pruningCount = max(1024, 2 * files.count)
     }

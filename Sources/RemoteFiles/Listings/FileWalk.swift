@@ -2,22 +2,24 @@ internal import Synchronization
 
 /// The files of a directory that a walk asks about, one after the other.
 ///
-/// They come into being as they are taken: there may be a hundred thousand, and whoever walks may stop at the
-/// first.
+/// They are created as they are taken: there may be a hundred thousand, and the walk may stop at
+/// the first.
 public final class FileWalk: Sendable {
   private let count: Int
   private let file: @Sendable (Int) -> RemoteFile?
   private let position = Atomic<Int>(0)
 
+  /// Creates a walk.
+  ///
   /// - Parameters:
   ///   - count: how many names there are.
-  ///   - file: the file at a place among them; nil where it is not to be asked about.
+  ///   - file: the file at an index; nil if the walk skips it.
   public init(count: Int, file: @escaping @Sendable (Int) -> RemoteFile?) {
     self.count = count
     self.file = file
   }
 
-  /// The next file; nil behind the last one.
+  /// The next file; nil after the last one.
   public func next() -> RemoteFile? {
     while true {
       let index = position.add(1, ordering: .relaxed).oldValue

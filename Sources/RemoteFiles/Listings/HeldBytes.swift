@@ -1,30 +1,31 @@
 internal import DirectoryListing
 internal import HTTPTransferCore
 
-/// What a mount keeps of listings takes in memory, about, in bytes.
+/// Estimates the memory that a mount needs for its listings, in bytes.
 ///
-/// The one place where that is reckoned. It need not be exact, but must grow with all that a server
-/// decides: how many names there are, and how long they and their URLs are.
+/// All such estimates are made here. They need not be exact, but must grow with everything that a
+/// server controls: the number of names, and the lengths of names and URLs.
 enum HeldBytes {
-  /// A name takes its entry, a place in the table of names, and what arrays and tables keep free.
+  /// A name needs its entry, a place in the table of names, and the spare capacity of arrays and
+  /// tables.
   private static let ofName = 160
 
-  /// A listing has a table, an array, a URL and a tag, also without names.
+  /// A listing has a table, an array, a URL and a tag, even without names.
   private static let ofListing = 1 << 10
 
-  /// A file that was looked at, with the version of it that its server has described.
+  /// A file that has been created, with the version that its server has described.
   private static let ofFile = 3 << 10
 
-  /// A directory that was looked at, and not what it holds itself.
+  /// A directory that has been created, without its own contents.
   private static let ofDirectory = 1 << 10
 
-  /// A text that does not fit into a string's 16 bytes has a header and what the allocator adds.
+  /// A text that does not fit into a string's 16 bytes has a header and the allocator's overhead.
   static func of(_ text: String) -> Int {
     let byteCount = text.utf8.count
     return byteCount <= 15 ? 0 : byteCount + 48
   }
 
-  /// An entry of a listing: a URL of its own is made when it is looked at.
+  /// The size of an entry of a listing; its URL is made only when it is needed.
   static func of(_ entry: ListingEntry) -> Int {
     ofName + of(entry.name) + (entry.encodedName.map { of($0) } ?? 0)
   }

@@ -7,12 +7,12 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// A directory of the mount whose names are those of a directory listing, asked for when they are
-/// wanted and again when they are old.
+/// A directory of the mount whose names are those of a directory listing.
 ///
-/// Its files and subdirectories come into being with the first look at each, and go on when the names
-/// are asked for anew. The ``ListingRegistry`` bounds what is kept of them; beyond that they go on
-/// for as long as the kernel knows them (`InodeTable`), or somebody else has them.
+/// The listing is fetched when the names are wanted, and again when it is old. Files and
+/// subdirectories are created when they are first looked up, or looked at ahead, and stay when the
+/// names are fetched again. The ``ListingRegistry`` bounds how many are kept; beyond that they live
+/// for as long as the kernel knows them (`InodeTable`) or another reference exists.
 ///
 /// Lock order: `state`, then that of ``CacheKeyOwners`` or of a file, or of a directory below of
 /// which it had the last reference; no other lock, call or waiter under it.
@@ -23,7 +23,7 @@ public final class ListedDirectory: Sendable {
   private let depth: Int
   private let state: Mutex<State>
 
-  /// How deep directories may lie below the list's URL: a server may make each hold itself.
+  /// How deep directories may lie below the list's URL: a server may make each contain itself.
   static let maximumDepth = 32
 
   private struct State {
@@ -32,11 +32,11 @@ public final class ListedDirectory: Sendable {
     var directories = LookedAt<ListedDirectory>()
     var ahead = LookAhead()
 
-    /// What all of it takes in memory, about.
+    /// The memory that all of it needs, estimated.
     var byteCount: Int { (names.names?.byteCount ?? 0) + files.byteCount + directories.byteCount }
   }
 
-  /// What a name leads to.
+  /// The file or directory of a name.
   public enum Child: Sendable {
     case file(RemoteFile)
     case directory(ListedDirectory)
@@ -61,8 +61,9 @@ public final class ListedDirectory: Sendable {
     Self.letGo(files, in: environment)
   }
 
-  /// Has `files` keep their versions no longer, each of which holds its file; later, because that
-  /// may close a cache entry, which may wait for the disk.
+  /// Makes `files` release their versions, each of which holds its file.
+  ///
+  /// This runs later: it may close a cache entry, which may wait for the disk.
   private static func letGo(_ files: [RemoteFile], in environment: FileEnvironment) {
     guard !files.isEmpty else { return }
     environment.background { for file in files { file.letGo() } }
@@ -70,10 +71,11 @@ public final class ListedDirectory: Sendable {
 
   // MARK: Names
 
-  /// The directory's names: those that are known while they are not too old, else as the server lists
-  /// them now.
+  /// The directory's names: the known ones while they are recent enough, otherwise the server's
+  /// current list.
   ///
-  /// Answers at once, with an error on the network thread, or on the queue that reads listings.
+  /// Answers immediately, on the network thread in case of an error, or on the queue that reads
+  /// listings.
   public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
     let isSilent = environment.shared.silentServers.contains(source.url.origin)
     let decision = state.withLock {
@@ -88,10 +90,10 @@ public final class ListedDirectory: Sendable {
     }
   }
 
-  /// Whether `name` is none here, whatever the server says.
+  /// Whether `name` is hidden here, whatever the server lists.
   public func hides(_ name: String) -> Bool { environment.settings.hiddenNames.contains(name) }
 
-  /// What `name` leads to; nil where it is not among `names`.
+  /// The file or directory of `name`; nil if it is not among `names`.
   public func child(_ name: String, in names: ListedNames) -> Child? {
     guard let entry = names.listing[name] else { return nil }
     return child(entry, in: names)
@@ -107,15 +109,14 @@ public final class ListedDirectory: Sendable {
     return child
   }
 
-  /// Has what it holds counted; without a lock.
+  /// Reports the memory in use to the registry; call it without a lock.
   private func noteHeld() {
     environment.listings.note(self, byteCount: state.withLock { $0.byteCount })
   }
 
-  /// Looks into the cache for the files behind `name` if lookups come in the order of `names`: their
-  /// own lookups then find the answer.
+  /// Looks into the cache for the files after `name` if lookups follow the order of `names`.
   ///
-  /// Called with each lookup.
+  /// Their own lookups then find the answer. Call it with each lookup.
   public func lookAhead(from name: String, in names: ListedNames) {
     guard let index = names.listing.index(of: name) else { return }
     let ahead = state.withLock { $0.ahead.names(from: index, of: names.entries.count) }
@@ -124,7 +125,8 @@ public final class ListedDirectory: Sendable {
     }
   }
 
-  /// The files among `names` of which nothing is known yet, also not from the listing, in its order.
+  /// The files among `names` about which neither cache, server nor listing has said anything yet,
+  /// in the order of the listing.
   public func unknownFiles(in names: ListedNames) -> FileWalk {
     FileWalk(count: names.entries.count) { [self] index in
       let entry = names.entries[index]
@@ -160,7 +162,7 @@ public final class ListedDirectory: Sendable {
     } else {
       let owners = environment.keyOwners
       file = owners.file(of: source, key: owners.key(for: source), in: environment.shared) {
-        // The file that had this name before the list was read again.
+        // The file that had this name before the list was reread.
         PathKey($0.source.path) == PathKey(path)
       }
     }
@@ -175,7 +177,7 @@ public final class ListedDirectory: Sendable {
     environment.settings.believesListings ? entry.facts : nil
   }
 
-  /// The directory at a path below this one, if it has been looked at.
+  /// The directory at a path below this one, if it has been created.
   public func existingDirectory(_ path: some Sequence<String>) -> ListedDirectory? {
     var directory = self
     for name in path {
@@ -187,8 +189,9 @@ public final class ListedDirectory: Sendable {
     return directory
   }
 
-  /// The files that have been looked at and that the last listing names, here and below, ordered by
-  /// their paths.
+  /// The files that have been looked up, or looked at ahead, and that the last listing names.
+  ///
+  /// They are those here and below, ordered by path.
   public var existingFiles: [RemoteFile] {
     let (files, directories) = state.withLock { state in
       guard let listing = state.names.names?.listing else {
@@ -222,7 +225,7 @@ public final class ListedDirectory: Sendable {
     state.withLock { $0.names.started(id, as: exchange) }
   }
 
-  /// The whole body of an answer has come; reads it elsewhere, because that takes a while.
+  /// Takes the complete body of an answer; parses it on another queue, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
     environment.shared.silentServers.noteAnswer(of: source.url.origin)
     environment.shared.context.listingQueue.async { [self] in
@@ -242,13 +245,13 @@ public final class ListedDirectory: Sendable {
     }
   }
 
-  /// The names are as they were.
+  /// Takes an answer that confirms the known names.
   func unchanged(_ id: ProbeID) {
     environment.shared.silentServers.noteAnswer(of: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
-  /// The question failed; puts it again if that may help and there is time.
+  /// Takes a failure of the question; asks again if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, retryAfter: Duration?) {
     let policy = environment.shared.retryPolicy
     let delay = state.withLock {
@@ -263,7 +266,7 @@ public final class ListedDirectory: Sendable {
     environment.shared.client.schedule(after: delay) { [weak self] in self?.send(id) }
   }
 
-  /// The request is held back until `moment`, as the server has asked.
+  /// Handles a request that is held until `moment`, because the server has asked for a pause.
   func held(
     _ id: ProbeID, until moment: ContinuousClock.Instant, transfer: ExchangeID
   ) {
@@ -286,15 +289,15 @@ public final class ListedDirectory: Sendable {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
       return
     }
-    // Who waits for names goes on to look into the cache: not on the network thread.
+    // Waiters for names go on to look into the cache: not on the network thread.
     environment.shared.context.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
-      // Also where the names are as before: they may have been told to go, and stayed.
+      // Also if the names are the same: a `forget()` during the question keeps them, uncounted.
       self.noteHeld()
     }
   }
 
-  /// Fails whatever waits, here and below: the mount ends.
+  /// Fails all waiting questions and reads, here and below, because the mount ends.
   public func abandon() {
     let (id, files, directories) = state.withLock {
       ($0.names.probeID, $0.files.all.map(\.item), $0.directories.all.map(\.item))
@@ -348,7 +351,7 @@ extension ListedDirectory: NameHolder {
     _ = directories
   }
 
-  /// Whether the user has asked for anything of a file here or below.
+  /// Whether the user has a wish for a file here or below.
   private var holdsWishes: Bool {
     let (files, directories) = state.withLock { ($0.files.all, $0.directories.all) }
     return files.contains { $0.item.hasWishes } || directories.contains { $0.item.holdsWishes }

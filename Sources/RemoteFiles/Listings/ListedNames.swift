@@ -1,14 +1,14 @@
 public import DirectoryListing
 internal import HTTPTransferCore
 
-/// The names of a directory at a moment, and where they lead.
+/// The names of a directory at one moment, and their URLs.
 public struct ListedNames: Sendable {
   let listing: DirectoryListing
-  /// The directory's URL, with the credentials of its source: after a redirect, that which it led to.
+  /// The directory's URL, with the credentials of its source; after a redirect, the target of it.
   let url: RemoteURL
-  /// The strong or weak tag of the answer, for the next question.
+  /// The strong or weak tag of the answer, for the next request.
   let entityTag: EntityTag?
-  /// What the names take in memory, about.
+  /// The memory that the names need, estimated.
   let byteCount: Int
 
   init(listing: DirectoryListing, url: RemoteURL, entityTag: EntityTag?) {

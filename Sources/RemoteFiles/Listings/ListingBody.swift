@@ -1,7 +1,8 @@
 internal import DirectoryListing
 internal import Synchronization
 
-/// The bytes of a listing while it is received and read, counted in what all listings together hold.
+/// The bytes of a listing while it is received and parsed, counted against the budget of all
+/// listings.
 ///
 /// `@unchecked Sendable`: one thread has it at a time; the network thread hands it to the queue.
 final class ListingBody: @unchecked Sendable {
@@ -30,7 +31,7 @@ final class ListingBody: @unchecked Sendable {
 
 /// How many bytes all listings that are being received may hold.
 ///
-/// Many directories may be asked about at once, and a hostile server makes each as long as it may.
+/// Many directories may be requested at once, and a hostile server makes each as long as possible.
 /// Lock order: a leaf.
 final class ListingBudget: Sendable {
   private static let limit = 2 * ListingError.maximumByteCount

@@ -14,13 +14,13 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
   private let body: ListingBody
   private var outcome = Outcome.awaited
 
-  /// What the response leads to; the end of the exchange carries it out.
+  /// The result of the response; the end of the exchange acts on it.
   private enum Outcome {
-    /// No head has come. → any other
+    /// No head has arrived. → any other
     case awaited
     /// The body is the listing. → `failed`
     case listing(ListingAnswer)
-    /// The names are as they were.
+    /// The known names are confirmed.
     case unchanged
     case failed(FileError, retryAfter: Duration?)
   }
@@ -43,7 +43,7 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
         return .proceed
       } catch {
         outcome = .failed(error, retryAfter: nil)
-        // Of what cannot be used nothing more is read.
+        // The rest of an unusable body is not read.
         return .stop
       }
     case .notModified:
@@ -85,7 +85,7 @@ final class ListingReceiver: ExchangeReceiver, @unchecked Sendable {
   }
 }
 
-/// What the head of a listing says of it.
+/// The head of a listing.
 struct ListingAnswer: Sendable {
   let contentType: String?
   /// The directory's URL, with the credentials of its source.
@@ -95,7 +95,7 @@ struct ListingAnswer: Sendable {
   /// The most bytes of a directory's URL: a listing may have a hundred thousand names below it.
   static let maximumURLByteCount = 4 << 10
 
-  /// - Throws: where no listing can follow that might be shown.
+  /// - Throws: if the response cannot be a listing that may be shown.
   init(
     _ fields: HTTPFields, _ content: ContentVersion, from url: RemoteURL, to source: ListingSource
   ) throws(FileError) {
@@ -107,7 +107,7 @@ struct ListingAnswer: Sendable {
     else {
       throw FileError(.refused, "redirected to what is no directory, \(url.redacted)")
     }
-    // Each of its names holds it.
+    // The URL of each of its names contains it.
     guard own.text.utf8.count <= Self.maximumURLByteCount else {
       throw FileError(
         .refused, "the listing's URL has more than \(Self.maximumURLByteCount >> 10) KiB")
@@ -128,6 +128,6 @@ struct ListingAnswer: Sendable {
 }
 
 extension FileError {
-  /// Asking again brings the same listing.
+  /// A failure for good: a retry brings the same listing.
   init(_ error: ListingError) { self.init(.refused, error.description) }
 }

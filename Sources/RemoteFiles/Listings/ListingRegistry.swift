@@ -1,25 +1,23 @@
 internal import Synchronization
 
-/// What holds the names of a listing and what was looked at of them, and can ask for them again.
+/// A holder of the names of a listing, and of the files and directories created from them.
 protocol NameHolder: AnyObject, Sendable {
-  /// When its names were last wanted.
+  /// When its names were last requested.
   var usedAt: ContinuousClock.Instant { get }
 
-  /// Gives up the names until they are wanted again, and of what was looked at what nobody has.
+  /// Drops the names until they are requested again, and files and directories that are not in use.
   func forget()
 }
 
-/// Bounds what all listings of a mount hold in memory: what has not been wanted for the longest
-/// time is given up.
+/// Bounds the memory that all listings of a mount hold: drops the least recently used names.
 ///
 /// Not counted is what a holder keeps after it has forgotten: the files and directories that the
-/// kernel knows, which it forgets when it lacks memory itself, those with open handles, and those
-/// of which the user has wanted something.
+/// kernel knows, which it forgets when memory is short, those with open handles, and those for
+/// which the user has a wish.
 ///
 /// Lock order: a leaf; holders are called without it.
 final class ListingRegistry: Sendable {
-  /// In bytes (``HeldBytes``): two million short names, or one million and 80,000 files that were
-  /// looked at.
+  /// In bytes (``HeldBytes``): two million short names, or one million and 80,000 files.
   static let standardLimit = 512 << 20
 
   private struct Item {
@@ -31,7 +29,7 @@ final class ListingRegistry: Sendable {
     var items: [ObjectIdentifier: Item] = [:]
     var total = 0
 
-    /// Forgets the holders that are no more; those that are.
+    /// Removes the holders that are gone, and returns the others.
     mutating func sweep() -> [any NameHolder] {
       items = items.filter { $0.value.holder != nil }
       total = items.values.reduce(0) { $0 + $1.byteCount }
@@ -48,10 +46,10 @@ final class ListingRegistry: Sendable {
 
   init(limit: Int = ListingRegistry.standardLimit) { self.limit = limit }
 
-  /// How many bytes are held, as far as is known.
+  /// How many bytes are held, as last reported.
   var total: Int { state.withLock { $0.total } }
 
-  /// `holder` holds so many bytes now.
+  /// Records that `holder` holds `byteCount` bytes now.
   func note(_ holder: any NameHolder, byteCount: Int) {
     let id = ObjectIdentifier(holder)
     let holders = state.withLock { state -> [any NameHolder] in
@@ -60,11 +58,11 @@ final class ListingRegistry: Sendable {
       state.total += byteCount
       return state.total > limit ? state.sweep() : []
     }
-    // A quarter more than must be, so that it is rarely done.
+    // A quarter more than necessary, so that this happens rarely.
     let goal = limit / 4 * 3
     let others = holders.filter { $0 !== holder }.map { ($0, $0.usedAt) }.sorted { $0.1 < $1.1 }
     for (other, _) in others where total > goal { forget(other) }
-    // It holds too much all by itself.
+    // The holder alone exceeds the limit.
     if total > limit { forget(holder) }
   }
 

@@ -1,13 +1,13 @@
 public import HTTPTransferCore
 public import HTTPTypes
 
-/// Where a directory of the mount comes from that is filled from its server's listing.
+/// The source of a directory of the mount whose names are those of its server's listing.
 public struct ListingSource: Hashable, Sendable {
   /// The path below the mount point, without slashes at its ends; empty for the mount's root.
   public let path: String
   /// The URL, whose path ends in `/`; may hold credentials.
   public let url: RemoteURL
-  /// Fields to send to the URL's own origin, for the listing and all that it names.
+  /// Fields to send to the URL's own origin, for the listing and everything that it names.
   public let fields: HTTPFields
 
   public init(path: String, url: RemoteURL, fields: HTTPFields = HTTPFields()) {
@@ -19,7 +19,7 @@ public struct ListingSource: Hashable, Sendable {
   func path(of name: String) -> String { path.isEmpty ? name : path + "/" + name }
 }
 
-/// What a list makes a mount show.
+/// The sources that a list gives to a mount.
 public struct MountSources: Sendable {
   public var files: [FileSource]
   public var listings: [ListingSource]

@@ -1,37 +1,37 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// What is known of a directory's names, and the question to its server, as a pure value.
+/// The known names of a directory, and the question to its server, as a pure value.
 ///
-/// Its methods say what is to be done; the owner does it after the lock is released.
+/// Its methods return the actions to take; the owner takes them after the lock is released.
 struct ListingState {
-  /// Gets the names.
+  /// Receives the names.
   typealias Waiter = Probe<ListedNames>.Waiter
 
-  /// What is set about listings.
+  /// The settings for listings.
   struct Settings {
-    /// How long names are believed without asking.
+    /// How long names count as current without a request.
     var timeToLive: Duration
-    /// The deadline of who waits.
+    /// How long a waiter waits at most.
     var patience: Duration
   }
 
   private let settings: Settings
   private(set) var names: ListedNames?
-  /// Until when the names are believed; nil where there are none.
+  /// Until when the names count as current; nil if there are none.
   private var believedUntil: ContinuousClock.Instant?
   private var probe = Probe<ListedNames>()
   private var recentFailure: (error: FileError, until: ContinuousClock.Instant)?
-  /// When the names were last wanted.
+  /// When the names were last requested.
   private(set) var usedAt = ContinuousClock.now
 
   init(settings: Settings) { self.settings = settings }
 
   // MARK: Asking
 
-  /// What is to be done for one who wants the names.
+  /// The action to take for a caller that wants the names.
   enum Answer {
-    /// Answer at once.
+    /// Answer immediately.
     case known(Result<ListedNames, FileError>)
     /// Ask the server; the waiter is kept.
     case ask(ProbeID)
@@ -39,8 +39,8 @@ struct ListingState {
     case joined
   }
 
-  /// Takes one who wants the names; a server that is known not to answer now is not asked again where
-  /// there are some.
+  /// Takes a caller that wants the names; a server that is known to be silent is not asked if there
+  /// are names.
   mutating func want(
     now: ContinuousClock.Instant, isSilent: Bool, _ waiter: @escaping Waiter
   ) -> Answer {
@@ -49,7 +49,7 @@ struct ListingState {
       return .known(.success(names))
     }
     if let recentFailure, now < recentFailure.until { return .known(.failure(recentFailure.error)) }
-    // Names that are there are not kept waiting for long by a server that does not answer.
+    // If there are names, callers do not wait long for a server that does not answer.
     let patience =
       names == nil
       ? settings.patience : min(settings.patience, FileSettings.confirmationPatience)
@@ -59,12 +59,12 @@ struct ListingState {
     return probe.join(waiting, limit: nil).map { .ask($0) } ?? .joined
   }
 
-  /// The tag to ask with: the names need not come again where it is still right.
+  /// The tag of the known names for a conditional request.
   var entityTag: EntityTag? { names?.entityTag }
 
   func isAsking(_ id: ProbeID) -> Bool { probe.isAsking(id) }
 
-  /// A request is being handed to the client.
+  /// Takes note that a request is being handed to the client.
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) { probe.begin(id, now: now) }
 
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) { probe.started(id, as: exchange) }
@@ -73,18 +73,18 @@ struct ListingState {
 
   // MARK: Answers
 
-  /// Who is to be told what, and which exchange to cancel.
+  /// The waiters to answer, their answer, and the exchange to cancel.
   struct Conclusion {
     var waiters: [Waiter] = []
     var result: Result<ListedNames, FileError>
-    /// Why the names are those of before.
+    /// Why the server could not confirm or replace the names.
     var refreshFailure: FileError?
     var exchange: ExchangeID?
   }
 
-  /// The server has listed `names`, or, where that is nil, said that they are as before.
+  /// Takes the server's answer: `names`, or nil if the known ones are confirmed.
   ///
-  /// - Returns: nil where the question has been answered already.
+  /// - Returns: nil if the question has been answered already.
   mutating func answered(
     _ id: ProbeID, _ names: ListedNames?, now: ContinuousClock.Instant
   ) -> Conclusion? {
@@ -100,9 +100,9 @@ struct ListingState {
     return Conclusion(waiters: end.waiters.map(\.answer), result: .success(names))
   }
 
-  /// The question has failed for good.
+  /// Takes the permanent failure of the question.
   ///
-  /// A server that says no is believed; one that cannot be asked does not take the names away.
+  /// A server's refusal drops the names; a server that cannot be asked does not.
   mutating func failed(
     _ id: ProbeID, _ error: FileError, now: ContinuousClock.Instant
   ) -> Conclusion? {
@@ -122,7 +122,8 @@ struct ListingState {
     return conclusion
   }
 
-  /// How long to wait before the question is put again after `error`; nil where that would not help.
+  /// How long to wait before the question is sent again after `error`; nil if a retry would not
+  /// help.
   mutating func delay(
     after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
     random: Double, now: ContinuousClock.Instant
@@ -132,7 +133,7 @@ struct ListingState {
       after: error, of: id, retryAfter: retryAfter, policy: policy, random: random, now: now)
   }
 
-  /// The question whose time is up.
+  /// The question whose time is up, if any.
   func expired(now: ContinuousClock.Instant) -> ProbeID? {
     probe.isExpired(now: now) ? probe.id : nil
   }
@@ -145,17 +146,16 @@ struct ListingState {
   /// The question under way.
   var probeID: ProbeID? { probe.id }
 
-  /// Gives the names up, unless the server is being asked whether they are still right; they are asked
-  /// for when they are wanted again.
+  /// Drops the names until they are requested again, unless a question is under way.
   mutating func forget() {
     guard probe.phase == .idle else { return }
     names = nil
     believedUntil = nil
   }
 
-  /// Names may be that old in the kernel anyway.
+  /// The kernel may keep names for that long anyway.
   private static let leastTimeToLive = Duration.seconds(1)
 
-  /// How long a server that could not be asked is left alone.
+  /// How long a server that could not be asked gets no further question.
   private static let refreshPause = Duration.seconds(5)
 }

@@ -1,20 +1,20 @@
-/// How far the cache has been looked into for a program that looks up the names of a directory in
-/// order, as `ls -l` does.
+/// How far the cache has been looked into for a program that looks up names in order, as `ls -l`
+/// does.
 ///
-/// Without it, each name of such a walk waits for a look of its own, on another thread.
+/// Without it, each name of such a walk waits for its own look, on another thread.
 struct LookAhead {
-  /// How many names ahead the looks are at most.
+  /// How many names ahead the looks reach at most.
   static let distance = 64
 
-  /// The name behind the one that was looked up last.
+  /// The index after the name that was looked up last.
   private var next = 0
-  /// The name behind the last one that was handed out.
+  /// The index after the last name that was handed out.
   private var end = 0
 
-  /// Takes note that the name at `index` of `count` is looked up.
+  /// Takes note of a lookup of the name at `index` of `count`.
   ///
-  /// - Returns: the names to look into the cache for now; empty unless the lookup before was of the
-  ///   name before.
+  /// - Returns: the names to look into the cache for now; empty unless the previous lookup was of
+  ///   the previous name.
   mutating func names(from index: Int, of count: Int) -> Range<Int> {
     let isInOrder = index > 0 && index == next
     next = index + 1
@@ -22,7 +22,7 @@ struct LookAhead {
       end = next
       return end..<end
     }
-    // Half of the distance is left while the other half is looked into.
+    // A new batch begins when half of the distance is left.
     guard end < count, end - index <= Self.distance / 2 else { return end..<end }
     let begin = max(end, index)
     end = min(count, index + Self.distance)

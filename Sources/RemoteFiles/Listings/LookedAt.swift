@@ -1,32 +1,32 @@
 internal import HTTPTransferCore
 
-/// The files, or the directories, of a directory that somebody has looked at, by their names.
+/// The files, or the directories, of a directory that were looked up or looked at ahead, by name.
 ///
-/// Each is kept until ``forget(unless:)``, and stays known for as long as somebody else has it: the
-/// kernel by its look-ups, an open handle, or a question to the server.
+/// Each is kept until ``forget(unless:)``, and stays known while other references exist: the
+/// kernel's lookups, an open handle, or a question to the server.
 struct LookedAt<Item: AnyObject & Sendable> {
   private struct Place {
     weak var item: Item?
-    /// The same, while it is kept.
+    /// A strong reference while it is kept.
     var keeper: Item?
-    /// What it takes in memory, while it is kept.
+    /// The memory that it needs while it is kept.
     var byteCount: Int
   }
 
   private var places: [PathKey: Place] = [:]
 
-  /// What those that are kept take in memory, about.
+  /// The memory that all kept items need, estimated.
   private(set) var byteCount = 0
 
-  /// The item of a name, whether it is kept or not.
+  /// The item of a name, kept or only known.
   subscript(key: PathKey) -> Item? { places[key]?.item }
 
-  /// All that there are.
+  /// All items that still exist.
   var all: [(key: PathKey, item: Item)] {
     places.compactMap { key, place in place.item.map { (key: key, item: $0) } }
   }
 
-  /// Keeps `item`, also where it was there.
+  /// Keeps `item`, even if it is known already.
   ///
   /// - Returns: the item that had the name before, if it is another one.
   mutating func keep(_ item: Item, as key: PathKey, byteCount: Int) -> Item? {
@@ -37,15 +37,15 @@ struct LookedAt<Item: AnyObject & Sendable> {
     return other
   }
 
-  /// Keeps no item any more, but those that are wanted.
+  /// Keeps only the items that are wanted.
   ///
-  /// - Returns: the others, to be released without a lock: it may be the last reference.
+  /// - Returns: the others, to be released without a lock: these may be the last references.
   mutating func forget(unless isWanted: (PathKey, Item) -> Bool) -> [Item] {
     var left: [PathKey: Place] = [:]
     var released: [Item] = []
     byteCount = 0
     for (key, place) in places {
-      // Of some nobody has known anything for a while.
+      // Some items have already been freed.
       guard let item = place.item else { continue }
       if place.keeper != nil, isWanted(key, item) {
         left[key] = place

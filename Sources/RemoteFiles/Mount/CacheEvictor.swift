@@ -7,9 +7,9 @@ internal import Synchronization
 
 /// A file that has a cache entry.
 protocol EntryOwner: AnyObject, Sendable {
-  /// Removes the cache entry by `remove`, unless somebody reads or fetches it.
+  /// Removes the cache entry by calling `remove`, unless it is being read or fetched.
   ///
-  /// - Returns: whether it is gone.
+  /// - Returns: whether the entry was removed.
   @discardableResult
   func removeEntryIfUnused(_ remove: () -> Void) -> Bool
 }
@@ -19,41 +19,43 @@ protocol EntryHolder: AnyObject, Sendable {
   /// The version's file.
   var entryOwner: any EntryOwner { get }
 
-  /// Whether somebody reads or fetches it: not to be evicted then.
+  /// Whether it is being read or fetched, and must not be evicted.
   var isInUse: Bool { get }
 
-  /// Marks all that the entry holds as absent, because it is about to be removed.
+  /// Marks all bytes of the entry as absent, because it is about to be removed.
   ///
-  /// - Returns: false if somebody reads or fetches the file; then the entry must stay.
+  /// - Returns: false if the file is being read or fetched; then the entry must stay.
   func forgetEntryIfUnused() -> Bool
 }
 
-/// Keeps the cache within its limit, and the disk under it from running full: evicts the entries that
-/// nobody uses, those first that were not used for the longest time.
+/// Keeps the cache within its limit, and the disk under it from filling up.
+///
+/// It evicts unused entries, the least recently used ones first.
 ///
 /// Lock order: `users` and `usedKeys` are leaves. Files are asked without them.
 final class CacheEvictor: Sendable {
   private let context: MountContext
   private let users = Mutex(EntryUsers())
-  /// The entries that were used, and must be marked so.
+  /// The entries that were used, and must be marked as such.
   private let usedKeys = Mutex<Set<CacheKey>>([])
-  /// Whether less is free on the disk under the cache than must stay free.
+  /// Whether the disk under the cache has less free space than it must keep.
   private let lacksRoom = Atomic<Bool>(false)
-  /// How much has been stored since that was looked at.
+  /// How many bytes have been stored since the last check of the free space.
   private let unweighedByteCount = Atomic<Int64>(0)
 
   init(context: MountContext) { self.context = context }
 
   // MARK: Users
 
-  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
+  /// Records that the entry of `key` holds the bytes of `version`: eviction asks its file first.
   func note(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     users.withLock { $0.note(key, of: file, version) }
   }
 
-  /// As ``note(_:of:_:)``, before the entry is created: once no eviction removes what lies there.
+  /// Does the same as ``note(_:of:_:)`` before the entry is created, once no eviction is removing
+  /// the old one.
   ///
-  /// On a thread that may wait for the disk.
+  /// Call it on a thread that may wait for the disk.
   func noteNew(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     while !users.withLock({ $0.noteNew(key, of: file, version) }) { usleep(2000) }
   }
@@ -61,7 +63,7 @@ final class CacheEvictor: Sendable {
   /// The version whose bytes the entry of `key` holds.
   func holder(of key: CacheKey) -> (any EntryHolder)? { users.withLock { $0.holder(of: key) } }
 
-  /// The entry of `key` is gone.
+  /// Forgets the entry of `key`, which has been removed.
   func forget(_ key: CacheKey) { users.withLock { $0.forget(key) } }
 
   /// Keeps the entry of `key` from eviction while it is opened for the first time, until
@@ -70,7 +72,7 @@ final class CacheEvictor: Sendable {
   /// - Returns: false if the entry is being removed and must not be opened.
   func beginLook(_ key: CacheKey) -> Bool { users.withLock { $0.beginLook(key) } }
 
-  /// Ends a look; ``note(_:of:_:)`` has remembered what it found.
+  /// Ends a look; ``note(_:of:_:)`` has recorded what it found.
   func endLook(_ key: CacheKey) { users.withLock { $0.endLook(key) } }
 
   // MARK: Use
@@ -85,7 +87,7 @@ final class CacheEvictor: Sendable {
     if isFirst { context.diskQueue.async { [self] in markUsed() } }
   }
 
-  /// Marks what was used; waits for the disk.
+  /// Marks the used entries on disk; waits for the disk.
   func markUsed() {
     let keys = usedKeys.withLock { keys in
       defer { keys = [] }
@@ -96,14 +98,15 @@ final class CacheEvictor: Sendable {
 
   // MARK: Room
 
-  /// Whether less is free on the disk under the cache than must stay free.
+  /// Whether the disk under the cache has less free space than it must keep.
   var isDiskShort: Bool { lacksRoom.load(ordering: .relaxed) }
 
-  /// How much is stored before the disk's room is looked at again: what that costs is nothing beside
-  /// it.
+  /// How many bytes are stored between checks of the disk's free space; beside that, a check costs
+  /// almost no time.
   private static let weighedByteCount: Int64 = 8 << 20
 
-  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
+  /// disk.
   func noteStored(_ byteCount: Int64) {
     let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue
     guard sum >= Self.weighedByteCount else { return }
@@ -117,13 +120,13 @@ final class CacheEvictor: Sendable {
 
   // MARK: Eviction
 
-  /// How much is made free when the disk under the cache is full.
+  /// How many bytes are freed when the disk under the cache is full.
   private static let roomByteCount: Int64 = 64 << 20
 
-  /// Makes the cache as small as it was asked to be, on the disk queue.
+  /// Shrinks the cache to its limit, on the disk queue.
   func trim() { context.diskQueue.async { [self] in enforceLimit() } }
 
-  /// Makes the cache as small as it was asked to be; waits for the disk.
+  /// Shrinks the cache to its limit; waits for the disk.
   func enforceLimit() {
     let shortage = max(0, context.cache.shortageByteCount ?? 0)
     lacksRoom.store(shortage > 0, ordering: .relaxed)
@@ -134,7 +137,7 @@ final class CacheEvictor: Sendable {
     weighRoom()
   }
 
-  /// The disk is full: evicts what nobody uses.
+  /// Evicts unused entries, because the disk is full.
   ///
   /// - Returns: whether anything could be evicted.
   func makeRoom() -> Bool {
@@ -145,7 +148,7 @@ final class CacheEvictor: Sendable {
   private func evict(downTo limit: Int64) -> Int64 {
     markUsed()
     let freed = context.cache.evict(downTo: limit) { key, remove in
-      // Asked for each entry in turn, because counting them takes a while and files are opened
+      // Asked for each entry in turn: counting the entries takes a while, and files are opened
       // meanwhile.
       switch users.withLock({ $0.beginRemoval(key) }) {
       case .no: break

@@ -2,64 +2,69 @@ internal import Dispatch
 internal import HTTPTransfer
 internal import RangeCache
 
-/// What a checkpoint makes safe from a loss of power: the cached bytes of a version.
+/// The cached bytes of a version, which a checkpoint protects from a loss of power.
 protocol Checkpointed: Sendable {
-  /// What the steps of one checkpoint hand on.
+  /// The data that the steps of one checkpoint pass on.
   associatedtype CheckpointTicket: Sendable
 
-  /// The first step of a checkpoint, if enough is uncommitted for `interval`.
+  /// Begins a checkpoint if there are uncommitted bytes and the last one began `interval` ago.
   func beginCheckpoint(now: ContinuousClock.Instant, interval: Duration) -> CheckpointTicket?
 
-  /// Waits for the data to be on disk; nil if that failed.
+  /// Waits until the data is on disk; nil if that failed.
   func syncData(_ ticket: CheckpointTicket) -> Checkpoint?
 
-  /// Appends the COMMIT; on the storage queue.
+  /// Appends the COMMIT; runs on the storage queue.
   func commit(_ ticket: CheckpointTicket, _ checkpoint: Checkpoint)
 
-  /// Waits for the record to be on disk.
+  /// Waits until the record is on disk.
   func finishCheckpoint(_ ticket: CheckpointTicket)
 
-  /// There was no checkpoint.
+  /// Ends a checkpoint that has failed.
   func endCheckpoint()
 
-  /// Has a complete file stamped.
+  /// Queues a stamp if the file is complete.
   func stampSoon()
 
   // MARK: The end of a mount
 
   var uncommittedByteCount: Int64 { get }
 
-  /// Waits for the checkpoint under way, if there is one.
+  /// Waits for the running checkpoint, if there is one.
   func finishCheckpoints(until deadline: ContinuousClock.Instant)
 
-  /// Commits what is uncommitted.
+  /// Commits all uncommitted bytes.
   func commitFinally()
 
   /// Stamps it if it is complete.
   func stampFinally()
 }
 
-/// Commits what is stored when it is old enough: `fdatasync` of the data on the disk queue, the COMMIT
-/// on the storage queue, the only one that appends to records, `fdatasync` of the record on the disk
-/// queue again.
+/// Commits stored bytes that are old enough.
+///
+/// A checkpoint has three steps: `fdatasync` of the data on the disk queue; the COMMIT on the
+/// storage queue, the only one that appends to records; and `fdatasync` of the record on the disk
+/// queue.
 final class CheckpointScheduler: Sendable {
-  /// How old what is not yet safe from a power cut becomes, however much it is.
+  /// How old uncommitted bytes may become, whatever their number.
   ///
-  /// A loss of power costs the time to fetch that again, while a sync holds up the reader who waits.
+  /// After a loss of power they must be fetched again, which costs time; but a sync delays readers
+  /// that wait.
   private static let interval = Duration.seconds(2)
 
   private let context: MountContext
   private let afterwards: @Sendable () -> Void
 
+  /// Creates a scheduler.
+  ///
   /// - Parameters:
   ///   - context: has the queues.
-  ///   - afterwards: what is done after each checkpoint, on the disk queue.
+  ///   - afterwards: runs after each checkpoint, on the disk queue.
   init(context: MountContext, afterwards: @escaping @Sendable () -> Void) {
     self.context = context
     self.afterwards = afterwards
   }
 
-  /// Starts a checkpoint of `version` if data that is old enough is uncommitted.
+  /// Starts a checkpoint of `version` if uncommitted data is old enough.
   func checkpointIfDue(_ version: some Checkpointed, now: ContinuousClock.Instant) {
     guard let ticket = version.beginCheckpoint(now: now, interval: Self.interval) else { return }
     context.diskQueue.async { [self] in

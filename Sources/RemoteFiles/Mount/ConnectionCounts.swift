@@ -4,12 +4,14 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// How many connections a file starts with: as many as the user has set, or as many as have paid at
-/// its host, in this mount and earlier ones.
+/// How many connections a file starts with: the user's number, or the one that has paid at its
+/// host.
+///
+/// It remembers hosts from this mount and earlier ones.
 ///
 /// Lock order: `hosts` is a leaf.
 final class ConnectionCounts: Sendable {
-  /// The connections per file that the user has set; 0 if each file finds its best number.
+  /// The user's number of connections per file; 0 if each file finds its best number.
   private let setCount: Atomic<Int>
   private let hosts: Mutex<HostMemory>
   private let cache: CacheDirectory
@@ -30,19 +32,19 @@ final class ConnectionCounts: Sendable {
 
   func set(_ count: Int?) { setCount.store(count ?? 0, ordering: .relaxed) }
 
-  /// How many connections have paid at the host of `url` before, if each file finds its best number.
+  /// How many connections have paid at the host of `url`, if each file finds its best number.
   func learned(for url: RemoteURL) -> Int? {
     guard perFile == nil else { return nil }
     return hosts.withLock { $0.connections(for: url.normalizedOrigin, today: daysSinceEpoch()) }
   }
 
-  /// `count` connections have paid at the host of `url`.
+  /// Records that `count` connections have paid at the host of `url`.
   func note(_ count: Int, for url: RemoteURL) {
     guard perFile == nil else { return }
     hosts.withLock { $0.note(count, for: url.normalizedOrigin, today: daysSinceEpoch()) }
   }
 
-  /// Writes down what was learned of hosts, for the next mount.
+  /// Stores what was learned about hosts, for the next mount.
   func store() {
     let text = hosts.withLock { $0.text }
     guard text != cache.note(CacheDirectory.hostsName) ?? "" else { return }

@@ -3,17 +3,18 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// Looks after the deadlines of questions and parked reads, stalled requests and due checkpoints:
-/// every 200 ms on the network thread, while there are any.
+/// Checks the deadlines of questions and parked reads, stalled requests and due checkpoints.
+///
+/// It ticks every 200 ms on the network thread while there are any.
 ///
 /// Lock order: `state` is a leaf.
 final class DeadlineClock: Sendable {
-  /// How often deadlines and stalls are looked at: readers may be this much late.
+  /// How often deadlines and stalls are checked: answers may be this late.
   private static let interval = Duration.milliseconds(200)
 
   private struct Watched {
     let version: any WatchedVersion
-    /// How often somebody asked to watch it: a version found idle may have come into use since.
+    /// How often a watch was requested: a version found idle may be in use again since.
     var requestCount = 0
   }
 
@@ -36,12 +37,12 @@ final class DeadlineClock: Sendable {
 
   // MARK: What is watched
 
-  /// Looks after `version` until nothing waits in it and all of it is committed.
+  /// Watches `version` until no read waits in it and all of it is committed.
   func watch(_ version: any WatchedVersion) {
     watch { $0.versions[version.id, default: Watched(version: version)].requestCount += 1 }
   }
 
-  /// Looks after the deadline of `asker`'s question to the server.
+  /// Watches the deadline of `asker`'s question to the server.
   func watch(_ asker: any HasDeadline) { watch { $0.askers[ObjectIdentifier(asker)] = asker } }
 
   private func watch(_ enter: (inout State) -> Void) {
@@ -55,22 +56,22 @@ final class DeadlineClock: Sendable {
     if mustStart { schedule() }
   }
 
-  /// The versions that are looked after.
+  /// The watched versions.
   var versions: [any WatchedVersion] { state.withLock { $0.versions.values.map(\.version) } }
 
-  /// The versions in which a read has begun to wait after `moment`, and still does.
+  /// The versions in which a read began to wait after `moment`, and still waits.
   func versionsWithReads(since moment: ContinuousClock.Instant) -> Set<VersionID> {
     Set(versions.lazy.filter { $0.lastWaitBegan.map { $0 > moment } ?? false }.map(\.id))
   }
 
-  /// Closes the entries of files that nobody reads, for their descriptors.
+  /// Closes the entries of files without readers, to free their descriptors.
   ///
   /// - Returns: whether there were any.
   func releaseIdleEntries() -> Bool {
     versions.reduce(false) { $1.releaseIdleEntry() || $0 }
   }
 
-  /// Fails every read that waits.
+  /// Fails every waiting read.
   func abandonReads() { for version in versions { version.abandon() } }
 
   // MARK: Ticks

@@ -1,25 +1,25 @@
 internal import ExtentRecord
 
-/// Which files and versions use which cache entries, as a pure value: an eviction asks the file of an
-/// entry first, and no entry is opened while it is being removed.
+/// Which files and versions use which cache entries, as a pure value.
 ///
+/// An eviction asks the file of an entry first, and no entry is opened while it is being removed.
 /// Files and versions are held weakly.
 struct EntryUsers {
   private struct Usage {
     weak var file: (any EntryOwner)?
-    /// Whose bytes the entry holds: the version that has opened it last.
+    /// The version whose bytes the entry holds: the last one that opened it.
     weak var version: (any EntryHolder)?
   }
 
   private var usages: [CacheKey: Usage] = [:]
-  /// The number of entries at which those of files that are gone are forgotten.
+  /// The number of entries at which those of freed files are removed.
   private var pruningCount = 1024
   /// The keys of entries that are being opened for the first time, and of those being removed; no
   /// key is in both.
   private var looks: Set<CacheKey> = []
   private var removals: Set<CacheKey> = []
 
-  /// The entry of `key` holds the bytes of `version`, which is one of `file`.
+  /// Records that the entry of `key` holds the bytes of `version`, a version of `file`.
   mutating func note(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
     if usages.count >= pruningCount {
       usages = usages.filter { $0.value.file != nil }
@@ -28,9 +28,9 @@ struct EntryUsers {
     usages[key] = Usage(file: file, version: version)
   }
 
-  /// As ``note(_:of:_:)``, before the entry is created.
+  /// Does the same as ``note(_:of:_:)`` before the entry is created.
   ///
-  /// - Returns: false while what lies there is being removed; nothing is noted then.
+  /// - Returns: false, without an effect, while the old entry is being removed.
   mutating func noteNew(
     _ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder
   ) -> Bool {
@@ -42,7 +42,7 @@ struct EntryUsers {
   /// The version whose bytes the entry of `key` holds.
   func holder(of key: CacheKey) -> (any EntryHolder)? { usages[key]?.version }
 
-  /// The entry of `key` is gone.
+  /// Forgets the entry of `key`, which has been removed.
   mutating func forget(_ key: CacheKey) { usages[key] = nil }
 
   /// Keeps the entry of `key` from eviction while it is opened for the first time.
@@ -56,9 +56,9 @@ struct EntryUsers {
 
   /// How an eviction treats an entry.
   enum Removal {
-    /// Leave it: it is being opened, or removed.
+    /// Leave it: it is being opened or removed.
     case no
-    /// Have the file that uses it remove it.
+    /// Let the file that uses it remove it.
     case byFile(any EntryOwner)
     /// Remove it, then call `endRemoval`.
     case free

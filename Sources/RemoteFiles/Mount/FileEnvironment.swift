@@ -5,10 +5,9 @@ public import Logging
 public import MountStatus
 public import RangeCache
 
-/// The files of one mount, as the file system sees them: finds them, fetches them in the background,
-/// and ends them.
+/// The files of one mount, as the file system sees them.
 public final class FileEnvironment: Sendable {
-  /// What the files and their versions share.
+  /// The environment that the files and their versions share.
   let shared: MountEnvironment
   let listings = ListingRegistry()
   let listingBudget = ListingBudget()
@@ -23,7 +22,7 @@ public final class FileEnvironment: Sendable {
       client: client, cache: cache, settings: settings, cacheByteLimit: cacheByteLimit,
       logger: logger)
     let evictor = CacheEvictor(context: context)
-    // The cache grows by what is stored.
+    // The cache grows by stored bytes, so its limit is enforced after each checkpoint.
     let checkpoints = CheckpointScheduler(context: context) { evictor.enforceLimit() }
     let clock = DeadlineClock(context: context, checkpoints: checkpoints)
     let prefetcher = Prefetcher(context: context, clock: clock)
@@ -39,29 +38,28 @@ public final class FileEnvironment: Sendable {
   /// The keys of the cache entries that are never evicted.
   public var pinnedKeys: Set<CacheKey> { shared.cache.pinnedKeys }
 
-  /// How the cache is, for `.status`.
+  /// The state of the cache, for `.status`.
   public var cacheStatus: CacheStatus {
     let report = shared.health.report
     return CacheStatus(error: report.error, failures: report.failureCount)
   }
 
-  /// Makes the cache as small as it was asked to be, in the background; for the start of a mount.
+  /// Shrinks the cache to its limit in the background; for the start of a mount.
   public func trimCache() { shared.evictor.trim() }
 
   /// Whether the certificates of servers are verified.
   public var verifiesServers: Bool { shared.client.configuration.verifiesServers }
 
-  /// Runs `work` once the network thread has shown that it is alive: at once if there is no exchange
-  /// that needs it.
+  /// Runs `work` when the network thread has proven alive: immediately if no exchange needs it.
   public func afterNetworkTurn(_ work: @escaping @Sendable () -> Void) {
     guard shared.client.activeExchangeCount > 0 else { return work() }
     shared.client.perform(work)
   }
 
-  /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
+  /// Runs `work` soon, after earlier work, on a thread that may wait for the disk.
   public func background(_ work: @escaping @Sendable () -> Void) { shared.background(work) }
 
-  /// Sets what is done when bytes that readers have seen are known to be wrong: the kernel must
+  /// Sets the action for bytes that readers have seen and that turn out wrong: the kernel must
   /// forget them.
   public func onContentDropped(_ action: @escaping @Sendable (VersionID) -> Void) {
     shared.pages.set(action)
@@ -69,47 +67,49 @@ public final class FileEnvironment: Sendable {
 
   // MARK: Connections and rates
 
-  /// The connections per file, for read-ahead; nil where each file finds its best number.
+  /// The connections per file, for read-ahead; nil if each file finds its best number.
   public var connections: Int? { shared.connections }
 
-  /// Sets the connections per file; ``RemoteFile/followSettings()`` has a file take it up.
+  /// Sets the connections per file; ``RemoteFile/followSettings()`` makes a file adopt them.
   public func setConnections(_ count: Int?) { shared.connectionCounts.set(count) }
 
-  /// Sets how many body bytes a second may come in all; nil for as many as will.
+  /// Sets the limit of body bytes per second of the mount; nil for no limit.
   public func setRateLimit(_ bytesPerSecond: Int64?) { shared.client.setRateLimit(bytesPerSecond) }
 
-  /// How many may come in all; nil for as many as will.
+  /// The limit of body bytes per second of the mount; nil for no limit.
   public var rateLimit: Int64? { shared.client.rateLimit }
 
-  /// Sets how many body bytes a second of each of `files` may come; nil for as many as will.
+  /// Sets the limit of body bytes per second for each of `files`; nil for no limit.
   public func setRateLimit(_ bytesPerSecond: Int64?, of files: [RemoteFile]) {
     shared.client.setRateLimit(bytesPerSecond, of: files.map(\.rateLimit))
   }
 
-  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for none.
+  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for no
+  /// limit.
   public func listedRateLimit(of source: FileSource) -> Int64? {
     shared.listedRateLimit(of: source)
   }
 
   // MARK: Files
 
-  /// Fetches whole files for nobody in particular, when their turns come.
+  /// Fetches whole files without a reader, when their turns come.
   public func prefetch(_ files: [RemoteFile]) { prefetcher.start(files) }
 
-  /// Takes ``prefetch(_:)`` back; what has been fetched stays.
+  /// Cancels ``prefetch(_:)``; bytes that have been fetched stay.
   public func cancelPrefetch(of files: [RemoteFile]) { prefetcher.remove(files) }
 
-  /// Compares all that is cached of files with the recorded hashes, in the background.
+  /// Compares all cached bytes of `files` with their recorded hashes, in the background.
   public func verify(_ files: [RemoteFile]) {
     for file in files { file.verifyCached() }
   }
 
-  /// The files that a list names keep the cache entries of their URLs; called before the mount shows
-  /// them.
+  /// Reserves the cache keys of the files that a list names; call it before the mount shows them.
   public func reserveCacheKeys(for sources: [FileSource]) { keyOwners.reserve(for: sources) }
 
-  /// The file for `source` of the list: the one that an earlier list named, if it is still in use
-  /// and `mayContinue` says that nothing else shows it; otherwise a new one.
+  /// The file for `source` of the list.
+  ///
+  /// This is the file of an earlier list if it is still in use and `mayContinue` confirms that it
+  /// is not shown elsewhere; otherwise a new one.
   public func file(
     of source: FileSource, key: CacheKey, mayContinue: (RemoteFile) -> Bool
   ) -> RemoteFile {
@@ -118,16 +118,16 @@ public final class FileEnvironment: Sendable {
 
   // MARK: The end
 
-  /// Fails every read that waits, also of files that the list no longer has.
+  /// Fails every waiting read, also of files that the list no longer has.
   public func abandonReads() {
     prefetcher.end()
     shared.clock.abandonReads()
   }
 
-  /// Ends what runs, answers what can be answered, and commits and stamps what is stored; call it
-  /// once, when the kernel asks for nothing any more.
+  /// Ends all work, answers what can be answered, and commits and stamps what is stored.
   ///
-  /// Threads may still be at work then, for which the process must not wait: `_exit(2)`.
+  /// Call it once, when the kernel sends no more requests. Some threads may still be busy
+  /// afterwards, and the process must not wait for them: use `_exit(2)`.
   public func end() {
     let evictor = shared.evictor
     MountEnd(

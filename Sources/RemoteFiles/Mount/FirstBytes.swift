@@ -1,7 +1,8 @@
 internal import Synchronization
 
-/// Counts the files that their servers have described, and whose first bytes are arriving: the end of
-/// the mount waits for those a little.
+/// Counts the files that their servers have described and whose first bytes are arriving.
+///
+/// The end of the mount waits briefly for those bytes.
 final class FirstBytes: Sendable {
   private let count = Atomic<Int>(0)
 

@@ -6,10 +6,10 @@ internal import Logging
 internal import RangeCache
 internal import Synchronization
 
-/// What the files of a mount and their versions share: the client, the cache, the settings, and what
-/// watches over deadlines, memory and disk.
+/// The environment that the files of a mount and their versions share.
 ///
-/// It knows files and versions by protocols only.
+/// It has the client, the cache, the settings, and the parts that watch deadlines, memory and disk.
+/// It knows files and versions only by protocols.
 final class MountEnvironment: Sendable {
   let context: MountContext
   let buffers = BufferPool()
@@ -27,7 +27,7 @@ final class MountEnvironment: Sendable {
   let pages: PageInvalidator
   let evictor: CacheEvictor
   let clock: DeadlineClock
-  /// Has the prefetcher look soon: a file may be complete.
+  /// Wakes the prefetcher, because a file may be complete.
   let wakePrefetcher: @Sendable () -> Void
   private let versionIDs = VersionCounter()
   private let checkpoints: CheckpointScheduler
@@ -56,13 +56,12 @@ final class MountEnvironment: Sendable {
   var storage: StorageQueue { context.storage }
   var looks: CacheLooks { context.looks }
 
-  /// Runs `work`, which gives reads `byteCount` bytes: few of them here and now, unless it needs the disk of the
-  /// cache while that stands still.
+  /// See ``MountContext/reply(byteCount:needsDisk:_:)``.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
     context.reply(byteCount: byteCount, needsDisk: needsDisk, work)
   }
 
-  /// Runs `work`, which hashes all that is cached of a file, after what was asked for before.
+  /// Runs `work`, which hashes all cached bytes of a file, after earlier such work.
   func hashWhole(_ work: @escaping @Sendable () -> Void) {
     context.verificationQueue.async(execute: work)
   }
@@ -72,7 +71,7 @@ final class MountEnvironment: Sendable {
     context.hashingQueue.async(execute: work)
   }
 
-  /// Runs `work` soon, after what was asked for before, on a thread that may wait for the disk.
+  /// Runs `work` soon, after earlier work, on a thread that may wait for the disk.
   func background(_ work: @escaping @Sendable () -> Void) { context.background(work) }
 
   // MARK: Files and versions
@@ -80,43 +79,45 @@ final class MountEnvironment: Sendable {
   /// A number that no other version of any file of this mount has.
   func nextVersionID() -> VersionID { versionIDs.next() }
 
-  /// The connections per file, for read-ahead; nil where each file finds its best number.
+  /// The connections per file, for read-ahead; nil if each file finds its best number.
   var connections: Int? { connectionCounts.perFile }
 
-  /// How many connections have paid at the host of `url` before, where each file finds its best number.
+  /// How many connections have paid at the host of `url` before, if each file finds its best
+  /// number.
   func learnedConnections(for url: RemoteURL) -> Int? { connectionCounts.learned(for: url) }
 
-  /// `count` connections have paid at the host of `url`.
+  /// Records that `count` connections have paid at the host of `url`.
   func noteConnections(_ count: Int, for url: RemoteURL) { connectionCounts.note(count, for: url) }
 
-  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for none.
+  /// The limit that the list, or else the settings, give a file, in bytes per second; nil for no
+  /// limit.
   func listedRateLimit(of source: FileSource) -> Int64? {
     let limit = source.details?.rateLimit ?? settings.fileRateLimit ?? 0
     return limit > 0 ? limit : nil
   }
 
-  /// Bytes of `version` that readers have seen are wrong.
+  /// Takes note that bytes of `version` which readers have seen are wrong.
   func noteDropped(_ version: VersionID) { pages.invalidate(version) }
 
-  /// Looks after `version` until nothing waits in it and all of it is committed.
+  /// Watches `version` until no read waits in it and all of it is committed.
   func watch(_ version: any WatchedVersion) { clock.watch(version) }
 
-  /// Starts a checkpoint of `version` when old enough data is uncommitted.
+  /// Starts a checkpoint of `version` if uncommitted data is old enough.
   func checkpointIfDue(_ version: some WatchedVersion, now: ContinuousClock.Instant) {
     checkpoints.checkpointIfDue(version.checkpoints, now: now)
   }
 
   // MARK: The cache's size
 
-  /// Remembers that the entry of `key` holds the bytes of `version`: eviction asks its file first.
+  /// Records that the entry of `key` holds the bytes of `version`: eviction asks its file first.
   func noteEntry(_ key: CacheKey, of version: any EntryHolder) {
     evictor.note(key, of: version.entryOwner, version)
   }
 
-  /// As ``noteEntry(_:of:)``, before the entry is opened or created: once no eviction removes what
-  /// lies there.
+  /// Does the same as ``noteEntry(_:of:)`` before the entry is opened or created, once no eviction
+  /// is removing it.
   ///
-  /// On a thread that may wait for the disk.
+  /// Call it on a thread that may wait for the disk.
   func noteUpcomingEntry(_ key: CacheKey, of version: any EntryHolder) {
     evictor.noteNew(key, of: version.entryOwner, version)
   }
@@ -124,18 +125,19 @@ final class MountEnvironment: Sendable {
   /// Marks the entry of `key` as used, for the order of eviction.
   func noteUse(of key: CacheKey) { evictor.noteUse(of: key) }
 
-  /// Whether less is free on the disk under the cache than must stay free.
+  /// Whether the disk under the cache has less free space than it must keep.
   var isDiskShort: Bool { evictor.isDiskShort }
 
-  /// Bytes were put into the cache; on a thread that may wait for the disk.
+  /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
+  /// disk.
   func noteStored(_ byteCount: Int64) { evictor.noteStored(byteCount) }
 
-  /// The disk is full: evicts what nobody uses.
+  /// Evicts unused entries, because the disk is full.
   ///
   /// - Returns: whether anything could be evicted.
   func makeRoom() -> Bool { evictor.makeRoom() }
 
-  /// Closes the entries of files that nobody reads, for their descriptors.
+  /// Closes the entries of files without readers, to free their descriptors.
   ///
   /// - Returns: whether there were any.
   func releaseIdleEntries() -> Bool { clock.releaseIdleEntries() }

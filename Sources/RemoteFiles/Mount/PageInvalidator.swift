@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Has the kernel forget bytes that readers have seen and that are known to be wrong.
+/// Makes the kernel forget bytes that readers have seen and that are known to be wrong.
 ///
 /// Lock order: `action` is a leaf; the action runs without it, on the dropping queue.
 final class PageInvalidator: Sendable {
@@ -10,16 +10,16 @@ final class PageInvalidator: Sendable {
 
   init(context: MountContext) { self.context = context }
 
-  /// Sets how the kernel is told.
+  /// Sets the action that notifies the kernel.
   func set(_ action: @escaping @Sendable (VersionID) -> Void) {
     self.action.withLock { $0 = action }
   }
 
-  /// Bytes of `version` that readers have seen are wrong.
+  /// Takes note that bytes of `version` which readers have seen are wrong.
   func invalidate(_ version: VersionID) {
     guard let action = action.withLock({ $0 }) else { return }
-    // It may wait for a read that is being answered, but not for the disk, as the background queue
-    // may.
+    // The action may wait for a read that is being answered, but not for the disk, as the
+    // background queue may.
     context.droppingQueue.async { action(version) }
   }
 }

@@ -2,23 +2,25 @@ internal import HTTPTransfer
 internal import Logging
 internal import Synchronization
 
-/// Fetches whole files that nobody reads, a few at a time, whenever nobody waits for other bytes.
+/// Fetches whole files without a reader, a few at a time, while no read waits for other bytes.
 ///
-/// It decides which files have their turn; what is fetched of each is the planner's decision. Looks
-/// every 200 ms while it has files, and when one of them is complete or has been asked about.
+/// It decides which files have their turn; the planner decides which bytes of each are fetched. It
+/// checks every 200 ms while it has files, and when one of them is complete or a question about one
+/// has ended.
 ///
 /// Lock order: `state` is a leaf.
 final class Prefetcher: Sendable {
-  /// How many files are fetched at once; the rest waits for its turn.
+  /// How many files are fetched at once; the others wait for their turns.
   static let concurrency = 4
 
   private static let tick = Duration.milliseconds(200)
 
-  /// How long a read that waits keeps others from being prefetched: after that, it is not bandwidth
-  /// that it lacks.
+  /// How long a waiting read stops the prefetch of other files; a read that waits longer does not
+  /// lack bandwidth.
   private static let deference = Duration.seconds(2)
 
-  /// How long a file rests after a failure that may pass, from the first on.
+  /// How long a file rests after a failure that may be temporary, from the first rest to the
+  /// longest.
   private static let rests = Duration.seconds(1)...Duration.seconds(60)
 
   private struct Item {
@@ -27,9 +29,9 @@ final class Prefetcher: Sendable {
     var isAsking = false
     /// Whether it has been asked before.
     var hasAsked = false
-    /// The rest after the next failure.
+    /// The length of the next rest.
     var rest = rests.lowerBound
-    /// How many bytes were present at the last one.
+    /// How many bytes were present at the last failure.
     var presentByteCount: Int64 = 0
     var restsUntil: ContinuousClock.Instant?
   }
@@ -49,7 +51,7 @@ final class Prefetcher: Sendable {
   private let context: MountContext
   private let clock: DeadlineClock
   private let state = Mutex(State())
-  /// Whether a look is about to come.
+  /// Whether an extra look is scheduled.
   private let isWoken = Atomic<Bool>(false)
 
   init(context: MountContext, clock: DeadlineClock) {
@@ -57,15 +59,14 @@ final class Prefetcher: Sendable {
     self.clock = clock
   }
 
-  /// Fetches whole files for nobody in particular, when their turns come.
+  /// Fetches whole files without a reader, when their turns come.
   func start(_ files: [RemoteFile]) {
     for file in files { file.wish { $0.isPrefetched = true } }
-    // Behind evictions that were asked for before.
+    // After evictions that were requested before.
     context.background { [self] in add(files) }
   }
 
-  /// Takes up those of the files that are still to be prefetched; those that it has already keep
-  /// their turns.
+  /// Adds the files that are still to be prefetched; those that it already has keep their turns.
   private func add(_ files: [RemoteFile]) {
     let files = files.filter { $0.context.wishes.withLock { $0.isPrefetched } }
     let mustStart = state.withLock { state in
@@ -78,14 +79,14 @@ final class Prefetcher: Sendable {
     if mustStart { schedule(after: .zero) }
   }
 
-  /// Gives files up; what has been fetched of them stays.
+  /// Removes files; bytes that have been fetched stay.
   func remove(_ files: [RemoteFile]) {
     let removed = Set(files.map { ObjectIdentifier($0) })
     state.withLock { $0.items.removeAll { removed.contains(ObjectIdentifier($0.file)) } }
     for file in files { end(file) }
   }
 
-  /// The mount ends.
+  /// Ends all prefetching, because the mount ends.
   func end() {
     state.withLock {
       $0.items = []
@@ -104,7 +105,7 @@ final class Prefetcher: Sendable {
     context.client.schedule(after: delay) { [weak self] in self?.run() }
   }
 
-  /// Looks soon: somebody else may have the turn.
+  /// Looks soon, because another file may have its turn.
   func wake() {
     guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
     context.client.perform { [weak self] in self?.look() }
@@ -119,7 +120,7 @@ final class Prefetcher: Sendable {
     if goesOn { schedule() }
   }
 
-  /// One look at the files whose turn it is; on the network thread.
+  /// Looks once at the files whose turn it is; runs on the network thread.
   private func look() {
     isWoken.store(false, ordering: .releasing)
     let now = ContinuousClock.now
@@ -129,7 +130,7 @@ final class Prefetcher: Sendable {
     for item in items {
       let wishes = item.file.context.wishes.withLock { $0 }
       guard turnCount < Self.concurrency, !wishes.isPaused else {
-        // One before it may have gone on.
+        // A file before it may be active again.
         if wishes.mayPrefetch { item.file.wish { $0.mayPrefetch = false } }
         continue
       }
@@ -138,14 +139,14 @@ final class Prefetcher: Sendable {
     }
   }
 
-  /// Has a file whose turn it is fetched on.
+  /// Advances the prefetch of a file whose turn it is.
   ///
   /// - Returns: whether it still has its turn.
   private func advance(_ item: Item, waiting: Set<VersionID>) -> Bool {
     let file = item.file
     guard file.isKnown, let version = file.current else {
       if item.hasAsked, file.isDoubted {
-        // A server that contradicts itself each time is not asked at once.
+        // A server that contradicts itself each time is not asked again immediately.
         state.withLock { $0.change(file) { $0.hasAsked = false } }
         note(FileError(.stale, "the remote file has changed"), of: file)
         return false
@@ -154,11 +155,12 @@ final class Prefetcher: Sendable {
       return true
     }
     if context.storage.isStuck {
-      // It waits for the disk: what came meanwhile would come to lie in memory, and be fetched again.
+      // The file waits for the disk: bytes that arrived now would go to memory, and be fetched
+      // again.
       file.wish { $0.mayPrefetch = false }
       return true
     }
-    // First: what memory alone holds is not prefetched.
+    // This comes first: bytes that only memory would hold are not prefetched.
     if version.isKeptFromCache() {
       file.noteFailure(
         FileError(.cacheFailed, "not prefetched: the cache does not take it"), isRetried: false)
@@ -175,7 +177,7 @@ final class Prefetcher: Sendable {
       return false
     }
     let isFree = waiting.isEmpty || waiting == [version.id]
-    // A new version, and one whose last request has failed, begins only when it is told to.
+    // A new version, and one whose last request has failed, begins only when its wishes change.
     let wasFree = file.context.wishes.withLock { $0.mayPrefetch }
     file.wish { $0.mayPrefetch = isFree }
     if isFree, wasFree { version.followWishes() }
@@ -199,7 +201,7 @@ final class Prefetcher: Sendable {
     }
   }
 
-  /// What could not be fetched is tried again later, or given up; the file says why.
+  /// Schedules another attempt after a failure, or removes the file; its status shows the reason.
   private func note(_ error: FileError, of file: RemoteFile) {
     switch error.code {
     case .missing, .denied, .refused, .corrupt, .cacheFailed, .unmounted: return remove([file])

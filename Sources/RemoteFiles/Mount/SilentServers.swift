@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// The servers that have not answered lately: it would only take time to ask them now.
+/// The servers that have not answered lately, so that a request to them would only cost time.
 ///
 /// Lock order: `silences` is a leaf.
 final class SilentServers: Sendable {
-  /// Until when servers are taken not to answer, by their origins.
+  /// Until when servers count as silent, by their origins.
   private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
-  /// A server did not answer in time.
+  /// Takes note of a server that did not answer in time.
   func noteSilence(of origin: String) {
     silences.withLock { $0[origin] = .now + FileSettings.silenceMemory }
   }
@@ -16,7 +16,7 @@ final class SilentServers: Sendable {
     silences.withLock { if !$0.isEmpty { $0[origin] = nil } }
   }
 
-  /// Whether it would only take time to ask `origin` now.
+  /// Whether `origin` counts as silent now.
   func contains(_ origin: String) -> Bool {
     silences.withLock { silences in
       guard let until = silences[origin] else { return false }

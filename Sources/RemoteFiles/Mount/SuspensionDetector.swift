@@ -1,10 +1,11 @@
-/// Finds out from the times of regular ticks that the process was suspended (`SIGSTOP`, a sleeping
-/// machine), as a pure value: deadlines then move by that time.
+/// Detects from regular ticks that the process was suspended (`SIGSTOP`, a sleeping machine).
+///
+/// It is a pure value; deadlines then move by the time of the suspension.
 struct SuspensionDetector: Sendable {
-  /// Only a suspension keeps ticks that far apart.
+  /// Only a suspension delays a tick by more than this.
   static let threshold = Duration.seconds(4)
 
-  /// How often there is a tick.
+  /// The time between ticks.
   private let interval: Duration
   private var lastTick: ContinuousClock.Instant
 
@@ -13,12 +14,12 @@ struct SuspensionDetector: Sendable {
     lastTick = now
   }
 
-  /// Ticks begin, or begin again after a time without any.
+  /// Takes note that ticks begin, or begin again after a pause.
   mutating func start(now: ContinuousClock.Instant) { lastTick = now }
 
-  /// A tick.
+  /// Takes a tick.
   ///
-  /// - Returns: for how long the process was suspended before it, if it was.
+  /// - Returns: how long the process was suspended before it; nil if it was not.
   mutating func tick(now: ContinuousClock.Instant) -> Duration? {
     let pause = now - lastTick - interval
     lastTick = now

@@ -6,26 +6,26 @@ protocol WatchedVersion: AnyObject, Sendable {
 
   var checkpoints: Checkpoints { get }
 
-  /// When the last of the reads that wait began to wait.
+  /// When the most recent of the waiting reads began to wait.
   var lastWaitBegan: ContinuousClock.Instant? { get }
 
-  /// The process was suspended for `delay`, during which no server could answer.
+  /// Moves deadlines by `delay`, for which the process was suspended: no server could answer then.
   func postpone(by delay: Duration)
 
-  /// Looks into the cache again, if it could not be asked before.
+  /// Looks into the cache again if that failed before.
   func lookAgainIfDue(now: ContinuousClock.Instant)
 
-  /// Fails reads whose time is up, and gives up requests that bring nothing.
+  /// Fails reads whose time is up, and abandons stalled requests.
   func expire(now: ContinuousClock.Instant)
 
-  /// Whether nothing waits in it and all of it is committed.
+  /// Whether no read waits in it and all of it is committed.
   func isIdle(areDescriptorsShort: Bool) -> Bool
 
-  /// Closes the entry if nobody reads, for its descriptors.
+  /// Closes the entry if it has no readers, to free its descriptors.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether it closed one.
   func releaseIdleEntry() -> Bool
 
-  /// Fails whatever waits: the mount ends.
+  /// Fails all waiting reads, because the mount ends.
   func abandon()
 }

@@ -1,8 +1,7 @@
 internal import HTTPTransfer
 internal import HTTPTransferCore
 
-/// The question "what is this file now?", as a pure value: a ``Probe``, and what its answers have
-/// shown so far.
+/// The question "what is this file now?", as a pure value: a ``Probe`` with the evidence so far.
 ///
 /// An answer that proves nothing makes the file ask again. Each reason to ask again is bounded for
 /// one question:
@@ -31,15 +30,16 @@ struct FileProbe: Sendable {
     var failures: [(index: Int, error: FileError)] = []
     /// Whether an answer has contradicted the current version, and another one must confirm that.
     var isContradicted = false
-    /// What is answered at a moment before the deadline, if nothing better is known by then.
+    /// The version with which to answer at a moment before the deadline, if no better answer has
+    /// come.
     var provisional: (version: RemoteVersion, at: ContinuousClock.Instant)?
-    /// How many answers were not believed because they looked like another document, and the last
-    /// of them.
+    /// How many answers were rejected because they looked like another document, and the last of
+    /// them.
     var doubtCount = 0
     var doubted: ContentVersion?
     /// How many answers were too fresh to prove anything.
     var freshCount = 0
-    /// Whether the last URL has refused, and another one was made for this question.
+    /// Whether the last URL was refused, and another one was made for this question.
     var hasNewURL = false
   }
 
@@ -47,7 +47,7 @@ struct FileProbe: Sendable {
   var id: ProbeID? { probe.id }
   var phase: Probe<RemoteVersion>.Phase { probe.phase }
 
-  /// Which of the file's servers is asked; nil if none is.
+  /// The index of the server that is asked; nil if none is.
   var mirror: Int? { isAsking ? evidence.mirror : nil }
 
   func isAsking(_ id: ProbeID) -> Bool { probe.isAsking(id) }
@@ -70,7 +70,7 @@ struct FileProbe: Sendable {
     return id
   }
 
-  /// What to ask which server; nil if the question has ended.
+  /// The byte count and the server of the request; nil if the question has ended.
   func request(_ id: ProbeID) -> (byteCount: Int64, mirror: Int)? {
     isAsking(id) ? (evidence.byteCount, evidence.mirror) : nil
   }
@@ -80,9 +80,9 @@ struct FileProbe: Sendable {
   mutating func sent(_ id: ProbeID, now: ContinuousClock.Instant) { probe.sent(id, now: now) }
   mutating func awaitURL(_ id: ProbeID) { probe.awaitURL(id) }
 
-  /// The URL was made, unless `hasFailed`.
+  /// Takes the result of the signer: the URL was made, unless `hasFailed`.
   ///
-  /// - Returns: the question that has waited for it.
+  /// - Returns: the question that waits for it.
   mutating func takeURL(hasFailed: Bool) -> ProbeID? {
     guard let id = probe.takeURL() else { return nil }
     if !hasFailed { evidence.hasNewURL = true }
@@ -94,17 +94,17 @@ struct FileProbe: Sendable {
   /// Whether an answer that contradicts the current version must be confirmed by another one.
   func wantsSecondOpinion(_ id: ProbeID) -> Bool { isAsking(id) && !evidence.isContradicted }
 
-  /// An answer has contradicted the current version.
+  /// Takes note that an answer has contradicted the current version.
   mutating func takeSecondOpinion(_ id: ProbeID) -> Bool {
     guard wantsSecondOpinion(id) else { return false }
     evidence.isContradicted = true
     return true
   }
 
-  /// Whether not to believe the answer `content`, which looks like another document.
+  /// Whether to reject the answer `content`, which looks like another document.
   ///
-  /// A version with a strong validator is given up only for answers that also have one, the same
-  /// each time: a page that stands in for a file has none.
+  /// A version with a strong validator is replaced only if the answers have one, too, the same each
+  /// time: a page that stands in for a file has none.
   mutating func doubts(_ content: ContentVersion, to id: ProbeID, isKnownStrong: Bool) -> Bool {
     guard isAsking(id) else { return false }
     if isKnownStrong {
@@ -117,8 +117,8 @@ struct FileProbe: Sendable {
     return true
   }
 
-  /// Whether the question may be sent again after `delay`, because its answer was of the second in
-  /// which the file was modified.
+  /// Whether the question may be sent again after `delay`, because its answer is from the same
+  /// second in which the file was modified.
   mutating func takeFreshRetry(
     _ id: ProbeID, after delay: Duration, now: ContinuousClock.Instant
   ) -> Bool {
@@ -132,15 +132,14 @@ struct FileProbe: Sendable {
     return true
   }
 
-  /// Whether the question, which a URL has refused, may be sent to another URL.
+  /// Whether the question, after a refusal of its URL, may be sent to another URL.
   mutating func takeNewURL(_ id: ProbeID) -> Bool {
     guard isAsking(id), !evidence.hasNewURL else { return false }
     evidence.hasNewURL = true
     return true
   }
 
-  /// The length is known at the body's end: `version` is the answer at `moment` unless that comes
-  /// sooner.
+  /// Makes `version` the answer at `moment`, unless the end of the body brings the length sooner.
   mutating func answerProvisionally(
     _ id: ProbeID, _ version: RemoteVersion, at moment: ContinuousClock.Instant
   ) {
@@ -149,8 +148,7 @@ struct FileProbe: Sendable {
 
   // MARK: Failures
 
-  /// The server `mirror` has failed; takes the next server, which `next` chooses among those that it
-  /// is not given.
+  /// Takes the next server after `mirror` has failed; `next` chooses it, given those already tried.
   ///
   /// - Returns: whether there is a server left to ask before the deadline.
   mutating func takeNextMirror(
@@ -166,7 +164,7 @@ struct FileProbe: Sendable {
     return true
   }
 
-  /// All servers have failed: they may be asked again, `first` before the others.
+  /// Takes the failures of all servers, which may then be asked again, `first` before the others.
   mutating func takeFailures(
     _ id: ProbeID, first: () -> Int?
   ) -> [(index: Int, error: FileError)] {
@@ -193,7 +191,7 @@ struct FileProbe: Sendable {
 
   // MARK: Time
 
-  /// What the owner does because of the time.
+  /// The action that is due because of the time.
   enum Overdue {
     /// Answer with the version that is known so far.
     case answer(ProbeID, RemoteVersion)
@@ -203,10 +201,10 @@ struct FileProbe: Sendable {
     case cancel(ExchangeID)
   }
 
-  /// What is due at `now`.
+  /// The action that is due at `now`.
   ///
-  /// A request may bring nothing for `patience` after it was sent. `hasOther` says whether another
-  /// server can be asked at once. A server counts as silent after `silencePatience`.
+  /// A request may stall for `patience` after it was sent. `hasOther` says whether another server
+  /// can be asked immediately. A server counts as silent after `silencePatience`.
   mutating func overdue(
     now: ContinuousClock.Instant, patience: Duration, hasOther: Bool, silencePatience: Duration
   ) -> Overdue? {
@@ -223,7 +221,7 @@ struct FileProbe: Sendable {
     return probe.takeUnanswered(for: patience, now: now).map { .cancel($0) }
   }
 
-  /// What to tell waiters whose deadlines have passed.
+  /// The error for waiters whose deadlines have passed.
   var lateness: FileError {
     phase == .awaitingURL
       ? FileError(.unsigned, "the URL command has not answered in time")

@@ -3,28 +3,29 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 internal import Synchronization
 
-/// Asks the server of a file what the file is now; ``FileProbe`` decides, and this acts.
+/// Asks the server of a file what the file is now; ``FileProbe`` decides, and this type acts.
 struct FileProber: Sendable {
   let file: any ProbedFile
 
   var context: FileContext { file.context }
   var environment: MountEnvironment { context.environment }
-  /// Takes up the answers.
+  /// Processes the answers.
   var adopter: VersionAdopter { VersionAdopter(file: file) }
   private var state: GuardedKnowledge { file.state }
   private var mirrors: MirrorBoard? { context.mirrors }
 
   // MARK: Asking
 
-  /// Asks the server about the file, or waits for the answer to the question under way; the answer
-  /// may bring the first `byteCount` bytes.
+  /// Asks the server about the file, or waits for the answer to the question under way.
+  ///
+  /// The answer may bring the first `byteCount` bytes.
   func join(
     byteCount: Int64 = FileSettings.firstProbeByteCount,
     by deadline: ContinuousClock.Instant? = nil, _ waiter: @escaping Probe<RemoteVersion>.Waiter
   ) {
     let now = ContinuousClock.now
     let first = state.withLock { state -> (id: ProbeID, delay: Duration)? in
-      // A server that does not answer must not hold up a reader of cached bytes for long.
+      // A server that does not answer must not delay a reader of cached bytes for long.
       let hasCached = state.hasBelievedBytes
       var patience = environment.settings.readTimeout
       if hasCached { patience = min(patience, FileSettings.confirmationPatience) }
@@ -50,8 +51,9 @@ struct FileProber: Sendable {
     }
   }
 
-  /// Sends the question `id`, unless it has ended; `whole` asks without a range, because a range
-  /// brought no length.
+  /// Sends the question `id`, unless it has ended.
+  ///
+  /// With `whole` it asks without a range, because a range brought no length.
   func send(_ id: ProbeID, whole: Bool = false) {
     let (known, asked) = state.withLock {
       ($0.current, $0.probe.request(id))
@@ -65,11 +67,11 @@ struct FileProber: Sendable {
     }
     let first = 0..<asked.byteCount
     let wanted = known == nil ? first : known?.firstUnrequested(in: first)
-    // Where nothing is wanted except the confirmation, 304 costs no body. Not by the date: a server
-    // also answers 304 for an older file that has taken the place of a newer one (RFC 9110 §13.1.3).
+    // If only the confirmation is wanted, 304 saves the body. The condition is not a date: a server
+    // also answers 304 for an older file that has replaced a newer one (RFC 9110 §13.1.3).
     var request = context.request(
       range: whole ? nil : wanted ?? 0..<1, at: url, mirror: asked.mirror)
-    // A weak tag is a server's own, and says nothing of another server's bytes.
+    // A weak tag is a server's own, and says nothing about another server's bytes.
     if wanted == nil, let tag = known?.content.entityTag, mirrors == nil || !tag.isWeak {
       request.fields[fields: .ifNoneMatch] = [tag.field(.ifNoneMatch)]
     }
@@ -80,12 +82,12 @@ struct FileProber: Sendable {
     state.withLock { $0.probe.started(id, as: exchange) }
   }
 
-  /// The request of question `id` is being sent.
+  /// Takes note that the request of question `id` is being sent.
   func sent(_ id: ProbeID) { state.withLock { $0.probe.sent(id, now: .now) } }
 
-  /// The request of question `id` is held back until `moment`, as the server has asked.
+  /// Handles a request of question `id` that is held until `moment`, as the server has asked.
   ///
-  /// A reader of cached bytes does not wait for that, nor does a question whose deadline is sooner.
+  /// A reader of cached bytes does not wait for that, nor does a question with an earlier deadline.
   func held(
     _ id: ProbeID, until moment: ContinuousClock.Instant, from mirror: Int, exchange: ExchangeID
   ) {
@@ -104,7 +106,7 @@ struct FileProber: Sendable {
     end(id, .failure(error))
   }
 
-  /// The signer has answered: sends the question that waits for its URL, or fails that question.
+  /// Handles the signer's answer: sends the question that waits for its URL, or fails it.
   ///
   /// - Returns: whether a question waited.
   func signerAnswered(_ failure: FileError?) -> Bool {
@@ -121,9 +123,10 @@ struct FileProber: Sendable {
 
   // MARK: Answers that prove nothing
 
-  /// Whether the answer `content` to the question `id` must be confirmed by another answer: it
-  /// contradicts the current version, and several servers of a host may disagree about the same
-  /// bytes.
+  /// Whether the answer `content` to the question `id` must be confirmed by another answer.
+  ///
+  /// It must if it contradicts the current version: the servers of a host may disagree about the
+  /// same bytes.
   func wantsSecondOpinion(
     _ id: ProbeID, on content: ContentVersion, from mirror: Int
   ) -> Bool {
@@ -135,14 +138,14 @@ struct FileProber: Sendable {
     }
   }
 
-  /// Whether the question `id` may be sent again after `delay`, because its answer was of the second
-  /// in which the file was modified.
+  /// Whether the question `id` may be sent again after `delay`, because its answer is from the same
+  /// second in which the file was modified.
   func mayAskLater(_ id: ProbeID, after delay: Duration) -> Bool {
     state.withLock { $0.probe.takeFreshRetry(id, after: delay, now: .now) }
   }
 
-  /// Whether the question `id`, which `url` has refused, is sent to another URL, which the signer
-  /// makes: once.
+  /// Whether the question `id`, which `url` has refused, is sent to another URL from the signer;
+  /// once.
   func mayAskAnotherURL(_ id: ProbeID, after url: RemoteURL) -> Bool {
     guard context.servers.isSigned, state.withLock({ $0.probe.takeNewURL(id) }) else {
       return false
@@ -150,7 +153,7 @@ struct FileProber: Sendable {
     return context.noteRefusal(of: url) == .expired
   }
 
-  /// Whether not to believe the answer `content` to the question `id`, which looks like another
+  /// Whether to reject the answer `content` to the question `id`, which looks like another
   /// document.
   func doubts(_ content: ContentVersion, to id: ProbeID) -> Bool {
     state.withLock { state in
@@ -159,7 +162,7 @@ struct FileProber: Sendable {
     }
   }
 
-  /// The length is not known before the body's end: `version` is the answer unless that comes soon.
+  /// Makes `version` the answer, unless the end of the body brings the length soon.
   func answerProvisionally(_ id: ProbeID, _ version: RemoteVersion) {
     state.withLock {
       $0.probe.answerProvisionally(
@@ -169,8 +172,10 @@ struct FileProber: Sendable {
 
   // MARK: Failures
 
-  /// The question `id` to the server `mirror` failed; asks another server, or asks again if that may
-  /// help and there is time.
+  /// Handles a failure of the question `id` to the server `mirror`: asks another server, or
+  /// retries.
+  ///
+  /// It retries only if that may help and there is time.
   func failed(_ id: ProbeID, _ error: FileError, from mirror: Int, retryAfter: Duration?) {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
     mirrors?.failed(mirror, error, retryAfter: retryAfter)
@@ -183,7 +188,7 @@ struct FileProber: Sendable {
     let error = takeFailures(id) ?? error
     let policy = environment.retryPolicy
     let delay = state.withLock { state -> Duration? in
-      // A reader of cached bytes need not wait for a server that is in trouble.
+      // A reader of cached bytes need not wait for a server in trouble.
       guard !state.hasBelievedBytes else { return nil }
       return state.probe.retryDelay(
         after: error, of: id, retryAfter: retryAfter, policy: policy,
@@ -206,7 +211,7 @@ struct FileProber: Sendable {
     }
   }
 
-  /// All servers have failed to answer the question `id`: they may be asked again.
+  /// Takes the failures of all servers to answer the question `id`; they may then be asked again.
   ///
   /// - Returns: one error for all of them.
   private func takeFailures(_ id: ProbeID) -> FileError? {
@@ -219,12 +224,12 @@ struct FileProber: Sendable {
 
   // MARK: The end
 
-  /// Answers all callers that wait for the question `id`; nothing happens if it has ended.
+  /// Answers all callers that wait for the question `id`; does nothing if it has ended.
   func end(_ id: ProbeID, _ result: Result<RemoteVersion, FileError>) {
     deliver(result, to: state.withLock { $0.endProbe(id, result, now: .now) })
   }
 
-  /// Answers the waiters of a question that has ended; nil if it had ended before.
+  /// Answers the waiters of a question that has ended; `end` is nil if it had ended before.
   private func deliver(_ result: Result<RemoteVersion, FileError>, to end: ProbeEnd?) {
     guard let end, !end.waiters.isEmpty else { return }
     if case .failure(let error) = result {
@@ -239,7 +244,7 @@ struct FileProber: Sendable {
   // MARK: Time
 
   func expire(now: ContinuousClock.Instant) -> Bool {
-    // One lock for what is due and the end: a waiter that joins later has a question of its own.
+    // One lock for what is due and the end: a waiter that joins later starts its own question.
     let (overdue, end, late, lateness) = state.withLock {
       state -> (FileProbe.Overdue?, ProbeEnd?, [FileProbe.Waiting], FileError) in
       let lateness = state.probe.lateness
@@ -274,7 +279,7 @@ struct FileProber: Sendable {
 
   // MARK: The signer
 
-  /// Has a URL made, by one run of the signer at a time.
+  /// Has the signer make a URL; one run at a time.
   func sign() {
     guard let signer = environment.settings.signer else { return }
     let source = context.source
@@ -293,7 +298,7 @@ struct FileProber: Sendable {
       failure = FileError(.unsigned, error.description)
     }
     let isAwaited = signerAnswered(failure)
-    // The last URL is used until it refuses.
+    // The last URL stays in use until it is refused.
     if let failure, !isAwaited { context.noteFailure(failure, isRetried: true) }
   }
 }

@@ -18,7 +18,7 @@ internal import HTTPTransferCore
 ///
 /// No other method changes the phase.
 struct Probe<Answer: Sendable>: Sendable {
-  /// Gets the answer.
+  /// Receives the answer.
   typealias Waiter = @Sendable (Result<Answer, FileError>) -> Void
 
   /// A waiter and its own deadline: a waiter that joins late does not inherit an earlier deadline.
@@ -31,7 +31,7 @@ struct Probe<Answer: Sendable>: Sendable {
   enum Phase: Sendable, CaseIterable {
     /// There is no question. → `due`
     case idle
-    /// A request must be sent, at once or when a pause ends. → `asked`, `awaitingURL`, `idle`
+    /// A request must be sent, now or when a pause ends. → `asked`, `awaitingURL`, `idle`
     case due
     /// A command makes the URL for the request. → `due`, `idle`
     case awaitingURL
@@ -44,7 +44,7 @@ struct Probe<Answer: Sendable>: Sendable {
     let id: ProbeID
     var phase = Phase.due
     var waiters: [Waiting]
-    /// Until when somebody waits.
+    /// The last deadline of the waiters.
     var deadline: ContinuousClock.Instant
     /// When the question ends at the latest; nil unless all waiters have an older answer.
     var limit: ContinuousClock.Instant?
@@ -63,10 +63,10 @@ struct Probe<Answer: Sendable>: Sendable {
 
   var phase: Phase { question?.phase ?? .idle }
 
-  /// The question under way.
+  /// The question under way, if any.
   var id: ProbeID? { question?.id }
 
-  /// Until when somebody waits for the answer.
+  /// Until when callers wait for the answer.
   var deadline: ContinuousClock.Instant? { question?.deadline }
 
   /// The last request of the question.
@@ -109,14 +109,14 @@ struct Probe<Answer: Sendable>: Sendable {
     return late
   }
 
-  /// When the first waiter gives up.
+  /// The first deadline of the waiters.
   var firstDeadline: ContinuousClock.Instant? {
     question.map { $0.waiters.map(\.deadline).min() ?? $0.deadline }
   }
 
   // MARK: Requests
 
-  /// The owner hands a request to the client.
+  /// Takes note that the owner hands a request to the client.
   mutating func begin(_ id: ProbeID, now: ContinuousClock.Instant) {
     guard isAsking(id) else { return }
     question?.phase = .asked
@@ -124,22 +124,22 @@ struct Probe<Answer: Sendable>: Sendable {
     if question?.askedAt == nil { question?.askedAt = now }
   }
 
-  /// The client knows the request as `exchange`.
+  /// Takes note that the client knows the request as `exchange`.
   mutating func started(_ id: ProbeID, as exchange: ExchangeID) {
     if isAsking(id) { question?.exchange = exchange }
   }
 
-  /// The client has sent the request.
+  /// Takes note that the client has sent the request.
   mutating func sent(_ id: ProbeID, now: ContinuousClock.Instant) {
     if isAsking(id) { question?.sentAt = now }
   }
 
-  /// A URL must be made before the request can be sent.
+  /// Makes the question wait for a URL.
   mutating func awaitURL(_ id: ProbeID) {
     if isAsking(id) { question?.phase = .awaitingURL }
   }
 
-  /// The URL was made, or could not be.
+  /// Takes note that the signer has ended, with or without a URL.
   ///
   /// - Returns: the question that has waited for it.
   mutating func takeURL() -> ProbeID? {
@@ -148,8 +148,9 @@ struct Probe<Answer: Sendable>: Sendable {
     return question?.id
   }
 
-  /// Takes the request if the server has brought nothing within `patience` after it was sent; the
-  /// caller cancels it, and its receiver reports the failure.
+  /// Takes the request if the server has sent no bytes within `patience`.
+  ///
+  /// The caller cancels it, and its receiver reports the failure.
   mutating func takeUnanswered(
     for patience: Duration, now: ContinuousClock.Instant
   ) -> ExchangeID? {
@@ -162,7 +163,7 @@ struct Probe<Answer: Sendable>: Sendable {
 
   // MARK: Retries
 
-  /// The question must be sent again; the last request is over.
+  /// Makes the question due again; the last request is over.
   mutating func retry(_ id: ProbeID) {
     guard isAsking(id) else { return }
     question?.phase = .due
@@ -172,7 +173,8 @@ struct Probe<Answer: Sendable>: Sendable {
 
   /// How long to wait before the question is sent again after `error`.
   ///
-  /// - Returns: nil if that would not help, or not before the deadline: the caller ends the question.
+  /// - Returns: nil if a retry would not help, or not before the deadline; the caller then ends the
+  ///   question.
   mutating func retryDelay(
     after error: FileError, of id: ProbeID, retryAfter: Duration?, policy: RetryPolicy,
     random: Double, now: ContinuousClock.Instant
@@ -198,7 +200,7 @@ struct Probe<Answer: Sendable>: Sendable {
 
   // MARK: Time
 
-  /// Whether nobody waits any more at `moment`.
+  /// Whether all deadlines have passed at `now`.
   func isExpired(now: ContinuousClock.Instant) -> Bool {
     question.map { $0.deadline <= now } ?? false
   }
@@ -211,8 +213,8 @@ struct Probe<Answer: Sendable>: Sendable {
 
   /// Whether the server has had `patience` to answer.
   ///
-  /// An expired deadline does not show that: the caller may have had little time left, and a question
-  /// that waits for its URL, or for its turn, was not sent.
+  /// An expired deadline does not show that: the caller may have had little time left, and a
+  /// question that waits for its URL, or for its turn, was not sent.
   func hasWaited(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
     guard phase != .awaitingURL, let askedAt = question?.askedAt else { return false }
     return now - askedAt >= patience
@@ -234,7 +236,7 @@ struct Probe<Answer: Sendable>: Sendable {
 
   // MARK: The end
 
-  /// What a question leaves.
+  /// The remains of a question that has ended.
   struct End: Sendable {
     /// The waiters, which the owner answers.
     let waiters: [Waiting]
@@ -250,7 +252,8 @@ struct Probe<Answer: Sendable>: Sendable {
   }
 }
 
-/// Names one question to a server: the answer to an earlier question is not taken for it.
+/// Identifies one question to a server, so that an answer to an earlier one is not mistaken for its
+/// own.
 struct ProbeID: Hashable, Sendable {
   let rawValue: Int
 }

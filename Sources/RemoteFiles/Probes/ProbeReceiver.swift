@@ -3,44 +3,46 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Receives the answer to "what is this file now?": a range request that brings validators, length
-/// and first bytes in one round trip, or a conditional one that confirms what is known.
+/// Receives the answer to "what is this file now?".
 ///
-/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the
-/// network thread only.
+/// The request is a range request that brings validators, length and first bytes in one round trip,
+/// or a conditional one that confirms what is known.
+///
+/// `@unchecked Sendable`: created by one thread and handed to the client, it is used on the network
+/// thread only.
 final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   private let id: ProbeID
   private let prober: FileProber
   /// The version that the condition names, if there is one.
   private let known: RemoteVersion?
   private let asked: ByteRange?
-  /// Which of the file's servers is asked.
+  /// The index of the server that is asked.
   private let mirror: Int
   private let askedURL: RemoteURL
   private var outcome = Outcome.awaited
   private var fetchedByteCount = 0
 
-  /// What the response leads to.
+  /// The result of the response.
   ///
   /// Its head decides, at most once: `awaited` becomes any other case. The end of the exchange
   /// carries that case out; `awaited` and `unusable` become `reported` then.
   private enum Outcome {
-    /// No head has come: the exchange's end is reported as a failure.
+    /// No head has arrived: the exchange's end is reported as a failure.
     case awaited
     /// The head cannot be used; this is reported at the end, unless the exchange fails otherwise.
     case unusable(FileError)
     /// The failure was reported with the head; the body is of no interest.
     case reported
-    /// A range brought no length: ask for the whole.
+    /// A range brought no length: request the whole.
     case askWhole
-    /// Ask the same question again at once.
+    /// Ask the same question again immediately.
     case askAgain
     /// Ask the same question again in a second.
     case askLater
-    /// This version is the answer, and was given.
+    /// This version is the answer, and was delivered.
     case answered(RemoteVersion)
-    /// This version is the answer, and the body brings bytes of it. With `isAwaited` the end of the
-    /// mount waits for them.
+    /// This version is the answer, and the body brings bytes of it. With `isAwaited`, the end of
+    /// the mount waits for them.
     case storing(RemoteVersion, SegmentWriter, isAwaited: Bool)
   }
 
@@ -72,7 +74,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     switch verdict {
     case .part(let content, let range):
       guard let length = content.completeLength else {
-        // Only the end of the whole will tell how long it is.
+        // Only the end of the whole body shows the length.
         outcome = .askWhole
         return .discard
       }
@@ -110,7 +112,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       outcome = .askWhole
       return .discard
     case .unavailable(_, let delay):
-      // A refusal's body may be long in coming; what it says is said.
+      // The body of a refusal may take long to arrive, and adds nothing to the status.
       report(prober.context.refusal(verdict, mirror: mirror), retryAfter: delay)
       return .discard
     case .missing, .denied:
@@ -122,12 +124,13 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       break
     }
     report(prober.context.refusal(verdict, mirror: mirror))
-    // What follows a head that cannot be right cannot be trusted either, nor the connection.
+    // Neither the body after an invalid head nor its connection can be trusted.
     if case .invalid = verdict { return .stop }
     return .discard
   }
 
-  /// Whether the answer is about a file that cannot be the wanted one; then its server is not asked again.
+  /// Whether the answer describes a file that cannot be the wanted one; if so, its server is not
+  /// asked again.
   private func contradicts(_ content: ContentVersion) -> Bool {
     guard let reason = prober.adopter.objection(to: content, from: mirror) else { return false }
     prober.context.refuseMirror(mirror, reason)
@@ -141,8 +144,9 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     return .stop
   }
 
-  /// Whether the answer is of the second in which the file was modified, and is to be heard again a
-  /// second later, when the date proves something.
+  /// Whether the answer is from the same second in which the file was modified.
+  ///
+  /// If so, the question is asked again a second later, when the date proves something.
   private func waitsForDate(_ content: ContentVersion) -> Bool {
     guard content.isTooFresh, known?.content.compare(content) != .same,
       prober.mayAskLater(id, after: FetchConstants.freshAnswerDelay)
@@ -163,14 +167,13 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   ) -> ExchangeDisposition {
     let version = prober.adopter.adopt(content, from: mirror)
     version.markRanged()
-    // Of what was asked, what the file has and the cache lacks.
+    // The part of the requested range that exists and is absent from the cache.
     let start = asked?.lowerBound ?? 0
     let end = min(range.upperBound, asked?.upperBound ?? length, length)
     guard let hole = version.firstHole(in: start..<max(start, end)) else {
       return answer(version, from: url)
     }
-    // The waiters will read what this brings: it must be known to be on its way before they are
-    // answered.
+    // The waiters will read these bytes: the segment must be entered before they are answered.
     let segment = version.adoptSegment(
       range: hole.lowerBound..<end, isWhole: false, transfer: transfer, mirror: mirror)
     let writer = SegmentWriter(
@@ -185,14 +188,14 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     _ content: ContentVersion, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
     let version = prober.adopter.adopt(content, from: mirror)
-    // One such answer proves nothing where ranges have worked.
+    // One such answer proves nothing if ranges have worked.
     let haveRangesWorked = version.hasCachedBytes && version.length != nil
     if asked != nil, !haveRangesWorked { version.markSequential() }
     guard !version.isComplete, !version.isStreaming, asked == nil || !haveRangesWorked else {
       return stop(version, from: url)
     }
     if let length = content.completeLength, length > FileSettings.smallFileByteCount {
-      // Nobody has asked for its bytes yet.
+      // No read has asked for its bytes yet.
       return stop(version, from: url)
     }
     let segment = version.adoptSegment(
@@ -203,7 +206,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
       body: content.completeLength.map { 0..<$0 }, start: 0)
     outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {
-      // The length is known at the body's end, which for a short one is worth waiting for.
+      // The end of the body shows the length; for a short body it is worth the wait.
       prober.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
       prober.answerProvisionally(id, version)
     } else {
@@ -261,7 +264,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     }
   }
 
-  /// Reports how the exchange has failed, else `failure`.
+  /// Reports the failure of the exchange, or else `failure`.
   private func reportEnd(_ completion: ExchangeCompletion, _ failure: FileError) {
     switch completion {
     case .failed(let error): report(FileError(error))

@@ -1,4 +1,4 @@
-/// A file as its parts know it, which look into the cache, ask the server, and take up the answers.
+/// A file as seen by the parts that look into the cache, ask the server, and process the answers.
 protocol ProbedFile: VersionHome, HasDeadline {
   var state: GuardedKnowledge { get }
 }

@@ -2,7 +2,7 @@ internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// What the server's answers make of the file's current version.
+/// Decides from the server's answers which version of the file is current.
 struct VersionAdopter: Sendable {
   let file: any ProbedFile
 
@@ -11,15 +11,16 @@ struct VersionAdopter: Sendable {
   private var state: GuardedKnowledge { file.state }
   private var mirrors: MirrorBoard? { context.mirrors }
 
-  /// The server `mirror` has described the file, or with `isConfirmation` has said that it has not
-  /// changed.
+  /// Adopts the description of the file by the server `mirror`.
   ///
-  /// - Returns: the version that it described: the current one, if it is still that.
+  /// With `isConfirmation`, the server has confirmed that the file is unchanged.
+  ///
+  /// - Returns: the version that it described; the current one, if that still matches.
   func adopt(
     _ content: ContentVersion, from mirror: Int, isConfirmation: Bool = false
   ) -> RemoteVersion {
-    // A first version may be the one of a record that could not be read before; its identity decides
-    // when it is opened, where it has one.
+    // A first version may match a record that could not be read before; if the version has an
+    // identity, the comparison is made when the entry is opened.
     let (isFirst, listedID) = state.withLock {
       ($0.current == nil, $0.listed?.takeID(ofLength: content.completeLength))
     }
@@ -49,7 +50,7 @@ struct VersionAdopter: Sendable {
       if version === candidate {
         $0.defined(content, by: mirror)
       } else if isConfirmation {
-        // That is an answer about these validators.
+        // This answer is about these validators.
         _ = $0.judge(content, from: mirror, pinned: content, now: .now)
       }
     }
@@ -64,21 +65,22 @@ struct VersionAdopter: Sendable {
     return version
   }
 
-  /// A response that described `version` has come to its end: until now that was the server's word.
+  /// Takes note of the end of a response that described `version`: until then the server confirmed
+  /// it.
   func responseEnded(of version: VersionID) {
     state.withLock { if $0.current?.id == version, !$0.isDoubted { $0.confirmedAt = .now } }
   }
 
-  /// The server has confirmed `version`.
+  /// Takes note that the server has confirmed `version`.
   func confirm(_ version: RemoteVersion, by mirror: Int) {
     _ = adopt(version.content, from: mirror, isConfirmation: true)
   }
 
-  /// A response has shown another version than `version`.
+  /// Takes note of a response that has shown another version than `version`.
   func versionContradicted(_ version: VersionID) {
     state.withLock { state in
       guard state.current?.id == version else { return }
-      // Several requests that meet the same answer count as one contradiction.
+      // Several requests with the same contradicting answer count as one.
       if !state.isDoubted { state.contradictions.note(now: .now) }
       state.isDoubted = true
       state.confirmedAt = nil
@@ -86,17 +88,16 @@ struct VersionAdopter: Sendable {
     context.noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
   }
 
-  /// Whether what `index` says of the file now is `version`; takes note of what follows for the server.
+  /// Whether the file that `index` describes now is `version`; notes what follows for the server.
   func isSame(_ version: RemoteVersion, _ content: ContentVersion, from index: Int) -> Bool {
     version.admits(content)
       && context.servers.isSame(content, from: index, as: version.pinned)
   }
 
-  /// Why the answer `content` of the server `index` cannot be about the file that is wanted; nil if it
-  /// can.
+  /// Why the answer `content` of the server `index` cannot be about the wanted file; nil if it can.
   ///
-  /// The bytes of a version are not given up for another server's file while the one that has it may come
-  /// back.
+  /// Cached bytes of a version are not dropped for another server's file while the server that has
+  /// the version may come back.
   func objection(to content: ContentVersion, from index: Int) -> String? {
     guard let mirrors else { return nil }
     if let reason = mirrors.details.contradiction(ofLength: content.completeLength) {

@@ -1,9 +1,9 @@
 internal import AccessTrace
 
-/// When the operations of a trace begin in a replay: each after the one that it had come after, and
-/// after as long a pause.
+/// When the operations of a trace begin in a replay.
 ///
-/// The pause is what the program did meanwhile; how long operations take is the replay's to say.
+/// Each begins after the operation that it followed in the trace, and after the same pause. The
+/// program spent the pause on its own work; the replay decides how long operations take.
 struct ReplaySchedule {
   struct Step {
     let record: TraceRecord
@@ -12,7 +12,7 @@ struct ReplaySchedule {
   }
 
   private(set) var steps: [Step]
-  /// The steps that nothing comes before, and when they begin.
+  /// The steps without a predecessor, and when they begin.
   private(set) var initial: [(step: Int, pause: Double)] = []
 
   init(_ trace: AccessTrace) {

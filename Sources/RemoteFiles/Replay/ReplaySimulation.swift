@@ -1,16 +1,16 @@
 public import AccessTrace
 internal import HTTPTransferCore
 
-/// Replays a trace against the planner that a mount uses, over a line that is only computed: what
-/// would be requested, and how long reads would wait.
+/// Replays a trace against the planner of a mount, over a simulated network.
 ///
-/// Deterministic, and in no relation to real time. Of the line it knows round trips and rates; of the
-/// server that it serves ranges; nothing is cached at the beginning.
+/// It shows what would be requested, and how long reads would wait. It is deterministic, and
+/// independent of real time. The network has round trips and rates; the server serves ranges; the
+/// cache is empty at the beginning.
 public struct ReplaySimulation {
   private let network: ReplayNetwork
   private let settings: FileSettings
   private let schedule: ReplaySchedule
-  /// The lengths of the files; of those that were unknown, what was read of them.
+  /// The lengths of the files; if unknown, the end of the last byte that was read.
   private let lengths: [String: Int64]
   /// The files of the handles.
   private let names: [UInt64: String]
@@ -32,7 +32,7 @@ public struct ReplaySimulation {
     var wanted = ExtentSet()
   }
 
-  /// A request whose answer is to come, or is coming.
+  /// A request whose answer is awaited or arriving.
   private struct Flow {
     enum Purpose {
       /// An open waits for the head.
@@ -44,16 +44,18 @@ public struct ReplaySimulation {
     let purpose: Purpose
     /// When the first byte arrives.
     let firstByteAt: Double
-    /// The part of a byte that has come.
+    /// The fraction of a byte that has arrived.
     var fraction = 0.0
   }
 
-  /// How finely time is cut while bytes flow, in seconds.
+  /// The smallest step of time while bytes flow, in seconds.
   private static let quantum = 0.001
 
+  /// Creates a simulation.
+  ///
   /// - Parameters:
-  ///   - trace: what is replayed.
-  ///   - network: the line.
+  ///   - trace: the trace to replay.
+  ///   - network: the network.
   ///   - connections: the connections for read-ahead of each file; nil for as many as prove best.
   public init(_ trace: AccessTrace, over network: ReplayNetwork, connections: Int? = nil) {
     self.network = network
@@ -78,9 +80,9 @@ public struct ReplaySimulation {
     self.lengths = lengths
   }
 
-  /// Replays all of it.
+  /// Replays the trace.
   ///
-  /// - Returns: what that has cost.
+  /// - Returns: the cost.
   public mutating func run() -> ReplayFigures {
     while let time = nextTime {
       flow(until: time)
@@ -91,8 +93,8 @@ public struct ReplaySimulation {
     return figures
   }
 
-  /// When something happens next; nil when nothing will, or when only read-ahead is left that nobody
-  /// will read.
+  /// The time of the next event; nil if there is none, or if only read-ahead without a reader is
+  /// left.
   private var nextTime: Double? {
     guard doneCount < schedule.steps.count else { return nil }
     let times = pending.map(\.time) + flows.map { max($0.firstByteAt, now + Self.quantum) }
@@ -149,7 +151,7 @@ public struct ReplaySimulation {
     file.state.note(asked, now: instant)
     var actions = VersionActions()
     if case .absent = file.state.attempt(asked, now: instant) {
-      // A step is one read at most.
+      // A step is at most one read.
       let read = ParkedRead(
         id: ReadID(rawValue: step), range: range, since: instant,
         deadline: instant + settings.readTimeout)
@@ -200,9 +202,9 @@ public struct ReplaySimulation {
     }
   }
 
-  /// Takes so many bytes of an answer.
+  /// Takes `byteCount` bytes of an answer.
   ///
-  /// - Returns: whether more will come.
+  /// - Returns: whether more bytes follow.
   private mutating func take(_ byteCount: Int64, _ flow: inout Flow) -> Bool {
     switch flow.purpose {
     case .probe(let step, let since):
@@ -215,7 +217,7 @@ public struct ReplaySimulation {
     }
   }
 
-  /// The head of a first answer brings the length, and with it come the file's first bytes.
+  /// Answers a probe: its head brings the length, and its body the file's first bytes.
   private mutating func answerProbe(_ name: String) {
     if files[name] != nil {
       files[name]?.confirmedAt = now
@@ -241,7 +243,7 @@ public struct ReplaySimulation {
     var actions = VersionActions()
     let advice = file.state.advance(id, to: arrived.upperBound, now: instant)
     if !arrived.isEmpty {
-      // The network thread has nothing else to do: it was idle all the time.
+      // The network thread has no other work here: it was idle all the time.
       file.state.stored(
         id, arrived, present: [arrived], idle: now, now: instant, into: &actions)
     }
@@ -250,7 +252,7 @@ public struct ReplaySimulation {
     if isDone {
       file.state.removeSegment(id)
       file.state.plan(now: instant, into: &actions)
-      // A connection on which more would come, which nobody wants from there, is closed.
+      // If more bytes would follow, which are not wanted, the connection is closed.
       if end >= requestedEnd { idleConnectionCount += 1 }
     }
     files[name] = file
