@@ -152,7 +152,7 @@ public final class CacheDirectory: Sendable {
     return used < ProcessCalls.descriptorLimit / 2 - 8
   }
 
-  /// Whether there are enough free descriptors to open an entry, write to it and close it at once.
+  /// Whether there are enough free descriptors to open an entry, write to it and close it.
   public var hasBorrowableDescriptors: Bool {
     guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
     return used < ProcessCalls.descriptorLimit - 16

@@ -19,7 +19,7 @@ package import LinuxSystem
 /// ```
 ///
 /// An entry that was replaced, removed, evicted or opened again stays usable: its descriptor stays
-/// readable and ``store(_:at:)`` writes, but nothing is recorded any more.
+/// readable and ``store(_:at:)`` writes, but it records no more.
 public final class CacheEntry: Sendable {
   /// The key of the entry.
   public let key: CacheKey
@@ -55,14 +55,14 @@ public final class CacheEntry: Sendable {
   private let allocated: AllocatedBytes
   private let folder: EntryFolder
 
-  /// Takes over the files of an entry.
+  /// Adopts the files of an entry.
   ///
   /// - Parameters:
-  ///   - found: what they hold.
+  ///   - found: the content of the files.
   ///   - data: the data file.
   ///   - isNewData: whether it was just created.
   ///   - record: the record file, if it is already open.
-  ///   - context: what the entries share.
+  ///   - context: shared by all entries.
   init(
     _ found: FoundEntry, data: Descriptor, isNewData: Bool = false, record: Descriptor? = nil,
     context: CacheContext
@@ -98,32 +98,31 @@ public final class CacheEntry: Sendable {
   /// Bytes beyond it are lost, whatever the record says.
   public var dataByteCount: Int64? { data.byteCount }
 
-  /// Whether the data file can be read at all: false if its file system was shut down.
+  /// Whether the data file can be read: false if its file system was shut down.
   public var isReadable: Bool { data.isReadable }
 
   /// The number of stored bytes that no commit covers yet.
   ///
   /// A loss of power may lose them.
   ///
-  /// 0 once nothing is recorded any more.
+  /// 0 once the recording has ended.
   public var uncommittedByteCount: Int64 { record.uncommittedByteCount }
 
   /// Whether a COMMIT covers all bytes that were written or found uncommitted, and no `fdatasync`
   /// has failed.
   ///
-  /// Only then may the kernel read the data file by itself, because no page is still to be written
-  /// and can be lost.
+  /// Only then may the kernel read the data file directly, because no unwritten page can be lost.
   ///
-  /// Also false once the recording has ended: bytes that are uncommitted by then stay so.
+  /// It is also false once the recording has ended: bytes that are uncommitted by then stay so.
   public var isCommitted: Bool { data.isSynced && record.isCommitted }
 
   /// Whether the disk has refused written bytes.
   ///
   /// The kernel may have dropped them, and the data file then reads as zeros there.
   ///
-  /// The kernel writes by itself, long before ``syncData()`` would report an error. Check this
-  /// before reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found
-  /// here is final. Never waits for the disk.
+  /// The kernel writes pages long before ``syncData()`` would report an error. Check this before
+  /// reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found here is
+  /// final. Never waits for the disk.
   public var hasLostWrites: Bool { data.hasLostWrites }
 
   /// Whether a sync of the record has failed and no copy has replaced the record yet.
@@ -215,9 +214,10 @@ public final class CacheEntry: Sendable {
     _ = try record.append(.completeLength(length, mark: mark(of: checksum)))
   }
 
-  /// Whether the record says that the whole file matched `checksum`, and nothing was stored since.
+  /// Whether the record says that the whole file matched `checksum`, and no bytes were stored
+  /// since.
   ///
-  /// It tells of the entry as it was opened.
+  /// The answer is that of the record when the entry was opened.
   public func isRecorded(_ checksum: Checksum) -> Bool {
     recoveredChecksumMark == mark(of: checksum)
   }
@@ -252,7 +252,7 @@ public final class CacheEntry: Sendable {
     record.noteCommitted(checkpoint.storedByteCount)
   }
 
-  /// Closes the record file until the next record, so that an idle entry needs only one descriptor.
+  /// Closes the record file until the next append, so that an idle entry needs only one descriptor.
   public func releaseRecord() { record.release() }
 
   // MARK: Any thread
@@ -260,8 +260,9 @@ public final class CacheEntry: Sendable {
   /// Waits until all bytes stored before this call are on the disk (`fdatasync(2)`).
   ///
   /// A failure is final for this object: every later call of the writer throws
-  /// ``CacheError/Code/syncFailed``, because the kernel may have dropped what it could not write.
-  /// Release the object and open the entry with ``UncommittedExtents/discard``, or replace it.
+  /// ``CacheError/Code/syncFailed``, because the kernel may have dropped bytes that it could not
+  /// write. Release the object and open the entry with ``UncommittedExtents/discard``, or replace
+  /// it.
   public func syncData() throws(CacheError) -> Checkpoint {
     try data.checkSync()
     let (sequence, storedByteCount) = record.progress
@@ -286,8 +287,8 @@ public final class CacheEntry: Sendable {
     case stamped
     /// The data file was changed a moment ago: it can be stamped after this time.
     case tooEarly(Duration)
-    /// Something else has changed the data file, bytes are not committed, nothing is recorded any
-    /// more, or the file system cannot show changes.
+    /// Something else has changed the data file, bytes are not committed, the recording has ended,
+    /// or the file system cannot show changes.
     case impossible
   }
 

@@ -69,9 +69,10 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     self.init(code: code, path: path, errno: number.rawValue)
   }
 
-  /// Whether the error concerns one entry and not the whole cache: a file too long for the file
-  /// system, a name or description that is too long, an unreadable record, or something else in the
-  /// place of its files.
+  /// Whether the error concerns one entry and not the whole cache.
+  ///
+  /// Examples are a file too long for the file system, a name or description that is too long, an
+  /// unreadable record, or another kind of file under one of its names.
   public var isOfEntry: Bool {
     switch code {
     case .laterFormat, .invalidArgument: true

@@ -29,7 +29,7 @@ public struct CacheInventory: Sendable {
 
   /// The process that holds the directory; nil if none.
   ///
-  /// It reads the kernel's list of locks (`/proc/locks`): a lock of our own, however short, could
+  /// It reads the kernel's list of locks (`/proc/locks`): a lock taken here, however short, could
   /// keep a mount from starting.
   public var holder: Int32? {
     guard
@@ -79,7 +79,7 @@ public struct CacheInventory: Sendable {
 
   /// Reads an entry's whole record, but none of the cached bytes.
   ///
-  /// - Returns: what the record claims; nil if there is no readable record.
+  /// - Returns: the presence that the record claims; nil if there is no readable record.
   public func presence(of entry: StoredEntry) throws(CacheError) -> Presence? {
     guard case .found(let files) = try open(entry) else { return nil }
     do throws(ErrorNumber) {

@@ -22,7 +22,7 @@ public struct StoredEntry: Sendable {
     }
   }
 
-  /// Its key: 64 lower-case hexadecimal digits.
+  /// The name of the entry: its key as 64 lower-case hexadecimal digits.
   public var name: String { key.hex }
 
   /// Whether its key is that of `text`.

@@ -4,7 +4,7 @@ import Synchronization
 /// The bytes that all entries occupy on the disk: counted once, then updated.
 final class AllocatedBytes: Sendable {
   private let root: CacheRoot
-  /// Nil until they were counted.
+  /// Nil before the first count.
   private let known = Mutex<Int64?>(nil)
 
   init(_ root: CacheRoot) { self.root = root }
@@ -14,7 +14,7 @@ final class AllocatedBytes: Sendable {
     return count().reduce(0) { $0 + $1.allocatedByteCount }
   }
 
-  /// Looks at every entry and keeps the sum.
+  /// Reads the size of every entry and keeps the sum.
   func count() -> [StoredEntry] {
     let entries = (try? StoredEntry.all(in: root.files)) ?? []
     let sum = entries.reduce(0) { $0 + $1.allocatedByteCount }

@@ -4,7 +4,7 @@ import HTTPTransferCore
 import LinuxSystem
 import Synchronization
 
-/// The blocks of data files that hold nothing present; see ``DataBlocks``.
+/// The blocks of data files that hold no present bytes; see ``DataBlocks``.
 final class BlockTable: Sendable {
   private let state = Mutex(State())
 
@@ -52,10 +52,9 @@ final class BlockTable: Sendable {
     state.withLock { $0.open[dataID]?.isWritable ?? true }
   }
 
-  /// Frees the blocks of `data`, the data file `dataID`, that hold nothing of `present`, unless
-  /// nothing can have been lost there.
+  /// Frees the blocks of `data`, the data file `dataID`, that hold no bytes of `present`.
   ///
-  /// Only the writer of the file may call it.
+  /// Does nothing if no bytes can have been lost there. Only the writer of the file may call it.
   func settle(
     _ data: Descriptor, _ dataID: UInt64, present: ExtentSet
   ) throws(ErrorNumber) {

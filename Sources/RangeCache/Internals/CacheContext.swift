@@ -1,6 +1,6 @@
 import ExtentRecord
 
-/// What all entries of a directory share.
+/// The objects that all entries of a directory share.
 struct CacheContext: Sendable {
   let root: CacheRoot
   let recordings = Recordings()

@@ -1,10 +1,11 @@
-/// What this process knows of the blocks of a data file that hold nothing present, for all entry
-/// objects that have the file open.
+/// The history of the blocks of a data file that hold no present bytes, as this process knows it.
+///
+/// It is shared by all entry objects that have the file open.
 ///
 /// A failed sync may leave such a block in a state in which ext4 shows it as written although it is
 /// not. Bytes written to it later vanish when the kernel drops their page, even though fdatasync(2)
 /// succeeds (measured on Linux 6.18 over a full disk). So blocks of unknown history are freed
-/// before anything is written to the data file.
+/// before the data file is written to.
 struct DataBlocks {
   private var past: Past
   /// How many entry objects have the data file open.
@@ -20,7 +21,7 @@ struct DataBlocks {
   }
 
   /// - Parameter isSettled: whether this process has created the data file or settled its blocks,
-  ///   and lost nothing there.
+  ///   and has lost no bytes there.
   init(isSettled: Bool) { past = isSettled ? .settled : .unknown }
 
   mutating func beginUse() { userCount += 1 }
@@ -28,8 +29,8 @@ struct DataBlocks {
   /// - Parameter isSynced: whether all writes of the object are known to be on the disk.
   mutating func endUse(isSynced: Bool) {
     userCount -= 1
-    // The kernel may report to another program, and only to that, that the disk refused the bytes.
-    // Another open object hears of a failure by itself, and has what was stored since present.
+    // The kernel may report the disk's refusal to another program only. Another open object gets
+    // its own report of a failure, and makes bytes present that were stored since.
     if !isSynced, isUnused, past == .settled { past = .unknown }
   }
 

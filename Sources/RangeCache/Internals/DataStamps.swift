@@ -18,7 +18,7 @@ struct DataStamps: Sendable {
     bootID == nil ? nil : SystemCalls.stamp(data.rawValue)
   }
 
-  /// What a record with the salt `salt` holds of a stamp.
+  /// The form of a stamp in a record with the salt `salt`.
   func digest(of stamp: FileStamp, salt: UInt64) -> UInt64? {
     bootID.map { stamp.digest(bootID: $0, salt: salt) }
   }

@@ -40,8 +40,8 @@ struct DirectoryLock: ~Copyable {
   }
 
   deinit {
-    // Clear the identifier: the next holder takes the lock before it writes its own, and others
-    // must not read ours meanwhile.
+    // Clear the identifier: the next holder takes the lock before it writes its own, and other
+    // processes must not read this one meanwhile.
     try? SystemCalls.truncate(file.rawValue, to: 0)
   }
 

@@ -17,7 +17,7 @@ struct EntryChecker: Sendable {
       let data = try stored.openData()
       var damaged = try damagedExtents(of: stored, in: data)
       if !damaged.isEmpty {
-        // Bytes that were stored meanwhile may lie past the first end of the data file.
+        // Bytes that were stored meanwhile may lie beyond the first end of the data file.
         let again = try damagedExtents(of: stored, in: data)
         damaged = ExtentSet(damaged.extents.flatMap { again.runs(in: $0) })
       }

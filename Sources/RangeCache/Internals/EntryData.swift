@@ -27,13 +27,15 @@ final class EntryData: Sendable {
     var changes: ChangeWatch
   }
 
+  /// Takes the data file of an entry.
+  ///
   /// - Parameters:
   ///   - file: the data file.
   ///   - header: the header of its record.
   ///   - isNew: whether it was just created.
   ///   - hasUnsynced: whether writes of an earlier object may still be lost.
   ///   - stamp: its stamp at its opening.
-  ///   - context: what the entries share.
+  ///   - context: shared by all entries.
   init(
     _ file: Descriptor, header: RecordHeader, isNew: Bool, hasUnsynced: Bool, stamp: FileStamp?,
     context: CacheContext
@@ -56,10 +58,10 @@ final class EntryData: Sendable {
 
   // MARK: The file
 
-  /// Its size (`fstat(2)`); nil if unknown.
+  /// The size of the file (`fstat(2)`); nil if unknown.
   var byteCount: Int64? { try? SystemCalls.status(file.rawValue).byteCount }
 
-  /// Whether it can be read at all: false if its file system was shut down.
+  /// Whether the file can be read: false if its file system was shut down.
   var isReadable: Bool {
     var byte: [UInt8] = [0]
     return (try? SystemCalls.read(file.rawValue, into: &byte, at: 0)) != nil
@@ -68,8 +70,8 @@ final class EntryData: Sendable {
   /// Whether bytes may be written; see ``DataBlocks/isWritable``.
   var isWritable: Bool { blocks.isWritable(id) }
 
-  /// Writes `bytes` at `offset`, in a file that holds `present` since its opening and of them
-  /// `believed` unread.
+  /// Writes `bytes` at `offset`, in a file that has held `present` since its opening, `believed` of
+  /// it unread.
   func write(
     _ bytes: UnsafeRawBufferPointer, at offset: Int64, present: ExtentSet, believed: ExtentSet
   ) throws(CacheError) {
@@ -135,7 +137,7 @@ final class EntryData: Sendable {
     if let failure = lostWrites { throw failure }
   }
 
-  /// Notes that written bytes were lost, unless that is known.
+  /// Records that written bytes were lost, unless that is already known.
   func noteFailure(_ number: ErrorNumber) {
     state.withLock { if $0.failure == nil { $0.failure = number } }
   }
@@ -165,7 +167,7 @@ final class EntryData: Sendable {
   /// the file system cannot show changes.
   var stamp: FileStamp? { state.withLock { $0.changes.last } }
 
-  /// The same; nil too after a lost write.
+  /// The same stamp; also nil after a lost write.
   var soundStamp: FileStamp? { state.withLock { $0.failure == nil ? $0.changes.last : nil } }
 
   /// Checks whether something else has changed the file.

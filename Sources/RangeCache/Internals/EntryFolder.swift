@@ -15,7 +15,7 @@ struct EntryFolder: Sendable {
   /// Its path, for people.
   var path: String { Self.path(of: key, in: root.path) }
 
-  /// The same below the cache directory `path`.
+  /// The path of the directory of `key` below the cache directory `path`.
   static func path(of key: CacheKey, in path: String) -> String {
     [path, CacheRoot.versionName, CacheRoot.filesName, key.prefixName, key.restName]
       .joined(separator: "/")
@@ -62,8 +62,10 @@ struct EntryFolder: Sendable {
 
   // MARK: The record
 
-  /// Opens the record file for appending; nil if it is missing or has another salt, so that it
-  /// belongs to another entry object.
+  /// Opens the record file for appending.
+  ///
+  /// It is nil if the file is missing, or has another salt and therefore belongs to another entry
+  /// object.
   func openRecord(salt: UInt64) throws(CacheError) -> Descriptor? {
     do throws(ErrorNumber) {
       let directory = try open()

@@ -2,7 +2,7 @@ import ExtentRecord
 import LinuxSystem
 import Synchronization
 
-/// The record of an entry, to which one entry object appends while it has the right to.
+/// The record of an entry, to which one entry object appends while it has the right to record.
 ///
 /// ``append(_:storedByteCount:)``, ``renew()`` and ``release()`` belong to the writer.
 ///
@@ -41,7 +41,7 @@ final class EntryRecord: Sendable {
   ///   - end: the end of its log.
   ///   - uncommittedByteCount: the bytes that it claims and no COMMIT covers.
   ///   - isStamped: whether it holds the current stamp of the data file.
-  ///   - context: what the entries share.
+  ///   - context: shared by all entries.
   init(
     _ file: Descriptor?, header: RecordHeader, end: LogEnd, uncommittedByteCount: Int64,
     isStamped: Bool, context: CacheContext
@@ -59,27 +59,27 @@ final class EntryRecord: Sendable {
 
   // MARK: What it covers
 
-  /// Whether nothing is recorded any more.
+  /// Whether the recording has ended.
   var hasEnded: Bool { recording.isEnded }
 
-  /// The bytes that no COMMIT covers yet; 0 once nothing is recorded any more.
+  /// The bytes that no COMMIT covers yet; 0 once the recording has ended.
   var uncommittedByteCount: Int64 {
     if hasEnded { return 0 }
     return state.withLock { $0.storedByteCount - $0.committedByteCount }
   }
 
-  /// Whether a COMMIT covers all bytes, of a recording that may have ended.
+  /// Whether a COMMIT covers all bytes, even if the recording has ended.
   var isCommitted: Bool { state.withLock { $0.storedByteCount == $0.committedByteCount } }
 
   /// Whether a sync of the record has failed and no copy has replaced it yet.
   var isLost: Bool { state.withLock { $0.isLost } }
 
-  /// Whether a stamp would say something new, as far as the record knows.
+  /// Whether a stamp would add information to the record.
   var lacksStamp: Bool {
     state.withLock { !$0.isStampSettled && $0.storedByteCount == $0.committedByteCount }
   }
 
-  /// No stamp needs to be appended before the next other record.
+  /// Takes note that no stamp is needed before the next other record.
   func settleStamp() { state.withLock { $0.isStampSettled = true } }
 
   /// The number of the last record, and the bytes stored up to it.
@@ -87,14 +87,14 @@ final class EntryRecord: Sendable {
     state.withLock { ($0.end.sequence, $0.storedByteCount) }
   }
 
-  /// A COMMIT for `storedByteCount` was appended.
+  /// Takes note of an appended COMMIT for `storedByteCount`.
   func noteCommitted(_ storedByteCount: Int64) {
     state.withLock { $0.committedByteCount = max($0.committedByteCount, storedByteCount) }
   }
 
   // MARK: The file
 
-  /// Appends a record; returns false if the recording has ended and nothing was written.
+  /// Appends a record; returns false, without writing, if the recording has ended.
   func append(_ record: LogRecord, storedByteCount: Int64 = 0) throws(CacheError) -> Bool {
     guard let file = try open() else { return false }
     let end = state.withLock { $0.end }
@@ -117,8 +117,8 @@ final class EntryRecord: Sendable {
 
   /// Replaces a record that a failed sync may have lost by a copy.
   ///
-  /// - Returns: false if the kernel has dropped what it could not write, so that the record holds
-  ///   less than was appended.
+  /// - Returns: false if the kernel has dropped pages that it could not write, so that the record
+  ///   holds less than was appended.
   /// - Throws: the error of the file system; the record is then unchanged.
   func renew() throws(CacheError) -> Bool {
     guard let file = try open() else { return true }
@@ -137,7 +137,7 @@ final class EntryRecord: Sendable {
     return true
   }
 
-  /// Closes the file until the next record.
+  /// Closes the file until the next append.
   func release() {
     // The descriptor is closed after the lock is released.
     let released = state.withLock { state in

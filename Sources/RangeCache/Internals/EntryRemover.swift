@@ -1,6 +1,6 @@
 import ExtentRecord
 
-/// Removes entries, and knows those that must stay.
+/// Removes entries, except those that must stay.
 struct EntryRemover: Sendable {
   let context: CacheContext
   let pins: PinnedKeys
@@ -16,7 +16,7 @@ struct EntryRemover: Sendable {
     let folder = context.folder(of: key)
     let recordFreed = try folder.deleteRecord()
     context.allocated.noteFreed(recordFreed)
-    // Without a record there may still be files that a crash has left.
+    // Without a record there may still be files from a crash.
     let freed = delete(key)
     context.allocated.noteFreed(freed)
     if pins.contains(key) {

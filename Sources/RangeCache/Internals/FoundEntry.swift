@@ -2,7 +2,7 @@ import ExtentRecord
 import HTTPTransferCore
 import LinuxSystem
 
-/// What the files of an entry hold when an object takes them over.
+/// The content of an entry's files when an object adopts them.
 struct FoundEntry {
   let header: RecordHeader
   /// The end of the record's log.

@@ -3,7 +3,7 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The keys that are never evicted, whatever the size limit and however full the disk.
+/// The keys of entries that are never evicted, whatever the size limit and however full the disk.
 ///
 /// A pin is an empty file in `v1/pins`, named by its key. It belongs to the key, not to the bytes:
 /// it may exist before the entry, and it stays when the version changes.

@@ -82,7 +82,7 @@ enum PrivateDirectory {
     throw CacheError(code: .unsafeDirectory(reason), path: path)
   }
 
-  /// The error for a directory that could not be opened; it tells if a link is in its place.
+  /// The error for a directory that could not be opened; it shows whether a link has its name.
   private static func refusal(
     _ error: ErrorNumber, _ name: String, in parent: CInt, path: String
   ) -> CacheError {

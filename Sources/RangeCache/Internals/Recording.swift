@@ -2,7 +2,7 @@ import Synchronization
 
 /// The right to record under a key.
 ///
-/// One entry object has it until another takes the key over or the entry is removed.
+/// One entry object has it until another object of the key is opened or the entry is removed.
 ///
 /// The directory, which ends it, and the entry object, which checks it, share it. So neither has to
 /// keep the other alive or to know whether it still exists.

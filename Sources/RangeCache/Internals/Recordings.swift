@@ -20,7 +20,7 @@ final class Recordings: Sendable {
     current.withLock { $0.removeValue(forKey: key)?.end() }
   }
 
-  /// Removes the recording of an entry object that ends.
+  /// Removes the recording of an entry object that is released.
   func remove(_ recording: Recording, of key: CacheKey) {
     current.withLock { current in
       if current[key] === recording { current[key] = nil }

@@ -3,17 +3,19 @@ import HTTPTransferCore
 import LinuxSystem
 import Synchronization
 
-/// The claims that a record had when its entry was opened; read when they are first needed.
+/// The claims that a record had when its entry was opened; read when first needed.
 final class RecoveredClaims: Sendable {
   private let folder: EntryFolder
   private let salt: UInt64
   private let end: LogEnd
   private let known = Mutex<ClaimIndex?>(nil)
 
+  /// Creates the claims without reading them.
+  ///
   /// - Parameters:
   ///   - header: the header of the record.
   ///   - end: the end of its log at the opening.
-  ///   - context: what the entries share.
+  ///   - context: shared by all entries.
   init(header: RecordHeader, end: LogEnd, context: CacheContext) {
     folder = context.folder(of: header.key)
     salt = header.salt

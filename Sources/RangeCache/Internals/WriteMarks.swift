@@ -1,9 +1,9 @@
-/// Tells which writes to a file have reached the disk: a sync covers those that had ended when it
-/// began.
+/// Records which writes to a file have reached the disk.
 ///
-/// A write that is in progress when a sync begins may reach the file after the sync.
+/// A sync covers the writes that had ended when it began. A write that is in progress when a sync
+/// begins may reach the file after the sync.
 struct WriteMarks: Sendable {
-  /// How many writes had ended at some moment.
+  /// The number of writes that had ended at one moment.
   struct Mark: Sendable { fileprivate let endedCount: Int }
 
   private var endedCount: Int
@@ -15,16 +15,16 @@ struct WriteMarks: Sendable {
 
   mutating func begin() { underWayCount += 1 }
 
-  /// The write has succeeded or failed: it may have changed the file either way.
+  /// Ends a write that has succeeded or failed: it may have changed the file either way.
   mutating func end() {
     underWayCount -= 1
     endedCount += 1
   }
 
-  /// What a sync that begins now covers.
+  /// The writes that a sync which begins now covers.
   var mark: Mark { Mark(endedCount: endedCount) }
 
-  /// A sync has succeeded.
+  /// Takes note of a successful sync.
   mutating func noteSync(since mark: Mark) { syncedCount = max(syncedCount, mark.endedCount) }
 
   /// Whether all writes are on the disk.
