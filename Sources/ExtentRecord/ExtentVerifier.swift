@@ -11,7 +11,7 @@ package struct ExtentVerifier {
     self.data = data
   }
 
-  /// Whether the bytes `offset ..< offset + byteCount` can be read and hash to `contentHash`.
+  /// Whether the bytes `offset ..< offset + byteCount` can be read and have the hash `contentHash`.
   package mutating func matches(offset: Int64, byteCount: Int64, contentHash: UInt64) -> Bool {
     if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: Self.bufferByteCount) }
     var hash = StreamingHash()

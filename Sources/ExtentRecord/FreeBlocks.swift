@@ -2,9 +2,9 @@ internal import Glibc
 package import HTTPTransferCore
 package import LinuxSystem
 
-/// Frees the blocks of a data file that hold nothing of value.
+/// Frees the blocks of a data file that hold no needed bytes.
 package enum FreeBlocks {
-  /// Frees the blocks of `data` that hold nothing of `present`, so that later writes there get new
+  /// Frees the blocks of `data` that hold no bytes of `present`, so that later writes get new
   /// blocks.
   ///
   /// A failed sync may leave a block that ext4 shows as written though it is not: see
@@ -22,7 +22,7 @@ package enum FreeBlocks {
     }
   }
 
-  /// Frees the whole blocks of `range`, which must hold nothing of value; see
+  /// Frees the whole blocks of `range`, which must hold no needed bytes; see
   /// ``giveBack(of:except:)``.
   ///
   /// - Returns: whether the file system can free blocks.
@@ -39,7 +39,7 @@ package enum FreeBlocks {
     let end = range.upperBound / block * block
     guard start < end else { return true }
     do throws(ErrorNumber) {
-      // Most ranges have no blocks, and asking costs a tenth of freeing.
+      // Most ranges have no blocks, and a query takes a tenth of the time of freeing.
       guard let first = try FileSystemCalls.firstData(data.rawValue, from: start), first < end
       else {
         return true

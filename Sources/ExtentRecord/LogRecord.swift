@@ -1,14 +1,14 @@
 /// One claim in a record file's log.
 ///
-/// Claims only add, so every prefix of a log is true by itself.
+/// Claims only add, so every prefix of a log is true on its own.
 package enum LogRecord: Equatable {
   /// The bytes `offset ..< offset + byteCount` of the data file hash to `contentHash`.
   case extent(offset: Int64, byteCount: Int64, contentHash: UInt64)
 
   /// Every extent up to the record `coveredSequence` is on the disk, and not only in its caches.
   /// `fetchedByteCount` is the number of body bytes received for this entry so far. `stamp` is the
-  /// data file's ``FileStamp/digest(bootID:salt:)`` at a moment when every extent of the log held
-  /// what it claims; 0 for no such statement.
+  /// data file's ``FileStamp/digest(bootID:salt:)`` at a moment when every extent of the log was as
+  /// claimed; 0 for no such statement.
   case commit(fetchedByteCount: Int64, coveredSequence: UInt64, stamp: UInt64 = 0)
 
   /// The complete length is now known, or differs from the one recorded before. `mark` identifies

@@ -1,4 +1,4 @@
-/// The combined claims of a log: the result of the first of recovery's two passes.
+/// The combined claims of a log: the result of the first of the two passes of recovery.
 package struct LogSummary {
   /// The highest sequence number that a COMMIT covers; 0 if none.
   package private(set) var coveredSequence: UInt64 = 0
@@ -14,7 +14,8 @@ package struct LogSummary {
   /// A stamp does not cover later records, so the next record invalidates it.
   package private(set) var stamp: UInt64 = 0
 
-  /// Identifies the checksum that the whole file matched, if nothing was stored since; otherwise 0.
+  /// Identifies the checksum that the whole file matched, if no bytes were stored since; otherwise
+  /// 0.
   package private(set) var checksumMark: UInt64 = 0
 
   /// More than any network delivers in the life of an entry.

@@ -2,7 +2,7 @@ internal import Glibc
 package import HTTPTransferCore
 package import LinuxSystem
 
-/// Reads an entry's files and finds out what they prove.
+/// Reads an entry's files and determines which bytes they prove to be present.
 ///
 /// Each of these rules is needed for "never a wrong byte":
 /// - The log ends before its first invalid record.
@@ -15,7 +15,7 @@ package import LinuxSystem
 ///   checkpoint interval of bytes must be read.
 /// - An extent that reaches past the end of the data file or past the complete length does not
 ///   count. Holes of the data file prove nothing.
-/// - If anything did not count, the record is rewritten without it before anything is appended,
+/// - If any claim does not count, the record is rewritten without it before anything is appended,
 ///   because a later COMMIT must not cover a refuted claim.
 package struct Recovery {
   package private(set) var extents = ExtentSet()
@@ -36,17 +36,17 @@ package struct Recovery {
   /// Whether the record file ends right after its last valid record.
   package private(set) var endsClean = true
 
-  /// Whether the record file contains something that does not count.
+  /// Whether the record file contains records or bytes that do not count.
   package var needsRewrite: Bool { !endsClean || !refuted.isEmpty }
 
-  /// The stamp of the data file at which all of ``extents`` held what the record claims; 0 if the
-  /// record has no stamp for all that is present now.
+  /// The stamp of the data file at which all of ``extents`` were as claimed; 0 if the record has no
+  /// stamp for everything that is present now.
   package var stamp: UInt64 {
     needsRewrite || uncommittedByteCount > 0 ? 0 : summary.stamp
   }
 
-  /// Identifies the checksum that the whole file matched; 0 if this is not recorded for all that is
-  /// present now.
+  /// Identifies the checksum that the whole file matched; 0 if none is recorded for everything that
+  /// is present now.
   package var checksumMark: UInt64 { needsRewrite ? 0 : summary.checksumMark }
 
   /// The sequence numbers of the extents that do not count.
@@ -184,7 +184,7 @@ package struct Recovery {
   /// claims; recovery then compares them with the disk.
   ///
   /// - Returns: the offset of the next record, and the number of the last one.
-  /// - Throws: if a committed claim does not count either, or the error of the file system.
+  /// - Throws: an error if a committed claim does not count either, or if the file system fails.
   package func cut(_ log: LogReader) throws(ErrorNumber) -> (position: Int64, sequence: UInt64) {
     let covered = summary.coveredSequence
     guard !refuted.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
@@ -198,8 +198,8 @@ package struct Recovery {
       coveredSequence: covered)
     let words = commit.encoded(sequence: covered + 1, salt: log.salt)
     let bytes = withUnsafeBytes(of: words) { [UInt8]($0) }
-    // Write this first, over the existing record: a COMMIT that covers what is kept follows, so
-    // this needs no space, and committed claims stay committed at every moment.
+    // Write this first, over the record after the covered ones, which exists because the old COMMIT
+    // follows them. So this needs no space, and committed claims stay committed at every moment.
     try SystemCalls.write(log.descriptor.rawValue, bytes, at: position)
     let end = position + Int64(bytes.count)
     try SystemCalls.truncate(log.descriptor.rawValue, to: end)
