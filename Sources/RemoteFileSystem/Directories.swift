@@ -2,7 +2,8 @@ internal import DirectoryListing
 internal import Glibc
 internal import RemoteFiles
 
-/// Opens directories to read their names: from the list at once, from a listing when it is there.
+/// Opens directories to read their names: immediately from the list, or from a listing when it
+/// arrives.
 final class Directories: Sendable {
   private let tree: MountedTree
   private let inodes: InodeTable
@@ -50,7 +51,7 @@ final class Directories: Sendable {
       guard let reply = parked.take() else { return }
       switch result {
       case .success(let names):
-        // Entries get no inode number before a look-up, because the table forgets numbers when the
+        // Entries get no inode number before a lookup, because the table forgets numbers when the
         // kernel does.
         let items = names.entries.map { entry in
           OpenHandle.Item(

@@ -10,18 +10,18 @@ final class DirectoryProber: Sendable {
   /// The maximum number of probes in progress.
   static let concurrency = 48
 
-  /// From this many look-ups after a listing, we assume a walk; a single one may be the open of one
+  /// From this many lookups after a listing, a walk is assumed; a single one may be the open of one
   /// file.
   private static let lookupsOfAWalk = 2
 
-  /// The maximum number of directories whose look-ups are counted, and of waiting walks.
+  /// The maximum number of directories whose lookups are counted, and of waiting walks.
   ///
-  /// A tree may have no end. Beyond the maximum, files are probed one by one.
+  /// A tree may be endless. Beyond the maximum, files are probed one by one.
   private static let maximumWalkCount = 1024
   private static let maximumPendingCount = 64
 
   private struct State {
-    /// Look-ups of unknown files since each directory was last listed.
+    /// Lookups of unknown files since each directory was last listed.
     var walks: [String: Int] = [:]
     /// The rest of the walks; the last walk comes first.
     var pending: [FileWalk] = []
@@ -43,9 +43,9 @@ final class DirectoryProber: Sendable {
     }
   }
 
-  /// Counts a look-up of an unknown file in `path`.
+  /// Counts a lookup of an unknown file in `path`.
   ///
-  /// If the directory was listed before, the second such look-up starts probing all of its
+  /// If the directory was listed before, the second such lookup starts probing all of its
   /// `unknownFiles`.
   func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
     let isWalk = state.withLock { state in
@@ -54,7 +54,7 @@ final class DirectoryProber: Sendable {
       return count + 1 == Self.lookupsOfAWalk
     }
     guard isWalk else { return }
-    // Looking into the cache for each file takes time, so the thread of the look-up must not do it.
+    // A look into the cache for each file takes time, so the thread of the lookup must not do it.
     queue.async { [self] in
       let files = unknownFiles()
       state.withLock { state in

@@ -16,7 +16,7 @@ struct ExtendedAttributes: Sendable {
     _ reply: consuming some FileSystemReply & ~Copyable
   ) {
     // `ls -l` asks for other attributes, such as those of access lists, for each file. The reply
-    // that the mount has none at all stops it from asking for every file.
+    // that the mount does not support such attributes stops it from asking for every file.
     guard name.hasPrefix(Self.prefix) else { return reply.error(EOPNOTSUPP) }
     let key = name.dropFirst(Self.prefix.count)
     guard let value = all(of: number).first(where: { $0.key == key })?.value else {

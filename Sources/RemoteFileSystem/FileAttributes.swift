@@ -4,7 +4,7 @@ package import Glibc
 package struct FileAttributes: Sendable {
   /// How long the kernel may cache names, and attributes that do not change.
   ///
-  /// Every `open` is passed to us.
+  /// Every `open` reaches this process anyway.
   package static let standardTimeout = 1.0
 
   package let inode: InodeNumber

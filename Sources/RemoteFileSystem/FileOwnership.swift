@@ -5,7 +5,7 @@ internal import Glibc
 package struct FileOwnership: Sendable, Equatable {
   package var userID: UInt32
   package var groupID: UInt32
-  /// The permissions that are denied to everybody, as in umask(2).
+  /// The permissions that are denied to all users, as in umask(2).
   package var mask: UInt32
 
   package init(userID: UInt32, groupID: UInt32, mask: UInt32 = 0) {

@@ -4,7 +4,7 @@ package import RemoteFiles
 
 /// The file system of a mount: answers requests about inodes and handles from the tree of files.
 ///
-/// It knows nothing of libfuse. A driver translates the kernel's requests to its methods, and its
+/// It does not depend on libfuse. A driver translates the kernel's requests to its methods, and its
 /// replies and its ``Kernel`` calls back.
 package final class FileSystem: Sendable {
   package let mountpoint: String
@@ -91,7 +91,7 @@ package final class FileSystem: Sendable {
     lookups.lookup(parent, name, reply)
   }
 
-  /// The kernel forgets `count` look-ups of an inode.
+  /// Drops `count` lookups of an inode, which the kernel has forgotten.
   package func forget(_ number: UInt64, count: UInt64) { inodes.forget(number, count: count) }
 
   package func attributes(

@@ -6,7 +6,7 @@ package import RemoteFiles
 /// It is sent exactly once, because every way to send it consumes the value. A dropped reply sends
 /// `EIO`, so that no request can be forgotten.
 package protocol FileSystemReply: ~Copyable, Sendable {
-  /// The user who sends the request.
+  /// The user of the process that sent the request.
   var userID: uid_t { get }
 
   consuming func error(_ errno: CInt)

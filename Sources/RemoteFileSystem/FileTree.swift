@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// The directories and files of a list of sources.
 ///
-/// The tree is fixed except for the files' states, which are created at the first look-up of each
+/// The tree is fixed except for the files' states, which are created at the first lookup of each
 /// file, and for the contents of directories with a listing.
 package final class FileTree: Sendable {
   enum Child: Sendable {
@@ -15,7 +15,7 @@ package final class FileTree: Sendable {
     case file(Int)
   }
 
-  /// The source of a directory's names.
+  /// The directory behind a path, and the source of its names.
   enum Node: Sendable {
     case fixed(Directory)
     case listed(ListedDirectory)
@@ -101,8 +101,9 @@ package final class FileTree: Sendable {
     self.files = Mutex(files)
   }
 
-  /// Separate cache keys for sources that would share a key with an earlier source, because each
-  /// file writes its own entry.
+  /// Separate cache keys for sources that would share a key with an earlier source.
+  ///
+  /// They are needed because each file writes its own entry.
   private static func repeatedKeys(of sources: [FileSource]) -> [Int: CacheKey] {
     var counts: [Int: Int] = [:]
     counts.reserveCapacity(sources.count)
@@ -162,7 +163,7 @@ package final class FileTree: Sendable {
     return order[low]
   }
 
-  /// The file of a source, created at the first look-up.
+  /// The file of a source, created at the first lookup.
   func file(_ index: Int) -> RemoteFile {
     files.withLock { files in
       if let file = files[index] { return file }
@@ -205,7 +206,7 @@ package final class FileTree: Sendable {
   /// The files below listings that were looked up, ordered by their paths within each listing.
   var existingListedFiles: [RemoteFile] { allListedFiles.filter(\.wasAskedFor) }
 
-  /// The same, and the files that the mount has looked at ahead.
+  /// The same files, and those that the mount has looked at ahead.
   private var allListedFiles: [RemoteFile] {
     listings.sorted { $0.key < $1.key }.flatMap { $0.value.existingFiles }
   }

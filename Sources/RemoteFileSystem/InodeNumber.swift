@@ -7,7 +7,7 @@ internal import RemoteFiles
 package struct InodeNumber: Hashable, Sendable {
   package let rawValue: UInt64
 
-  /// The number that the kernel knows without a look-up (FUSE_ROOT_ID).
+  /// The number that the kernel knows without a lookup (FUSE_ROOT_ID).
   package static let root = InodeNumber(rawValue: 1)
 
   /// Control files have numbers from 2, directories from 64.

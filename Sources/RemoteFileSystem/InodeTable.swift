@@ -53,7 +53,7 @@ final class InodeTable: Sendable {
     let path: String
     /// The kernel's lookup count; nil for a directory of the list, which stays.
     var lookupCount: UInt64?
-    /// Its content, below a listing: so the directory above need not keep it.
+    /// Its content, below a listing, so that the directory above need not keep it.
     var listed: ListedDirectory?
   }
 
@@ -117,8 +117,9 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// Counts a look-up by the kernel of a directory below a listing, of which a mount may see any
-  /// number; ``forget(_:count:)`` undoes it.
+  /// Counts a lookup by the kernel of a directory below a listing; ``forget(_:count:)`` undoes it.
+  ///
+  /// A mount may see any number of such directories.
   func remember(_ directory: ListedDirectory) -> InodeNumber {
     let path = directory.source.path
     // Release the previous one after the lock: this may be the last reference.
@@ -146,7 +147,7 @@ final class InodeTable: Sendable {
 
   // MARK: Versions
 
-  /// Counts a look-up of `version` of `file` by the kernel; ``forget(_:count:)`` undoes it.
+  /// Counts a lookup of `version` of `file` by the kernel; ``forget(_:count:)`` undoes it.
   func remember(_ version: RemoteVersion, of file: RemoteFile) {
     let number = InodeNumber(version.id)
     state.withLock {
@@ -156,7 +157,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// Counts a look-up of a file with the attributes of its listing; ``forget(_:count:)`` undoes it.
+  /// Counts a lookup of a file with the attributes of its listing; ``forget(_:count:)`` undoes it.
   func remember(_ file: RemoteFile, as appearance: ListedAppearance) {
     let number = InodeNumber(appearance.id)
     state.withLock { state in
@@ -170,7 +171,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// The server has described a listed file: its number now belongs to `version`.
+  /// Moves the number of a listed file, which the server has described, to `version`.
   func settle(_ version: RemoteVersion) {
     state.withLock { $0.settle(version, InodeNumber(version.id).rawValue) }
   }
@@ -252,7 +253,7 @@ final class InodeTable: Sendable {
     }
   }
 
-  /// The kernel rejected an open that would have dropped the pages of an inode.
+  /// Takes note that the kernel rejected an open that would have dropped the pages of an inode.
   func distrustPages(_ number: UInt64) {
     state.withLock { $0.versions[number]?.hasGrowingPages = true }
   }

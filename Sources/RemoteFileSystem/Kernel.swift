@@ -1,8 +1,8 @@
 package import RemoteFiles
 
-/// What the file system asks of the kernel, besides sending replies.
+/// The calls of the file system to the kernel, besides the replies.
 package protocol Kernel: Sendable {
-  /// A program opens a file of a server.
+  /// Prepares the kernel for the open of a file of a server.
   func prepareForOpen()
 
   /// Registers a file that the kernel then reads directly.

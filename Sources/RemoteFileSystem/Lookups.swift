@@ -1,8 +1,10 @@
 internal import Glibc
 internal import RemoteFiles
 
-/// Answers look-ups of names: from the list at once, below a listing when its names are there, and
-/// for a file when its server has described it.
+/// Answers lookups of names.
+///
+/// Names of the list are answered immediately, names below a listing when it has arrived, and files
+/// when their server has described them.
 final class Lookups: Sendable {
   private let tree: MountedTree
   private let inodes: InodeTable

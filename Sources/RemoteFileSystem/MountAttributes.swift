@@ -25,7 +25,7 @@ struct MountAttributes: Sendable {
     user == controllingUser || user == mountingUser
   }
 
-  /// Those of an inode that the kernel knows; nil if the table does not know it any more.
+  /// The attributes of an inode that the kernel knows; nil if the table no longer has it.
   func of(_ number: UInt64) -> FileAttributes? {
     let inode = InodeNumber(rawValue: number)
     if inodes.directoryPath(number) != nil { return of(directory: inode) }
@@ -45,7 +45,7 @@ struct MountAttributes: Sendable {
       modified: time(nil), owner: isControl ? controllingUser : nil, timeout: timeout)
   }
 
-  /// The kernel must not cache the size while it is only what has arrived so far.
+  /// The attributes of a version; the kernel must not cache a size that may still grow.
   func of(_ version: RemoteVersion) -> FileAttributes {
     let size = version.visibleSize
     let number = InodeNumber(version.id)
@@ -57,7 +57,8 @@ struct MountAttributes: Sendable {
       timeout: size.isFinal ? FileAttributes.standardTimeout : 0)
   }
 
-  /// The time may change as soon as the file is opened, so the kernel must not cache it.
+  /// The attributes of a listed file; the kernel must not cache them, because an open may change
+  /// the time.
   func of(_ listed: ListedAppearance) -> FileAttributes {
     make(
       InodeNumber(listed.id), mode: S_IFREG | 0o444, byteCount: listed.facts.byteCount,

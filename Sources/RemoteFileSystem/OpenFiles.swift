@@ -28,7 +28,7 @@ final class OpenFiles: Sendable {
 
   private var attachedKernel: (any Kernel)? { kernel.withLock { $0 } }
 
-  /// Tells the kernel to drop its pages of a version whose bytes were wrong.
+  /// Makes the kernel drop its pages of a version whose bytes were wrong.
   func dropPages(of version: VersionID) {
     attachedKernel?.dropPages(of: InodeNumber(version))
   }
@@ -51,7 +51,7 @@ final class OpenFiles: Sendable {
         parked.take()?.error(error.openErrno)
         return
       }
-      // Nothing from here on waits for the disk, because this may run on the network thread.
+      // From here on no step waits for the disk, because this may run on the network thread.
       version.retainHandle(needsBacking: !inodes.isOpen(number)) { [self] result in
         switch result {
         case .success(let backing):
@@ -104,7 +104,7 @@ final class OpenFiles: Sendable {
     if case .passthrough(let id) = opened.mode {
       mode = .passthrough(backingID: id)
     } else if isDirect {
-      // The kernel must not take the bytes received so far for the whole file.
+      // The kernel must not treat the bytes received so far as the whole file.
       mode = .direct
     } else {
       // The bytes of an inode never change.
@@ -171,7 +171,7 @@ final class OpenFiles: Sendable {
     case .failed(let error):
       reply.error(error.readErrno)
     case .absent:
-      // Only direct reads are interrupted; the kernel kills a buffered reader without our help.
+      // Only direct reads are interrupted; the kernel itself kills a buffered reader.
       let parked = isDirect ? reply.parked() : ParkedReply(reply)
       version.wait(for: range, reply: PendingRead(parked, note: note))
     }

@@ -1,10 +1,10 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Keeps one thread of the driver free of reads of cached bytes, which wait for the disk: a read
-/// that would occupy the last one runs on another thread.
+/// Keeps one thread of the driver free of reads of cached bytes, which wait for the disk.
 ///
-/// So a hanging disk delays no other request, and the watchdog does not unmount.
+/// A read that would occupy the last one runs on another thread. So a hanging disk delays no other
+/// request, and the watchdog does not unmount.
 final class ReadPlaces: Sendable {
   private let limit: Int
   private let count = Atomic<Int>(0)
@@ -19,6 +19,8 @@ final class ReadPlaces: Sendable {
     queues = (0..<limit).map { DispatchQueue(label: "httpfs.reads.\($0)") }
   }
 
+  /// Counts a read on this thread, if there is a place.
+  ///
   /// - Returns: whether this thread may read; if so, call ``end()`` afterwards.
   func begin() -> Bool {
     if count.wrappingAdd(1, ordering: .relaxed).newValue <= limit { return true }

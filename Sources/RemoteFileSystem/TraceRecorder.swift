@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// Writes the kernel's requests for a mount's files to a trace.
 ///
-/// Requests are only recorded in memory; a queue of its own writes to the disk.
+/// Requests are only recorded in memory; a separate queue writes them to the disk.
 package final class TraceRecorder: Sendable {
   private struct State {
     var bytes: [UInt8] = []
@@ -74,7 +74,7 @@ package final class TraceRecorder: Sendable {
 
   /// Writes all collected records, at the end of the mount.
   ///
-  /// - Returns: whether the disk has taken them within `limit`.
+  /// - Returns: whether they were written within `limit`.
   package func flush(within limit: Duration) -> Bool {
     let done = DispatchSemaphore(value: 0)
     queue.async { [self] in
