@@ -37,7 +37,7 @@ struct backing_map {
 #define DEV_IOC_BACKING_OPEN _IOW(229, 1, struct backing_map)
 #define DEV_IOC_BACKING_CLOSE _IOW(229, 2, uint32_t)
 
-/// Whether the reply to INIT, the first one of a session, was not sent yet. A process has one
+/// Whether the reply to INIT, the first one of a session, has not been sent yet. A process has one
 /// session.
 static atomic_bool init_pending;
 static atomic_bool offers_passthrough;
@@ -61,8 +61,8 @@ static void put_word(unsigned char *bytes, int offset, uint32_t word) {
 
 static ssize_t write_reply(int device, struct iovec *parts, int count, void *context) {
   (void)context;
-  // The header of each reply holds length, error and request. An interrupted call says nothing
-  // about the file: the program sees the interruption and reads again.
+  // The header of each reply holds length, error and request. An interrupted call does not show
+  // that the file is unreadable: the program sees the interruption and reads again.
   if (reply_error_handler && parts[0].iov_len == out_header_size) {
     uint32_t error = get_word(parts[0].iov_base, 4);
     if (error != 0 && error != (uint32_t)-EINTR) reply_error_handler(reply_error_context);

@@ -2,7 +2,7 @@ internal import CFuse
 internal import RemoteFileSystem
 internal import Synchronization
 
-/// What the callbacks of libfuse find behind a request: the file system that they translate for.
+/// The context of libfuse's callbacks: the file system that they call.
 final class Driver: Sendable {
   let fileSystem: FileSystem
   let interrupts = InterruptTable()
@@ -18,7 +18,8 @@ final class Driver: Sendable {
   /// Sets what to do when the kernel has established the connection.
   func onReady(_ action: @escaping @Sendable () -> Void) { whenReady.withLock { $0 = action } }
 
-  /// The kernel has established the connection; called on a libfuse thread.
+  /// Runs the action of ``onReady(_:)``; called on a libfuse thread when the connection is
+  /// established.
   func kernelIsReady() {
     whenReady.withLock { $0 }?()
   }

@@ -3,8 +3,9 @@ internal import Glibc
 internal import RemoteFileSystem
 internal import Synchronization
 
-/// The parked requests that the kernel may interrupt: a killed process waits for the reply to its
-/// request, which is then `EINTR`.
+/// The parked requests that the kernel may interrupt.
+///
+/// A killed process waits for the reply to its request, which is then `EINTR`.
 ///
 /// libfuse calls back with a number instead of a pointer, because the callback may race with the
 /// reply, and the parked reply may no longer exist.
@@ -33,7 +34,7 @@ final class InterruptTable: Sendable {
       }
       return state.last
     }
-    // If the interrupt has already arrived, libfuse calls back at once and continues to use the
+    // If the interrupt has already arrived, libfuse calls back immediately and continues to use the
     // request. So the request must not be answered before this call returns.
     fuse_req_interrupt_func(request, interrupted, UnsafeMutableRawPointer(bitPattern: token))
     let isInterrupted = state.withLock { state in

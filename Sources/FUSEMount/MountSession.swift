@@ -6,7 +6,7 @@ internal import Logging
 package import RemoteFileSystem
 internal import Synchronization
 
-/// Why a mount failed to start or to end; one line that says what to do.
+/// Why a mount failed to start or to end; one line that tells the user what to do.
 package struct MountError: Error, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -118,7 +118,7 @@ package final class MountSession: Sendable {
   package func stop(finish: () -> Never) {
     fuse_session_exit(session.pointer)
     // The loop checks the exit flag when a signal interrupts its semaphore. A signal may arrive
-    // just before the loop waits, so we repeat it.
+    // just before the loop waits, so it is repeated.
     for _ in 0..<100 where !hasEnded.load(ordering: .acquiring) {
       if let thread = loopThread.withLock({ $0 }) { pthread_kill(thread, SIGUSR1) }
       usleep(20_000)
@@ -147,14 +147,14 @@ package final class MountSession: Sendable {
 
   /// Removes the mount from the file tree, even with open files.
   private func detach() {
-    // If it was already detached, another mount may be in its place.
+    // If it was already detached, another mount may have replaced it.
     guard let device, MountTable.currentMount(at: fileSystem.mountpoint)?.device == device,
       umount2(fileSystem.mountpoint, Int32(MNT_DETACH) | Int32(UMOUNT_NOFOLLOW)) != 0
     else { return }
     detachThroughHelper()
   }
 
-  /// For an ordinary user: through fusermount3, which is setuid root.
+  /// Unmounts for an ordinary user through fusermount3, which is setuid root.
   private func detachThroughHelper() {
     let helper = "fusermount3"
     let words = [helper, "-u", "-q", "-z", "--", fileSystem.mountpoint]

@@ -25,7 +25,7 @@ extension Driver {
     operations.statfs = answerStatistics
     operations.getxattr = answerExtendedAttribute
     operations.listxattr = answerExtendedAttributeNames
-    // Operations that would change something.
+    // Operations that would change the file system.
     operations.mknod = { request, _, _, _, _ in refuse(request) }
     operations.mkdir = { request, _, _, _ in refuse(request) }
     operations.unlink = { request, _, _ in refuse(request) }
@@ -56,7 +56,7 @@ private func answerInit(
   // cache file, which made read-ahead of a cached file a fifth slower.
   connection.pointee.want |= offered & UInt32(FUSE_CAP_SPLICE_WRITE)
   connection.pointee.want |= offered & UInt32(FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS)
-  // The bytes of an inode never change, so nothing must be invalidated.
+  // The bytes of an inode never change, so no page must be invalidated.
   connection.pointee.want &= ~UInt32(FUSE_CAP_AUTO_INVAL_DATA)
   // Read-ahead requests beyond this number wait in the kernel, where one stalled file would delay
   // the others. The default is 12.

@@ -15,14 +15,14 @@ package final class ProcessSignals: Sendable {
     sigemptyset(&blocked)
     for number in Self.handled { sigaddset(&blocked, number) }
     pthread_sigmask(SIG_BLOCK, &blocked, nil)
-    // Only interrupts the session's loop.
+    // The handler only interrupts the session's loop.
     var interrupting = sigaction()
     interrupting.__sigaction_handler.sa_handler = { _ in }
     sigaction(SIGUSR1, &interrupting, nil)
     signal(SIGPIPE, SIG_IGN)
   }
 
-  /// Calls `onEnd` or `onReload` on a thread of its own for each signal.
+  /// Calls `onEnd` or `onReload` on a separate thread for each signal.
   ///
   /// - Returns: an object that delivers signals while it exists.
   package func deliver(
@@ -37,7 +37,8 @@ package final class ProcessSignals: Sendable {
     return sources
   }
 
-  /// `@unchecked Sendable`: a dispatch source may be used from any thread; we only retain it.
+  /// `@unchecked Sendable`: a dispatch source may be used from any thread, and this only retains
+  /// it.
   private final class Source: @unchecked Sendable {
     private let source: any DispatchSourceSignal
     init(_ source: any DispatchSourceSignal) { self.source = source }

@@ -14,7 +14,7 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
 
   deinit { fuse_reply_err(request, EIO) }
 
-  /// From `fuse_req_ctx`.
+  /// The user of the process that sent the request (`fuse_req_ctx`).
   var userID: uid_t { fuse_req_ctx(request)?.pointee.uid ?? uid_t.max }
 
   consuming func error(_ errno: CInt) {
@@ -22,7 +22,7 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
     discard self
   }
 
-  /// Neither an error nor data, as for `release`.
+  /// Sends neither an error nor data, as for `release`.
   consuming func done() { error(0) }
 
   consuming func entry(_ attributes: FileAttributes) {
@@ -107,7 +107,7 @@ struct Reply: FileSystemReply, ~Copyable, @unchecked Sendable {
           off_t(bytes.offset) + off_t(done))
       }
       guard count == piece.byteCount else {
-        // First, because the kernel repeats the request for each page at once.
+        // First, because the kernel repeats the request for each page immediately.
         bytes.reportUnreadable()
         return error(EIO)
       }

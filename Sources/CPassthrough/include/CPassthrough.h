@@ -17,11 +17,11 @@ int httpfs_passthrough_install(struct fuse_session *session, bool offers);
 /// the kernel had already ended the connection by an unmount or an abort.
 bool httpfs_session_close(struct fuse_session *session);
 
-/// Replies like `fuse_reply_data` with a range of an open file, spliced into the device where the
+/// Replies like `fuse_reply_data` with a range of an open file, spliced into the device if the
 /// kernel can.
 ///
 /// If the file cannot be read, the reply is an error. `on_error` is called before the reply is
-/// sent, because the kernel repeats the request for each page at once.
+/// sent, because the kernel repeats the request for each page immediately.
 void httpfs_reply_file_range(
     fuse_req_t request, int descriptor, off_t offset, size_t byte_count,
     void (*on_error)(void *context), void *context);
