@@ -6,16 +6,16 @@ import MountStatus
 import SeededRandom
 import SourceList
 
-/// A kind of work of the pure parts.
+/// One kind of work of the pure modules.
 struct Workload: Sendable {
   let name: String
-  /// Does the work for this many items.
+  /// Does the work for a number of items.
   let run: @Sendable (Int) throws -> UInt64
 }
 
-/// All kinds.
+/// All kinds of work.
 ///
-/// The cost of each should be proportional to the number of items, apart from a logarithm.
+/// The cost of each should grow in proportion to the number of items, apart from a logarithm.
 let workloads: [Workload] = [
   Workload(name: "extents-in-order", run: insertInOrder),
   Workload(name: "extents-scattered", run: insertScattered),

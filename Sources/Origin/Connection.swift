@@ -1,7 +1,7 @@
 import Glibc
 import OriginContent
 
-/// One client connection: reads requests and answers them in turn, on a thread of its own.
+/// One client connection, which reads and answers requests in turn on its own thread.
 final class Connection {
   /// The maximum size of a control message.
   private static let controlBodyLimit = 1 << 20
@@ -14,7 +14,7 @@ final class Connection {
   /// The number of this connection, once it has carried a request for a resource.
   private var number: Int64?
 
-  /// Whether to read for a moment what the client still sends at the end.
+  /// Whether to read briefly, at the end, what the client still sends.
   private var drainsAtEnd = true
 
   init(socket: Socket, server: OriginServer) {
@@ -105,9 +105,9 @@ final class Connection {
         ruleName: plan.ruleName,
         isComplete: !isDisconnected && plan.isWhole))
     server.statistics.requestEnded()
-    // After a reset the close must come at once and without the courtesies of an orderly end.
+    // After a reset, close at once and without the steps of an orderly shutdown.
     if isDisconnected || plan.steps.last == .reset { throw Socket.Disconnected() }
-    // Bytes after a body that was not read to its end are not a request.
+    // Bytes after a body that was not read to its end do not form a request.
     return !plan.closesConnection && plan.isWhole && body.isWhole
   }
 }

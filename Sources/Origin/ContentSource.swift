@@ -68,10 +68,12 @@ final class OpenFile {
 
   deinit { close(descriptor) }
 
-  /// Reads a version of the file: version 1 is the file, each bit of `version - 1` flips that bit
-  /// of every byte.
+  /// Reads a version of the file.
   ///
-  /// False where the file ends early or cannot be read (pread(2)).
+  /// Version 1 is the file itself. In other versions, each bit of `version - 1` flips that bit of
+  /// every byte.
+  ///
+  /// Returns false if the file ends early or cannot be read (pread(2)).
   func read(into buffer: UnsafeMutableRawBufferPointer, version: UInt64, offset: Int64) -> Bool {
     var position = 0
     while position < buffer.count {

@@ -2,7 +2,7 @@ import LinuxSystem
 
 /// A failed system call, described for the user.
 struct FailedOperation: Error, CustomStringConvertible {
-  /// What was attempted, such as `open /tmp/x`.
+  /// The attempted operation, such as `open /tmp/x`.
   let operation: String
   let cause: ErrorNumber
 

@@ -3,7 +3,7 @@ import LinuxSystem
 
 /// The listening socket and the thread that accepts connections.
 final class Listener: Sendable {
-  /// Thousands of clients may connect at once; the kernel cuts it at net.core.somaxconn.
+  /// Thousands of clients may connect at once; the kernel limits this to net.core.somaxconn.
   private static let backlog: Int32 = 4096
 
   private let descriptor: Int32
@@ -40,7 +40,7 @@ final class Listener: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Starts to accept connections on a thread of its own, until the process ends.
+  /// Starts a thread that accepts connections until the process ends.
   func start(_ server: OriginServer) throws(FailedOperation) {
     // Each connection needs a descriptor.
     ProcessCalls.raiseDescriptorLimit()

@@ -18,7 +18,7 @@ final class OriginServer: Sendable {
     var histories: [String: History] = [:]
   }
 
-  /// What happened to one resource, which is a path with a query.
+  /// The history of one resource, which is a path with a query.
   private struct History {
     var path: String
     var requests: Int64 = 0
@@ -30,12 +30,12 @@ final class OriginServer: Sendable {
     self.log = log
   }
 
-  /// The milliseconds from the start to a time of the monotonic clock in nanoseconds.
+  /// Converts a time of the monotonic clock (nanoseconds) to milliseconds since the start.
   func milliseconds(at time: Int64) -> Double { Double((time - began) / 1000) / 1000 }
 
   /// Executes commands.
   ///
-  /// A new fault starts with new counts: the counts of all paths that a rule concerns are reset.
+  /// A new fault starts with new counts: the counts of all paths that match a rule are reset.
   func apply(_ commands: [RuleSet.Command]) {
     state.withLock { state in
       for command in commands {
@@ -52,7 +52,8 @@ final class OriginServer: Sendable {
     }
   }
 
-  /// When bytes under the total rate may be sent, in nanoseconds of the monotonic clock.
+  /// The time at which bytes under the total rate may be sent, in nanoseconds of the monotonic
+  /// clock.
   func reserve(_ byteCount: Int, ofTotalRate rate: Int64, now: Int64) -> Int64 {
     totalBucket.withLock { bucket in
       var current =
@@ -68,8 +69,7 @@ final class OriginServer: Sendable {
     _ request: RequestHead, isFirstOnConnection: Bool
   ) -> (plan: ResponsePlan, source: ContentSource) {
     let now = OriginSystem.wallClockSeconds()
-    // Without a copy of the rules, because the script would then copy its counts at the next
-    // choice.
+    // Do not copy the rules: the script would then copy its counts at the next choice.
     var (values, isScripted) = state.withLock { state in
       (
         state.rules.values(path: request.path, query: request.query),
@@ -130,8 +130,7 @@ final class OriginServer: Sendable {
           closesConnection: request.hasBody), nil
       )
     }
-    // Count and plan in one step, so that exactly `fault-count` of parallel requests have the
-    // fault.
+    // Count and plan in one step: then exactly `fault-count` of parallel requests have the fault.
     let plan = state.withLock { state in
       var history = state.histories[request.target] ?? History(path: request.path)
       history.requests += 1
@@ -148,8 +147,9 @@ final class OriginServer: Sendable {
     return (plan, source)
   }
 
-  /// The complete length of the resource at a path in bytes; without a resource, that of the
-  /// parameters.
+  /// The complete length of the resource at a path in bytes.
+  ///
+  /// Without a resource, this is the length from the parameters.
   private func completeLength(_ path: String, _ parameters: ResponseParameters) -> Int64 {
     find(path, parameters)?.resource.completeLength ?? parameters.length
   }
@@ -217,10 +217,10 @@ final class OriginServer: Sendable {
     return .message(status, text, contentType: contentType, request: request, now: now)
   }
 
-  /// Gives requests a moment to end: a client with a complete response may ask for the log before
-  /// the thread that sent the response has logged it.
+  /// Gives requests a moment to end.
   ///
-  /// It does not wait for slower responses.
+  /// A client that has a complete response may request the log before the thread that sent the
+  /// response has logged it. Slower responses are not awaited.
   private func awaitActiveRequests() {
     for _ in 0..<100 where statistics.activeRequests > 0 { usleep(2000) }
   }
@@ -229,7 +229,7 @@ final class OriginServer: Sendable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
-    // Only numbers and strings, so it cannot fail.
+    // The value has only numbers and strings, so encoding cannot fail.
     let data = (try? encoder.encode(value)) ?? Data("{}".utf8)
     return String(decoding: data, as: UTF8.self) + "\n"
   }

@@ -19,8 +19,8 @@ enum OriginSystem {
   /// Seconds since 1970; time(2).
   static func wallClockSeconds() -> Int64 { Int64(time(nil)) }
 
-  /// The port at an end of a socket: of its own with getsockname(2), of its peer with
-  /// getpeername(2); 0 if there is none.
+  /// The local port of a socket with getsockname(2), or its peer's port with getpeername(2); 0 if
+  /// there is none.
   static func port(
     of descriptor: Int32,
     named name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
@@ -39,8 +39,8 @@ enum OriginSystem {
 
   /// Runs `body` on a new detached thread; pthread_create(3).
   ///
-  /// Only the used part of the reserved stack takes memory. False if no thread could be started;
-  /// `body` is then dropped.
+  /// Only the used part of the reserved stack consumes memory. Returns false, and drops `body`, if
+  /// no thread could be started.
   static func startThread(
     stackByteCount: Int = 256 << 10, _ body: sending @escaping () -> Void
   ) -> Bool {

@@ -1,11 +1,11 @@
 import OriginContent
 
-/// The body of one request: read as far as a plan says, counted and hashed, but not stored.
+/// The body of one request, read as far as a plan requires, counted and hashed, but not stored.
 final class RequestBody {
-  /// What is received at a time: a few of the largest packets of loopback.
+  /// The number of bytes to receive at a time: a few of the largest packets of loopback.
   private static let pieceByteCount = 256 << 10
 
-  /// The interval for looking for a client while reading slowly, in nanoseconds.
+  /// The interval of checks for a disconnected client during slow reads, in nanoseconds.
   private static let lookInterval: Int64 = 100_000_000
 
   private let framing: RequestHead.BodyFraming
@@ -15,12 +15,12 @@ final class RequestBody {
   private var decoder = ChunkedDecoder()
   private var bucket: TokenBucket?
 
-  /// The time of the last look for a client, in nanoseconds of the monotonic clock.
+  /// The time of the last check for a disconnected client, in nanoseconds of the monotonic clock.
   private var lastLook: Int64 = 0
 
   private(set) var received = ReceivedBody()
 
-  /// Whether the chunks were malformed; nothing more can be read then.
+  /// Whether the chunks were malformed; no more bytes can then be read.
   private(set) var isMalformed = false
 
   /// `counted` is called with each run of body bytes.
@@ -34,7 +34,7 @@ final class RequestBody {
     self.counted = counted
   }
 
-  /// Whether the body has been read to its end, so that a request can follow.
+  /// Whether the body was read to its end, so another request can follow.
   var isWhole: Bool {
     switch framing {
     case .length(let length): received.byteCount == length
@@ -46,10 +46,10 @@ final class RequestBody {
   /// Reads to the end of the body, or until `limit` bytes of it have been read in all.
   ///
   /// - Parameters:
-  ///   - limit: in bytes since the start of the body; nil for none.
-  ///   - keptByteCount: how many of the first bytes are kept.
-  ///   - rate: the cap of bytes per second; nil for none.
-  /// - Throws: if the client is gone before.
+  /// - limit: in bytes since the start of the body; nil for none.
+  /// - keptByteCount: how many of the first bytes are kept.
+  /// - rate: the cap of bytes per second; nil for none.
+  /// - Throws: if the client disconnects first.
   func receive(
     upTo limit: Int64?, keeping keptByteCount: Int = 0, rate: Int64? = nil
   ) throws(Socket.Disconnected) {
@@ -64,8 +64,7 @@ final class RequestBody {
     defer { buffer.deallocate() }
     while !isWhole, !isMalformed, framing != .unknown {
       var byteCount = Int64(buffer.count)
-      // Read no more than needed: a number of bytes of chunks holds at most as many bytes of the
-      // body.
+      // Read no more than needed: N bytes of chunks hold at most N bytes of the body.
       if let limit { byteCount = min(byteCount, limit - received.byteCount) }
       if case .length(let length) = framing {
         byteCount = min(byteCount, length - received.byteCount)
@@ -86,7 +85,7 @@ final class RequestBody {
     let time = current.reserve(byteCount, now: now)
     bucket = current
     guard time > now else { return }
-    // Not every time: reading the kernel's table costs more than waiting for a small piece.
+    // Not every time: to read the kernel's table costs more than to wait for a small piece.
     let looksForPeer = now - lastLook >= Self.lookInterval
     if looksForPeer { lastLook = now }
     try socket.wait(until: time, hasUnread: looksForPeer && !isWhole)

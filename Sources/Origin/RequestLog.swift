@@ -7,7 +7,7 @@ import Synchronization
 final class RequestLog: Sendable {
   /// The maximum number of lines in memory, for long benchmarks.
   ///
-  /// The file contains all.
+  /// The file contains all lines.
   private static let lineLimit = 200_000
 
   private let lines = Mutex<[String]>([])
@@ -29,13 +29,13 @@ final class RequestLog: Sendable {
   func append(_ record: RequestRecord) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Only numbers and strings, so it cannot fail.
+    // The record has only numbers and strings, so encoding cannot fail.
     guard let data = try? encoder.encode(record) else { return }
     let line = String(decoding: data, as: UTF8.self)
     lines.withLock { lines in
       if lines.count >= Self.lineLimit { lines.removeFirst(Self.lineLimit / 2) }
       lines.append(line)
-      // Under the lock, so that the lines of the file have the same order. A full disk only loses
+      // Write under the lock, to keep the order of the lines in the file. A full disk loses only
       // lines of the file.
       if let descriptor { try? StreamCalls.write(Array((line + "\n").utf8), to: descriptor) }
     }

@@ -6,7 +6,7 @@ final class RequestReader {
   /// The maximum size of a request head, more than any real client sends.
   private static let headLimit = 64 << 10
 
-  /// What comes next on a connection.
+  /// The next item on a connection.
   enum Next {
     /// The bytes of a head without the empty line at its end.
     case head(ArraySlice<UInt8>)
@@ -41,8 +41,9 @@ final class RequestReader {
     }
   }
 
-  /// Reads at least one byte into the buffer, starting with those that arrived with a head; 0 at
-  /// the end of the stream.
+  /// Reads at least one byte into the buffer; 0 at the end of the stream.
+  ///
+  /// The bytes that arrived with a head come first.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(Socket.Disconnected) -> Int {
     guard !pending.isEmpty else { return try socket.receive(into: buffer) }
     let byteCount = min(buffer.count, pending.count)
@@ -51,10 +52,10 @@ final class RequestReader {
     return byteCount
   }
 
-  /// Returns bytes that were read and belong to the next request.
+  /// Puts back bytes that were read but belong to the next request.
   func unread(_ bytes: UnsafeRawBufferPointer) { pending.insert(contentsOf: bytes, at: 0) }
 
-  /// Where `\r\n\r\n` begins, at or after `start`.
+  /// The index at which `\r\n\r\n` begins, at or after `start`.
   private static func endOfHead(_ bytes: [UInt8], from start: Int) -> Int? {
     guard bytes.count >= 4 else { return nil }
     return (start...(bytes.count - 4)).first { index in

@@ -5,7 +5,7 @@ import OriginContent
 final class ResponseWriter {
   /// The number of bytes to generate and send at a time.
   ///
-  /// They fit into the second-level cache, from which the kernel then copies them.
+  /// The bytes fit into the second-level cache, from which the kernel then copies them.
   private static let pieceByteCount = 256 << 10
 
   private let socket: Socket
@@ -13,7 +13,7 @@ final class ResponseWriter {
   private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private var bucket: TokenBucket?
 
-  /// The rate of all bytes that a script asks for; nil for none.
+  /// The rate that a script sets for all bytes; nil for none.
   private var pace: TokenBucket?
 
   /// The coded body that is being sent; its parts may be separate steps.
@@ -22,8 +22,9 @@ final class ResponseWriter {
   /// The status that the last plan sent; nil if it sent no head.
   private(set) var sentStatus: Int?
 
-  /// The body bytes of the last plan that were sent, without framing; after a disconnection without
-  /// those that the client's kernel never received.
+  /// The number of body bytes that the last plan sent, without framing.
+  ///
+  /// After a disconnection, this excludes the bytes that the client's kernel never received.
   private(set) var bodyByteCount: Int64 = 0
 
   init(socket: Socket, server: OriginServer) {
@@ -33,10 +34,10 @@ final class ResponseWriter {
 
   deinit { buffer.deallocate() }
 
-  /// Sends a response, and reads the request's body where the plan says so.
+  /// Sends a response, and reads the request's body where the plan requires it.
   ///
-  /// A malformed chunked body ends the plan with a 400. Afterwards close the socket if the plan
-  /// says so, or if it is not complete.
+  /// A malformed chunked body ends the plan with a 400. Afterwards, the caller must close the
+  /// socket if the plan requires that or is incomplete.
   func write(
     _ plan: ResponsePlan, source: ContentSource, body: RequestBody? = nil
   ) throws(Socket.Disconnected) {
@@ -96,7 +97,7 @@ final class ResponseWriter {
     case .interim(let head): try send(head.bytes)
     case .head(let head):
       sentStatus = head.status
-      // One packet for head and body if nothing comes between them.
+      // Send one packet for head and body if no other step is between them.
       let isBodyNext = next.map { $0.bodyByteCount > 0 } ?? false
       try send(
         head.bytes, isMoreComing: isBodyNext && plan.rate == nil && plan.totalRate == nil)
@@ -174,8 +175,7 @@ final class ResponseWriter {
     let now = OriginSystem.monotonicNanoseconds()
     var start = now
     if let rate = plan.rate {
-      // The bucket is kept over the requests of a connection, because the limit is for the
-      // connection.
+      // The limit applies to the connection, so the bucket outlives a request.
       var current =
         bucket.flatMap { $0.bytesPerSecond == rate ? $0 : nil }
         ?? TokenBucket(bytesPerSecond: rate)
@@ -196,7 +196,7 @@ final class ResponseWriter {
     return byteCount
   }
 
-  /// Makes room for a piece; small bodies on many connections must not take 256 KiB each.
+  /// Makes room for a piece; small bodies on many connections must not use 256 KiB each.
   private func reserveBuffer(_ byteCount: Int) {
     let wanted = min(Self.pieceByteCount, (byteCount + 4095) & ~4095)
     guard wanted > buffer.count else { return }
@@ -213,7 +213,7 @@ final class ResponseWriter {
     try result.get()
   }
 
-  /// Sends bytes of any kind, at the pace that a script asks for.
+  /// Sends bytes of any kind, at the pace that a script sets.
   private func transmit(
     _ bytes: UnsafeRawBufferPointer, isMoreComing: Bool, sent: (Int) -> Void = { _ in }
   ) throws(Socket.Disconnected) {

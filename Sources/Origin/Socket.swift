@@ -1,16 +1,16 @@
 import Glibc
 
-/// A connected TCP socket; owned by the thread of its connection, closed at its end.
+/// A connected TCP socket, which its connection's thread owns and closes at its end.
 final class Socket {
-  /// The client is gone, or the connection broke: nothing more can be sent or received.
+  /// The client disconnected, or the connection broke: no more bytes can be sent or received.
   struct Disconnected: Error {}
 
-  /// Of poll(2): the peer closed its sending side.
+  /// The poll(2) flag for a peer that closed its sending side.
   ///
   /// Swift does not import it, because the header defines it only for _GNU_SOURCE.
   private static let pollReadHangUp: Int16 = 0x2000
 
-  /// The interval for looking for a local client, in milliseconds.
+  /// The interval of checks for a disconnected local client, in milliseconds.
   private static let peerInterval: Int32 = 100
 
   private let descriptor: Int32
@@ -59,9 +59,9 @@ final class Socket {
   /// Waits, and notices when the client disconnects meanwhile (poll(2), POLLRDHUP).
   ///
   /// - Parameters:
-  ///   - deadline: in nanoseconds of the monotonic clock; nil waits until the client disconnects.
-  ///   - hasUnread: whether the client has more to send than is read. A local client must then be
-  ///     looked for to notice that it disconnects.
+  /// - deadline: in nanoseconds of the monotonic clock; nil waits until the client disconnects.
+  /// - hasUnread: whether the client sends more than is read. Only a check of the kernel's table
+  /// then shows that a local client disconnects.
   /// - Throws: when the client has disconnected.
   func wait(until deadline: Int64?, hasUnread: Bool = false) throws(Disconnected) {
     var entry = pollfd(fd: descriptor, events: Self.pollReadHangUp, revents: 0)
@@ -104,10 +104,10 @@ final class Socket {
       descriptor, SOL_SOCKET, SO_RCVBUF, &byteCount, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Closes the sending side, and reads for a moment until the client closes: closing with unread
-  /// bytes would send RST, which may destroy the end of the response at the client.
+  /// Closes the sending side, and reads for a moment until the client closes.
   ///
-  /// Without draining it gives the client a second for the response, and then sends that RST.
+  /// A close with unread bytes would send RST, which may destroy the end of the response at the
+  /// client. Without draining, the client gets a second for the response, and then that RST.
   func finish(isDraining: Bool = true) {
     shutdown(descriptor, Int32(SHUT_WR))
     let deadline = OriginSystem.monotonicNanoseconds() + 1_000_000_000
@@ -128,7 +128,7 @@ final class Socket {
 
   /// Makes the following close send RST.
   ///
-  /// First waits until the client's kernel has received what was sent, because RST discards the
+  /// First waits until the client's kernel has received the sent bytes, because RST discards the
   /// rest.
   ///
   /// SO_LINGER with 0 seconds, socket(7).

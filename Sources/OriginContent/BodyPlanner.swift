@@ -3,14 +3,14 @@ struct BodyPlanner {
   /// Separates the parts of a multipart body; deterministic like everything here.
   private static let boundary = "origin-7f4a7c15"
 
-  /// Garbage after a body: no response begins like that.
+  /// Garbage after a body: no response begins like this.
   private static let extraBytes = [UInt8](repeating: UInt8(ascii: "#"), count: 64)
 
   let maker: PlanMaker
   let version: UInt64
   let validators: Validators
   let selection: RangeSelection
-  /// The coding of the whole; nil for a selection of ranges.
+  /// The coding of the whole representation; nil for a selection of ranges.
   let coding: ContentCoding?
   let fault: Fault?
 

@@ -1,7 +1,6 @@
 /// A content coding of a response (RFC 9110 §8.4.1).
 ///
-/// It always uses stored blocks, so that every decoder accepts it and its length is known
-/// beforehand.
+/// It always uses stored blocks: every decoder accepts them, and their length is known beforehand.
 public enum ContentCoding: String, Sendable {
   /// A gzip stream (RFC 1952).
   case gzip
@@ -49,7 +48,7 @@ public enum ContentCoding: String, Sendable {
 
   /// Whether an `Accept-Encoding` field allows the coding (RFC 9110 §12.5.3).
   ///
-  /// Without the field it would be allowed, but servers do not code then.
+  /// A missing field would allow every coding, but servers then use none.
   public func isAccepted(by field: String?) -> Bool {
     var isWildcardAccepted = false
     for item in (field ?? "").lowercased().split(separator: ",") {

@@ -1,5 +1,7 @@
-/// A pattern of paths: `*` matches any run of characters (also slashes, also none), `?` matches one
-/// character, and everything else matches itself.
+/// A pattern of paths.
+///
+/// `*` matches any run of characters, with slashes and also an empty one. `?` matches one
+/// character, and every other character matches itself.
 public struct GlobPattern: Hashable, Sendable {
   public let text: String
   private let pattern: [UInt8]
@@ -14,7 +16,7 @@ public struct GlobPattern: Hashable, Sendable {
     let path = Array(path.utf8)
     var patternIndex = 0
     var pathIndex = 0
-    /// Where to continue if the last star must match one byte more.
+    /// The position to continue from if the last star must match one byte more.
     var retry: (patternIndex: Int, pathIndex: Int)?
     while pathIndex < path.count {
       if patternIndex < pattern.count, pattern[patternIndex] == UInt8(ascii: "*") {

@@ -2,12 +2,12 @@ import Glibc
 
 /// The test bytes of the origin: a pure function of (seed, version, offset).
 ///
-/// Content of any size needs no disk, and any program can check what it read without the file. A
+/// Content of any size needs no disk, and a program can check the bytes it read without the file. A
 /// misplaced byte identifies itself: ``offset(ofWord:seed:version:)`` finds the right offset of
 /// eight bytes that were read at a wrong one.
 ///
-/// Byte `i` is byte `i mod 8` (little endian) of word `i / 8`, and word `n` is `mix(key(seed,
-/// version) + n × golden)` with the finaliser of SplitMix64: counter-based, so that any offset
+/// Byte `i` is byte `i mod 8` (little endian) of word `i / 8`. Word `n` is `mix(key(seed, version)
+/// + n × golden)` with the finaliser of SplitMix64. The words are counter-based, so any offset
 /// costs the same.
 public enum OriginContent {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
@@ -18,10 +18,10 @@ public enum OriginContent {
   /// Fills `buffer` with the bytes `offset ..< offset + buffer.count` of the content.
   ///
   /// - Parameters:
-  ///   - buffer: any alignment, any length, also none.
-  ///   - seed: names the content.
-  ///   - version: names its version; the bytes of two versions have nothing in common.
-  ///   - offset: the offset in bytes of the first byte; not negative.
+  /// - buffer: may have any alignment and any length, including 0.
+  /// - seed: names the content.
+  /// - version: names its version; two versions have no bytes in common.
+  /// - offset: the offset in bytes of the first byte; not negative.
   public static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, seed: UInt64, version: UInt64, offset: Int64
   ) {
@@ -31,7 +31,7 @@ public enum OriginContent {
     var counter = key &+ (UInt64(offset) >> 3) &* golden
     var position = 0
 
-    // The rest of a word that begins before the buffer does.
+    // The rest of a word that begins before the buffer.
     let skipped = Int(offset & 7)
     if skipped != 0 {
       position = min(8 - skipped, buffer.count)
@@ -87,15 +87,17 @@ public enum OriginContent {
     return nil
   }
 
-  /// Where in the first 8 PiB of the content a word stands: the offset in bytes (a multiple of 8)
-  /// whose eight bytes, read as a little-endian number, are `word`; nil if it is not there.
+  /// The offset of a word in the first 8 PiB of the content, in bytes; nil if it is not there.
+  ///
+  /// The offset is a multiple of 8. Its eight bytes, read as a little-endian number, are `word`.
   public static func offset(ofWord word: UInt64, seed: UInt64, version: UInt64 = 1) -> Int64? {
     var value = word
     value = undoXorShift(value, 31) &* inverse(multiplier2)
     value = undoXorShift(value, 27) &* inverse(multiplier1)
     value = undoXorShift(value, 30)
     let index = (value &- streamKey(seed: seed, version: version)) &* inverse(golden)
-    // Every word is somewhere in the cycle; one of other content is that near by chance of 2⁻¹⁴.
+    // Every word is somewhere in the cycle. A word of other content is this near with a chance of
+    // 2⁻¹⁴.
     return index < 1 << 50 ? Int64(index) * 8 : nil
   }
 
@@ -108,8 +110,8 @@ public enum OriginContent {
 
   /// The counter at word 0.
   ///
-  /// Two keys lie a random distance apart on one cycle of 2⁶⁴ words, so that contents of real sizes
-  /// do not overlap.
+  /// Two keys are a random distance apart on one cycle of 2⁶⁴ words, so contents of real sizes do
+  /// not overlap.
   private static func streamKey(seed: UInt64, version: UInt64) -> UInt64 {
     mix(mix(seed &+ golden) ^ (version &* multiplier1))
   }
@@ -135,7 +137,7 @@ public enum OriginContent {
   private static func undoXorShift(_ value: UInt64, _ shift: UInt64) -> UInt64 {
     var result = value
     var known = shift
-    // Each round makes `shift` more of the high bits right.
+    // Each round corrects `shift` more of the high bits.
     while known < 64 {
       result = value ^ (result >> shift)
       known += shift

@@ -1,7 +1,8 @@
-/// Makes the plan of a response: a pure function of the request, its parameters, the resource and
-/// earlier requests.
+/// Makes the plan of a response.
+///
+/// The plan is a pure function of the request, its parameters, the resource and earlier requests.
 public struct PlanMaker: Sendable {
-  /// What a plan depends on besides the request.
+  /// The inputs of a plan other than the request.
   public struct Context: Equatable, Sendable {
     /// The number of this request among those of the resource, from 1.
     public var requestNumber: Int64
@@ -22,7 +23,7 @@ public struct PlanMaker: Sendable {
     }
   }
 
-  /// How far before the requested range a response of ``Fault/earlierRange`` begins, in bytes: a
+  /// The bytes from the start of a response of ``Fault/earlierRange`` to the requested range: a
   /// page.
   static let earlierByteCount: Int64 = 4096
 
@@ -51,7 +52,7 @@ public struct PlanMaker: Sendable {
     let delay = parameters.latency + (context.isFirstOnConnection ? parameters.connectLatency : 0)
     if let index = plan.steps.firstIndex(where: \.isFinalHead) {
       var before: [ResponsePlan.Step] = plan.fault == .stallHead ? [stallStep] : []
-      // Clients of HTTP/1.0 do not know interim responses (RFC 9110 §15.2).
+      // HTTP/1.0 clients do not know interim responses (RFC 9110 §15.2).
       if let status = parameters.interimStatus, request.isHTTP11 { before.append(interim(status)) }
       plan.steps.insert(contentsOf: before, at: index)
     }
@@ -62,7 +63,7 @@ public struct PlanMaker: Sendable {
     return plan
   }
 
-  /// Whether the request has a body to read: generated content can be written to, files cannot.
+  /// Whether the request has a body to read: generated content accepts uploads, files do not.
   private var isUpload: Bool {
     guard case .generated = resource else { return false }
     return request.method == "PUT" || request.method == "POST"
@@ -160,8 +161,8 @@ public struct PlanMaker: Sendable {
 
   /// Whether to serve ranges.
   ///
-  /// Without a declared length ranges are not served unless the parameters request it, as on real
-  /// servers.
+  /// As on real servers, a response without a declared length has no ranges unless the parameters
+  /// enable them.
   var honoursRanges: Bool {
     parameters.ranges ?? !(parameters.isChunked || parameters.isCloseDelimited)
   }

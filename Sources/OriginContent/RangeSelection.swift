@@ -1,22 +1,22 @@
-/// What a `Range` field selects of a representation (RFC 9110 §14.1.2, §14.2).
+/// The selection that a `Range` field makes (RFC 9110 §14.1.2, §14.2).
 public enum RangeSelection: Equatable, Sendable {
-  /// No range, one of an unknown unit, a malformed one, or several that are not allowed: the whole
-  /// is sent.
+  /// The whole: there is no range, its unit is unknown, it is malformed, or several are not
+  /// allowed.
   case whole
   /// One satisfiable range, cut at the complete length: half-open, in bytes.
   case part(Range<Int64>)
-  /// Two or more satisfiable ranges in the order of the field, cut likewise.
+  /// Two or more satisfiable ranges in the order of the field, also cut at the complete length.
   case parts([Range<Int64>])
   /// The response is 416.
   case unsatisfiable
 
-  /// The most bytes of several ranges together: with their framing far from an overflow.
+  /// The maximum sum of several ranges in bytes: with their framing, it is far from an overflow.
   private static let byteLimit: Int64 = 1 << 62
 
   /// Reads a field value for a complete length in bytes.
   ///
-  /// Several ranges need a multipart response. If that is not allowed the whole is sent, which a
-  /// server may do.
+  /// Several ranges need a multipart response. If that is not allowed, the selection is the whole,
+  /// which the RFC permits.
   public init(field: String?, completeLength: Int64, allowsSeveral: Bool = false) {
     self = .whole
     guard let field, field.lowercased().hasPrefix("bytes=") else { return }

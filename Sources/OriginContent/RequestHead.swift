@@ -15,7 +15,7 @@ public struct RequestHead: Equatable, Sendable {
   /// The fields by lower-case name; several of one name are joined by `, `.
   public var fields: [String: String]
 
-  /// Whether the request came as HTTP/1.1; else it was HTTP/1.0.
+  /// Whether the request uses HTTP/1.1; otherwise it uses HTTP/1.0.
   public var isHTTP11: Bool
 
   /// Why a request head cannot be used; the response is 400.
@@ -94,7 +94,7 @@ public struct RequestHead: Equatable, Sendable {
   /// The declared length of the request's body in bytes; nil if it is not declared or malformed.
   public var contentLength: Int64? { fields["content-length"].flatMap { ByteText.decimal($0) } }
 
-  /// How the end of a request's body is found (RFC 9112 §6.3).
+  /// The rule that determines the end of a request's body (RFC 9112 §6.3).
   public enum BodyFraming: Equatable, Sendable {
     /// This many bytes; 0 if no length is declared.
     case length(Int64)

@@ -11,7 +11,7 @@ public struct ResponseHead: Equatable, Sendable {
   /// The reason phrase; nil for the usual one of the status.
   var reason: String?
 
-  /// Lines after the fields, sent as they are.
+  /// Lines after the fields, sent unchanged.
   var rawLines: [String] = []
 
   public init(status: Int) {
@@ -32,8 +32,7 @@ public struct ResponseHead: Equatable, Sendable {
     add(name, value)
   }
 
-  /// Changes the first field of this name, in any case, and removes the others of this name; nil
-  /// removes all.
+  /// Changes the first field of this name, in any case, and removes the others; nil removes all.
   mutating func replace(_ name: String, _ value: String?) {
     let lowercased = name.lowercased()
     let index = fields.firstIndex { $0.name.lowercased() == lowercased } ?? fields.endIndex

@@ -13,11 +13,11 @@ public struct ResponseParameters: Equatable, Sendable {
     case none
   }
 
-  /// When a request without the right credentials is refused.
+  /// The time at which a request without the right credentials is refused.
   public enum AuthenticationMode: String, Sendable {
-    /// Before an upload's body is sent, if the client waits for that.
+    /// Before an upload's body is sent, if the client waits for permission.
     case early
-    /// After the whole of an upload's body.
+    /// After the whole body of an upload.
     case late
   }
 
@@ -49,14 +49,14 @@ public struct ResponseParameters: Equatable, Sendable {
   /// The cap of body bytes per second over all connections that have it; nil for none.
   public var totalRate: Int64?
 
-  /// The cap of bytes per second that are read of a request's body; nil for none.
+  /// The cap of bytes per second that are read from a request's body; nil for none.
   public var uploadRate: Int64?
 
   // In which form.
   public var validators = ValidatorPolicy.both
   /// Whether every other response carries another entity tag.
   public var flipsEntityTag = false
-  /// Whether ranges are honoured; nil for "where the length is declared".
+  /// Whether ranges are honoured; nil honours them if the length is declared.
   public var ranges: Bool?
   public var isChunked = false
   public var isCloseDelimited = false
@@ -65,7 +65,7 @@ public struct ResponseParameters: Equatable, Sendable {
   /// Whether several ranges at once are answered with `multipart/byteranges`.
   public var sendsMultipart = false
   public var contentDisposition: String?
-  /// The status of an interim response, 100...199 but 101; nil for none.
+  /// The status of an interim response, 100...199 except 101; nil for none.
   public var interimStatus: Int?
   /// Whether the response to an upload is its own body.
   public var echoesUpload = false
@@ -153,7 +153,7 @@ public struct ResponseParameters: Equatable, Sendable {
     if fault == .redirect, redirect == nil {
       throw ValueError(name: "redirect", value: "", expected: "a URL or a path")
     }
-    // A change needs a request before it.
+    // A change requires an earlier request.
     faultFrom = try source.byteCount("fault-from") ?? (fault == .etagChange ? 2 : 1)
   }
 
@@ -269,7 +269,7 @@ public struct ResponseParameters: Equatable, Sendable {
       }
     }
 
-    /// A text for a response's field: it has no control characters, so that it stays one field.
+    /// A text for a response's field: without control characters, it stays one field.
     func fieldValue(_ name: String) throws(ValueError) -> String? {
       try value(name, expected: "text without control characters") { text in
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } ? text : nil

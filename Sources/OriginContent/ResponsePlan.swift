@@ -1,6 +1,6 @@
 /// A response as a short program of steps, including faults.
 ///
-/// The executor performs them on a socket and decides nothing itself.
+/// The executor performs the steps on a socket and makes no decisions.
 public struct ResponsePlan: Equatable, Sendable {
   public enum Step: Equatable, Sendable {
     /// Wait this long.
@@ -12,12 +12,13 @@ public struct ResponsePlan: Equatable, Sendable {
     case head(ResponseHead)
     /// Read the request's body to its end, or up to this many bytes in total.
     case receiveBody(limit: Int64?)
-    /// A head and body that depend on the request's body, which was read before.
+    /// A head and body that depend on the request's body, which an earlier step read.
     case uploadAnswer(UploadAnswer)
     /// Body: these bytes of a version of the resource.
     case content(Range<Int64>, version: UInt64)
-    /// Body: a part of the coded form of a version of the resource, in bytes of that form. Parts
-    /// follow each other without gaps.
+    /// Body: a part of the coded form of a version of the resource, in bytes of that form.
+    ///
+    /// Parts follow each other without gaps.
     case coded(ContentCoding, contentByteCount: Int64, version: UInt64, part: Range<Int64>)
     /// Body: these bytes.
     case text([UInt8])
@@ -27,8 +28,8 @@ public struct ResponsePlan: Equatable, Sendable {
     case raw([UInt8])
     /// These bytes of a version of the resource, outside any framing.
     case rawContent(Range<Int64>, version: UInt64)
-    /// Send everything after this at this many bytes per second, including heads and framing; nil
-    /// for no limit.
+    /// Send all later bytes, including heads and framing, at this many bytes per second; nil for no
+    /// limit.
     case pace(bytesPerSecond: Int64?)
     /// Close the connection, in the middle of a response.
     case close
@@ -82,17 +83,18 @@ public struct ResponsePlan: Equatable, Sendable {
   /// The cap of body bytes per second over all connections.
   public var totalRate: Int64?
 
-  /// The cap of bytes per second that are read of the request's body.
+  /// The cap of bytes per second that are read from the request's body.
   public var uploadRate: Int64?
 
-  /// Whether the kernel receives little of the request's body ahead, so that the client soon
-  /// notices the speed of our reads.
+  /// Whether the kernel receives little of the request's body ahead.
+  ///
+  /// The client then soon notices the speed of our reads.
   public var limitsReceiveBuffer = false
 
   /// How many bytes of the request's body are kept for an ``UploadAnswer``.
   public var keptBodyByteCount = 0
 
-  /// Whether to read for a moment what the client still sends before closing the connection.
+  /// Whether to read briefly what the client still sends before the connection is closed.
   public var drainsUnreadBody = true
 
   /// Whether the statistics count its body: false for control resources.
@@ -120,7 +122,7 @@ public struct ResponsePlan: Equatable, Sendable {
     changeFinalHead { $0.set("Connection", "close") }
   }
 
-  /// Changes the head of the final response, wherever it stands.
+  /// Changes the head of the final response at any position.
   mutating func changeFinalHead(_ change: (inout ResponseHead) -> Void) {
     for (index, step) in steps.enumerated() {
       switch step {

@@ -59,12 +59,13 @@ public struct RuleSet: Equatable, Sendable {
     }
   }
 
-  /// The parameters of a request by name: the newest matching rule with a parameter decides,
-  /// otherwise the query.
+  /// The parameters of a request by name.
+  ///
+  /// For each parameter, the newest matching rule that has it decides, otherwise the query.
   public func values(path: String, query: [String: String]) -> [String: String] {
     var values = query
     for rule in rules where rule.match.matches(path) {
-      // Subscript assignment of nil removes.
+      // A subscript assignment of nil removes the value.
       for (name, value) in rule.parameters { values[name] = value }
     }
     return values

@@ -1,7 +1,7 @@
-/// A link to a resource that is valid for some time, as in object stores: a path, its expiry, and a
-/// signature over both.
+/// A link to a resource that is valid for some time, as in object stores.
 ///
-/// The signature is a keyed hash. It protects nothing, because the key is in this file.
+/// It has a path, an expiry, and a signature over both. The signature is a keyed hash. It protects
+/// nothing, because the key is in this file.
 public struct SignedLink: Equatable, Sendable {
   private static let key = "a link of the origin"
 
@@ -9,7 +9,7 @@ public struct SignedLink: Equatable, Sendable {
   private static let resources = "/data/"
   private static let prefix = "/signed/"
 
-  /// The parameters of the signature, and the one that requests a link.
+  /// The names of the signature's parameters, and of the parameter that requests a link.
   private static let ownNames: Set<String> = ["expires", "signature", "lifetime"]
 
   public let path: String
@@ -27,8 +27,9 @@ public struct SignedLink: Equatable, Sendable {
     return hash.text
   }
 
-  /// Whether a request with these parameters may read the resource at `path`: its signature is
-  /// right, and it has not expired.
+  /// Whether a request with these parameters may read the resource at `path`.
+  ///
+  /// Its signature must be right, and it must not have expired.
   public static func permits(path: String, query: [String: String], now: Int64) -> Bool {
     guard let expires = query["expires"].flatMap({ ByteText.decimal($0) }), now < expires else {
       return false
@@ -36,14 +37,13 @@ public struct SignedLink: Equatable, Sendable {
     return query["signature"] == SignedLink(path: path, expires: expires).signature
   }
 
-  /// The target of `/signed/NAME`: `/data/NAME` with the same parameters and a signature; nil for
-  /// other paths.
+  /// The target of `/signed/NAME`: `/data/NAME` with the same parameters and a signature.
   ///
   /// - Parameters:
-  ///   - request: the request for the link.
-  ///   - lifetime: how long the link stays valid, in seconds.
-  ///   - now: seconds since 1970.
-  /// - Returns: a path with a query.
+  /// - request: the request for the link.
+  /// - lifetime: how long the link stays valid, in seconds.
+  /// - now: seconds since 1970.
+  /// - Returns: a path with a query; nil for other paths.
   public static func location(
     for request: RequestHead, lifetime: Int64, now: Int64
   ) -> String? {

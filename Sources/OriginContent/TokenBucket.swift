@@ -1,13 +1,13 @@
 /// A byte rate with a small burst, but without a free first second.
 ///
-/// Bytes are reserved before they are sent; the result is the time to send them. Reservations are
-/// queued in order, so that many connections can share one bucket (virtual scheduling, as in the
+/// A caller reserves bytes before it sends them; the result is the time to send them. Reservations
+/// are queued in order, so many connections can share one bucket (virtual scheduling, as in the
 /// generic cell rate algorithm).
 public struct TokenBucket: Equatable, Sendable {
   /// The rate in bytes per second; above 0.
   public let bytesPerSecond: Int64
 
-  /// When the bytes reserved so far will have been earned, in nanoseconds of the caller's clock.
+  /// The time at which the reserved bytes are earned, in nanoseconds of the caller's clock.
   private var earnedAt = Int64.min
 
   public init(bytesPerSecond: Int64) {
@@ -15,11 +15,13 @@ public struct TokenBucket: Equatable, Sendable {
     self.bytesPerSecond = bytesPerSecond
   }
 
-  /// The number of bytes that may be sent at once after a pause: a quarter of a second, at most 64
-  /// KiB; at high rates 5 ms, because a late wake-up must not reduce the throughput.
+  /// The number of bytes that may be sent at once after a pause.
+  ///
+  /// This is a quarter of a second, at most 64 KiB. At high rates it is 5 ms, because a late
+  /// wake-up must not reduce the throughput.
   public var burst: Int64 { max(1, min(64 << 10, bytesPerSecond / 4), bytesPerSecond / 200) }
 
-  /// The bytes to send at a time, so that the rate is smooth: 20 ms of it, from 1 byte to 64 KiB.
+  /// The bytes to send at a time for a smooth rate: 20 ms of it, from 1 byte to 64 KiB.
   public var pieceByteCount: Int { Int(max(1, min(64 << 10, bytesPerSecond / 50))) }
 
   /// Reserves bytes; returns when they may be sent, in nanoseconds, not before `now`.
@@ -28,7 +30,7 @@ public struct TokenBucket: Equatable, Sendable {
     return max(now, earnedAt - nanoseconds(burst))
   }
 
-  /// Rounded up, so that the sum of many pieces does not exceed the rate.
+  /// The nanoseconds that bytes take; rounding up keeps the sum of many pieces within the rate.
   private func nanoseconds(_ byteCount: Int64) -> Int64 {
     let (high, low) = byteCount.multipliedFullWidth(by: 1_000_000_000)
     let (quotient, remainder) = bytesPerSecond.dividingFullWidth((high, low))

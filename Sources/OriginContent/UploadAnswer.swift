@@ -1,6 +1,6 @@
-/// The response to a completely read upload: reports what was received, or sends it back.
+/// The response to a completely read upload, which reports or returns the received body.
 public struct UploadAnswer: Equatable, Sendable {
-  /// The maximum number of body bytes to send back, because they are kept in memory.
+  /// The maximum number of body bytes to send back, which are kept in memory.
   public static let echoLimit = 1 << 20
 
   /// The head without the fields of the content.

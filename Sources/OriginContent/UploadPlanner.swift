@@ -1,8 +1,10 @@
-/// Plans responses to PUT and POST: when and how much of the body is read, and the faults of
-/// reading it.
+/// Plans responses to PUT and POST.
+///
+/// It decides when and how much of the body is read, and which faults occur meanwhile.
 struct UploadPlanner {
-  /// How much of a body is read before a response that does not depend on it: more than a client
-  /// should send in vain, and small enough to read at once.
+  /// The number of body bytes to read before a response that does not depend on the body.
+  ///
+  /// It is more than a client should send in vain, and small enough to read at once.
   static let refusedByteLimit: Int64 = 64 << 20
 
   /// The default position of a fault in a body of unknown length.
@@ -32,7 +34,7 @@ struct UploadPlanner {
     return lettingClientSend(plan)
   }
 
-  /// Makes a response that does not depend on the body the response to an upload.
+  /// Turns a response that does not depend on the body into the response to an upload.
   ///
   /// A client that waits for permission gets the response instead of the permission; the body of
   /// another client is read first. With `isLate`, both send the whole body.

@@ -6,9 +6,10 @@ struct Validators: Equatable {
   /// The modification time in seconds since 1970; nil if it is not sent.
   let lastModified: Int64?
 
-  /// The validators of a version; `isFlipped` says that the entity tag is the other one of two.
+  /// The validators of a version.
   ///
-  /// A coded form has an entity tag of its own (RFC 9110 §8.8.3.3).
+  /// `isFlipped` selects the second of two entity tags. A coded form has its own entity tag (RFC
+  /// 9110 §8.8.3.3).
   init(
     resource: Resource, version: UInt64, policy: ResponseParameters.ValidatorPolicy,
     isFlipped: Bool, coding: ContentCoding? = nil

@@ -3,7 +3,7 @@ import FoundationEssentials
 /// Reads the actions of a rule.
 ///
 /// An action is an object with one member for its verb, or only the name of a verb that needs no
-/// more.
+/// arguments.
 struct ActionParser {
   typealias CommandError = RuleSet.CommandError
 

@@ -4,8 +4,8 @@ public enum CommandParser {
 
   /// Reads commands from JSON: one object, or an array of them; docs/ORIGIN.md describes them.
   ///
-  /// Unknown names and invalid values are errors with their place, because a misspelt fault must
-  /// not pass as a test without faults.
+  /// An unknown name or an invalid value is an error that names its place: otherwise a misspelt
+  /// fault would pass as a test without faults.
   public static func commands(json: [UInt8]) throws(CommandError) -> [RuleSet.Command] {
     let value = try JSONValue(parsing: json)
     guard case .list(let values) = value else {
@@ -65,7 +65,7 @@ public enum CommandParser {
       texts.updateValue(try parameter(value), forKey: name)
     }
     var present = texts.compactMapValues { $0 }
-    // The target may come from another rule.
+    // Another rule may set the target.
     if present["fault"] == Fault.redirect.rawValue, present["redirect"] == nil {
       present["redirect"] = "/"
     }

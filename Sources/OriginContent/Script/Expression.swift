@@ -35,11 +35,11 @@ indirect enum Expression: Equatable, Sendable {
     case multiply = "*"
     case divide = "/"
     case remainder = "%"
-    /// The smaller one.
+    /// The smaller of two numbers.
     case minimum = "min"
-    /// The larger one.
+    /// The larger of two numbers.
     case maximum = "max"
-    /// A random number between two, both included; the first if the second is smaller.
+    /// A random number between two bounds, both included; the first bound if the second is smaller.
     case random
 
     /// The functions that are written with parentheses.

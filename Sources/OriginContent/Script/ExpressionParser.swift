@@ -1,6 +1,6 @@
 /// Reads expressions by recursive descent.
 struct ExpressionParser {
-  /// How deep parentheses and signs may nest: they recurse on a small stack.
+  /// The maximum nesting of parentheses and signs, which recurse on a small stack.
   private static let depthLimit = 16
 
   private let text: String
@@ -13,7 +13,7 @@ struct ExpressionParser {
     rest = text[...].utf8
   }
 
-  /// An expression and nothing after it.
+  /// Reads an expression that ends with the text.
   mutating func whole() throws(ScriptError) -> Expression {
     let expression = try sum()
     guard nextByte == nil else { throw error() }

@@ -8,7 +8,7 @@ struct HeadChange: Equatable, Sendable {
 
   var status: Expression?
   var reason: TextTemplate?
-  /// In the order of names.
+  /// In alphabetical order of their names.
   var fields: [Field] = []
   /// Raw lines after the fields: a duplicate field, a folded line, garbage.
   var lines: [TextTemplate] = []
@@ -17,7 +17,7 @@ struct HeadChange: Equatable, Sendable {
   /// Has no effect on the response to an upload.
   var cut: Expression?
 
-  /// The head with all changes but the cut.
+  /// The head with all changes except the cut.
   func applied(
     to head: ResponseHead, in context: inout ScriptContext
   ) throws(ScriptError) -> ResponseHead {

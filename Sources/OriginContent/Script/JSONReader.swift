@@ -3,9 +3,9 @@ struct JSONReader {
   typealias CommandError = RuleSet.CommandError
 
   let value: JSONValue
-  /// Such as `rule 2: actions[3].delay`; empty for a message of one command.
+  /// For example, `rule 2: actions[3].delay`; empty for a message of one command.
   let place: String
-  /// Whether it is a command as a whole.
+  /// Whether the value is a whole command.
   var isCommand = false
 
   /// The error for a value of a wrong kind.
@@ -16,7 +16,7 @@ struct JSONReader {
     CommandError(description: place.isEmpty ? text : "\(place): \(text)")
   }
 
-  /// The members of an object; other names than these are errors.
+  /// The members of an object; a name outside `names` is an error.
   func object(allowing names: Set<String>) throws(CommandError) -> [String: JSONReader] {
     let members = try anyObject()
     for name in members.keys.sorted() where !names.contains(name) {

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Any JSON value, read once, so that errors can name its place.
+/// Any JSON value, parsed once, so errors can name its place.
 enum JSONValue: Decodable, Equatable {
   case null
   case flag(Bool)
@@ -12,7 +12,7 @@ enum JSONValue: Decodable, Equatable {
 
   /// The maximum nesting of arrays and objects.
   ///
-  /// A script needs less than 10, and the decoder's recursion must fit the small stack of a
+  /// A script needs fewer than 10 levels, and the decoder's recursion must fit the small stack of a
   /// connection's thread.
   private static let depthLimit = 24
 
@@ -47,7 +47,7 @@ enum JSONValue: Decodable, Equatable {
     }
   }
 
-  /// The nesting of brackets, without those in strings.
+  /// The maximum nesting of brackets, except those in strings.
   private static func depth(of bytes: [UInt8]) -> Int {
     var depth = 0
     var deepest = 0

@@ -1,4 +1,4 @@
-/// The conditions of a script rule for requests.
+/// The conditions of a script rule on requests.
 struct RequestMatch: Equatable, Sendable {
   /// A condition on a request's `Range` field.
   enum RangeCondition: Equatable, Sendable {
@@ -17,8 +17,8 @@ struct RequestMatch: Equatable, Sendable {
   /// Whether the connection must have carried a request before.
   var isReused: Bool?
 
-  // Of the requests of a resource that meet all conditions above:
-  /// The number of the first one, from 1.
+  // These count the requests of a resource that meet all conditions above.
+  // The number of the first one, from 1.
   var from: Int64 = 1
   /// The number of the last one.
   var to = Int64.max

@@ -1,6 +1,6 @@
 /// The script rules, which determine every byte, and their counts.
 ///
-/// It is a value: the same requests in the same order make the same choices.
+/// A script is a value: the same requests in the same order make the same choices.
 public struct Script: Equatable, Sendable {
   /// A rule that answers a request.
   public struct Choice: Equatable, Sendable {
@@ -37,7 +37,7 @@ public struct Script: Equatable, Sendable {
 
   /// Adds a rule, and replaces one of the same name.
   ///
-  /// It is the newest, and its counts start again.
+  /// The rule becomes the newest, and its counts restart.
   ///
   /// A rule without a name is named by its number among such rules: `rule 1`.
   public mutating func add(_ rule: ScriptRule) {
@@ -57,19 +57,18 @@ public struct Script: Equatable, Sendable {
     counts = counts.filter { $0.key.rule != name }
   }
 
-  /// Counts a request for the rules that it matches, and finds the newest one that applies; nil if
-  /// none does.
+  /// Counts a request for the rules that it matches, and finds the newest one that applies.
   ///
   /// - Parameters:
-  ///   - request: the request.
-  ///   - completeLength: the length of the resource, in bytes.
-  ///   - isReused: whether its connection has carried a request before.
-  /// - Returns: the rule with the values for its plan.
+  /// - request: the request.
+  /// - completeLength: the length of the resource, in bytes.
+  /// - isReused: whether its connection has carried a request before.
+  /// - Returns: the rule with the values for its plan; nil if none applies.
   public mutating func choose(
     _ request: RequestHead, completeLength: Int64, isReused: Bool
   ) -> Choice? {
     var choice: Choice?
-    // Newest first; the others also count the request.
+    // Newest first; the other rules also count the request.
     for rule in rules.reversed()
     where rule.match.fits(request, completeLength: completeLength, isReused: isReused) {
       let name = rule.name ?? ""

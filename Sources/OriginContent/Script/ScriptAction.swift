@@ -10,15 +10,15 @@ indirect enum ScriptAction: Equatable, Sendable {
   case bytes([UInt8])
   /// Send raw bytes of a version of the resource, from one to another, both included.
   case content(first: Expression, last: Expression, version: Expression?)
-  /// Wait this many milliseconds.
+  /// Wait for this number of milliseconds.
   case delay(Expression)
-  /// Send everything after this at this many bytes per second; nil for no limit.
+  /// Send all later bytes at this many bytes per second; nil for no limit.
   case rate(Expression?)
   /// Read the request's body to its end, or up to this many bytes in total.
   case read(Expression?)
-  /// Execute one of these, at random.
+  /// Execute one of these sequences, at random.
   case choose([[ScriptAction]])
-  /// Execute these this many times.
+  /// Execute a sequence this many times.
   case repetition(Expression, [ScriptAction])
   /// Wait until the client disconnects.
   case stall

@@ -19,12 +19,13 @@ struct ScriptContext {
   var port: Int64 {
     let host = request.fields["host"] ?? ""
     guard let colon = host.lastIndex(of: ":") else { return 80 }
-    // An IPv6 address without a port has its colons before its bracket.
+    // In an IPv6 address without a port, all colons precede the closing bracket.
     return ByteText.decimal(host[host.index(after: colon)...]) ?? 80
   }
 
-  /// The requested bytes: from the first to the last of the ranges, all without a range, and those
-  /// of the field if the resource ends before them.
+  /// The requested bytes: from the first to the last of the ranges; all bytes without a range.
+  ///
+  /// If the resource ends before the ranges, these are the bytes that the field names.
   static func askedRange(of request: RequestHead, completeLength: Int64) -> Range<Int64> {
     let field = request.fields["range"]
     switch RangeSelection(field: field, completeLength: completeLength, allowsSeveral: true) {

@@ -1,8 +1,12 @@
-/// Makes the plan of a response for a rule of a script: a pure function of the rule's choice, the
-/// request, and the response that the parameters alone would make.
+/// Makes the plan of a response for a rule of a script.
+///
+/// The plan is a pure function of the rule's choice, the request, and the response that the
+/// parameters alone would make.
 public struct ScriptPlanner {
-  /// The maximum number of actions of one response, and of bytes in its texts: a larger script is
-  /// probably wrong.
+  /// The maximum number of actions of one response.
+  ///
+  /// A larger script is probably wrong. The same holds for ``byteLimit``, the maximum number of
+  /// bytes in its texts.
   private static let actionLimit = 1_000_000
   private static let byteLimit = 64 << 20
 
@@ -55,7 +59,7 @@ public struct ScriptPlanner {
     head = headIndex.map { planned.steps[$0] }
     prelude = Array(planned.steps[..<(headIndex ?? planned.steps.endIndex)])
     body = headIndex.map { Array(planned.steps[($0 + 1)...]) } ?? []
-    // The latency simulates the network, whatever the script sends.
+    // The latency simulates the network, independently of what the script sends.
     if case .wait = prelude.first { steps.append(prelude.removeFirst()) }
   }
 
@@ -203,7 +207,7 @@ public struct ScriptPlanner {
     }
   }
 
-  /// Sends bytes, together with those of the previous action.
+  /// Sends bytes, together with the bytes of the previous action.
   private mutating func send(_ bytes: some Collection<UInt8>) throws(ScriptError) {
     byteCount += bytes.count
     guard byteCount <= Self.byteLimit else {
@@ -225,7 +229,7 @@ public struct ScriptPlanner {
     unsent = []
   }
 
-  /// The value of an expression, 0 if it is negative: `size - 1` of a response without a body.
+  /// The value of an expression; 0 if it is negative, as `size - 1` is without a body.
   private mutating func natural(_ expression: Expression) throws(ScriptError) -> Int64 {
     max(0, try expression.value(in: &context))
   }

@@ -1,5 +1,6 @@
-/// The random numbers of one request: a function of only the script's seed, the rule, the resource
-/// and the number of the request.
+/// The random numbers of one request.
+///
+/// They depend only on the script's seed, the rule, the resource and the number of the request.
 public struct ScriptRandom: Equatable, Sendable {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
   private static let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -8,13 +9,13 @@ public struct ScriptRandom: Equatable, Sendable {
 
   init(seed: UInt64, rule: String, target: String, requestNumber: Int64) {
     var hash = FNV1a()
-    // A byte that neither a name nor a target contains separates them.
+    // The separator is a byte that neither a name nor a target contains.
     Array("\(rule)\0\(target)".utf8).withUnsafeBytes { hash.update($0) }
     state = Self.mix(seed &+ Self.golden) ^ Self.mix(hash.value)
     state = Self.mix(state ^ UInt64(bitPattern: requestNumber) &* Self.golden)
   }
 
-  /// The next number of a range.
+  /// The next number in a range.
   mutating func number(in range: ClosedRange<Int64>) -> Int64 {
     let word = next()
     let count = UInt64(bitPattern: range.upperBound &- range.lowerBound) &+ 1

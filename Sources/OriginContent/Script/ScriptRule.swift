@@ -11,7 +11,7 @@ public struct ScriptRule: Equatable, Sendable {
   /// The parameters of a request under this rule.
   public func values(over values: [String: String]) -> [String: String] {
     var values = values
-    // Subscript assignment of nil removes.
+    // A subscript assignment of nil removes the value.
     for (name, value) in parameters { values[name] = value }
     return values
   }
