@@ -46,9 +46,9 @@ final class RequestBody {
   /// Reads to the end of the body, or until `limit` bytes of it have been read in all.
   ///
   /// - Parameters:
-  /// - limit: in bytes since the start of the body; nil for none.
-  /// - keptByteCount: how many of the first bytes are kept.
-  /// - rate: the cap of bytes per second; nil for none.
+  ///   - limit: in bytes since the start of the body; nil for none.
+  ///   - keptByteCount: how many of the first bytes are kept.
+  ///   - rate: the cap of bytes per second; nil for none.
   /// - Throws: if the client disconnects first.
   func receive(
     upTo limit: Int64?, keeping keptByteCount: Int = 0, rate: Int64? = nil

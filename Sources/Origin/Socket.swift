@@ -59,9 +59,9 @@ final class Socket {
   /// Waits, and notices when the client disconnects meanwhile (poll(2), POLLRDHUP).
   ///
   /// - Parameters:
-  /// - deadline: in nanoseconds of the monotonic clock; nil waits until the client disconnects.
-  /// - hasUnread: whether the client sends more than is read. Only a check of the kernel's table
-  /// then shows that a local client disconnects.
+  ///   - deadline: in nanoseconds of the monotonic clock; nil waits until the client disconnects.
+  ///   - hasUnread: whether the client sends more than is read. Only a check of the kernel's table
+  ///     then shows that a local client disconnects.
   /// - Throws: when the client has disconnected.
   func wait(until deadline: Int64?, hasUnread: Bool = false) throws(Disconnected) {
     var entry = pollfd(fd: descriptor, events: Self.pollReadHangUp, revents: 0)

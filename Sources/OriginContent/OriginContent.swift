@@ -18,10 +18,10 @@ public enum OriginContent {
   /// Fills `buffer` with the bytes `offset ..< offset + buffer.count` of the content.
   ///
   /// - Parameters:
-  /// - buffer: may have any alignment and any length, including 0.
-  /// - seed: names the content.
-  /// - version: names its version; two versions have no bytes in common.
-  /// - offset: the offset in bytes of the first byte; not negative.
+  ///   - buffer: may have any alignment and any length, including 0.
+  ///   - seed: names the content.
+  ///   - version: names its version; two versions have no bytes in common.
+  ///   - offset: the offset in bytes of the first byte; not negative.
   public static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, seed: UInt64, version: UInt64, offset: Int64
   ) {

@@ -40,9 +40,9 @@ public struct SignedLink: Equatable, Sendable {
   /// The target of `/signed/NAME`: `/data/NAME` with the same parameters and a signature.
   ///
   /// - Parameters:
-  /// - request: the request for the link.
-  /// - lifetime: how long the link stays valid, in seconds.
-  /// - now: seconds since 1970.
+  ///   - request: the request for the link.
+  ///   - lifetime: how long the link stays valid, in seconds.
+  ///   - now: seconds since 1970.
   /// - Returns: a path with a query; nil for other paths.
   public static func location(
     for request: RequestHead, lifetime: Int64, now: Int64

@@ -18,7 +18,7 @@ struct RequestMatch: Equatable, Sendable {
   var isReused: Bool?
 
   // These count the requests of a resource that meet all conditions above.
-  // The number of the first one, from 1.
+  /// The number of the first one, from 1.
   var from: Int64 = 1
   /// The number of the last one.
   var to = Int64.max

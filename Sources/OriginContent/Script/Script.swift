@@ -60,9 +60,9 @@ public struct Script: Equatable, Sendable {
   /// Counts a request for the rules that it matches, and finds the newest one that applies.
   ///
   /// - Parameters:
-  /// - request: the request.
-  /// - completeLength: the length of the resource, in bytes.
-  /// - isReused: whether its connection has carried a request before.
+  ///   - request: the request.
+  ///   - completeLength: the length of the resource, in bytes.
+  ///   - isReused: whether its connection has carried a request before.
   /// - Returns: the rule with the values for its plan; nil if none applies.
   public mutating func choose(
     _ request: RequestHead, completeLength: Int64, isReused: Bool
