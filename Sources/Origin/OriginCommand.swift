@@ -27,7 +27,7 @@ struct OriginCommand: ParsableCommand {
   var root: String?
 
   func run() throws {
-    // Before other threads start, so that only sigwait below receives the signals.
+    // Before other threads start, so only sigwait below receives the signals.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTERM)

@@ -30,7 +30,7 @@ final class Statistics: Sendable {
       requestBodyBytes: requestBodyBytes.load(ordering: .relaxed))
   }
 
-  /// Requests whose response is under way.
+  /// Requests whose response is in flight.
   var activeRequests: Int64 { active.load(ordering: .acquiring) }
 
   /// Counts a connection with its first request; returns its number, from 1.

@@ -34,7 +34,7 @@ public enum HTTPDate {
 
   /// Days since 1970 to year, month (1...12) and day, in the proleptic Gregorian calendar.
   ///
-  /// Years are counted from March, so that the leap day is the last one.
+  /// Years are counted from March, so the leap day is the last one.
   private static func civil(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let shifted = days + 719_468  // Days since 0000-03-01.
     let era = shifted / 146_097  // 400 years.

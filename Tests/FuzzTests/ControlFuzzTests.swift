@@ -29,7 +29,7 @@ import Testing
     return bytes
   }
 
-  /// What must hold of commands that were taken from `bytes`; nil where it does.
+  /// What must hold of commands that were taken from `bytes`; nil if it does.
   private func brokenRule(_ commands: [ControlCommand], of bytes: [UInt8]) -> String? {
     let isText =
       String(validating: bytes, as: UTF8.self) != nil

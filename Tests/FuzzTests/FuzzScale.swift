@@ -13,7 +13,7 @@ enum FuzzScale {
   static let onlySeed: UInt64? = ProcessInfo.processInfo.environment["HTTPFS_FUZZ_SEED"]
     .flatMap { UInt64($0) }
 
-  /// The first seed, from `HTTPFS_FUZZ_FIRST`, so that one long run need not repeat another.
+  /// The first seed, from `HTTPFS_FUZZ_FIRST`, so one long run need not repeat another.
   static let firstSeed: UInt64 =
     ProcessInfo.processInfo.environment["HTTPFS_FUZZ_FIRST"].flatMap { UInt64($0) } ?? 0
 

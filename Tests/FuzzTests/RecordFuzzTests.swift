@@ -92,7 +92,7 @@ import Testing
       guard opened.recoveredVersion.entityTag == EntityTag(opaque: "v1") else {
         return .broken("of version \(opened.recoveredVersion)")
       }
-      // The entry goes on: what is stored and committed now must neither be lost nor bring back
+      // The entry continues: what is stored and committed now must neither be lost nor bring back
       // what was left out.
       let room = opened.recoveredVersion.completeLength ?? 5000
       let range: ByteRange = 4000..<max(4000, min(4100, room))
@@ -191,7 +191,7 @@ import Testing
           }
         }
       }
-      // Every record is right by itself but for what it claims.
+      // Every record is right by itself except for what it claims.
       for index in forged.records.indices where !generator.isOnce(in: 20) {
         forged.sign(recordAt: index)
       }

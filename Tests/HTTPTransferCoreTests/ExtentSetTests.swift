@@ -80,7 +80,7 @@ import Testing
     var bitmap = Bitmap(isPresent: Array(repeating: false, count: Int(size)))
     func randomRange() -> ByteRange {
       let offset = Int64.random(in: 0..<size, using: &random)
-      // Mostly short, so that the set stays fragmented.
+      // Mostly short, so the set stays fragmented.
       let limit = min(size - offset, Bool.random(using: &random) ? 6 : 60)
       return ByteRange(offset: offset, byteCount: .random(in: 0...limit, using: &random))
     }

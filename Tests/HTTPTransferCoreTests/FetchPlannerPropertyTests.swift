@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Whether somebody waits for bytes that are not those of a reader with a window: such a read may
-    /// have a connection more, so that it does not wait for the read-ahead of others.
+    /// have a connection more, so it does not wait for the read-ahead of others.
     var hasReadElsewhere: Bool {
       let readers = streams.streams.filter { $0.window > 0 }
       return !readers.isEmpty
@@ -229,7 +229,7 @@ import Testing
       }
       var next = situation
       next.flights = situation.flights(after: plan)
-      // Without readers: those go on reading ahead with what is free.
+      // Without readers: those continue reading ahead with what is free.
       next.streams = StreamTable()
       for (index, start) in plan.starts.enumerated() {
         next.flights.append(

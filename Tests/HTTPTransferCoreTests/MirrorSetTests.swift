@@ -273,7 +273,7 @@ import Testing
     mirrors.answered(0)
     let failures = [0, 1, 1].map { mirrors.failed(0, reason: "x", now: now + .seconds($0)) }
     #expect(failures == [1, 1, 1])
-    // The rest ends, so that those who wait for that count again.
+    // The rest ends, so those who wait for that count again.
     #expect(mirrors.rest(of: 0, now: now) == .seconds(2))
     #expect(mirrors.failed(0, reason: "x", now: now + .seconds(2)) == 2)
     mirrors.failed(0, reason: "x", retryAfter: .seconds(20), now: now + .seconds(2))

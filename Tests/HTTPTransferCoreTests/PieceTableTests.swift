@@ -2,7 +2,7 @@ import HTTPTransferCore
 import Testing
 
 @Suite struct PieceTableTests {
-  /// Ten pieces of 100 bytes, but for the last one, which has 50.
+  /// Ten pieces of 100 bytes, except for the last one, which has 50.
   private func table() throws -> PieceTable {
     let hashes = try #require(
       PieceHashes(

@@ -21,7 +21,7 @@ import Testing
       schedule.setTotal(total, now: now)
     }
 
-    /// Lets all of them go on until `end`; the least step is what a piece takes on the line.
+    /// Lets all of them continue until `end`; the least step is what a piece takes on the line.
     mutating func run(until end: Double, lineRate: Double = 100e6) {
       while now < end {
         while let id = schedule.next(now: now) {

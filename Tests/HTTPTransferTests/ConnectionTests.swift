@@ -51,7 +51,7 @@ extension TransferTests {
       #expect(requestCount("/first") == 1)
       gates["/first"]?.open()
       #expect(try await firstRun.result().body == file.bytes)
-      // On a machine that stands still, one download may show nothing.
+      // On a machine that stalls, one download may show nothing.
       var other = try Request.quick(server.url("/other"))
       other.connections = first.connections
       while learned(at: server) < 2 { _ = try await client.transfer(other).result() }

@@ -7,7 +7,7 @@ import Testing
 extension TransferTests {
   /// Descriptors: none for what has ended.
   ///
-  /// Each test in a process of its own, because others open files, too.
+  /// Each test in its own process, because others open files, too.
   @Suite struct Descriptors {
     private static var openCount: Int {
       ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).count

@@ -35,7 +35,7 @@ extension TransferTests {
       return await client.run(request)
     }
 
-    /// One run against a server of its own on a port that is used again, so that the URL is the same.
+    /// One run against its own server on a port that is used again, so the URL is the same.
     private func servers(
       _ first: ServedFile, then second: ServedFile
     ) throws -> (ScriptedServer, Gate) {

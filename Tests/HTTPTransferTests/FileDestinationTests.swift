@@ -12,7 +12,7 @@ extension TransferTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Starts a download that stands still after its first mebibyte.
+    /// Starts a download that stalls after its first mebibyte.
     private func startHeld(
       _ server: ScriptedServer, to name: String, byteCount: Int64 = 512 << 10,
       existing: ExistingFile = .replaceResult

@@ -9,7 +9,7 @@ extension TransferTests {
   @Suite struct Hedges {
     private let client = HTTPClient()
 
-    /// A server of `file` whose first answer stands still after `byteCount` bytes.
+    /// A server of `file` whose first answer stalls after `byteCount` bytes.
     private func stallingServer(_ file: ServedFile, after byteCount: Int) throws -> ScriptedServer {
       var held = file
       held.heldAfter = byteCount

@@ -129,7 +129,7 @@ extension TransferTests {
 
     @Test("A redirect into a closed gate waits, too")
     func redirects() async throws {
-      // The time counts from before the refusal, so that no busy machine makes it shorter.
+      // The time counts from before the refusal, so no busy machine makes it shorter.
       let gated = try server("Retry-After: 6")
       let other = try ScriptedServer { _ in ScriptedServer.redirect(to: gated.url("/b")) }
       defer {

@@ -39,7 +39,7 @@ extension TransferTests {
       queue.start()
       let waiting = queue.transfers.dropFirst().map(\.request.url.path)
       try await eventually { Set(server.requests.map(\.target)).isSuperset(of: waiting) }
-      // The unknown ones have a total of their own once they have ended.
+      // The unknown ones have their own total once they have ended.
       #expect(queue.progress.totalByteCount == nil)
       for transfer in unknown { transfer.cancel() }
       try await eventually { queue.progress.totalByteCount == 6000 }

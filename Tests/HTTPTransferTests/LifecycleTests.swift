@@ -16,7 +16,7 @@ extension TransferTests {
         + Array(repeating: .text(mebibyte), count: 64)
     }
 
-    /// Whether a further transfer to `server` needs a connection of its own.
+    /// Whether a further transfer to `server` needs its own connection.
     private func needsConnection(_ server: ScriptedServer) async throws -> Bool {
       try await client.record(server.url("/next")).metrics.newConnections > 0
     }

@@ -75,7 +75,7 @@ extension TransferTests {
       let servers = try (0..<2).map { _ in
         try ScriptedServer { request in
           let count = counter.next()
-          // Each takes another time, so that failures do not come together for ever.
+          // Each takes another time, so failures do not come together for ever.
           let pause = ScriptedServer.Step.pause(milliseconds: UInt32(count % 5))
           guard count <= 8 else { return [pause, .reset] }
           return Array(file.answer(request).prefix(7)) + [.reset]
@@ -168,7 +168,7 @@ extension TransferTests {
       let dying = try ScriptedServer { request in
         switch counter.next() {
         case 1:
-          // It stands still, and what it has brought is not stored yet.
+          // It stalls, and what it has brought is not stored yet.
           return [file.answer(request)[0], .send(Array(file.bytes[..<100_000])), .hold]
         default:
           // Once the other mirror has been asked, and found to have another version.

@@ -19,7 +19,7 @@ extension TransferTests {
 
     @Test("The thread comes with the first transfer, serves all, and goes when there is none")
     func threadLife() async {
-      // In a process of its own, because other tests have network threads, too.
+      // In its own process, because other tests have network threads, too.
       await #expect(processExitsWith: .success) {
         let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
         let client = HTTPClient()

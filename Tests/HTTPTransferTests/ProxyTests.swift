@@ -17,7 +17,7 @@ extension TransferTests {
 
     @Test("The answer to CONNECT is never the response: without TLS behind it there is none")
     func connectHead() async {
-      // In a process of its own, because of its environment.
+      // In its own process, because of its environment.
       await #expect(processExitsWith: .success) {
         let heads = [
           "HTTP/1.1 200 Connection established\r\n\r\n",

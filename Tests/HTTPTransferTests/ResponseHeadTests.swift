@@ -94,7 +94,7 @@ extension TransferTests {
 
     @Test("A head that drips in is given up at its deadline, however slowly it comes")
     func slowHead() async throws {
-      // Much longer than other tests can keep this one from going on.
+      // Much longer than other tests can keep this one from continuing.
       let steps = ("HTTP/1.1 200 OK\r\nX-Slow: " + String(repeating: "x", count: 3000)).flatMap {
         [ScriptedServer.Step.text(String($0)), .pause(milliseconds: 100)]
       }

@@ -23,7 +23,7 @@ extension TransferTests {
     ///   - name: the destination in the test's directory.
     ///   - change: makes the request another one.
     /// - Returns: how many bytes were there at the end.
-    /// - Throws: where the test's time is up.
+    /// - Throws: if the test's time is up.
     private func interrupt(
       _ file: ServedFile, at server: SwitchedServer, _ path: String = "/f", to name: String = "a",
       _ change: (inout Request) -> Void = { _ in }
@@ -399,7 +399,7 @@ extension TransferTests {
       let file = ServedFile(byteCount: Self.byteCount)
       let gate = Gate()
       server.answer { request in
-        // The last byte comes late, so that the download can be cancelled before it is finished.
+        // The last byte comes late, so the download can be cancelled before it is finished.
         let steps = file.answer(request)
         return [steps[0], .send(Array(file.bytes.dropLast())), .wait(for: gate)]
       }

@@ -47,7 +47,7 @@ import Testing
       if !extents.isEmpty { table.adopt(extents) }
     }
 
-    /// Runs to the end; nil where nothing is in flight and nothing is asked for, yet bytes are absent.
+    /// Runs to the end; nil if nothing is in flight and nothing is asked for, yet bytes are absent.
     mutating func run() -> Int? {
       guard !table.isComplete else { return 0 }
       started(table.add(table.firstRange, isWhole: false))

@@ -21,7 +21,7 @@ extension TransferTests {
       case silent
       /// A part comes, then nothing.
       case cut
-      /// A byte now and then, so that the exchange does not stall.
+      /// A byte now and then, so the exchange does not stall.
       case trickling
 
       var steps: [ScriptedServer.Step] {
@@ -29,7 +29,7 @@ extension TransferTests {
         case .silent: [.hold]
         case .cut: [.text("0123"), .hold]
         case .trickling:
-          // Fewer bytes than the page has, so that it never ends.
+          // Fewer bytes than the page has, so it never ends.
           (0..<300).flatMap { _ in
             [ScriptedServer.Step.text("."), .pause(milliseconds: 1000)]
           }

@@ -187,7 +187,7 @@ extension TransferTests {
 
     // MARK: Pausing
 
-    /// A server of `file` whose first answer stands still after 1 MiB.
+    /// A server of `file` whose first answer stalls after 1 MiB.
     private func standing(_ file: ServedFile) throws -> ScriptedServer {
       let tries = Counter()
       var held = file

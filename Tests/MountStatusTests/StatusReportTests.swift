@@ -2,7 +2,7 @@ import Foundation
 import MountStatus
 import Testing
 
-/// A report in which every field has a value of its own.
+/// A report in which every field has its own value.
 let sample: StatusReport = {
   var report = unlimited
   report.rateLimitBytesPerSecond = 10 << 20

@@ -96,7 +96,7 @@ import Testing
     #expect(view.type("p") == [.control(.file(.pause, name: name))])
     view.finish(.file(.pause, name: name), failure: nil)
     #expect(view.text().last == "pause images/big.iso: accepted")
-    // It may go on because somebody reads it, and is paused all the same.
+    // It may continue because somebody reads it, and is paused nevertheless.
     #expect(view.type("p") == [.control(.file(.resume, name: name))])
     view.finish(.file(.resume, name: name), failure: "no such file")
     #expect(view.text().last == "no such file")

@@ -125,7 +125,7 @@ struct ScriptOverSocketTests {
     try client.get("/any/where")
     #expect(
       client.receive(silence: 500).bytes.count == "HTTP/1.1 418 Teapot\r\n".utf8.count + 21 + 3)
-    // The connection goes on.
+    // The connection continues.
     let log = try client.exchange("GET /log HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n")
     #expect(log.contains(#""rule":"by hand""#))
     #expect(log.contains(#""status":418"#))

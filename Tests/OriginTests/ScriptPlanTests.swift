@@ -123,7 +123,7 @@ struct ScriptPlanTests {
     #expect(try plan(actions).steps == [.raw(Array("<0010><1011>".utf8))])
   }
 
-  // The processor time of this thread, so that neither other tests nor a busy machine count. Were
+  // The processor time of this thread, so neither other tests nor a busy machine count. Were
   // each piece copied with those before it, that would be 470 GB: most of a minute.
   @Test("A header bomb of a long line costs what its bytes cost, not their square")
   func longLine() throws {

@@ -72,7 +72,7 @@ import Testing
     #expect(entry.recoveredExtents == ExtentSet(intact))
     #expect(entry.believedExtents == ExtentSet(intact.filter { $0.lowerBound < committed * 1000 }))
     #expect(entry.recoveredVersion.completeLength == 100_000)
-    // What was fetched stays fetched, but for what counted as stored since the last commit.
+    // What was fetched stays fetched, except for what counted as stored since the last commit.
     let lost = Int64(damaged.filter { $0 >= committed }.count) * 1000
     #expect((fetched - lost...fetched).contains(entry.recoveredFetchedByteCount))
     #expect(entry.holdsPattern(entry.recoveredExtents))

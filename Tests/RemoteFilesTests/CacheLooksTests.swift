@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// Looks into the cache while its disk stands still.
+/// Looks into the cache while its disk stalls.
 @Suite struct CacheLooksTests {
   /// What has been called, in order.
   private final class Journal: Sendable {
@@ -47,7 +47,7 @@ import Testing
     } late: {
       journal.note("late")
     }
-    // The others go on meanwhile.
+    // The others continue meanwhile.
     looks.perform {
       journal.note("other")
     } late: {
@@ -82,7 +82,7 @@ import Testing
       }
     }
     #expect(journal.all == [String](repeating: "late", count: 100 + CacheLooks.stuckCount))
-    // One thread goes on, and takes what waits in its order.
+    // One thread continues, and takes what waits in its order.
     disk.signal()
     try await journal.wait(for: 150 + CacheLooks.stuckCount)
     #expect(journal.all.dropFirst(100 + CacheLooks.stuckCount) == (0..<50).map { "\(2 * $0)" }[...])

@@ -130,7 +130,7 @@ import Testing
       let loser = hedgeWins ? segment.id : hedge.id
       let advice = state.advance(winner, to: 2048, now: now)
       #expect(advice?.rival == ids[hedgeWins ? 0 : 1])
-      // What it brings all the same is not stored.
+      // What it brings nevertheless is not stored.
       let late = state.advance(loser, to: 1024, now: now)
       #expect(late?.end == 0)
       // The rest of what it was to bring is asked for again.

@@ -18,7 +18,7 @@ import Testing
   /// The moment so many seconds after the start.
   private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-  /// Asks for the names; nil where the answer is known or somebody has asked already.
+  /// Asks for the names; nil if the answer is known or somebody has asked already.
   private func ask(at seconds: Double, isSilent: Bool = false) -> ProbeID? {
     guard case .ask(let id) = state.want(now: at(seconds), isSilent: isSilent, { _ in }) else {
       return nil

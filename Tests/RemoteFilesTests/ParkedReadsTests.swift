@@ -58,7 +58,7 @@ import Testing
       }
       let range = randomRange()
       let chance = UInt64.random(in: 1...4, using: &random)
-      // Depends on the read alone, so that both are asked the same.
+      // Depends on the read alone, so both are asked the same.
       let predicate = { (read: ParkedRead) in
         UInt64(bitPattern: Int64(read.id.hashValue)) % chance == 0
       }

@@ -43,7 +43,7 @@ import Testing
       }
     }
 
-    /// Lets every reader go on until it waits or is done.
+    /// Lets every reader continue until it waits or is done.
     mutating func read() {
       for reader in positions.indices where !waiting.values.contains(reader) {
         while positions[reader] < length {

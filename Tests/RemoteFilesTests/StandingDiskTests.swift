@@ -8,7 +8,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a version does while the disk under the cache stands still, or takes nothing, and after that.
+/// What a version does while the disk under the cache stalls, or takes nothing, and after that.
 @Suite struct StandingDiskTests {
   private static let mebibyte: Int64 = 1 << 20
 

@@ -83,7 +83,7 @@ import Testing
     #expect(again.start..<again.end == 0..<Self.piece)
     #expect(again.suspect?.excludedMirrors == [1])
     #expect(state.extents.isEmpty)
-    // One request, while it is under way.
+    // One request, while it is in flight.
     #expect(park(4096..<8192, in: &state).starts.isEmpty)
     state.setMirror(0, of: again.id)
     let second = try #require(store(0..<Self.piece, of: again, in: &state).checks.first)

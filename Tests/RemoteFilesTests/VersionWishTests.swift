@@ -74,7 +74,7 @@ import Testing
     let first = try #require(follow(prefetch, &state).starts.first)
     #expect(first.start == Self.mebibyte)
     #expect(first.isPrefetch)
-    // Its turn is over: what is in flight goes on, and nothing new begins.
+    // Its turn is over: what is in flight continues, and nothing new begins.
     follow(FileWishes(isPrefetched: true), &state)
     #expect(state.segments.count == 1)
     var actions = VersionActions()

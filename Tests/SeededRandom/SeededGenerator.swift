@@ -1,4 +1,4 @@
-/// A random sequence that a seed determines (SplitMix64), so that a failing run can be repeated.
+/// A random sequence that a seed determines (SplitMix64), so a failing run can be repeated.
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

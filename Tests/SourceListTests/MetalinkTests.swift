@@ -292,7 +292,7 @@ import Testing
     }
   }
 
-  /// libxml2 goes on after an error, with nobody to stop it at a tag of too many attributes.
+  /// libxml2 continues after an error, with nobody to stop it at a tag of too many attributes.
   @Test func manyAttributesBehindAnErrorAreRefusedBeforeTheyAreParsed() {
     let tag = "<file " + (0..<8000).map { "a\($0)='' " }.joined() + "/>"
     let body = "&undefined;" + String(repeating: tag, count: 300)

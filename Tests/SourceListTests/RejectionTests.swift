@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  /// Each line went on with a copy of all hashes before it.
+  /// Each line continued with a copy of all hashes before it.
   @Test func aLineForEachPieceCostsNoMoreThanItsBytes() throws {
     func list(_ count: Int) -> String {
       let hash = String(repeating: "0a", count: 16)

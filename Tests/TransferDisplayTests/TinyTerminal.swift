@@ -3,13 +3,13 @@ import TransferDisplay
 /// A terminal that understands what the painter writes, wraps lines, and wraps them anew when its
 /// width changes, as common terminals do.
 ///
-/// After a character in the last column the cursor stays on it until the next one comes, so that
+/// After a character in the last column the cursor stays on it until the next one comes, so
 /// clearing to the end of the line then clears that character (as on a VT100).
 struct TinyTerminal {
   private struct Row {
     /// One element for each column in use; nil for a character's columns after the first.
     var cells: [Character?] = []
-    /// Whether the row was filled and its line goes on in the next one.
+    /// Whether the row was filled and its line continues in the next one.
     var goesOn = false
   }
 
@@ -28,7 +28,7 @@ struct TinyTerminal {
     self.height = height
   }
 
-  /// All lines from the first on, rows of one line joined, but for an empty one with the cursor.
+  /// All lines from the first on, rows of one line joined, except for an empty one with the cursor.
   var lines: [String] {
     var lines: [String] = []
     var line = ""

@@ -61,7 +61,7 @@ def _execute(bench, client, url, directory):
                *client.arguments(url, directory)]
     with open(error_file, "w") as errors:
         start = time.monotonic()
-        # A session of its own, so that the client can be ended together with `time`.
+        # Its own session, so the client can be ended together with `time`.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
             cwd=directory, env=bench.environment(), start_new_session=True)

@@ -117,7 +117,7 @@ class PassthroughHP(System):
         return [self.executable, "--foreground", self.source, place.mountpoint]
 
 
-# A mount namespace of its own, where `/dev/fuse` has the mode that udev gives it.
+# Its own mount namespace, where `/dev/fuse` has the mode that udev gives it.
 NOBODY = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
 ENTER = ("nsenter", "--target", "{process}", "--mount", "--")
 

@@ -384,7 +384,7 @@ def main(words):
     if not arguments.skip_build:
         subprocess.run(swift(arguments, "build", "--build-tests"), cwd=ROOT, check=True)
 
-    # SIGTERM unwinds like Ctrl-C, so that everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     runs = []

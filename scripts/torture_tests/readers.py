@@ -75,7 +75,7 @@ def work(job):
         began = time.monotonic()
         name, offset = reader["name"], reader["offset"]
         try:
-            # Half of the readers go past the page cache: each of those is a request of its own.
+            # Half of the readers go past the page cache: each of those is its own request.
             flags = os.O_RDONLY | (os.O_DIRECT if reader["direct"] else 0)
             descriptor = os.open(f"{mount}/{name}", flags)
             try:

@@ -31,7 +31,7 @@ from torture_tests.support import (Connections, Mount, Origin, Verdict, raise_de
 READ_TIMEOUT = 4
 # What a call may take beyond the deadline of a read.
 GRACE = 5
-# More than the cache may hold, so that files are evicted all the time.
+# More than the cache may hold, so files are evicted all the time.
 LENGTHS = [3 * MIB + 17 * index for index in range(16)]
 CACHE_LIMIT = 24 * MIB
 VERSIONS = (1, 2, 3)
@@ -144,7 +144,7 @@ class Soak:
         self.counts = collections.Counter()
         self.errors = collections.Counter()
         self.causes = Causes()
-        # Files off the list have a cause of their own: a server's answer of before may end meanwhile.
+        # Files off the list have their own cause: a server's answer of before may end meanwhile.
         self.unlisted = Causes()
         self.statuses = {}
         self.unexpected = []

@@ -176,7 +176,7 @@ class Connections:
 @contextlib.contextmanager
 def workplace(name):
     """A directory of this run, gone at its end unless something is still mounted there."""
-    # SIGTERM unwinds like Ctrl-C, so that every mount is taken down.
+    # SIGTERM unwinds like Ctrl-C, so every mount is taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = os.path.realpath(tempfile.mkdtemp(prefix=f"httpfs-{name}-"))
     try:

@@ -176,7 +176,7 @@ public struct ScriptPlanner {
     first: Expression, last: Expression, version: Expression?
   ) throws(ScriptError) {
     let first = try natural(first)
-    // Below the maximum, so that an upper bound exists.
+    // Below the maximum, so an upper bound exists.
     let last = min(try last.value(in: &context), .max - 1)
     var number = context.version
     if let version { number = UInt64(bitPattern: try version.value(in: &context)) }

@@ -7,7 +7,7 @@ import Glibc
 /// refuses with a body, closes connections after errors, and speaks HTTP/2 with other limits.
 final class ApacheServer {
   let port: UInt16
-  /// The port that speaks TLS, where there is a certificate.
+  /// The port that speaks TLS, if there is a certificate.
   let tlsPort: UInt16?
   /// The directory whose files are served at `/`.
   let root: String
@@ -29,7 +29,7 @@ final class ApacheServer {
   ///   - directory: where configuration and logs go.
   ///   - configuration: further directives of the server.
   ///   - features: TLS, HTTP/2, compression, uploads and passwords.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(
     root: String, directory: String, configuration: String = "",
     features: ServerFeatures = ServerFeatures()
@@ -105,7 +105,7 @@ final class ApacheServer {
   ///   - path: relative to the root.
   ///   - host: `localhost` or `127.0.0.1`, a good certificate is for both.
   /// - Returns: the URL.
-  /// - Throws: `HarnessError` where the server has no certificate.
+  /// - Throws: `HarnessError` if the server has no certificate.
   func secureURL(_ path: String, host: String = "localhost") throws -> String {
     guard let tlsPort else { throw HarnessError("this Apache has no certificate") }
     return "https://\(host):\(tlsPort)/\(path)"

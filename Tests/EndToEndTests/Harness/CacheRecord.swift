@@ -26,7 +26,7 @@ struct CacheRecord {
 
   /// Reads a record file.
   ///
-  /// - Throws: `HarnessError` where the file is too short for its header.
+  /// - Throws: `HarnessError` if the file is too short for its header.
   init(path: String) throws {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw HarnessError("no record at \(path)")
@@ -67,7 +67,7 @@ struct CacheRecord {
     return Self.unionByteCount(extents.filter { $0.sequence <= covered })
   }
 
-  /// The bytes that this record claims and no COMMIT of a later state of it (nil where it is gone)
+  /// The bytes that this record claims and no COMMIT of a later state of it (nil if it is gone)
   /// covers.
   func byteCount(notCommittedIn later: CacheRecord?) -> Int64 {
     let covered = later.flatMap { $0.commits.max() } ?? 0

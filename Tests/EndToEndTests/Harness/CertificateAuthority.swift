@@ -23,10 +23,10 @@ final class CertificateAuthority {
     case client
   }
 
-  /// Creates the authority with a key of its own.
+  /// Creates the authority with its own key.
   ///
   /// - Parameter directory: an existing directory for its files.
-  /// - Throws: `HarnessError` where the `openssl` command fails.
+  /// - Throws: `HarnessError` if the `openssl` command fails.
   init(directory: String) throws {
     self.directory = directory
     certificatePath = "\(directory)/ca.pem"

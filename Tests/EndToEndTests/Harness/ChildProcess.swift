@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A command that runs as a child in a process group of its own.
+/// A command that runs as a child in its own process group.
 ///
 /// Whatever may block on a mount runs in one of these: a child can be killed at its deadline, a
-/// thread of the test process cannot. Output goes to unnamed files, so that no pipe fills up.
+/// thread of the test process cannot. Output goes to unnamed files, so no pipe fills up.
 final class ChildProcess: Sendable {
   /// How a child ended.
   enum Ending: Equatable {
@@ -21,7 +21,7 @@ final class ChildProcess: Sendable {
     case pipe
     /// A terminal, by the path of its slave side: standard output and error as well.
     ///
-    /// The child leads a session of its own with this controlling terminal, whose keys reach it.
+    /// The child leads its own session with this controlling terminal, whose keys reach it.
     case terminal(String)
   }
 
@@ -42,7 +42,7 @@ final class ChildProcess: Sendable {
   ///   - arguments: the command line.
   ///   - environment: variables set beside, or in place of, the inherited ones.
   ///   - input: what the child reads.
-  /// - Throws: `HarnessError` where it cannot be started.
+  /// - Throws: `HarnessError` if it cannot be started.
   init(
     _ arguments: [String], environment: [String: String] = [:], input: Input = .none
   ) throws {
@@ -99,7 +99,7 @@ final class ChildProcess: Sendable {
     sigfillset(&signals)
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setpgroup(&attributes, 0)
-    // Either way the child leads a process group of its own.
+    // Either way the child leads its own process group.
     let group = terminalPath == nil ? CInt(POSIX_SPAWN_SETPGROUP) : Self.spawnInNewSession
     posix_spawnattr_setflags(
       &attributes, Int16(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
@@ -145,7 +145,7 @@ final class ChildProcess: Sendable {
 
   /// Waits for the child's end.
   ///
-  /// - Returns: nil where it still runs when `limit` has passed.
+  /// - Returns: nil if it still runs when `limit` has passed.
   func wait(within limit: Duration) -> Ending? {
     _ = Deadline(after: limit).wait(every: .milliseconds(2)) { ending != nil }
     return ending
@@ -203,7 +203,7 @@ final class ChildProcess: Sendable {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return "" }
     var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-    // A position of its own: the child's writes move the descriptor's shared offset.
+    // Its own position: the child's writes move the descriptor's shared offset.
     let count = pread(descriptor, &bytes, bytes.count, 0)
     return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
   }

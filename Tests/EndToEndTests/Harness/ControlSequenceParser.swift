@@ -1,6 +1,6 @@
 /// Reads the control characters and sequences (ECMA-48) of a terminal's input, scalar by scalar.
 struct ControlSequenceParser {
-  /// What the screen has to do.
+  /// What the screen must do.
   enum Action: Equatable {
     case show(Unicode.Scalar)
     case carriageReturn
@@ -40,7 +40,7 @@ struct ControlSequenceParser {
 
   /// Takes the next scalar.
   ///
-  /// - Returns: nil where it shows and moves nothing, or where more of a sequence must come.
+  /// - Returns: nil if it shows and moves nothing, or where more of a sequence must come.
   mutating func parse(_ scalar: Unicode.Scalar) -> Action? {
     switch state {
     case .text:

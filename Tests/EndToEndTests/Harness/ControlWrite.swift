@@ -1,6 +1,6 @@
 import Foundation
 
-/// Writes to `.control` by a process of their own, each batch by one write(2).
+/// Writes to `.control` by a separate process, each batch by one write(2).
 struct ControlWrite {
   /// The open flags beside `O_WRONLY`, as Python calls them.
   var flags = "O_TRUNC"
@@ -9,7 +9,7 @@ struct ControlWrite {
 
   /// Writes `batches`, of at most 60,000 bytes each, over one handle, one after the other.
   ///
-  /// - Returns: what became of each: nil where it was taken, else the symbol of `errno`; one element
+  /// - Returns: what became of each: nil if it was taken, else the symbol of `errno`; one element
   ///   for an `open` that failed.
   func write(_ batches: [[UInt8]], to mount: Mount) throws -> [String?] {
     let hex = batches.map { $0.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) } }
@@ -41,7 +41,7 @@ struct ControlWrite {
 extension Mount {
   /// Writes one batch to `.control`.
   ///
-  /// - Returns: nil where it was taken, else the symbol of `errno`.
+  /// - Returns: nil if it was taken, else the symbol of `errno`.
   func control(_ text: String, launcher: [String] = []) throws -> String? {
     let results = try ControlWrite(launcher: launcher).write([Array(text.utf8)], to: self)
     guard results.count == 1 else { throw HarnessError("\(results) of one write") }

@@ -10,7 +10,7 @@ final class DanteServer {
   /// Starts it and waits until it listens.
   ///
   /// - Parameter directory: where its configuration and its log go.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String) throws {
     port = try FreePort.next()
     logPath = "\(directory)/log"

@@ -24,7 +24,7 @@ struct Deadline {
   }
 }
 
-/// Sleeps on the calling thread: the harness is synchronous, so that a test reads from top to bottom.
+/// Sleeps on the calling thread: the harness is synchronous, so a test reads from top to bottom.
 func pause(for duration: Duration) {
   let (seconds, attoseconds) = duration.components
   var rest = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

@@ -9,7 +9,7 @@ extension Sandbox {
   ///   - options: further options of `httpfs mount`.
   ///   - failing: the calls on the cache directory, which is the one that it was made for.
   /// - Returns: the mount.
-  /// - Throws: `HarnessError` where httpfs refuses.
+  /// - Throws: `HarnessError` if httpfs refuses.
   func mount(urls: [String], options: [String] = [], failing: FailingCalls) throws -> Mount {
     let name = "failing-\(UUID().uuidString)"
     let list = try write(urls.joined(separator: "\n") + "\n", to: "\(name).txt")
@@ -21,7 +21,7 @@ extension Sandbox {
 }
 
 extension Mount {
-  /// What `.status.json` says is wrong with the cache as a whole; nil where nothing is.
+  /// What `.status.json` says is wrong with the cache as a whole; nil if nothing is.
   func cacheFailure() throws -> String? {
     let text = try output(of: enter + ["cat", path(".status.json")], within: .seconds(5))
     let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]

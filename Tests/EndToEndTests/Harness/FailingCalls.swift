@@ -40,7 +40,7 @@ final class FailingCalls {
   struct Call {
     enum Outcome: Equatable {
       case done
-      /// It waits; its outcome is a call of its own in the log.
+      /// It waits; its outcome is its own call in the log.
       case held
       case short
       case failed(CInt)
@@ -69,7 +69,7 @@ final class FailingCalls {
   /// - Parameters:
   ///   - directory: the real path of a directory, which need not exist yet.
   ///   - sandbox: where the plan and the log go.
-  /// - Throws: `HarnessError` where they cannot be written.
+  /// - Throws: `HarnessError` if they cannot be written.
   init(below directory: String, in sandbox: Sandbox) throws {
     self.directory = directory
     let name = UUID().uuidString
@@ -78,7 +78,7 @@ final class FailingCalls {
     pass()
   }
 
-  /// What is put before a command line, so that the command's calls are counted and fail.
+  /// What is put before a command line, so the command's calls are counted and fail.
   var launcher: [String] {
     get throws {
       // Built beside the programs, because the package has it as a product.

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A wall clock that a test sets while programs run with it (libfaketime); the monotonic clocks go on
+/// A wall clock that a test sets while programs run with it (libfaketime); the monotonic clocks continue
 /// as they are, as they do when a user sets the time.
 struct FakeClock {
   private let library: String
@@ -9,7 +9,7 @@ struct FakeClock {
 
   /// Makes a clock that is right at first.
   ///
-  /// - Throws: `HarnessError` where libfaketime is not installed.
+  /// - Throws: `HarnessError` if libfaketime is not installed.
   init(_ sandbox: Sandbox) throws {
     // Debian has the library in the directory of the machine's architecture.
     let triplets = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? []

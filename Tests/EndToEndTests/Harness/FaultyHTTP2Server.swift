@@ -19,7 +19,7 @@ final class FaultyHTTP2Server {
   ///   - certificate: its own.
   ///   - fault: `refuse` or `goaway`.
   ///   - count: how many requests have the fault.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(certificate: CertificateAuthority.Certificate, fault: String, count: Int) throws {
     let process = try ChildProcess(
       Python.command(Self.script)

@@ -3,19 +3,19 @@ import Glibc
 
 /// Facts about local files; never asked about a file on a mount, since that may block.
 enum FileStatus {
-  /// The length in bytes, or nil where there is no such file.
+  /// The length in bytes, or nil if there is no such file.
   static func byteCount(of path: String) -> Int64? {
     var status = stat()
     return stat(path, &status) == 0 ? Int64(status.st_size) : nil
   }
 
-  /// The number of the file's inode; nil where there is no such file.
+  /// The number of the file's inode; nil if there is no such file.
   static func inode(of path: String) -> UInt64? {
     var status = stat()
     return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
   }
 
-  /// The bytes that the file system has given a file, or nil where there is no such file: of a
+  /// The bytes that the file system has given a file, or nil if there is no such file: of a
   /// sparse file about what has been written to it.
   static func allocatedByteCount(of path: String) -> Int64? {
     var status = stat()

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A file that a child process holds open and reads at our word, so that a read which never returns
+/// A file that a child process holds open and reads at our word, so a read which never returns
 /// costs a test its deadline and no more.
 final class HeldFile {
   /// What one read gave.
@@ -105,7 +105,7 @@ final class HeldFile {
 enum Python {
   /// The command line that runs `script`; arguments may follow.
   static func command(_ script: String) -> [String] {
-    // Debian's own, where there is one: a version manager's shim takes long to start.
+    // Debian's own, if there is one: a version manager's shim takes long to start.
     let interpreter = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
     return [interpreter, "-c", script]
   }

@@ -17,13 +17,13 @@ struct LoggedRequest {
   var protocolVersion: String?
   /// The bytes of the request's own body that the server read, where it says so.
   var requestBodyByteCount: Int64?
-  /// Their FNV-1a hash, where there are any and the server says so.
+  /// Their FNV-1a hash, if there are any and the server says so.
   var requestBodyHash: String?
   /// The request's header fields by lower-case name, where the server says so.
   var fields: [String: String] = [:]
-  /// The fault that the response had, where there was one and the server says so.
+  /// The fault that the response had, if there was one and the server says so.
   var fault: String?
-  /// The rule of a script that answered, where there was one and the server says so.
+  /// The rule of a script that answered, if there was one and the server says so.
   var rule: String?
 
   /// Where the body begins in the resource.
@@ -32,7 +32,7 @@ struct LoggedRequest {
     return Int64(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
   }
 
-  /// Whether less was sent than the range that was asked for has, as where the client has closed the
+  /// Whether less was sent than the range that was requested has, as where the client has closed the
   /// connection.
   fileprivate var wasCutOff: Bool {
     guard status == 206, let end = range?.split(separator: "-").last.flatMap({ Int64($0) }) else {
@@ -61,7 +61,7 @@ extension [LoggedRequest] {
   var repeatedByteCount: Int64 { bodyByteCount - distinctBodyByteCount }
 
   /// How many of these requests may be hedges, which ask for what another one is to bring, as where
-  /// the machine stands still for a moment: one, and 5 % of all (docs/SEMANTICS.md).
+  /// the machine stalls for a moment: one, and 5 % of all (docs/SEMANTICS.md).
   var greatestHedgeCount: Int { 1 + count / 20 }
 
   /// The most that hedges and requests that were cut off may bring twice.
@@ -77,7 +77,7 @@ extension [LoggedRequest] {
     }
   }
 
-  /// The largest number of requests that were under way at one moment: for lower bounds.
+  /// The largest number of requests that were in flight at one moment: for lower bounds.
   var peakConcurrency: Int { concurrency(endingEarlierBy: 0) }
 
   /// As ``peakConcurrency``, without overlaps of less than 0.1 s: for upper bounds.

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A disk of one test with a file system of its own: a file behind a loop device.
+/// A disk of one test with its own file system: a file behind a loop device.
 ///
 /// Its power can be cut: what was synced survives, what was not is gone, as the file system's
 /// journal promises.
@@ -35,7 +35,7 @@ final class LoopDisk {
   ///   - byteCount: the capacity.
   ///   - format: the file system.
   ///   - creation: more options of mkfs(8).
-  /// - Throws: `HarnessError` where root, loop devices or the file system's tools are missing.
+  /// - Throws: `HarnessError` if root, loop devices or the file system's tools are missing.
   init(
     at path: String, image: String, byteCount: Int64, format: Format = .ext4,
     creation: [String] = []
@@ -72,7 +72,7 @@ final class LoopDisk {
 
   /// Mounts the file system anew, as after a start of the machine: from the disk alone.
   ///
-  /// - Throws: `HarnessError` where some process still has a file of it open.
+  /// - Throws: `HarnessError` if some process still has a file of it open.
   func reboot() throws {
     // A file that the kernel has just let go of may hold it a moment longer.
     var failure: CInt = 0
@@ -134,7 +134,7 @@ final class LoopDisk {
     try output(of: ["mount", "-o", "remount,abort", path])
   }
 
-  /// Has every write wait from now on, as on a disk that stands still, or lets them go on.
+  /// Has every write wait from now on, as on a disk that stalls, or lets them continue.
   func setFrozen(_ isFrozen: Bool) throws {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }

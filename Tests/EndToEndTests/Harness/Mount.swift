@@ -20,7 +20,7 @@ final class Mount {
   ///   - launcher: put before the command line, such as a change of user.
   ///   - limit: how long it may take until the mount can be read.
   ///   - enter: given the process identifier, what is put before the readers' command lines.
-  /// - Throws: `HarnessError` where the mount is refused, or not ready in time.
+  /// - Throws: `HarnessError` if the mount is refused, or not ready in time.
   init(
     source: String, mountpoint: String, cacheDirectory: String, options: [String] = [],
     launcher: [String] = [], within limit: Duration = .seconds(60),

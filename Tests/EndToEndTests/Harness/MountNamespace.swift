@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// Mounts in a mount namespace of their own, where some of the host's files are others.
+/// Mounts in their own mount namespace, where some of the host's files are others.
 enum MountNamespace {
-  /// What starts a command by a shell script of a mount namespace of its own; the command's words are
+  /// What starts a command by a shell script of its own mount namespace; the command's words are
   /// the script's arguments.
   ///
   /// The namespace has no copies of httpfs's mounts: a copy keeps the mount's daemon running when the

@@ -1,5 +1,5 @@
 /// What `.status.json` says, read by its documented names (docs/STATUS.md) and by nothing of the
-/// product's own code, so that the tests notice when the schema changes.
+/// product's own code, so the tests notice when the schema changes.
 struct MountStatusFile: Decodable {
   struct File: Decodable {
     let name: String

@@ -11,7 +11,7 @@ final class NetworkNamespace {
 
   /// Creates the namespace with its loopback interface up.
   ///
-  /// - Throws: `HarnessError` where the user is not root, or iproute2 or the kernel's support is
+  /// - Throws: `HarnessError` if the user is not root, or iproute2 or the kernel's support is
   ///   missing.
   init() throws {
     guard Host.isRoot else { throw HarnessError("network namespaces need root") }
@@ -45,7 +45,7 @@ final class NetworkNamespace {
   ///   - addresses: of this end, with their prefix lengths.
   ///   - otherAddresses: of the other end.
   /// - Returns: the name of the interface, which is the same at both ends.
-  /// - Throws: `HarnessError` where `ip` fails.
+  /// - Throws: `HarnessError` if `ip` fails.
   func connect(
     to other: NetworkNamespace, addresses: [String], otherAddresses: [String]
   ) throws -> String {

@@ -13,7 +13,7 @@ final class NetworkNamespaceOrigin {
     let status: Int?
     let headers: [String: String]
 
-    /// The host that was asked for.
+    /// The host that was requested.
     var host: String { headers["host"]?.split(separator: ":").first.map(String.init) ?? "" }
   }
 

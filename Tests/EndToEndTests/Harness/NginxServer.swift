@@ -4,7 +4,7 @@ import Glibc
 /// An nginx with a configuration, ports and logs of its own; no other nginx is touched.
 final class NginxServer {
   let port: UInt16
-  /// The port that speaks TLS, where there is a certificate.
+  /// The port that speaks TLS, if there is a certificate.
   let tlsPort: UInt16?
   /// The directory whose files are served at `/`.
   let root: String
@@ -20,7 +20,7 @@ final class NginxServer {
   ///   - directory: where configuration and logs go.
   ///   - locations: further `location` blocks of the configuration.
   ///   - features: TLS, HTTP/2, compression, uploads and passwords.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(
     root: String, directory: String, locations: String = "",
     features: ServerFeatures = ServerFeatures()
@@ -91,7 +91,7 @@ final class NginxServer {
   ///   - path: relative to the root.
   ///   - host: `localhost` or `127.0.0.1`, a good certificate is for both.
   /// - Returns: the URL.
-  /// - Throws: `HarnessError` where the server has no certificate.
+  /// - Throws: `HarnessError` if the server has no certificate.
   func secureURL(_ path: String, host: String = "localhost") throws -> String {
     guard let tlsPort else { throw HarnessError("this nginx has no certificate") }
     return "https://\(host):\(tlsPort)/\(path)"

@@ -9,7 +9,7 @@ final class NotifySocket {
 
   /// Listens.
   ///
-  /// - Throws: `HarnessError` where the name is taken or too long.
+  /// - Throws: `HarnessError` if the name is taken or too long.
   init(name: String) throws {
     self.name = name
     descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -33,7 +33,7 @@ final class NotifySocket {
 
   /// The next message as its assignments.
   ///
-  /// - Throws: `HarnessError` where none comes in time.
+  /// - Throws: `HarnessError` if none comes in time.
   func next(within limit: Duration = .seconds(20)) throws -> [String: String] {
     var assignments: [String: String] = [:]
     for line in try nextText(within: limit).split(separator: "\n") {
@@ -43,9 +43,9 @@ final class NotifySocket {
     return assignments
   }
 
-  /// The next message as it came.
+  /// The next message unchanged.
   ///
-  /// - Throws: `HarnessError` where none comes in time.
+  /// - Throws: `HarnessError` if none comes in time.
   func nextText(within limit: Duration = .seconds(20)) throws -> String {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&request, 1, CInt(limit.seconds * 1000)) == 1 else {

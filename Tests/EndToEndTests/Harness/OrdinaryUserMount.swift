@@ -7,7 +7,7 @@ enum OrdinaryUserMount {
     "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
   ]
 
-  /// Mounts `urls` as the user `nobody`, in a mount namespace of its own where `/dev/fuse` has the
+  /// Mounts `urls` as the user `nobody`, in its own mount namespace where `/dev/fuse` has the
   /// mode that udev gives it.
   static func make(
     _ sandbox: Sandbox, urls: [String], mountpoint: String = "home/mnt", options: [String] = []

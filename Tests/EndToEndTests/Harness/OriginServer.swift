@@ -11,7 +11,7 @@ final class OriginServer {
   /// - Parameters:
   ///   - root: a directory whose files are served below `/files/`.
   ///   - port: a fixed port, to come back where an earlier server was.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(root: String? = nil, port: UInt16 = 0) throws {
     var arguments = [try Products.origin, "--port", String(port)]
     if let root { arguments += ["--root", root] }
@@ -65,7 +65,7 @@ final class OriginServer {
   /// Keeps the last bytes of resources of `length` bytes back, from now on.
   ///
   /// So no download of one ends before a test has done what it does in the middle: responses that are to
-  /// bring the last byte stop after 1 MiB, and others go on.
+  /// bring the last byte stop after 1 MiB, and others continue.
   func holdEnds(
     ofLength length: Int64, _ parameters: [String: String] = [:], matching pattern: String = "*"
   ) throws {
@@ -101,13 +101,13 @@ final class OriginServer {
     }
   }
 
-  /// How many requests are under way, this one not counted.
+  /// How many requests are in progress, this one not counted.
   func activeRequestCount() throws -> Int {
     let stats = try JSONSerialization.jsonObject(with: Data(fetch("/stats").utf8))
     return (stats as? [String: Any])?["active_requests"] as? Int ?? 0
   }
 
-  /// The requests so far, once none is under way, such as those of a client that was killed; the log
+  /// The requests so far, once none is in flight, such as those of a client that was killed; the log
   /// forgets them.
   func takeRequests() throws -> [LoggedRequest] {
     let hasEnded = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
@@ -155,14 +155,14 @@ final class OriginServer {
     let method: String
     let path: String
     let range: String?
-    /// Null where no head was sent.
+    /// Null if no head was sent.
     let status: Int?
     let headers: [String: String]
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let body_bytes: Int64
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let request_body_bytes: Int64
-    /// Null where no body was read.
+    /// Null if no body was read.
     // swift-format-ignore: AlwaysUseLowerCamelCase
     let request_body_hash: String?
     let fault: String?

@@ -21,9 +21,9 @@ final class RandomReader {
   /// - Parameters:
   ///   - files: what is read.
   ///   - seed: what the places are made from.
-  ///   - threads: how many reads are under way at a time.
+  ///   - threads: how many reads are in progress at a time.
   ///   - sandbox: ends the process at the latest.
-  /// - Throws: `HarnessError` where something cannot be started or mounted.
+  /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(_ files: [File], seed: UInt64, threads: Int = 4, in sandbox: Sandbox) throws {
     self.files = files
     let words = files.flatMap { [$0.path, String($0.byteCount)] }

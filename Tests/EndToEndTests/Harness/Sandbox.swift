@@ -128,7 +128,7 @@ final class Sandbox {
 
 /// Directories below the one that the test run was given.
 enum TemporaryDirectory {
-  /// Creates a directory of its own for the caller, open to other users for the tests that need it.
+  /// Creates a directory for one caller, open to other users for the tests that need it.
   static func make(_ purpose: String) throws -> String {
     let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
     var template = Array("\(base)/httpfs-\(purpose)-XXXXXX".utf8CString)

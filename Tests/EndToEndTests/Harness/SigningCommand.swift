@@ -9,7 +9,7 @@ final class SigningCommand {
   /// - Parameters:
   ///   - sandbox: where the script goes.
   ///   - lifetime: how long a link is good, in seconds.
-  /// - Throws: where the script cannot be written.
+  /// - Throws: if the script cannot be written.
   init(_ sandbox: Sandbox, lifetime: Int) throws {
     logPath = sandbox.path("runs-\(UInt32.random(in: 0 ... .max))")
     let path = try sandbox.write(

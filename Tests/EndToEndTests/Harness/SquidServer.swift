@@ -13,7 +13,7 @@ final class SquidServer {
   ///   - directory: where configuration and logs go; other users must be able to write into it,
   ///     because squid is none that stays root.
   ///   - credentials: asked of everybody, where given.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String, credentials: ServerFeatures.Credentials? = nil) throws {
     guard chmod(directory, 0o777) == 0 else { throw HarnessError.systemCall("chmod") }
     port = try FreePort.next()

@@ -12,7 +12,7 @@ final class TLSFront {
   ///   - directory: where its configuration goes.
   ///   - certificate: what it proves itself with.
   ///   - port: the server's, on the loopback interface.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String, certificate: CertificateAuthority.Certificate, port: UInt16) throws {
     self.port = try FreePort.next()
     let path = "\(directory)/stunnel.conf"

@@ -30,7 +30,7 @@ final class Terminal {
   ///   - environment: variables set beside, or in place of, the inherited ones.
   ///   - columns: the width of the window in cells.
   ///   - rows: its height in lines.
-  /// - Throws: `HarnessError` where there is no pseudo-terminal or the command cannot be started.
+  /// - Throws: `HarnessError` if there is no pseudo-terminal or the command cannot be started.
   init(
     _ arguments: [String], environment: [String: String] = [:], columns: Int = 80, rows: Int = 24
   ) throws {
@@ -126,7 +126,7 @@ final class Terminal {
 
   /// Waits for the command's end, and for the output that it left.
   ///
-  /// - Returns: nil where it still runs when `limit` has passed.
+  /// - Returns: nil if it still runs when `limit` has passed.
   func wait(within limit: Duration) -> ChildProcess.Ending? {
     guard let ending = process.wait(within: limit) else { return nil }
     // At once in general: the kernel hangs the terminal up when the leader of its session ends.

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Everything that was written to a terminal, read as it comes, so that the writer never waits.
+/// Everything that was written to a terminal, read as it comes, so the writer never waits.
 final class TerminalTranscript: Sendable {
   private struct State {
     var bytes: [UInt8] = []

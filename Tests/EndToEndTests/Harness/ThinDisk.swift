@@ -9,7 +9,7 @@ final class ThinDisk {
   private let below: TinyDisk
   private let disk: LoopDisk
 
-  /// Metadata has a sure place, so that the file system itself survives.
+  /// Metadata has a sure place, so the file system itself survives.
   private static let metadataByteCount: Int64 = 10 << 20
 
   /// Its capacity, as its file system tells it.
@@ -20,7 +20,7 @@ final class ThinDisk {
   /// - Parameters:
   ///   - sandbox: where it lies.
   ///   - blockByteCount: of its file system.
-  /// - Throws: `HarnessError` where root, loop devices or ext4's tools are missing.
+  /// - Throws: `HarnessError` if root, loop devices or ext4's tools are missing.
   init(in sandbox: Sandbox, blockByteCount: Int = 1024) throws {
     let directory = try sandbox.makeDirectory("thin")
     let places = ["below", "disk"].map { "\(directory)/\($0)" }

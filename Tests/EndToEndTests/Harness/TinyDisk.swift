@@ -11,7 +11,7 @@ final class TinyDisk {
   /// - Parameters:
   ///   - path: an existing directory.
   ///   - byteCount: its capacity, which the kernel rounds up to whole pages.
-  /// - Throws: `HarnessError` where this user or this container may not mount.
+  /// - Throws: `HarnessError` if this user or this container may not mount.
   init(at path: String, byteCount: Int64) throws {
     guard Host.isRoot else {
       throw HarnessError("a tiny disk is a mount of its own: it needs root")

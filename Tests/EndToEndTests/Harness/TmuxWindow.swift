@@ -10,13 +10,13 @@ final class TmuxWindow {
   /// What the shell shows when it waits for a command.
   static let prompt = "ready> "
 
-  /// Starts a tmux of its own, with a shell in its only window.
+  /// Starts its own tmux, with a shell in its only window.
   ///
   /// - Parameters:
   ///   - columns: the width of the window in cells.
   ///   - rows: its height in lines.
   ///   - environment: variables for the shell.
-  /// - Throws: `HarnessError` where tmux or the shell do not start.
+  /// - Throws: `HarnessError` if tmux or the shell do not start.
   init(
     columns: Int = 80, rows: Int = 24, environment: [String: String] = [:]
   ) throws {

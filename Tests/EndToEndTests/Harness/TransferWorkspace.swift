@@ -108,7 +108,7 @@ extension CommandResult {
 
   /// The JSON objects of standard output, one a line.
   ///
-  /// - Throws: `HarnessError` where a line is none.
+  /// - Throws: `HarnessError` if a line is none.
   func jsonLines() throws -> [[String: Any]] {
     try output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map { line in
       guard

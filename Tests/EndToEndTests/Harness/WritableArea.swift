@@ -14,7 +14,7 @@ struct WritableArea {
   ///   - directory: the server's own directory.
   ///   - features: says whether there is a password file.
   ///   - owner: the user that the server's processes become, nil for the user of the tests.
-  /// - Throws: `HarnessError` where a directory cannot be handed over or `openssl` fails.
+  /// - Throws: `HarnessError` if a directory cannot be handed over or `openssl` fails.
   init(in directory: String, features: ServerFeatures, owner: String? = nil) throws {
     root = "\(directory)/writable"
     for name in ["upload", "private"] {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What an answer proves, how often it is asked for, and what becomes of one that does not go on.
+/// What an answer proves, how often it is asked for, and what becomes of one that does not continue.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(3))) struct Answers {
     private static let length: Int64 = 4 << 20
@@ -366,7 +366,7 @@ extension RealMounts {
       }
     }
 
-    /// Only requests behind the first bytes, so that the file is known.
+    /// Only requests behind the first bytes, so the file is known.
     private static let behind = #""match": {"path": "/data/r.bin", "range": "65536-99999999"}"#
 
     static let answers = [

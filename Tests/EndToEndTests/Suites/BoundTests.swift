@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// What comes from outside is bounded before it costs anything: the mount goes on, for everybody else too.
+/// What comes from outside is bounded before it costs anything: the mount continues, for everybody else too.
 extension RealMounts {
   @Suite struct Bounds {
     /// Has `origin` answer requests for a directory with a page.

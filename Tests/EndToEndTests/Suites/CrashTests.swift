@@ -11,7 +11,7 @@ extension RealMounts {
     ) throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A rate of each connection, so that each of several files has many.
+      // A rate of each connection, so each of several files has many.
       let files = (0..<3).map {
         RemoteTestFile(name: "k\($0).bin", seed: UInt64(41 + $0), byteCount: 64 << 20)
       }

@@ -129,7 +129,7 @@ extension RealMounts {
       #expect(mount.process.isRunning)
     }
 
-    /// Puts other lines in the place of a list, in one step, and has the mount read it.
+    /// Puts other lines instead of a list, in one step, and has the mount read it.
     private func reload(
       _ mount: Mount, _ list: String, _ lines: [String], _ sandbox: Sandbox
     ) throws {

@@ -50,7 +50,7 @@ extension RealMounts {
         Python.command(Self.slowReader) + [mount.path(file.name)], within: .seconds(100))
       #expect(reader.succeeded, "\(reader.error)")
       #expect(reader.output.hasPrefix(file.digest))
-      // A first question brings a few bytes of its own, and what sockets hold when they are closed.
+      // A first question brings its own few bytes, and what sockets hold when they are closed.
       #expect(try origin.bodyByteCount(of: file) < file.byteCount + (16 << 20))
       #expect(try mount.unmount() == .exited(0))
     }

@@ -77,7 +77,7 @@ extension RealMounts {
       #expect(names.count == 1000)
       #expect(try nginx.takeRequests().map(\.path) == ["/"])
       #expect(try inventory(of: mount.mountpoint) == inventory(of: root))
-      // nginx lists lengths to the byte; an empty file is one that is asked for all the same.
+      // nginx lists lengths to the byte; an empty file is one that is requested nevertheless.
       #expect(try nginx.takeRequests().map(\.path) == ["/file 0.bin"])
       #expect(
         try mount.sha256("file 999.bin") == digest(ofFile: "\(root)/file 999.bin"))

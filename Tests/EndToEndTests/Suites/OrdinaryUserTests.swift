@@ -12,7 +12,7 @@ extension RealMounts {
       "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
     ]
 
-    /// What starts a command as the user `nobody` in a mount namespace of its own, where `/dev/fuse`
+    /// What starts a command as the user `nobody` in its own mount namespace, where `/dev/fuse`
     /// has the mode that udev gives it (0666).
     ///
     /// On a machine without udev only root may open it, and the tests do not change that for others.

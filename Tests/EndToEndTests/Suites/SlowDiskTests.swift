@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// A disk under the cache that is slower than the line, or stands still.
+/// A disk under the cache that is slower than the line, or stalls.
 extension RealMounts {
   @Suite struct SlowDisks {
     @Test(.timeLimit(.minutes(3)))
@@ -188,7 +188,7 @@ extension RealMounts {
         $0.state == "complete"
       }
       #expect(isComplete)
-      // What was under way came into memory, and once more after that.
+      // What was in flight came into memory, and once more after that.
       #expect(try origin.bodyByteCount(of: file) < 2 * file.byteCount)
       #expect(try mount.unmount() == .exited(0))
       origin.stop()
@@ -281,7 +281,7 @@ extension RealMounts {
       }
       let frozen = try mount.status(of: file.name)
       #expect(frozen.retries == held.retries)
-      // What is under way when reads begin to go on from memory is cut short, and comes once more.
+      // What is in flight when reads begin to continue from memory is cut short, and comes once more.
       #expect(try origin.bodyByteCount(of: file) - Self.length < 16 << 20)
       try disk.setFrozen(false)
 

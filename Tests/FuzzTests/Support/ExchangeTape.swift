@@ -41,7 +41,7 @@ final class ExchangeTape: ExchangeReceiver {
     ended.signal()
   }
 
-  /// What was told by the exchange's end; nil where it has not ended after `seconds`.
+  /// What was told by the exchange's end; nil if it has not ended after `seconds`.
   func record(within seconds: Int) -> Record? {
     ended.wait(timeout: .now() + .seconds(seconds)) == .success ? state.withLock { $0 } : nil
   }

@@ -8,11 +8,11 @@ struct HeadOracle {
   /// The fields of the final head in order, names in lower case.
   private var fields: [(name: String, value: String)] = []
 
-  /// Reads the lines of a head up to the blank line after the final one; nil where there is none.
+  /// Reads the lines of a head up to the blank line after the final one; nil if there is none.
   init?(lines: [[UInt8]]) {
     var status: Int?
     if lines.count > 2000 { return nil }
-    // Whether the line before was a field, which a fold goes on with.
+    // Whether the line before was a field, which a fold continues with.
     var isAfterField = false
     for line in lines {
       var bytes = line[...]
@@ -51,7 +51,7 @@ struct HeadOracle {
 
   // MARK: The rules
 
-  /// The bytes that the body of a 206 may be taken for; nil where nothing of it may be stored.
+  /// The bytes that the body of a 206 may be taken for; nil if nothing of it may be stored.
   func storableRange(asked: Range<Int64>?) -> (range: Range<Int64>, completeLength: Int64?)? {
     guard status == 206, let asked, !hasTwoLengths else { return nil }
     if let type = values("content-type").first, type.lowercased().hasPrefix("multipart/") {
@@ -78,7 +78,7 @@ struct HeadOracle {
     return (range, length)
   }
 
-  /// Whether the body of a 200 may be taken for the whole, and of which length; nil where not.
+  /// Whether the body of a 200 may be taken for the whole, and of which length; nil if not.
   var storableWhole: Int64?? {
     guard status == 200, !hasTwoLengths else { return nil }
     let lengths = Set(values("content-length"))

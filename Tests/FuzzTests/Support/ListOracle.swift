@@ -5,7 +5,7 @@ import SourceList
 struct ListOracle {
   private let rules: PathRules
 
-  /// Whether the bytes begin as gzip does, so that their lines are not those of the list.
+  /// Whether the bytes begin as gzip does, so their lines are not those of the list.
   let isCompressed: Bool
 
   /// The numbers of the lines that hold URLs, ascending.
@@ -39,7 +39,7 @@ struct ListOracle {
 
   // MARK: Refused lists
 
-  /// The rule that a refusal breaks; nil where it is right.
+  /// The rule that a refusal breaks; nil if it is right.
   func rule(brokenBy error: SourceListError) -> String? {
     if error.diagnostics.isEmpty { return "an error without a reason" }
     for diagnostic in error.diagnostics {
@@ -57,7 +57,7 @@ struct ListOracle {
 
   // MARK: Accepted lists
 
-  /// The rule that an accepted list breaks; nil where there is none.
+  /// The rule that an accepted list breaks; nil if there is none.
   func rule(brokenBy list: SourceList) -> String? {
     if list.entries.isEmpty { return "a list without entries" }
     if !isCompressed {

@@ -2,7 +2,7 @@ import ExtentRecord
 import HTTPTransferCore
 import SeededRandom
 
-/// The record file of an entry as its parts, so that it can be spoiled where it hurts: each part
+/// The record file of an entry as its parts, so it can be spoiled where it hurts: each part
 /// right by itself and wrong where it stands.
 struct RecordImage {
   /// The header with its checksum.
@@ -12,7 +12,7 @@ struct RecordImage {
   /// The seed of the checksums.
   let salt: UInt64
 
-  /// Takes a record file apart; nil where it has no header.
+  /// Takes a record file apart; nil if it has no header.
   init?(_ bytes: [UInt8]) {
     let count = bytes.withUnsafeBytes { RecordHeader.byteCount(ofHeaderStartingWith: $0) }
     guard let count, count <= bytes.count,

@@ -42,7 +42,7 @@ struct EventLog: Sendable {
 
   // MARK: Single kinds
 
-  /// What `started` has told; nil where it was not told or unknown.
+  /// What `started` has told; nil if it was not told or unknown.
   var startedTotal: Int64? {
     for event in events { if case .started(let total) = event.kind { return total } }
     return nil

@@ -10,7 +10,7 @@ final class Gate: @unchecked Sendable {
   /// Whether it is open.
   var isOpen: Bool { condition.withLock { wasOpened } }
 
-  /// Lets those who wait go on, and all who come later.
+  /// Lets those who wait continue, and all who come later.
   func open() {
     condition.withLock {
       wasOpened = true
@@ -18,7 +18,7 @@ final class Gate: @unchecked Sendable {
     }
   }
 
-  /// Returns when the gate is open, or after 600 s, so that no thread is there for ever.
+  /// Returns when the gate is open, or after 600 s, so no thread is there for ever.
   func wait() {
     let limit = Date(timeIntervalSinceNow: 600)
     condition.withLock {

@@ -63,7 +63,7 @@ final class ScriptedServer: Sendable {
   /// - Parameters:
   ///   - bodyLimit: how many bytes of a request's body are read before it is answered.
   ///   - answer: the script for a request, whose body is there as far as it was read.
-  /// - Throws: where no port can be had.
+  /// - Throws: if no port can be had.
   init(
     bodyLimit: Int = .max,
     answer: @escaping @Sendable (ReceivedRequest) -> [Step]
@@ -133,7 +133,7 @@ final class ScriptedServer: Sendable {
   /// - Parameter accepting: whether it listens; if not, it refuses connections and keeps the port from
   ///   others.
   /// - Returns: the socket, which the caller closes, and its port.
-  /// - Throws: where none can be had.
+  /// - Throws: if none can be had.
   static func bind(accepting: Bool) throws -> (CInt, UInt16) {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
     guard listener >= 0 else { throw SocketError(errno: errno) }

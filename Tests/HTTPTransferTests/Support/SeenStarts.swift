@@ -4,6 +4,6 @@ import Synchronization
 final class SeenStarts: Sendable {
   private let starts = Mutex<Set<Int>>([])
 
-  /// Enters a place; false where it has been seen before.
+  /// Enters a place; false if it has been seen before.
   func insert(_ start: Int) -> Bool { starts.withLock { $0.insert(start).inserted } }
 }

@@ -12,7 +12,7 @@ struct ServedFile: Sendable {
   var servesRanges = true
   /// Where the first request's body stops, and the connection is held until the client goes away.
   var heldAfter: Int?
-  /// Whether bodies come at about 12 MB/s, so that it is worth while to share a file among
+  /// Whether bodies come at about 12 MB/s, so it is worth while to share a file among
   /// connections.
   var isPaced = false
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A ``ScriptedServer`` whose answers are changed while it listens, so that the URL stays the same.
+/// A ``ScriptedServer`` whose answers are changed while it listens, so the URL stays the same.
 ///
 /// It stops with its last reference.
 final class SwitchedServer: Sendable {

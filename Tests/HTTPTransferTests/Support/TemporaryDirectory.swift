@@ -19,7 +19,7 @@ final class TemporaryDirectory: Sendable {
     ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 
-  /// The contents of a file; nil where there is none.
+  /// The contents of a file; nil if there is none.
   func contents(_ name: String) -> [UInt8]? {
     FileManager.default.contents(atPath: file(name)).map(Array.init)
   }

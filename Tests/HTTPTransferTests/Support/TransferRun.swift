@@ -79,7 +79,7 @@ extension HTTPClient {
 
 extension Request {
   /// A request for a test: with the shortest delays between retries, and so patient that what keeps
-  /// silent while a busy machine stands still is not asked again.
+  /// silent while a busy machine stalls is not asked again.
   static func quick(
     _ url: String, to destination: Destination = .memory()
   ) throws -> Request {

@@ -8,7 +8,7 @@ import RemoteFileSystem
 import RemoteFiles
 import Testing
 
-/// A file system without a mount: the files of a server, over a cache directory of its own.
+/// A file system without a mount: the files of a server, over its own cache directory.
 final class ServedFileSystem: Sendable {
   static let root = InodeNumber.root.rawValue
 

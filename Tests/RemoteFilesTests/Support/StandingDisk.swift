@@ -3,7 +3,7 @@ import HTTPTransfer
 
 @testable import RemoteFiles
 
-/// A disk under the cache that stands still: the head of the storage queue does not move until ``move()``.
+/// A disk under the cache that stalls: the head of the storage queue does not move until ``move()``.
 final class StandingDisk {
   private let gate = DispatchSemaphore(value: 0)
   private let storage: StorageQueue

@@ -7,7 +7,7 @@ import RangeCache
 
 @testable import RemoteFiles
 
-/// A version of a file that nobody serves, over a cache directory of its own, for tests that store its bytes
+/// A version of a file that nobody serves, over its own cache directory, for tests that store its bytes
 /// by themselves.
 final class VersionOnDisk {
   let files: FileEnvironment
@@ -28,7 +28,7 @@ final class VersionOnDisk {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Another version, of a file of its own.
+  /// Another version, of its own file.
   static func makeVersion(
     _ name: String, length: Int64, details: SourceDetails? = nil, in environment: MountEnvironment
   ) -> RemoteVersion {

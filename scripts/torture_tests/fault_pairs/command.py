@@ -189,7 +189,7 @@ def main(words):
         if not os.path.exists(os.path.join(arguments.binaries, name)):
             sys.exit(f"faults: no {name} in {arguments.binaries}: "
                      "run 'swift build -c release --build-tests' first")
-    # SIGTERM unwinds like Ctrl-C, so that everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.self_check:
         sys.exit(0 if check_judge(arguments) else 1)

@@ -146,7 +146,7 @@ class SyncFailing(Condition):
 
     def begin(self, world):
         # A sync of a disk that loses pages; or one that fails and loses nothing, which also fails
-        # while the disk stands still.
+        # while the disk stalls.
         self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
         self.before = world.calls.failures(SYNCS)
         self.next = len(world.calls.syncs.failed)
@@ -303,7 +303,7 @@ class DaemonKilled(Condition):
                 daemon.kill()
                 self.was_killed = True
         elif self.died is None:
-            # One that waits for a frozen disk ends when that goes on.
+            # One that waits for a frozen disk ends when that continues.
             if not daemon.is_alive:
                 self.died = time.monotonic()
         elif self.mounted is None:
@@ -352,7 +352,7 @@ class DiskFrozen(Condition):
     name, rank = "disk frozen", 70
     longest = 3.5
     # Files of an earlier mount, more than libfuse has threads; nobody looks at them before the disk
-    # stands still.
+    # stalls.
     files = tuple(f"n{number}.bin" for number in range(12, 24))
 
     def shape(self, world):

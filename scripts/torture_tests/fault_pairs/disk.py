@@ -9,7 +9,7 @@ import subprocess
 import time
 
 MIB = 1 << 20
-# One block group of ext4, so that all of its metadata lies at its beginning.
+# One block group of ext4, so all of its metadata lies at its beginning.
 IMAGE_SIZE = 120 * MIB
 # What of the image has a place under it even when the disk below is full: tables and journal.
 METADATA_SIZE = 10 * MIB

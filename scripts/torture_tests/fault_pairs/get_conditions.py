@@ -8,11 +8,11 @@ from .server_conditions import (LengthLearnedLate, LengthUnknown, MirrorLying, S
                                 ServerStalled, SignedURLExpired, VersionChanged)
 from .world import KIB, MIB, PIECE
 
-# Where the first response that has to end early ends, and how long that is so: what needs another request
+# Where the first response that must end early ends, and how long that is so: what needs another request
 # of a stream gets one.
 CUT_AT, CUT_FOR = 2 * MIB, 3.0
 
-# Troubles that end a process at once, so that a server has to begin its own before them.
+# Troubles that end a process at once, so a server must begin its own before them.
 ENDING = frozenset({"disk full", "disk failing"})
 BEFORE_ENDING = 25
 

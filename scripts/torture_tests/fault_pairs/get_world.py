@@ -10,7 +10,7 @@ import time
 from .world import MIB, World
 
 STALL_TIMEOUT = 3
-# What the server sends a second: the download is under way while both conditions hold.
+# What the server sends a second: the download is in flight while both conditions hold.
 RATE = MIB
 # Names that a download may leave beside its file when it has failed, and those that exist for a moment.
 PARTIAL = ".httpfs-part"

@@ -82,7 +82,7 @@ class Holding:
                 if condition.name in self.evidence and (unseen or len(active) <= 2) \
                         or condition.age > condition.longest or self.is_over:
                     both = both or time.monotonic()
-                    # The disk must go on before what is on it can be removed.
+                    # The disk must continue before what is on it can be removed.
                     for frozen in [other for other in active if other.name == "disk frozen"]:
                         self.end(frozen, active)
                     if condition in active:
@@ -159,7 +159,7 @@ class Holding:
 
 def report_run(run):
     """Runs a pair to its end, and prints what came of it as a line of JSON."""
-    # SIGTERM unwinds like Ctrl-C, so that everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
     try:

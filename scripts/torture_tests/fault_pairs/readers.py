@@ -14,7 +14,7 @@ import traceback
 from .judge import Handle, Judge
 
 KIB = 1 << 10
-# Between two reads, so that several readers leave the processor to the daemon.
+# Between two reads, so several readers leave the processor to the daemon.
 PAUSE = 0.004
 # After an error: what has failed fails again at once.
 REST = 0.05

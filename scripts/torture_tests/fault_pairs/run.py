@@ -36,7 +36,7 @@ HOLDS_NOTHING = {"cache full", "cache failing", "fsync failing", "spill in use",
 # What the next mount may fetch of a file beyond what it lacks: a first byte, by which a version is seen;
 # and of one that lacks something, the rest of a block or of a piece on both sides of it.
 MORE_BYTES, MORE_OF_INCOMPLETE = 4 << 10, 512 << 10
-# What a killed daemon may have had under way (docs/SEMANTICS.md, "The end"): of files that had been complete
+# What a killed daemon may have had in flight (docs/SEMANTICS.md, "The end"): of files that had been complete
 # for a second, nothing.
 KILL_LOSS = 16 * MIB
 # Descriptors that a mount may have more at its end: kept connections, pipes of threads, open caches.

@@ -71,7 +71,7 @@ class Answer:
         self.ending = b"\r\n"
         # What is done to the whole of the head.
         self.damage = None
-        # Steps in the place of the head, and of the body.
+        # Steps instead of the head, and of the body.
         self.head_steps = None
         self.body_steps = None
         # Whether the connection is kept for another request.
@@ -120,7 +120,7 @@ class Answer:
 
 # An endless body, or a bomb, is cut here: what it shows, it has shown.
 MOST_BYTES = 96 << 20
-# No answer goes on for longer.
+# No answer continues for longer.
 MOST_SECONDS = 20
 
 

@@ -24,7 +24,7 @@ MOST_FORGIVEN = 2
 READ_SECONDS = 1.0
 END_SECONDS = 2.0
 CPU_SECONDS = 2.0
-# A command whose server goes on is told to end after the first; any other has ended by the second.
+# A command whose server continues is told to end after the first; any other has ended by the second.
 COMMAND_SECONDS = 4
 ENDS_SECONDS = 20
 MEMORY = 96 * MIB
@@ -182,7 +182,7 @@ class Snapshot:
         return sorted(paths - set(without))
 
 
-# Controls but for newline, tab and carriage return, and those of 8 bits, as UTF-8.
+# Controls except for newline, tab and carriage return, and those of 8 bits, as UTF-8.
 CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
@@ -391,7 +391,7 @@ class Prober(threading.Thread):
     def finish(self):
         """Ends it, and gives what it has found."""
         pending = self.pending
-        # Nothing that is under way is cut off: it shows how long it takes.
+        # Nothing that is in flight is cut off: it shows how long it takes.
         while pending is not None and self.pending == pending:
             waited = time.monotonic() - pending
             if waited > self.pace.limit(READ_SECONDS):

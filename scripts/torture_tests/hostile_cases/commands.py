@@ -16,7 +16,7 @@ ENDED = STATUSES + (143, -15)
 COMMON = ["--no-config", "--retries", "1", "--stall-timeout", "1", "--connect-timeout", "2"]
 
 
-# What such a server sends goes on for longer than anybody waits: 20 s an answer (answers.py).
+# What such a server sends continues for longer than anybody waits: 20 s an answer (answers.py).
 ENDLESS = {bodies.slow_body, bodies.endless, heads.slow_head}
 # A list of more URLs than these takes its time.
 MOST_URLS = 1000

@@ -44,7 +44,7 @@ class Job:
         # Where probes read; it decides nothing else.
         self.chance = random.Random(f"{seed} probes {index}")
         self.pace, self.template = Pace(f"{work}/pace{index}"), None
-        # What a command may cost, and when it has to have ended; --self-check has its own.
+        # What a command may cost, and when it must have ended; --self-check has its own.
         self.cpu_seconds, self.seconds = CPU_SECONDS, ENDS_SECONDS
         self.requests = self.reads = self.commands = 0
         self.numbers = itertools.count()

@@ -11,7 +11,7 @@ from .bounds import (INNOCENT_LINES, LATE_SECONDS, READ_SECONDS, READ_TIMEOUT, C
                      Violation, look_at_records, look_at_text)
 from .server import INNOCENT, PORT, PROXY_PORT
 
-# A batch is ended after this, readers or not: SIGTERM has to do with what is under way.
+# A batch is ended after this, readers or not: SIGTERM has to do with what is in flight.
 BATCH_SECONDS = 7
 
 
@@ -22,7 +22,7 @@ class Mounted:
         self.job, self.directory = job, directory
         self.point, self.cache = f"{directory}/mnt", f"{directory}/cache"
         self.list = f"{directory}/urls.txt"
-        # Whether its files were read to the end, so that each of them must have been asked for.
+        # Whether its files were read to the end, so each of them must have been asked for.
         self.is_exercised = False
         os.makedirs(self.point, exist_ok=True)
         self.child = Child(

@@ -57,7 +57,7 @@ extension RealMounts {
         ["get", "-o", "got", "--session", "todo", url] + options, within: .seconds(90))
       #expect(download.succeeded, "\(download.error)")
       #expect(try work.sha256("got") == Self.digest)
-      // A download's requests are long: what is under way when a link expires goes on.
+      // A download's requests are long: what is in flight when a link expires continues.
       try expectFewRenewals(origin, download.duration, atLeast: 2)
       #expect(!(download.output + download.error).contains("signature"))
       unlink(work.path("got"))

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// Signals to `httpfs get`: nothing is lost, and the user is told how to go on.
+/// Signals to `httpfs get`: nothing is lost, and the user is told how to continue.
 extension RealMounts {
   @Suite struct GetInterruption {
     private static let length: Int64 = 24 << 20

@@ -109,7 +109,7 @@ extension RealMounts {
       let reader = try sandbox.start(["sha256sum", mount.path("a.bin")])
       #expect(try mount.waitForStatus(of: "a.bin") { $0.fetchedByteCount > 100_000 })
       #expect(try shell("cat \(quoted(mount.path(".status")))").contains("at most 64 KiB/s"))
-      // From slow to fast: what waits goes on at once.
+      // From slow to fast: what waits continues at once.
       let quick = try seconds {
         let refusal = try mount.control("rate-limit 0 a.bin\n")
         #expect(refusal == nil)

@@ -24,7 +24,7 @@ extension RealMounts {
 
       """
 
-    /// The commands with the server of the test in the place of example.org.
+    /// The commands with the server of the test instead of example.org.
     private func local(_ commands: String, _ base: String, checksum: String) -> String {
       commands
         .replacing("https://user@example.org", with: base.replacing("//", with: "//user@"))
@@ -33,7 +33,7 @@ extension RealMounts {
         .replacing(/sha-256=[0-9a-f]+…/, with: "sha-256=\(checksum)")
     }
 
-    /// A file for each URL of the commands, so that one more in the README needs nothing here.
+    /// A file for each URL of the commands, so one more in the README needs nothing here.
     private func makeFiles(for commands: String, below root: String) throws {
       for match in commands.matches(of: /https:\/\/example\.org\/([\w.\/-]*\w)/) {
         let path = "\(root)/\(match.1)"

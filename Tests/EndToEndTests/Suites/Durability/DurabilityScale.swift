@@ -22,7 +22,7 @@ enum DurabilityScale {
 
   private static func number(_ name: String, default value: Int) -> Int {
     let given = ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
-    // More than anybody waits for, so that a slip of the keyboard does not fill the disk.
+    // More than anybody waits for, so a slip of the keyboard does not fill the disk.
     return min(max(given ?? value, 1), 10_000)
   }
 }

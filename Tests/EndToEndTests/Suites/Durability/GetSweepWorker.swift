@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// Downloads 4 MiB to a directory that fails, then goes on with what is left on one that works.
+/// Downloads 4 MiB to a directory that fails, then continues with what is left on one that works.
 final class GetSweepWorker: CallSweepWorker {
   private static let length: Int64 = (4 << 20) + 321
   /// What may be fetched although it was there.

@@ -14,7 +14,7 @@ struct KillRound {
   /// What is read, and when the kill comes.
   struct Scale: Sendable {
     fileprivate let lengths: ClosedRange<Int64>
-    /// Bytes per second over all connections, so that a random moment falls into the download.
+    /// Bytes per second over all connections, so a random moment falls into the download.
     fileprivate let rate: Int64
     /// Bytes that are in the cache before the kill.
     let leastCachedByteCount: Int64
@@ -39,7 +39,7 @@ struct KillRound {
   ///   - scale: between which bounds.
   ///   - sandbox: where mounts and caches are; the round takes its cache away again.
   ///   - origin: whose log is cleared.
-  /// - Throws: `HarnessError` where something cannot be started or mounted.
+  /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(seed: UInt64, _ scale: Scale, in sandbox: Sandbox, _ origin: OriginServer) throws {
     var random = SeededGenerator(seed: seed &* 7919 &+ 11)
     let lengths = (0..<Self.fileCount).map { _ in

@@ -21,7 +21,7 @@ struct PowerCutRound {
   private(set) var violations: [String] = []
 
   private static let fileCount = 4
-  /// So slow that the download goes on when the power is cut.
+  /// So slow that the download continues when the power is cut.
   private static let rate: Int64 = 20 << 20
   /// The 2 s that docs/SEMANTICS.md promises, and one tick in which a checkpoint is noticed.
   private static let promisedAge = Duration.milliseconds(2000 + 200)
@@ -49,7 +49,7 @@ struct PowerCutRound {
   ///   - sandbox: where mounts are.
   ///   - origin: whose log is cleared.
   /// - Returns: the rounds.
-  /// - Throws: `HarnessError` where something cannot be started or mounted.
+  /// - Throws: `HarnessError` if something cannot be started or mounted.
   static func whenDue(
     seed: UInt64, on disk: LoopDisk, in sandbox: Sandbox, _ origin: OriginServer
   ) throws -> [PowerCutRound] {
@@ -70,7 +70,7 @@ struct PowerCutRound {
   ///   - disk: where the cache is; the round takes its cache away again.
   ///   - sandbox: where mounts are.
   ///   - origin: whose log is cleared.
-  /// - Throws: `HarnessError` where something cannot be started or mounted.
+  /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(
     seed: UInt64, _ moment: Moment, on disk: LoopDisk, in sandbox: Sandbox, _ origin: OriginServer
   ) throws {
@@ -171,7 +171,7 @@ struct PowerCutRound {
   }
 
   /// The age at which bytes must be committed on a disk that takes `syncTime` for a checkpoint of
-  /// all files: twice that, since the line and the readers go on meanwhile.
+  /// all files: twice that, since the line and the readers continue meanwhile.
   private static func dueAge(_ syncTime: Duration) -> Duration { promisedAge + syncTime * 2 }
 
   /// How long the disk takes to sync what comes in 2 s, as a checkpoint of each file does it: the

@@ -60,7 +60,7 @@ extension RealMounts {
             UInt8.random(in: 0...255, using: &random)
           }
           batch.insert(contentsOf: noise, at: Int.random(in: 0...batch.count, using: &random))
-          // What no text has, so that it is no command by chance.
+          // What no text has, so it is no command by chance.
           let evil: [UInt8] = [0xFF, 0x00, 0x1B, 0x7F, 0xC0]
           batch.insert(
             evil[Int.random(in: 0..<evil.count, using: &random)],

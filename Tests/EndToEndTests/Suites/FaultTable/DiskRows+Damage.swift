@@ -18,7 +18,7 @@ extension RealMounts.DiskRows {
       self.files = files
       cache = sandbox.path("cache")
       let (cache, dummy) = (cache, sandbox)
-      // One after the other, so that it is known which record is whose.
+      // One after the other, so it is known which record is whose.
       var found: [String] = []
       for file in files {
         let mount = try RealMounts.DiskRows.mount([file], origin, dummy, cache: cache)
@@ -96,7 +96,7 @@ extension RealMounts.DiskRows {
     let partial = try PartialDownload(origin, sandbox, using: &random)
     let record = try CacheRecord(path: partial.record)
     let covered = record.commits.max() ?? 0
-    // One of those that a COMMIT covers, and one of the others, where there is one.
+    // One of those that a COMMIT covers, and one of the others, if there is one.
     let groups = [
       record.extents.filter { $0.sequence <= covered },
       record.extents.filter { $0.sequence > covered },
@@ -222,7 +222,7 @@ extension RealMounts.DiskRows {
     let sandbox = try Sandbox()
     let origin = try OriginServer()
     let length = Int64.random(in: 1...(3 << 20), using: &random)
-    // Of the same length, so that nothing but the key tells them apart.
+    // Of the same length, so nothing but the key tells them apart.
     let files = (0..<2).map {
       RemoteTestFile(name: "f\($0).bin", seed: seed &+ UInt64($0), byteCount: length)
     }

@@ -176,7 +176,7 @@ extension RealMounts.DiskRows {
     var greatest: Int64 = 0
     var looks = 0
     let ended = Deadline(after: .seconds(40)).wait(every: .milliseconds(5)) {
-      // The record last, so that no commit in between makes the difference too large.
+      // The record last, so no commit in between makes the difference too large.
       if let stored = FileStatus.allocatedByteCount(of: part) {
         let committed = (try? CacheRecord(path: part + ".record"))?.committedByteCount ?? 0
         greatest = max(greatest, stored - committed)
@@ -192,7 +192,7 @@ extension RealMounts.DiskRows {
     #expect(greatest <= 64 << 20, "\(greatest) bytes")
   }
 
-  /// Bytes a second: the download is under way when the power goes.
+  /// Bytes a second: the download is in flight when the power goes.
   private static let rateOfPowerLoss: Int64 = 32 << 20
 
   // MARK: 57

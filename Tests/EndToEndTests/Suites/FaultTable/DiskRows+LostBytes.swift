@@ -53,7 +53,7 @@ extension RealMounts.DiskRows {
     let cache = "\(disk.path)/cache"
     let first = try Self.mount([file], origin, sandbox, cache: cache)
     let begin = try HeldFile(first.path(file.name))
-    // The end is there, so that the kernel reads ahead over the hole.
+    // The end is there, so the kernel reads ahead over the hole.
     _ = try begin.read(at: file.byteCount - (64 << 10), 64 << 10)
     _ = try begin.read(at: 0, 256 << 10)
     begin.close()

@@ -49,7 +49,7 @@ extension RealMounts {
         byteCount: Int64.random(in: (16 << 20)...(24 << 20), using: &random))
       let mount = try Self.mount([small, large], origin, sandbox, cache: "\(disk.path)/cache")
       try Self.expectRight(small, on: mount)
-      // Open, so that it may not be evicted.
+      // Open, so it may not be evicted.
       let held = try HeldFile(mount.path(small.name))
       try Self.expectRight(large, on: mount)
       // Once more: what does not fit is fetched again, which must be right, too.
@@ -111,7 +111,7 @@ extension RealMounts {
           urls: files.map { $0.url(origin) }, options: Self.options, failing: failing)
         try Self.expectRight(files[0], on: mount)
         #expect(try mount.cacheFailure() == nil)
-        // Open, so that it may not be evicted.
+        // Open, so it may not be evicted.
         let held = try HeldFile(mount.path(files[0].name))
         try failing.fail(
           FailingCalls.Plan(
@@ -151,7 +151,7 @@ extension RealMounts {
       }
     }
 
-    /// Lets `get` fail by `plan`, then go on where nothing fails.
+    /// Lets `get` fail by `plan`, then continue where nothing fails.
     private static func interruptDownload(_ plan: FailingCalls.Plan, seed: UInt64) throws {
       var random = SeededGenerator(seed: seed)
       let sandbox = try Sandbox()

@@ -248,7 +248,7 @@ final class FaultRow {
     #expect(isRight, "\(range) does not come back; \(lastError)", sourceLocation: sourceLocation)
   }
 
-  /// Reads `range` through a mapping in a process of its own, which SIGBUS must end by the deadline.
+  /// Reads `range` through a mapping in its own process, which SIGBUS must end by the deadline.
   func expectBusError(
     _ range: Range<Int64>, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -264,7 +264,7 @@ final class FaultRow {
     #expect(victim.ending == .signalled(SIGBUS), sourceLocation: sourceLocation)
   }
 
-  /// Lets the moment pass for which a failure is remembered, so that no read gets it any more.
+  /// Lets the moment pass for which a failure is remembered, so no read gets it any more.
   func letFailuresPass() { pause(for: .milliseconds(1200)) }
 
   /// The file's entry in `.status.json`.
@@ -291,7 +291,7 @@ final class FaultRow {
 
   // MARK: Downloads
 
-  /// Starts `httpfs get` of the same bytes, as a resource of its own, so that the two count their
+  /// Starts `httpfs get` of the same bytes, as its own resource, so the two count their
   /// faults apart.
   func startGet(
     _ options: [String] = [], name: String = "get.bin", query: String? = nil

@@ -7,7 +7,7 @@ import Foundation
 enum FaultSeeds {
   static let all: [UInt64] = {
     let first = number("HTTPFS_FIRST_FAULT_SEED")
-    // More than anybody waits for, so that a slip of the keyboard does not fill the memory.
+    // More than anybody waits for, so a slip of the keyboard does not fill the memory.
     let count = min(max(number("HTTPFS_FAULT_SEEDS"), 1), 100_000)
     return (0..<count).map { first &+ $0 }
   }()

@@ -90,7 +90,7 @@ extension RealMounts.NetworkRows {
     try expectSilence(origin.requests(), status: 429, delay: 2)
   }
 
-  /// After the refusal nobody asked for `delay` seconds, but who was under way already.
+  /// After the refusal nobody asked for `delay` seconds, but who was in flight already.
   private func expectSilence(
     _ requests: [LoggedRequest], status: Int, delay: Double,
     sourceLocation: SourceLocation = #_sourceLocation

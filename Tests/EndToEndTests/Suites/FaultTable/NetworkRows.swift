@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// The rows of the fault table that need a network of their own: addresses, routes, links, names.
+/// The rows of the fault table that need their own network: addresses, routes, links, names.
 ///
 /// Two namespaces with a cable between them, see `NetworkNamespacePair`. What is asserted of the
 /// mount is asserted of `get`, and of `put` where bytes go the other way.

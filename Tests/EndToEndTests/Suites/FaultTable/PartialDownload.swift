@@ -8,7 +8,7 @@ struct PartialDownload {
   let file: RemoteTestFile
   /// Where the whole file is to be.
   let path: String
-  /// The command that goes on with it.
+  /// The command that continues with it.
   let command: [String]
   private let origin: OriginServer
 
@@ -17,7 +17,7 @@ struct PartialDownload {
 
   /// Downloads most of a file, from an origin that cuts it off; its log is empty then.
   ///
-  /// - Throws: `HarnessError` where there is nothing to go on with.
+  /// - Throws: `HarnessError` if there is nothing to continue with.
   init(_ origin: OriginServer, _ sandbox: Sandbox, using random: inout SeededGenerator) throws {
     self.origin = origin
     // More than the 16 MiB after which a COMMIT is due.

@@ -10,7 +10,7 @@ extension RealMounts {
     static let length: Int64 = 8 << 20
 
     /// A mount of files whose server sends no body any more once their metadata is known, and of
-    /// `other.bin`, which it goes on to send.
+    /// `other.bin`, which it continues to send.
     private func stalledMount(
       _ sandbox: Sandbox, _ origin: OriginServer, count: Int, seed: UInt64, readTimeout: Int
     ) throws -> Mount {
@@ -370,7 +370,7 @@ extension RealMounts {
       let stalledReader = try startReader(sandbox, mount.path("t.bin"), block: 64)
       #expect(
         try Deadline(after: .seconds(10)).wait {
-          // All requests are under way: one that were sent after the pause would be answered too late.
+          // All requests are in progress: one that were sent after the pause would be answered too late.
           let waiting = try mount.status().files.flatMap(\.waitingReads)
           return waiting.count >= places.count + 1
             && waiting.allSatisfy { $0.reason.hasPrefix("request sent") }

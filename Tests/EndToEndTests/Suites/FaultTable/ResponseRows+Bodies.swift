@@ -106,7 +106,7 @@ extension RealMounts.ResponseRows {
     try Self.expectClosed(after: fault, row)
     try row.close(handle)
     try row.end()
-    // In a mount of its own, where nothing that is asked for has been read already.
+    // In its own mount, where nothing that is requested has been read already.
     try Self.expectRejection(try FaultRow(10, seed: seed, readTimeout: 2), [fault])
   }
 

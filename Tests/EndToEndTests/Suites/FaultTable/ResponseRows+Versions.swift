@@ -46,7 +46,7 @@ extension RealMounts.ResponseRows {
     let absent = (0..<5).map { _ in row.latePlace() }
     // One at a time and small: nothing is read ahead as far as the second half.
     try row.expectRight(old, present.shuffled(using: &row.random), sourceLocation: sourceLocation)
-    // An earlier version goes on arriving in a partial file until it is known to be one.
+    // An earlier version continues arriving in a partial file until it is known to be one.
     let half = try row.startGet(["--retries", "0"], query: "rate=256k")
     let hasPart = Deadline(after: .seconds(10)).wait { (half.partByteCount ?? 0) > 0 }
     #expect(hasPart, sourceLocation: sourceLocation)
@@ -215,7 +215,7 @@ extension RealMounts.ResponseRows {
     .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
   func sizeChanged(seed: UInt64) throws {
     let row = try FaultRow(18, seed: seed)
-    // Shorter than what is read of the old one, so that the answer is 416, or longer.
+    // Shorter than what is read of the old one, so the answer is 416, or longer.
     let length =
       Bool.random(using: &row.random)
       ? row.length / 2 - Int64.random(in: 0..<100_000, using: &row.random)

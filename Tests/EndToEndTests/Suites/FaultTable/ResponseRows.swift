@@ -16,7 +16,7 @@ extension RealMounts {
     ) throws {
       let fault = try #require(faults.randomElement(using: &row.random))
       let handle = try row.open()
-      // Scattered and small, so that nothing looks like the beginning of a sequential read.
+      // Scattered and small, so nothing looks like the beginning of a sequential read.
       let parts = row.parts(12).shuffled(using: &row.random)
       func place(in part: Int) -> Range<Int64> {
         row.randomRanges(1, in: parts[part], byteCounts: 1...4096)[0]

@@ -35,7 +35,7 @@ extension RealMounts {
         try output(of: asUser + ["sha256sum", open.path("u.bin")]).prefix(64) == digest)
       let write = try run(asUser + ["sh", "-c", "echo x > \(quoted(open.path("u.bin")))"])
       #expect(!write.succeeded)
-      // The cache stays private all the same.
+      // The cache stays private nevertheless.
       let cache = try run(asUser + ["ls", open.cacheDirectory])
       #expect(cache.error.contains("Permission denied"), "\(cache.output)\(cache.error)")
       #expect(try open.unmount() == .exited(0))

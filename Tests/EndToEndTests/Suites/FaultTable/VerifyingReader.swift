@@ -4,7 +4,7 @@ import Glibc
 /// A process that opens files of a mount and reads them at our word, times every call, and compares
 /// every byte with a reference file.
 ///
-/// It does what an application does: after a short read it goes on behind it, until it has all that
+/// It does what an application does: after a short read it continues behind it, until it has all that
 /// it wanted, reaches the end of the file, or is told an error.
 final class VerifyingReader {
   /// How one read of a range ended.

@@ -79,7 +79,7 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
       let requests = try origin.requests()
       let counts = files.map { requests.of(path: "/data/\($0.name)").count }
-      // The first two have to show that files are read to their ends.
+      // The first two must show that files are read to their ends.
       #expect(counts.dropFirst(2).allSatisfy { $0 == 2 }, "\(counts)")
       #expect(try files.allSatisfy { try origin.bodyByteCount(of: $0) == byteCount })
     }

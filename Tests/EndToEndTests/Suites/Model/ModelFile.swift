@@ -38,10 +38,10 @@ struct ModelFile {
   /// The version that the server has now.
   var version: UInt64 { epochs[epochs.count - 1].version }
 
-  /// The length of a version: no two have the same, so that `fstat` names the version.
+  /// The length of a version: no two have the same, so `fstat` names the version.
   func length(of version: UInt64) -> Int64 { firstLength + Int64(version) * 4099 }
 
-  /// The version of a length; nil where no version had it.
+  /// The version of a length; nil if no version had it.
   func version(ofLength length: Int64) -> UInt64? {
     epochs.map(\.version).first { self.length(of: $0) == length }
   }

@@ -12,7 +12,7 @@ final class ModelOrigin {
   /// Starts it on a free port.
   ///
   /// - Parameter directory: where it may write the rules to start with.
-  /// - Throws: `HarnessError` where it does not listen in time.
+  /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String) throws {
     scriptPath = directory + "/rules.json"
     let (process, port) = try Self.start(port: 0, scriptPath: nil)

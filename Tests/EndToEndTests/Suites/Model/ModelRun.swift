@@ -201,7 +201,7 @@ final class ModelRun {
   /// Ends the daemon by a signal, as it is meant to be ended.
   ///
   /// Not by an unmount: while the copy of a mount namespace that another test has made holds the
-  /// mount, too, its daemon rightly goes on.
+  /// mount, too, its daemon rightly continues.
   private func endMount() throws {
     mount.process.signal(SIGTERM)
     guard let ending = mount.process.wait(within: .seconds(10)) else {
@@ -256,7 +256,7 @@ final class ModelRun {
     }
     let number = openCount
     if operations[agent] != nil { try collect(agent, within: .seconds(30)) }
-    // A handle whose close was under way is gone by now.
+    // A handle whose close was in flight is gone by now.
     if case .open = step {} else if !isOpen(step) { return }
     note("agent \(agent): \(text)")
     operations[agent] = Operation(step: step, start: now, number: number)
@@ -273,7 +273,7 @@ final class ModelRun {
     }
   }
 
-  /// Judges the answers of all operations that end within `limit`; longer ones stay under way, unless
+  /// Judges the answers of all operations that end within `limit`; longer ones stay in flight, unless
   /// the limit is meant to be enough.
   private func collect(within limit: Duration) throws {
     for agent in agents.indices where operations[agent] != nil {
@@ -340,7 +340,7 @@ final class ModelRun {
     if let violation { throw violation }
   }
 
-  /// Whether the server has been silent to some question, so that opens do not ask.
+  /// Whether the server has been silent to some question, so opens do not ask.
   private func isOriginSilent(_ period: ClosedRange<Double>) -> Bool {
     files.contains { file in
       file.faults(felt: period) { $0.openMemory }.contains(.stallHead)

@@ -35,7 +35,7 @@ enum ModelStep {
   ) -> ModelStep {
     let file = Int.random(in: 0..<situation.fileCount, using: &generator)
     let roll = Int.random(in: 0..<100, using: &generator)
-    // Troubles end soon, so that most of a run shows what must work.
+    // Troubles end soon, so most of a run shows what must work.
     if !situation.isOriginRunning, roll < 25 { return .restartOrigin }
     if situation.hasFault, roll < 18 { return .heal }
     let handle = situation.handles.randomElement(using: &generator)

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A child process that holds files of a mount open and does what it is told, one operation at a
-/// time, so that a read which never returns costs a test its deadline and no more.
+/// time, so a read which never returns costs a test its deadline and no more.
 final class ReaderAgent {
   /// What an operation gave.
   enum Answer: Equatable {
@@ -32,7 +32,7 @@ final class ReaderAgent {
 
   deinit { kill() }
 
-  /// Whether an operation is under way.
+  /// Whether an operation is in flight.
   var isBusy: Bool { sentCount > answerCount }
 
   /// Starts an operation; the one before must have ended.

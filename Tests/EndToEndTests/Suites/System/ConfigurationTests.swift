@@ -141,7 +141,7 @@ extension RealMounts {
       #expect(result.error.contains(message), "\(result.error)")
       #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
       #expect(MountTable.httpfs(at: mountpoint) == nil)
-      // Help must be there all the same.
+      // Help must be there nevertheless.
       let help = try run([try Products.httpfs, "mount", "--help"], environment: environment)
       #expect(help.succeeded && help.output.contains("--config"))
     }
@@ -188,7 +188,7 @@ extension RealMounts {
         #expect(result.error.contains("config.toml:2: ") && result.error.contains("chmod 600"))
         #expect(!result.error.contains("abc123"))
       }
-      // Private, it goes on to the mount point that is not there.
+      // Private, it continues to the mount point that is not there.
       let environment = try configure(sandbox, "[mount]\n\(setting)\n")
       let result = try run(
         [try Products.httpfs, "mount", "--cache-dir", sandbox.path("cache")]

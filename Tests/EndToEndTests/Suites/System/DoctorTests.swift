@@ -16,7 +16,7 @@ extension RealMounts {
       let fit: Bool
       let findings: [Finding]
 
-      /// What a check has found that is not as it should be; nil where all is well.
+      /// What a check has found that is not as it should be; nil if all is well.
       func complaint(of check: String) -> Finding? {
         findings.first { $0.check == check && $0.level != "ok" }
       }

@@ -102,7 +102,7 @@ extension RealMounts {
       let list = try sandbox.write("http://127.0.0.1:9/l.bin\n", to: "urls.txt")
       let shared = try sandbox.makeDirectory("shared")
       try #require(chmod(shared, 0o1777) == 0)
-      // One that has lost its owner's rights to a directory is passed through all the same.
+      // One that has lost its owner's rights to a directory is passed through nevertheless.
       let closed = try sandbox.makeDirectory("closed")
       try #require(chmod(closed, 0o311) == 0)
       defer { chmod(closed, 0o755) }

@@ -5,7 +5,7 @@ struct EventLedger: Sendable {
   private(set) var received: Int64 = 0
   private(set) var resumed: Int64 = 0
   private(set) var total: Int64 = 0
-  /// The first `resumed`; nil where there was none.
+  /// The first `resumed`; nil if there was none.
   private(set) var firstResumed: Int64?
   private(set) var restartReasons: [String] = []
   private(set) var retryCount = 0

@@ -21,7 +21,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
   let replacesFile: Bool
   /// What the resource has from the start, a fault included.
   private(set) var parameters: Parameters = [:]
-  /// The fault that a redirect leads to; nil where there is no redirect.
+  /// The fault that a redirect leads to; nil if there is no redirect.
   private(set) var parametersBeyondRedirect: Parameters?
   /// A fault that replaces the first one while the download runs.
   private(set) var later: (parameters: Parameters, after: Duration)?

@@ -20,7 +20,7 @@ struct FaultScriptRun: Sendable {
   let controlClient: HTTPClient
   /// Scheme, host and port of the Origin.
   let origin: String
-  /// Where files go; every script has a name of its own.
+  /// Where files go; every script has its own name.
   let directory: String
 
   private static let oldContents = Array("what was here before".utf8)
@@ -65,7 +65,7 @@ struct FaultScriptRun: Sendable {
       // Whatever has happened, nothing of it stays behind that would keep a transfer from succeeding.
       let faults = FaultScript.faultParameters.map { ($0, nil as String?) }
       try await control(Dictionary(uniqueKeysWithValues: faults))
-      // A busy machine may stand still for the second that the scripts allow.
+      // A busy machine may stall for the second that the scripts allow.
       var patient = request
       patient.stallTimeout = .seconds(20)
       let clean = await TransferAttempt(patient, client: client)
@@ -149,7 +149,7 @@ struct FaultScriptRun: Sendable {
     return violations
   }
 
-  /// What is wrong with the bytes; nil where they are those that the response's head names.
+  /// What is wrong with the bytes; nil if they are those that the response's head names.
   private func mismatch(_ bytes: [UInt8], _ head: HTTPResponse) -> String? {
     if Self.isErrorPage(head) {
       // A server that says that the file is this page is believed where nothing says otherwise.
@@ -179,7 +179,7 @@ struct FaultScriptRun: Sendable {
     head.headerFields[.contentType]?.hasPrefix("text/html") == true
   }
 
-  /// A transfer goes on where the one before has ended, or says why not.
+  /// A transfer continues where the one before has ended, or says why not.
   private func checkResumption(
     of first: TransferAttempt, by second: TransferAttempt
   ) -> [String] {

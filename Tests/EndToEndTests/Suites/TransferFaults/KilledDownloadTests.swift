@@ -4,14 +4,14 @@ import SeededRandom
 import Synchronization
 import Testing
 
-/// Issue 3, point 3: a download that was killed goes on where it was, or begins anew and says so.
+/// Issue 3, point 3: a download that was killed continues where it was, or begins anew and says so.
 extension RealMounts {
   @Suite struct KilledDownloads {
     private static let length: Int64 = 40 << 20
     /// Bytes per second over all connections of a download: it lasts more than half a second.
     private static let rate: Int64 = 64 << 20
     private static let killCount = 100
-    /// So many downloads run at a time, each from an Origin of its own.
+    /// So many downloads run at a time, each from its own Origin.
     private static let concurrentCount = 4
     /// What a kill may cost: the same that a crash of the mount may.
     private static let greatestLoss: Int64 = 16 << 20
@@ -26,7 +26,7 @@ extension RealMounts {
 
     /// What one download that was killed, and its continuation, have come to.
     private struct Outcome {
-      /// Bytes that travelled twice; nil where the remote file has changed in between.
+      /// Bytes that travelled twice; nil if the remote file has changed in between.
       var lostByteCount: Int64?
       /// Whether it began anew and said so.
       var startsOver = false
@@ -88,7 +88,7 @@ extension RealMounts {
       return outcomes
     }
 
-    /// One download, killed and gone on with; nil where it ended before.
+    /// One download, killed and gone on with; nil if it ended before.
     private static func outcome(
       seed: UInt64, killedAt moment: Moment, changes: Bool, _ origin: OriginServer,
       in directory: String

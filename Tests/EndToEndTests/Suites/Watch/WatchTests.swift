@@ -36,7 +36,7 @@ extension RealMounts {
       /// Starts the view, and waits until it shows the files.
       func watch() throws {
         let modes = ["before", "after"].map { "stty -g >\(sandbox.path($0))" }
-        // A short path, so that it is shown whole.
+        // A short path, so it is shown whole.
         try window.enter("cd \(sandbox.directory)")
         let command = "\(try Products.httpfs) status --watch \(name)"
         try window.enter("\(modes[0]); clear; \(command); echo code=$?; \(modes[1])")
