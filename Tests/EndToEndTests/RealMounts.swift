@@ -1,7 +1,9 @@
 import Testing
 
-/// All tests that mount: one at a time in a process, since they count requests and share the kernel's
-/// mount table, and each within a limit, though no single wait of the harness is unbounded.
+/// All tests that mount.
+///
+/// They run one at a time in a process, because they count requests and share the kernel's mount
+/// table. Each has a time limit, although every wait of the harness is bounded.
 ///
 /// `scripts/run_tests` runs several processes side by side, each in its own mount namespace.
 @Suite(.serialized, .timeLimit(.minutes(DurabilityScale.minutes)))

@@ -1,32 +1,34 @@
 import Foundation
 import Glibc
 
-/// An Apache httpd with a configuration, ports and logs of its own; no other one is touched.
+/// An Apache httpd with its own configuration, ports and logs; the harness touches no other Apache.
 ///
-/// Beside nginx because it differs where clients trip: it compresses with a changed entity tag,
-/// refuses with a body, closes connections after errors, and speaks HTTP/2 with other limits.
+/// The tests use it beside nginx because it differs where clients fail: it compresses with a
+/// changed entity tag, refuses with a body, closes connections after errors, and speaks HTTP/2 with
+/// other limits.
 final class ApacheServer {
   let port: UInt16
-  /// The port that speaks TLS, if there is a certificate.
+  /// The TLS port; nil without a certificate.
   let tlsPort: UInt16?
-  /// The directory whose files are served at `/`.
+  /// The root directory, whose files are served at `/`.
   let root: String
   /// The directories behind `/upload/` and `/private/`.
   let writable: WritableArea
   private let process: ChildProcess
   private var log: ServerLog
 
-  /// Who serves: Apache refuses to do it as root and becomes this user of every Debian system.
+  /// The user that serves: Apache refuses to serve as root and becomes this user, which every
+  /// Debian system has.
   private static let unprivilegedUser = "www-data"
-  /// Where Debian's `apache2-bin` keeps the modules.
+  /// The directory in which Debian's `apache2-bin` keeps the modules.
   private static let moduleDirectory = "/usr/lib/apache2/modules"
   private static let baseModules = ["mpm_event", "authz_core", "mime", "setenvif"]
 
   /// Starts the server and waits until it answers.
   ///
   /// - Parameters:
-  ///   - root: the directory to serve; readable by all where the tests run as root.
-  ///   - directory: where configuration and logs go.
+  ///   - root: the directory to serve; it must be readable by all if the tests run as root.
+  ///   - directory: the directory for configuration and logs.
   ///   - configuration: further directives of the server.
   ///   - features: TLS, HTTP/2, compression, uploads and passwords.
   /// - Throws: `HarnessError` if it does not listen in time.
@@ -80,7 +82,7 @@ final class ApacheServer {
       """
     let configurationPath = "\(directory)/apache.conf"
     try text.write(toFile: configurationPath, atomically: true, encoding: .utf8)
-    // In the foreground its processes stay in the child's process group, which ends as a whole.
+    // In the foreground, its processes stay in the child's process group, which ends as a whole.
     process = try ChildProcess(
       ["apache2", "-d", directory, "-E", errorLog, "-f", configurationPath, "-D", "FOREGROUND"],
       environment: ["PATH": Host.administratorPath])
@@ -99,11 +101,11 @@ final class ApacheServer {
   /// The URL of a file below the root.
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)/\(path)" }
 
-  /// The same over TLS.
+  /// The URL of a file below the root over TLS.
   ///
   /// - Parameters:
   ///   - path: relative to the root.
-  ///   - host: `localhost` or `127.0.0.1`, a good certificate is for both.
+  ///   - host: `localhost` or `127.0.0.1`; a good certificate is valid for both.
   /// - Returns: the URL.
   /// - Throws: `HarnessError` if the server has no certificate.
   func secureURL(_ path: String, host: String = "localhost") throws -> String {
@@ -113,7 +115,7 @@ final class ApacheServer {
 
   /// The requests that have ended since the last call, once the log is quiet.
   ///
-  /// A request's `connection` is the client's port: no two open connections have the same.
+  /// A request's `connection` is the client's port: no two open connections have the same one.
   func takeRequests() throws -> [LoggedRequest] {
     try log.takeLines().map { line in
       let text = String(decoding: line, as: UTF8.self)
@@ -129,7 +131,7 @@ final class ApacheServer {
     }
   }
 
-  /// Ends the server with all its processes; connections to it are refused from then on.
+  /// Ends the server with all its processes; later connections are refused.
   func stop() {
     process.signal(SIGTERM)
     if process.wait(within: .seconds(5)) == nil { process.kill() }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// The file of 1 GiB that several suites serve by nginx, made once in a run.
+/// The file of 1 GiB that several suites serve by nginx, created once in a run.
 struct BigFile {
   static let byteCount: Int64 = 1 << 30
   static let seed: UInt64 = 0xB16
@@ -14,7 +14,7 @@ struct BigFile {
 
   private static let shared = Mutex<BigFile?>(nil)
 
-  /// Makes the file at the first call.
+  /// Creates the file at the first call.
   static func make() throws -> BigFile {
     try shared.withLock { shared in
       if let file = shared { return file }

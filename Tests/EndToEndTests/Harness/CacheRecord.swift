@@ -1,23 +1,22 @@
 import CXXHash
 import Foundation
 
-/// What a record file claims, read by its documented format (docs/CACHE-FORMAT.md) and by nothing
-/// of the product's own code.
+/// The claims of a record file, read by its documented format (docs/CACHE-FORMAT.md).
 ///
-/// Checksums are not verified: that is the product's business. Reading ends at the first record
-/// that is out of sequence.
+/// The reader uses none of the product's code. It does not verify checksums, which is the product's
+/// task. Reading ends at the first record that is out of sequence.
 struct CacheRecord {
   struct Extent: Equatable {
     let offset: Int64
     let byteCount: Int64
-    /// The number of the record that claims it.
+    /// The number of the record that claims the extent.
     let sequence: UInt64
   }
 
-  /// Where the log begins, in bytes from the start of the file.
+  /// The offset at which the log begins, in bytes from the start of the file.
   private(set) var headerByteCount = 0
   private(set) var extents: [Extent] = []
-  /// The sequence number up to which each COMMIT covers, in their order.
+  /// The last sequence number that each COMMIT covers, in the order of the COMMITs.
   private(set) var commits: [UInt64] = []
   /// Whether the last record is a COMMIT with a stamp.
   private(set) var isStamped = false
@@ -58,24 +57,25 @@ struct CacheRecord {
     }
   }
 
-  /// The bytes that the extents claim, each counted once.
+  /// The number of bytes that the extents claim, each counted once.
   var byteCount: Int64 { Self.unionByteCount(extents) }
 
-  /// Those of them that a COMMIT covers.
+  /// The number of claimed bytes that a COMMIT covers.
   var committedByteCount: Int64 {
     let covered = commits.max() ?? 0
     return Self.unionByteCount(extents.filter { $0.sequence <= covered })
   }
 
-  /// The bytes that this record claims and no COMMIT of a later state of it (nil if it is gone)
-  /// covers.
+  /// The number of bytes that this record claims and that no COMMIT of its later state covers.
+  ///
+  /// The later state is nil if the record no longer exists.
   func byteCount(notCommittedIn later: CacheRecord?) -> Int64 {
     let covered = later.flatMap { $0.commits.max() } ?? 0
     let safe = later?.extents.filter { $0.sequence <= covered } ?? []
     return Self.unionByteCount(extents + safe) - Self.unionByteCount(safe)
   }
 
-  /// Makes a record one of another format version, whole and signed as that version would.
+  /// Gives a record another format version, complete and signed as that version requires.
   static func setFormatVersion(_ version: UInt32, ofRecordAt path: String) throws {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw HarnessError("no record at \(path)")
@@ -86,7 +86,7 @@ struct CacheRecord {
     for index in 0..<4 { bytes[8 + index] = UInt8(truncatingIfNeeded: version >> (8 * index)) }
     let checksum = httpfs_xxh3_with_seed(bytes, end, word(bytes, at: 16))
     for index in 0..<8 { bytes[end + index] = UInt8(truncatingIfNeeded: checksum >> (8 * index)) }
-    // In place: the file stays the one that it is.
+    // Write in place: the file must keep its inode.
     let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
     defer { try? handle.close() }
     try handle.write(contentsOf: bytes)

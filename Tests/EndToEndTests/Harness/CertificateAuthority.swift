@@ -1,6 +1,6 @@
 import Foundation
 
-/// A certificate authority of one test: nobody trusts it who is not given its certificate.
+/// A certificate authority of one test; only programs that get its certificate trust it.
 final class CertificateAuthority {
   /// A server's certificate and private key, both PEM files.
   struct Certificate {
@@ -16,7 +16,7 @@ final class CertificateAuthority {
   private let directory: String
   private let configurationPath: String
 
-  /// What a certificate is for: a section of the configuration.
+  /// The purpose of a certificate: a section of the configuration.
   private enum Purpose: String {
     case localhost
     case otherHost = "other_host"
@@ -76,22 +76,22 @@ final class CertificateAuthority {
     try issue("good", for: .localhost)
   }
 
-  /// One for the right host that was valid in January 2020 only.
+  /// A certificate for the right host that was valid only in January 2020.
   func expiredCertificate() throws -> Certificate {
     try issue("expired", for: .localhost, validUntil: "200201000000Z")
   }
 
-  /// A valid one for `otherHost`, which is none of the names of a test server.
+  /// A valid certificate for `otherHost`, which no test server is named.
   func otherHostCertificate() throws -> Certificate {
     try issue("other-host", for: .otherHost)
   }
 
-  /// One by which a client proves who it is.
+  /// A certificate that identifies a client.
   func clientCertificate() throws -> Certificate {
     try issue("client", for: .client)
   }
 
-  /// One for the right host that only vouches for itself.
+  /// A self-signed certificate for the right host.
   func selfSignedCertificate() throws -> Certificate {
     let certificate = files("self-signed")
     try request(
@@ -104,10 +104,10 @@ final class CertificateAuthority {
     Certificate(path: "\(directory)/\(name).pem", keyPath: "\(directory)/\(name).key")
   }
 
-  /// Makes a key and has its certificate signed by the authority.
+  /// Creates a key and has its certificate signed by the authority.
   ///
-  /// By `openssl ca`, since of OpenSSL 3.0's commands only that takes dates of the past, written
-  /// `YYMMDDHHMMSSZ`.
+  /// It uses `openssl ca`, the only command of OpenSSL 3.0 that accepts dates in the past, in the
+  /// form `YYMMDDHHMMSSZ`.
   private func issue(
     _ name: String, for purpose: Purpose, validUntil end: String = "491231235959Z"
   ) throws -> Certificate {
@@ -125,7 +125,7 @@ final class CertificateAuthority {
     return certificate
   }
 
-  /// Makes an elliptic-curve key, which takes no time, and a request or a self-signed certificate.
+  /// Creates an elliptic-curve key, which is quick, and a request or a self-signed certificate.
   private func request(
     subject: String, keyPath: String, to path: String, selfSignedWith extensions: String?
   ) throws {

@@ -4,8 +4,9 @@ import Synchronization
 
 /// A command that runs as a child in its own process group.
 ///
-/// Whatever may block on a mount runs in one of these: a child can be killed at its deadline, a
-/// thread of the test process cannot. Output goes to unnamed files, so no pipe fills up.
+/// Each command that may block on a mount runs as such a child: a child can be killed at its
+/// deadline, a thread of the test process cannot. Output goes to unnamed files, so no pipe fills
+/// up.
 final class ChildProcess: Sendable {
   /// How a child ended.
   enum Ending: Equatable {
@@ -13,13 +14,13 @@ final class ChildProcess: Sendable {
     case signalled(CInt)
   }
 
-  /// Where the child reads its standard input from.
+  /// The source of the child's standard input.
   enum Input {
     case none
     case file(String)
     /// A pipe that `write(line:)` feeds.
     case pipe
-    /// A terminal, by the path of its slave side: standard output and error as well.
+    /// A terminal, by the path of its slave side, also for standard output and standard error.
     ///
     /// The child leads its own session with this controlling terminal, whose keys reach it.
     case terminal(String)
@@ -36,12 +37,12 @@ final class ChildProcess: Sendable {
   private let errorDescriptor: CInt
   private let state: Mutex<State>
 
-  /// Starts `arguments[0]`, looked up in `PATH`.
+  /// Starts `arguments[0]`, which is searched in `PATH`.
   ///
   /// - Parameters:
   ///   - arguments: the command line.
-  ///   - environment: variables set beside, or in place of, the inherited ones.
-  ///   - input: what the child reads.
+  ///   - environment: variables that add to or replace the inherited ones.
+  ///   - input: the child's standard input.
   /// - Throws: `HarnessError` if it cannot be started.
   init(
     _ arguments: [String], environment: [String: String] = [:], input: Input = .none
@@ -60,8 +61,8 @@ final class ChildProcess: Sendable {
       childInput = open(path, O_RDONLY | O_CLOEXEC)
     case .pipe:
       var ends: [CInt] = [-1, -1]
-      // Not pipe(2): a socket can be closed to other children from its first moment on, and the
-      // reader sees its end only when nobody else holds the other one.
+      // Not pipe(2): a socket can be close-on-exec from its creation, and the reader sees the end
+      // only when no other process holds the writing end.
       let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
       guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else {
         throw HarnessError.systemCall("socketpair")
@@ -121,7 +122,7 @@ final class ChildProcess: Sendable {
     close(errorDescriptor)
   }
 
-  /// How the child ended, or nil while it runs; asking reaps it.
+  /// How the child ended, or nil while it runs; reading the property reaps it.
   var ending: Ending? {
     state.withLock { state in
       if state.ending == nil {
@@ -137,10 +138,10 @@ final class ChildProcess: Sendable {
 
   var isRunning: Bool { ending == nil }
 
-  /// What the child has written to standard output so far.
+  /// The child's standard output so far.
   var standardOutput: String { Self.text(of: outputDescriptor) }
 
-  /// What the child has written to standard error so far.
+  /// The child's standard error so far.
   var standardError: String { Self.text(of: errorDescriptor) }
 
   /// Waits for the child's end.
@@ -151,15 +152,16 @@ final class ChildProcess: Sendable {
     return ending
   }
 
-  /// Sends a signal to the child alone.
+  /// Sends a signal only to the child.
   func signal(_ number: CInt) {
     state.withLock { state in
       if state.ending == nil { _ = Glibc.kill(processID, number) }
     }
   }
 
-  /// Kills the child and its process group, and reaps it if it goes within a moment; a reader that
-  /// the kernel keeps in an uninterruptible wait is left to end with its mount.
+  /// Kills the child and its process group, and reaps the child if it ends soon.
+  ///
+  /// A reader that the kernel keeps in an uninterruptible wait ends later, with its mount.
   func kill() {
     guard isRunning else { return }
     _ = Glibc.kill(-processID, SIGKILL)
@@ -188,7 +190,7 @@ final class ChildProcess: Sendable {
   /// glibc's `POSIX_SPAWN_SETSID`, which its header hides from Swift.
   private static let spawnInNewSession: CInt = 0x80
 
-  /// A temporary file that is gone when its last descriptor is.
+  /// A temporary file that is deleted when its last descriptor is closed.
   private static func unnamedFile() throws -> CInt {
     let base = ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
     var template = Array("\(base)/httpfs-output-XXXXXX".utf8CString)
@@ -203,7 +205,7 @@ final class ChildProcess: Sendable {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return "" }
     var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-    // Its own position: the child's writes move the descriptor's shared offset.
+    // Use an explicit position: the child's writes move the descriptor's shared offset.
     let count = pread(descriptor, &bytes, bytes.count, 0)
     return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
   }

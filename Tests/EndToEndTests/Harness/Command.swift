@@ -11,7 +11,7 @@ struct CommandResult {
   var succeeded: Bool { ending == .exited(0) }
 }
 
-/// Runs a command to its end; kills it and throws where it is still running after `limit`.
+/// Runs a command to its end; kills it and throws if it still runs after `limit`.
 func run(
   _ arguments: [String], environment: [String: String] = [:], input: ChildProcess.Input = .none,
   within limit: Duration = .seconds(60)
@@ -42,7 +42,7 @@ func output(
   return result.output
 }
 
-/// Runs a line of shell that must succeed.
+/// Runs a shell script that must succeed.
 ///
 /// - Returns: its standard output.
 @discardableResult
@@ -50,7 +50,7 @@ func shell(_ script: String, within limit: Duration = .seconds(60)) throws -> St
   try output(of: ["bash", "-euo", "pipefail", "-c", script], within: limit)
 }
 
-/// `text` as one word of shell.
+/// Quotes `text` as one shell word.
 func quoted(_ text: String) -> String {
   "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#)
     + "'"

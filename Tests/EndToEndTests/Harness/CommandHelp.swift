@@ -1,13 +1,14 @@
 import Foundation
 
-/// What `httpfs --experimental-dump-help` says of a command: what `--help` shows, for programs.
+/// The description of a command by `httpfs --experimental-dump-help`: the content of `--help` as
+/// JSON.
 struct CommandHelp: Decodable {
   struct Argument: Decodable {
     struct Name: Decodable {
       let kind: String
       let name: String
 
-      /// With its dashes, as it is written.
+      /// The name with its dashes, as the user writes it.
       var text: String { (kind == "long" ? "--" : "-") + name }
     }
 
@@ -23,14 +24,14 @@ struct CommandHelp: Decodable {
   let arguments: [Argument]?
   let subcommands: [CommandHelp]?
 
-  /// The whole tree of the built program.
+  /// The whole command tree of the built program.
   static func ofHTTPFS() throws -> CommandHelp {
     struct Dump: Decodable { let command: CommandHelp }
     let text = try output(of: [try Products.httpfs, "--experimental-dump-help"])
     return try JSONDecoder().decode(Dump.self, from: Data(text.utf8)).command
   }
 
-  /// The subcommands that are shown, with theirs, by their names: `cache ls`.
+  /// The visible subcommands, including nested ones, by their names: `cache ls`.
   func displayedSubcommands(below path: String = "") -> [String: CommandHelp] {
     var all: [String: CommandHelp] = [:]
     for command in subcommands ?? [] where command.shouldDisplay != false {
@@ -41,7 +42,7 @@ struct CommandHelp: Decodable {
     return all
   }
 
-  /// By their names with dashes, the names of their values; nil for a flag.
+  /// The names of the options' values, by the options' names with dashes; nil for a flag.
   var options: [String: String?] {
     var options: [String: String?] = [:]
     for argument in arguments ?? [] where argument.shouldDisplay && argument.kind != "positional" {
@@ -52,7 +53,7 @@ struct CommandHelp: Decodable {
     return options
   }
 
-  /// The names of the positional arguments; of those that may be repeated, the singular.
+  /// The names of the positional arguments, in the singular if they can be repeated.
   var positionals: [String] {
     (arguments ?? []).filter { $0.kind == "positional" && $0.shouldDisplay }.flatMap { argument in
       let name = argument.valueName ?? ""

@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// A control group of the kernel (cgroups(7)), of either version, for one process; only root may.
+/// A control group of the kernel (cgroups(7), version 1 or 2) for one process; it needs root.
 final class ControlGroup {
-  /// What the group is for.
+  /// The purpose of the group.
   enum Controller: String {
     case freezer, memory
   }
@@ -13,7 +13,7 @@ final class ControlGroup {
 
   /// Creates a group.
   ///
-  /// - Throws: `HarnessError` saying what is missing where this machine has no such groups.
+  /// - Throws: `HarnessError` that names the missing part if this machine has no such groups.
   init(_ controller: Controller) throws {
     guard Host.isRoot else { throw HarnessError("a control group needs root") }
     let name = "httpfs-test-\(getpid())-\(UInt32.random(in: 0 ... .max))"
@@ -44,7 +44,7 @@ final class ControlGroup {
 
   deinit { remove() }
 
-  /// What starts a command in the group; for the memory group.
+  /// The words that start a command in the group; for the memory group.
   var launcher: [String] {
     ["sh", "-c", "echo $$ > '\(directory)/cgroup.procs' && exec \"$@\"", "sh"]
   }
@@ -52,7 +52,7 @@ final class ControlGroup {
   /// Moves a running process into the group.
   func adopt(_ process: pid_t) throws { try set("cgroup.procs", String(process)) }
 
-  /// Keeps the group's processes from running, whatever signals they get, or lets them run again.
+  /// Stops the group's processes, whatever signals they get, or lets them run again.
   func setFrozen(_ isFrozen: Bool) throws {
     if isUnified {
       try set("cgroup.freeze", isFrozen ? "1" : "0")
@@ -61,12 +61,12 @@ final class ControlGroup {
     }
   }
 
-  /// The most memory that the group may have, the page cache of its files included.
+  /// Limits the memory of the group, including the page cache of its files.
   func setMemoryLimit(_ byteCount: Int64) throws {
     try set(isUnified ? "memory.max" : "memory.limit_in_bytes", String(byteCount))
   }
 
-  /// How often the kernel has killed a process of the group for want of memory.
+  /// How often the kernel has killed a process of the group because memory ran out.
   func killCount() throws -> Int {
     let file = isUnified ? "memory.events" : "memory.oom_control"
     let text = try String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8)

@@ -1,6 +1,6 @@
 /// Reads the control characters and sequences (ECMA-48) of a terminal's input, scalar by scalar.
 struct ControlSequenceParser {
-  /// What the screen must do.
+  /// A change of the screen.
   enum Action: Equatable {
     case show(Unicode.Scalar)
     case carriageReturn
@@ -11,15 +11,15 @@ struct ControlSequenceParser {
     case down(Int)
     case right(Int)
     case left(Int)
-    /// The column to go to, from 0.
+    /// The column to move to, from 0.
     case column(Int)
-    /// Where to go to, from 0.
+    /// The position to move to, from 0.
     case position(row: Int, column: Int)
     case eraseLine(Part)
     case eraseScreen(Part)
   }
 
-  /// What of a line or of the screen is erased, as seen from the cursor.
+  /// The part of a line or of the screen to erase, relative to the cursor.
   enum Part: Equatable {
     case toEnd
     case toStart
@@ -38,9 +38,9 @@ struct ControlSequenceParser {
 
   private var state = State.text
 
-  /// Takes the next scalar.
+  /// Parses the next scalar.
   ///
-  /// - Returns: nil if it shows and moves nothing, or where more of a sequence must come.
+  /// - Returns: nil if it neither shows nor moves anything, or if the sequence is incomplete.
   mutating func parse(_ scalar: Unicode.Scalar) -> Action? {
     switch state {
     case .text:
@@ -54,7 +54,7 @@ struct ControlSequenceParser {
         }
       return nil
     case .sequence(let parameters):
-      // Parameters and intermediates are below 0x40, the final byte is not.
+      // Parameters and intermediates are below 0x40; the final byte is not.
       guard scalar.value >= 0x40 else {
         state = .sequence(parameters + String(scalar))
         return nil
@@ -81,13 +81,13 @@ struct ControlSequenceParser {
     }
   }
 
-  /// What a sequence that begins with `ESC [` asks for; colours, modes and the unknown ask nothing.
+  /// The action of a sequence that begins with `ESC [`; colours, modes and unknown ones have none.
   private func action(final: Unicode.Scalar, parameters: String) -> Action? {
     let numbers = parameters.split(separator: ";", omittingEmptySubsequences: false).map {
       Int($0) ?? 0
     }
     let first = numbers.first ?? 0
-    // A count that is absent or 0 means 1, and so does a position, whose first place is 1.
+    // A missing or zero count means 1, and so does a position, whose first place is 1.
     let count = max(first, 1)
     switch final {
     case "A": return .up(count)

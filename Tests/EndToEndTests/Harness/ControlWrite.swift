@@ -1,16 +1,17 @@
 import Foundation
 
-/// Writes to `.control` by a separate process, each batch by one write(2).
+/// Writes to `.control` by a separate process, each batch with one write(2).
 struct ControlWrite {
-  /// The open flags beside `O_WRONLY`, as Python calls them.
+  /// The open flags in addition to `O_WRONLY`, as Python names them.
   var flags = "O_TRUNC"
-  /// Put before the command line: a change of user.
+  /// The words before the command line: a change of user.
   var launcher: [String] = []
 
-  /// Writes `batches`, of at most 60,000 bytes each, over one handle, one after the other.
+  /// Writes `batches`, each of at most 60,000 bytes, one after the other over one handle.
   ///
-  /// - Returns: what became of each: nil if it was taken, else the symbol of `errno`; one element
-  ///   for an `open` that failed.
+  /// - Returns: the result of each batch: nil if it was accepted, otherwise the symbol of `errno`;
+  ///   one element
+  ///   if the `open` failed.
   func write(_ batches: [[UInt8]], to mount: Mount) throws -> [String?] {
     let hex = batches.map { $0.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) } }
     let text = try output(
@@ -41,14 +42,14 @@ struct ControlWrite {
 extension Mount {
   /// Writes one batch to `.control`.
   ///
-  /// - Returns: nil if it was taken, else the symbol of `errno`.
+  /// - Returns: nil if it was accepted, otherwise the symbol of `errno`.
   func control(_ text: String, launcher: [String] = []) throws -> String? {
     let results = try ControlWrite(launcher: launcher).write([Array(text.utf8)], to: self)
     guard results.count == 1 else { throw HarnessError("\(results) of one write") }
     return results[0]
   }
 
-  /// Waits until the kernel has told httpfs that no file is open.
+  /// Waits until the kernel has reported to httpfs that no file is open.
   func waitUntilClosed() throws {
     let isClosed = try Deadline(after: .seconds(10)).wait(every: .milliseconds(10)) {
       try status().kernel.openHandles == 0

@@ -1,15 +1,15 @@
 import Foundation
 import Glibc
 
-/// A danted: a SOCKS server that knows version 4, too.
+/// A danted: a SOCKS server that also supports version 4.
 final class DanteServer {
   let port: UInt16
   private let process: ChildProcess
   private let logPath: String
 
-  /// Starts it and waits until it listens.
+  /// Starts the server and waits until it listens.
   ///
-  /// - Parameter directory: where its configuration and its log go.
+  /// - Parameter directory: the directory for its configuration and its log.
   /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String) throws {
     port = try FreePort.next()
@@ -46,7 +46,7 @@ final class DanteServer {
 
   var log: String { (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "" }
 
-  /// How many connections it has made for its clients.
+  /// The number of connections that it has made for its clients.
   var connectionCount: Int {
     log.split(separator: "\n").count { $0.contains("tcp/connect [") }
   }

@@ -10,7 +10,7 @@ struct Deadline {
 
   var hasPassed: Bool { ContinuousClock.now >= end }
 
-  /// Asks `condition` every few milliseconds until it holds or the deadline passes.
+  /// Evaluates `condition` every few milliseconds until it holds or the deadline passes.
   ///
   /// - Returns: whether the condition held in time.
   func wait(
@@ -32,7 +32,7 @@ func pause(for duration: Duration) {
   repeat { time = rest } while nanosleep(&time, &rest) == -1 && errno == EINTR
 }
 
-/// Runs `body` and says how long it took.
+/// Runs `body` and returns how long it took.
 func elapsed(_ body: () throws -> Void) rethrows -> Duration {
   try ContinuousClock().measure(body)
 }

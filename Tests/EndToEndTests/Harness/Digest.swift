@@ -4,7 +4,7 @@ import OriginContent
 
 /// SHA-256, by libcrypto.
 enum Digest {
-  /// The digest, as 64 hexadecimal digits, of what `feed` passes to its argument.
+  /// The digest, as 64 hexadecimal digits, of the bytes that `feed` passes to its argument.
   static func hex(
     _ feed: (_ update: (UnsafeRawBufferPointer) -> Void) throws -> Void
   ) rethrows -> String {
@@ -33,7 +33,7 @@ enum Digest {
 
 /// Bytes that are a function of (seed, version, offset), as the Origin serves them.
 enum TestContent {
-  /// Hands the bytes out in pieces of at most 1 MiB.
+  /// Passes the bytes to `body` in pieces of at most 1 MiB.
   static func forEachPiece(
     seed: UInt64, version: UInt64 = 1, offset: Int64 = 0, byteCount: Int64,
     _ body: (UnsafeRawBufferPointer) throws -> Void

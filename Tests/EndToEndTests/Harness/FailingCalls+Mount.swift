@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 
 extension Sandbox {
-  /// Mounts a list of `urls` by a daemon whose calls on its cache fail as `failing` says.
+  /// Mounts a list of `urls` with a daemon whose calls on its cache fail as `failing` specifies.
   ///
   /// - Parameters:
   ///   - urls: the lines of the list.
   ///   - options: further options of `httpfs mount`.
-  ///   - failing: the calls on the cache directory, which is the one that it was made for.
+  ///   - failing: the calls on the cache directory, for which it was created.
   /// - Returns: the mount.
   /// - Throws: `HarnessError` if httpfs refuses.
   func mount(urls: [String], options: [String] = [], failing: FailingCalls) throws -> Mount {
@@ -21,7 +21,7 @@ extension Sandbox {
 }
 
 extension Mount {
-  /// What `.status.json` says is wrong with the cache as a whole; nil if nothing is.
+  /// The cache failure that `.status.json` reports; nil if there is none.
   func cacheFailure() throws -> String? {
     let text = try output(of: enter + ["cat", path(".status.json")], within: .seconds(5))
     let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]

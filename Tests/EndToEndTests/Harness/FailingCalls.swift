@@ -1,36 +1,34 @@
 import Foundation
 import Glibc
 
-/// The system calls of a program on one directory, which fail at our word: the disk of the tests
-/// that breaks where it is told to.
+/// Makes a program's system calls on one directory fail on command: a disk that breaks on request.
 ///
-/// By a library that the dynamic linker puts before libc; its header (Tests/FailingCalls) documents
-/// plan and log. So the product under test is the one that is shipped.
+/// The dynamic linker loads a library before libc; its header (Tests/FailingCalls) documents the
+/// plan and the log. The product under test is therefore the shipped one.
 final class FailingCalls {
-  /// What becomes of the calls that are chosen.
+  /// The effect on the chosen calls.
   enum Effect: String, Sendable {
-    /// Nothing is done.
+    /// The call does nothing and fails.
     case fail
     /// A write or read transfers half of its bytes and succeeds, as the kernel may at any time.
     case short
-    /// A write transfers half and fails; anything else is done and then reported as failed.
+    /// A write transfers half and fails; any other call is executed and then reported as failed.
     case torn
-    /// A call that moves no bytes waits until the plan is another one, and then is done.
+    /// A call that transfers no bytes waits until the plan changes, and is then executed.
     case held
-    /// A call that moves no bytes waits as many milliseconds as ``Plan/errno`` says, and then is
-    /// done.
+    /// A call that transfers no bytes waits for ``Plan/errno`` milliseconds, and is then executed.
     case slow
   }
 
-  /// Which calls fail, and how.
+  /// Selects the calls that fail, and how they fail.
   struct Plan: Sendable {
     /// Names separated by commas, or `all`.
     var calls = "all"
-    /// How the names of the files begin; nil for any.
+    /// The prefix of the files' names; nil for any.
     var filePrefix: String?
-    /// The first of these calls that fails, counted from 1 since the plan was made.
+    /// The first of these calls that fails, counted from 1 since the plan was created.
     var first = 1
-    /// How many fail from there on; nil for all.
+    /// How many calls fail from there on; nil for all.
     var count: Int? = 1
     var errno = EIO
     var effect = Effect.fail
@@ -40,13 +38,13 @@ final class FailingCalls {
   struct Call {
     enum Outcome: Equatable {
       case done
-      /// It waits; its outcome is its own call in the log.
+      /// The call waits; the log has its outcome as a separate call.
       case held
       case short
       case failed(CInt)
     }
 
-    /// Which call of the plan it was, from 1; 0 where the plan does not name it.
+    /// The number of the call in the plan, from 1; 0 if the plan does not name it.
     let position: Int
     let name: String
     let outcome: Outcome
@@ -59,16 +57,16 @@ final class FailingCalls {
     var fileName: String { (path as NSString).lastPathComponent }
   }
 
-  /// What is counted: this directory and all below it.
+  /// The directory whose calls are counted, with everything below it.
   let directory: String
   private let planPath: String
   private let logPath: String
 
-  /// Lets everything pass until ``fail(_:)``.
+  /// Lets all calls pass until ``fail(_:)``.
   ///
   /// - Parameters:
-  ///   - directory: the real path of a directory, which need not exist yet.
-  ///   - sandbox: where the plan and the log go.
+  ///   - directory: the real path of a directory, which may not exist yet.
+  ///   - sandbox: the place of the plan and the log.
   /// - Throws: `HarnessError` if they cannot be written.
   init(below directory: String, in sandbox: Sandbox) throws {
     self.directory = directory
@@ -78,10 +76,10 @@ final class FailingCalls {
     pass()
   }
 
-  /// What is put before a command line, so the command's calls are counted and fail.
+  /// The words before a command line that make the command's calls count and fail.
   var launcher: [String] {
     get throws {
-      // Built beside the programs, because the package has it as a product.
+      // The library is built beside the programs, because it is a product of the package.
       let library =
         (try Products.httpfs as NSString).deletingLastPathComponent + "/libFailingCalls.so"
       guard access(library, R_OK) == 0 else {
@@ -95,7 +93,7 @@ final class FailingCalls {
     }
   }
 
-  /// Makes calls fail from now on; they are counted anew.
+  /// Makes calls fail from now on, and restarts their count.
   func fail(_ plan: Plan) throws {
     let words = [
       plan.calls, plan.filePrefix ?? "*", "\(plan.first)", "\(plan.count ?? 0)", "\(plan.errno)",
@@ -104,7 +102,7 @@ final class FailingCalls {
     try setPlan(words.joined(separator: " "))
   }
 
-  /// Lets everything pass from now on.
+  /// Lets all calls pass from now on.
   func pass() {
     unlink(planPath)
   }
@@ -135,7 +133,7 @@ final class FailingCalls {
   }
 
   private func setPlan(_ text: String) throws {
-    // In one step: the program may read it at any moment.
+    // Write atomically: the program may read the plan at any moment.
     try text.write(toFile: planPath, atomically: true, encoding: .utf8)
   }
 }

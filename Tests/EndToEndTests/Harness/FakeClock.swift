@@ -1,13 +1,14 @@
 import Foundation
 import Glibc
 
-/// A wall clock that a test sets while programs run with it (libfaketime); the monotonic clocks continue
-/// as they are, as they do when a user sets the time.
+/// A wall clock that a test sets while programs run with it (libfaketime).
+///
+/// The monotonic clocks are unaffected, as when a user sets the time.
 struct FakeClock {
   private let library: String
   private let file: String
 
-  /// Makes a clock that is right at first.
+  /// Creates a clock that is right at first.
   ///
   /// - Throws: `HarnessError` if libfaketime is not installed.
   init(_ sandbox: Sandbox) throws {
@@ -22,21 +23,21 @@ struct FakeClock {
     try set(days: 0)
   }
 
-  /// What starts a command with this clock.
+  /// The words that start a command with this clock.
   var launcher: [String] {
     [
       "env", Host.preloading(library), "FAKETIME_TIMESTAMP_FILE=\(file)", "FAKETIME_NO_CACHE=1",
       "FAKETIME_DONT_FAKE_MONOTONIC=1",
-      // A second time: the library changes the environment of the first program that loads it, and
-      // Swift's runtime finds the command line by where the environment is.
+      // Run env(1) twice: the library changes the environment of the first program that loads it,
+      // and Swift's runtime finds the command line by the place of the environment.
       "env",
     ]
   }
 
-  /// Sets the clock to so many days from now, or before now.
+  /// Sets the clock to `days` days from now, which may be negative.
   func set(days: Int) throws {
     let text = days < 0 ? "\(days)d\n" : "+\(days)d\n"
-    // By rename: a reader must not find it empty.
+    // Rename: a reader must not find the file empty.
     try text.write(toFile: file, atomically: true, encoding: .utf8)
   }
 

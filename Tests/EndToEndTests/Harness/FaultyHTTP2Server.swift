@@ -1,22 +1,24 @@
 import Foundation
 import Glibc
 
-/// An HTTP/2 server on loopback that refuses its first requests: with `RST_STREAM` (REFUSED_STREAM) or
-/// with `GOAWAY`, both of which say that nothing was done; then it serves one body to everybody.
+/// An HTTP/2 server on loopback that refuses its first requests.
 ///
-/// It understands frames (RFC 9113 §4), not fields: whatever is asked for is answered with the whole.
+/// It refuses with `RST_STREAM` (REFUSED_STREAM) or with `GOAWAY`, which both mean that the request
+/// was not processed. It then serves one body to every client.
+///
+/// It understands frames (RFC 9113 §4), not fields: it answers every request with the whole body.
 final class FaultyHTTP2Server {
   let port: UInt16
   private let process: ChildProcess
 
-  /// The body, which fits into the windows that every connection begins with.
+  /// The length of the body, which fits into the initial windows of a connection.
   private static let byteCount = 48_000
   private static let byte: UInt8 = 0x61
 
   /// Starts the server.
   ///
   /// - Parameters:
-  ///   - certificate: its own.
+  ///   - certificate: its certificate.
   ///   - fault: `refuse` or `goaway`.
   ///   - count: how many requests have the fault.
   /// - Throws: `HarnessError` if it does not listen in time.

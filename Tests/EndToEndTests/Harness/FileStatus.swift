@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// Facts about local files; never asked about a file on a mount, since that may block.
+/// Facts about local files; not for files on a mount, because the calls may block.
 enum FileStatus {
   /// The length in bytes, or nil if there is no such file.
   static func byteCount(of path: String) -> Int64? {
@@ -15,8 +15,9 @@ enum FileStatus {
     return stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
   }
 
-  /// The bytes that the file system has given a file, or nil if there is no such file: of a
-  /// sparse file about what has been written to it.
+  /// The bytes that the file system has allocated to a file, or nil if there is no such file.
+  ///
+  /// For a sparse file, this is about the number of bytes written to it.
   static func allocatedByteCount(of path: String) -> Int64? {
     var status = stat()
     return stat(path, &status) == 0 ? Int64(status.st_blocks) * 512 : nil

@@ -2,7 +2,7 @@ import Glibc
 
 /// TCP ports of the loopback interface.
 enum FreePort {
-  /// A port that nothing listens on at this moment.
+  /// A port on which no process listens at this moment.
   static func next() throws -> UInt16 {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     guard descriptor >= 0 else { throw HarnessError.systemCall("socket") }

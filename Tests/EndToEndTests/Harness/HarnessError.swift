@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why a piece of the harness could not do its work; never a verdict on httpfs itself.
+/// The reason for a failure of the harness; never a verdict on httpfs itself.
 struct HarnessError: Error, CustomStringConvertible {
   let description: String
 
@@ -8,7 +8,7 @@ struct HarnessError: Error, CustomStringConvertible {
     self.description = description
   }
 
-  /// The text of `errno` after a system call that failed.
+  /// The text of `errno` after a failed system call.
   static func systemCall(_ name: String, _ code: CInt = errno) -> HarnessError {
     HarnessError("\(name): \(String(cString: strerror(code)))")
   }

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 
-/// A file that a child process holds open and reads at our word, so a read which never returns
-/// costs a test its deadline and no more.
+/// A file that a child process holds open and reads on command.
+///
+/// A read that never returns then costs a test only its deadline.
 final class HeldFile {
-  /// What one read gave.
+  /// The result of one read.
   enum Reading: Equatable {
-    /// The bytes' count and SHA-256.
+    /// The count and the SHA-256 of the bytes.
     case bytes(count: Int, sha256: String)
     /// The symbol of `errno`, such as `ESTALE`.
     case failed(String)
@@ -17,7 +18,7 @@ final class HeldFile {
 
   /// Opens `path` read-only in a new process.
   ///
-  /// - Throws: `HarnessError` naming the symbol of `errno` where the open fails.
+  /// - Throws: `HarnessError` with the symbol of `errno` if the open fails.
   init(_ path: String, enter: [String] = []) throws {
     process = try ChildProcess(enter + Python.command(Self.script) + [path], input: .pipe)
     let answer = try nextAnswer(within: .seconds(20))
@@ -42,7 +43,7 @@ final class HeldFile {
     return Self.reading(try nextAnswer(within: limit))
   }
 
-  /// The file's length by fstat(2).
+  /// The file's length according to fstat(2).
   func length() throws -> Int64? {
     try process.write(line: "length 0 0")
     return Int64(try nextAnswer(within: .seconds(20)))
@@ -101,11 +102,11 @@ final class HeldFile {
     """
 }
 
-/// Python as the tests' language for readers.
+/// Python, the language of the tests' readers.
 enum Python {
   /// The command line that runs `script`; arguments may follow.
   static func command(_ script: String) -> [String] {
-    // Debian's own, if there is one: a version manager's shim takes long to start.
+    // Prefer Debian's interpreter: a version manager's shim starts slowly.
     let interpreter = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"
     return [interpreter, "-c", script]
   }

@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import Testing
 
-/// A real server that lists the directories below its root, of one of the kinds that httpfs knows.
+/// A real server, of a kind that httpfs knows, that lists the directories below its root.
 final class ListingServer {
   enum Kind: String, CaseIterable, CustomTestStringConvertible {
     case nginx, apache
-    /// Apache with its listing as a table, as Debian sets it up.
+    /// Apache with its listing as a table, as in Debian's configuration.
     case apacheTable = "apache (table)"
     case lighttpd, caddy, python
 
@@ -73,7 +73,8 @@ final class ListingServer {
 
   func stop() { stopServer() }
 
-  /// `python3 -m http.server` with ranges off as it has them, but a longer queue of connections than 5.
+  /// `python3 -m http.server` without ranges, as usual, but with a queue of more than 5
+  /// connections.
   private static let pythonServer = """
     import functools, http.server, sys
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[2])

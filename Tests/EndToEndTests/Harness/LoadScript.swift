@@ -1,8 +1,8 @@
 import Foundation
 
-/// The tests of `scripts/torture`, run with the programs under test.
+/// The tests of `scripts/torture`, which use the programs under test.
 enum LoadScript {
-  /// Runs `scripts/torture NAME` to its end, on the binaries that this test run has built.
+  /// Runs `scripts/torture NAME` to its end, with the binaries of this test run.
   static func run(
     _ name: String, _ arguments: [String], within limit: Duration
   ) throws -> CommandResult {
@@ -14,7 +14,7 @@ enum LoadScript {
   /// The package's directory.
   private static var package: String {
     var path = #filePath as NSString
-    // Harness, EndToEndTests, Tests.
+    // Skip the directories Harness, EndToEndTests and Tests.
     for _ in 0..<4 { path = path.deletingLastPathComponent as NSString }
     return path as String
   }

@@ -1,10 +1,10 @@
 import HTTPTransferCore
 
-/// One request as a server logged it, whichever server it was.
+/// One request in the log of any server.
 struct LoggedRequest {
   let path: String
   let method: String
-  /// The `Range` header field, where the request had one.
+  /// The `Range` header field, if the request had one.
   let range: String?
   let status: Int
   let bodyByteCount: Int64
@@ -13,27 +13,27 @@ struct LoggedRequest {
   /// When the request began and ended, in seconds of one clock.
   let start: Double
   let end: Double
-  /// The version of HTTP as the server names it (`HTTP/1.1`, `HTTP/2.0`), where it says so.
+  /// The version of HTTP as the server names it (`HTTP/1.1`, `HTTP/2.0`), if it logs it.
   var protocolVersion: String?
-  /// The bytes of the request's own body that the server read, where it says so.
+  /// The number of bytes that the server read of the request's body, if it logs it.
   var requestBodyByteCount: Int64?
-  /// Their FNV-1a hash, if there are any and the server says so.
+  /// The FNV-1a hash of those bytes, if there are any and the server logs it.
   var requestBodyHash: String?
-  /// The request's header fields by lower-case name, where the server says so.
+  /// The request's header fields by lower-case name, if the server logs them.
   var fields: [String: String] = [:]
-  /// The fault that the response had, if there was one and the server says so.
+  /// The fault of the response, if it had one and the server logs it.
   var fault: String?
-  /// The rule of a script that answered, if there was one and the server says so.
+  /// The script rule that answered, if there was one and the server logs it.
   var rule: String?
 
-  /// Where the body begins in the resource.
+  /// The offset in the resource at which the body begins.
   fileprivate var firstByte: Int64 {
     guard status == 206, let range, range.hasPrefix("bytes=") else { return 0 }
     return Int64(range.dropFirst(6).prefix { $0 != "-" }) ?? 0
   }
 
-  /// Whether less was sent than the range that was requested has, as where the client has closed the
-  /// connection.
+  /// Whether the server sent less than the requested range, for example because the client closed
+  /// the connection.
   fileprivate var wasCutOff: Bool {
     guard status == 206, let end = range?.split(separator: "-").last.flatMap({ Int64($0) }) else {
       return false
@@ -46,8 +46,9 @@ extension [LoggedRequest] {
   /// The body bytes that the server sent.
   var bodyByteCount: Int64 { reduce(0) { $0 + $1.bodyByteCount } }
 
-  /// The body bytes that the server sent, each of a path once: a byte that two requests asked for, as a
-  /// hedged one does, counts once.
+  /// The body bytes that the server sent, counting each byte of a path once.
+  ///
+  /// A byte that two requests fetched, such as a hedged one, counts once.
   var distinctBodyByteCount: Int64 {
     var sent: [String: ExtentSet] = [:]
     for request in self where request.bodyByteCount > 0 {
@@ -57,18 +58,20 @@ extension [LoggedRequest] {
     return sent.values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// The body bytes of a path that the server sent beyond the first time.
+  /// The body bytes that the server sent more than once.
   var repeatedByteCount: Int64 { bodyByteCount - distinctBodyByteCount }
 
-  /// How many of these requests may be hedges, which ask for what another one is to bring, as where
-  /// the machine stalls for a moment: one, and 5 % of all (docs/SEMANTICS.md).
+  /// The maximum number of hedges among these requests: one plus 5 % of all (docs/SEMANTICS.md).
+  ///
+  /// A hedge requests bytes that are already in flight, for example because the machine stalled for
+  /// a moment.
   var greatestHedgeCount: Int { 1 + count / 20 }
 
-  /// The most that hedges and requests that were cut off may bring twice.
+  /// The maximum number of bytes that hedges and cut-off requests may send in vain.
   ///
-  /// Of a hedge and the request that it asks again for one brings the bytes, and at most the body of
-  /// the other one was sent in vain. A request whose second half another connection has taken over is cut
-  /// off, and so may be one in ten. In vain is of each no more than the sockets hold.
+  /// Of a hedge and the request that it duplicates, one delivers the bytes, and at most the body of
+  /// the other one is wasted. A request whose second half another connection has taken over is cut
+  /// off, which may concern one in ten. Each of these wastes at most the content of the sockets.
   var greatestVainByteCount: Int64 {
     let vain = sorted { $0.bodyByteCount > $1.bodyByteCount }.prefix(greatestHedgeCount)
     let cutOff = filter(\.wasCutOff).prefix(1 + count / 10)
@@ -77,19 +80,19 @@ extension [LoggedRequest] {
     }
   }
 
-  /// The largest number of requests that were in flight at one moment: for lower bounds.
+  /// The largest number of requests in flight at one moment: for lower bounds.
   var peakConcurrency: Int { concurrency(endingEarlierBy: 0) }
 
-  /// As ``peakConcurrency``, without overlaps of less than 0.1 s: for upper bounds.
+  /// Like ``peakConcurrency``, without overlaps of less than 0.1 s: for upper bounds.
   ///
-  /// A busy server notes the end of a response when the client, which has all of it, may have begun the
-  /// next request.
+  /// A busy server may log the end of a response after the client has received all of it and begun
+  /// the next request.
   var sustainedConcurrency: Int { concurrency(endingEarlierBy: 0.1) }
 
   private func concurrency(endingEarlierBy seconds: Double) -> Int {
     var changes =
       map { ($0.start, 1) } + map { (Swift.max($0.start, $0.end - seconds), -1) }
-    // At equal times ends come first: requests that only touch do not overlap.
+    // At equal times, ends precede beginnings: requests that only touch do not overlap.
     changes.sort { ($0.0, $0.1) < ($1.0, $1.1) }
     var current = 0
     var peak = 0
@@ -100,7 +103,7 @@ extension [LoggedRequest] {
     return peak
   }
 
-  /// Seconds from the first request's beginning to the last one's end.
+  /// Seconds from the beginning of the first request to the end of the last one.
   var span: Double {
     guard let first = map(\.start).min(), let last = map(\.end).max() else { return 0 }
     return last - first

@@ -3,16 +3,16 @@ import Glibc
 
 /// A disk of one test with its own file system: a file behind a loop device.
 ///
-/// Its power can be cut: what was synced survives, what was not is gone, as the file system's
-/// journal promises.
+/// Its power can be cut: synced data survives, unsynced data is lost, as the file system's journal
+/// guarantees.
 final class LoopDisk {
-  /// The file system on it.
+  /// The file system on the disk.
   enum Format: String, Sendable {
     case ext4
     case xfs
   }
 
-  /// Where it is mounted.
+  /// The mount point.
   let path: String
   private let image: String
   private var isMounted = false
@@ -20,21 +20,21 @@ final class LoopDisk {
 
   /// `FS_IOC_SHUTDOWN` of the kernel's fs.h: `_IOR('X', 125, __u32)`.
   private static let shutdownRequest: UInt = 0x8004_587D
-  /// Of the same header: without a flush of the journal, as when the power goes.
+  /// The flag of that header for no flush of the journal, as in a power failure.
   private static let withoutLogFlush: UInt32 = 2
 
-  /// `FIFREEZE` and `FITHAW` of the kernel's fs.h: `_IOWR('X', 119, int)` and the next one.
+  /// `FIFREEZE` and `FITHAW` of the kernel's fs.h: `_IOWR('X', 119, int)` and its successor.
   private static let freezeRequest: UInt = 0xC004_5877
   private static let thawRequest: UInt = 0xC004_5878
 
-  /// Makes the file system and mounts it; only root may.
+  /// Creates the file system and mounts it; this needs root.
   ///
   /// - Parameters:
   ///   - path: an existing directory.
-  ///   - image: the file to make; it is sparse and removed at the end.
+  ///   - image: the sparse file to create, which is removed at the end.
   ///   - byteCount: the capacity.
   ///   - format: the file system.
-  ///   - creation: more options of mkfs(8).
+  ///   - creation: further options of mkfs(8).
   /// - Throws: `HarnessError` if root, loop devices or the file system's tools are missing.
   init(
     at path: String, image: String, byteCount: Int64, format: Format = .ext4,
@@ -58,8 +58,9 @@ final class LoopDisk {
     unlink(image)
   }
 
-  /// Lets everything vanish that has not been synced; the file system then answers every call with
-  /// an error, until ``reboot()``.
+  /// Discards all unsynced data.
+  ///
+  /// The file system then answers every call with an error until ``reboot()``.
   func cutPower() throws {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }
@@ -70,11 +71,11 @@ final class LoopDisk {
     }
   }
 
-  /// Mounts the file system anew, as after a start of the machine: from the disk alone.
+  /// Mounts the file system again from the disk alone, as after a start of the machine.
   ///
-  /// - Throws: `HarnessError` if some process still has a file of it open.
+  /// - Throws: `HarnessError` if a process still has one of its files open.
   func reboot() throws {
-    // A file that the kernel has just let go of may hold it a moment longer.
+    // The kernel may hold a file that was just closed a moment longer.
     var failure: CInt = 0
     let isGone = Deadline(after: .seconds(10)).wait(every: .milliseconds(10)) {
       if umount2(path, 0) == 0 { return true }
@@ -83,8 +84,8 @@ final class LoopDisk {
     }
     guard isGone else { throw HarnessError.systemCall("unmount of \(path)", failure) }
     isMounted = false
-    // The file system ends with its last mount, of which a namespace made meanwhile has a copy:
-    // mounted before, it would still be the one without power.
+    // The file system ends with its last mount, and a namespace made meanwhile has a copy of the
+    // mount. Mounted before that, it would still be the one without power.
     let isReleased = try Deadline(after: .seconds(10)).wait(every: .milliseconds(20)) {
       try devices().isEmpty
     }
@@ -94,10 +95,10 @@ final class LoopDisk {
     try mount()
   }
 
-  /// Has the loop device take one page at a time.
+  /// Makes the loop device accept only one page at a time.
   ///
-  /// Since Linux 6.15 the device calls a write of several pages a success where the file system under it
-  /// had room for the first of them only: then fdatasync(2) succeeds and data is lost.
+  /// Since Linux 6.15, the device reports a write of several pages as a success if the file system
+  /// below had room only for the first. Then fdatasync(2) succeeds although data is lost.
   func limitRequestsToPages() throws {
     guard let path = try devices().first else {
       throw HarnessError("no loop device holds \(image)")
@@ -115,7 +116,7 @@ final class LoopDisk {
     ).split(separator: "\n")
   }
 
-  /// Removes all that is on it, also from the disk under it.
+  /// Removes all files on it, and frees their space on the disk below.
   func empty() throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: path)
     where name != "lost+found" {
@@ -124,17 +125,17 @@ final class LoopDisk {
     try output(of: ["sync", "--file-system", path])
   }
 
-  /// Turns the file system read-only, which it must allow: no file may be open for writing.
+  /// Makes the file system read-only, which succeeds only if no file is open for writing.
   func remountReadOnly() throws {
     try output(of: ["mount", "-o", "remount,ro", path])
   }
 
-  /// Makes ext4 think that it is damaged: it turns read-only at once, whoever writes.
+  /// Makes ext4 treat itself as damaged: it becomes read-only at once, despite open writers.
   func abort() throws {
     try output(of: ["mount", "-o", "remount,abort", path])
   }
 
-  /// Has every write wait from now on, as on a disk that stalls, or lets them continue.
+  /// Makes all writes wait from now on, as on a stalled disk, or lets them continue.
   func setFrozen(_ isFrozen: Bool) throws {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw HarnessError.systemCall("open \(path)") }
@@ -145,7 +146,7 @@ final class LoopDisk {
     self.isFrozen = isFrozen
   }
 
-  /// Takes it away, even where files of it are open.
+  /// Detaches the mount, even if files on it are open.
   func unmount() {
     guard isMounted else { return }
     if isFrozen { try? setFrozen(false) }
@@ -154,7 +155,7 @@ final class LoopDisk {
   }
 
   private func mount() throws {
-    // mount(8) finds a free loop device, which goes with the mount.
+    // mount(8) finds a free loop device and releases it with the mount.
     try output(
       of: ["mount", "-o", "loop,noatime", image, path],
       environment: ["PATH": Host.administratorPath])

@@ -1,9 +1,10 @@
 import Testing
 
-/// How slow this machine is at the moment, by something that is not httpfs.
+/// The current slowness of this machine, measured independently of httpfs.
 enum MachinePace {
-  /// Whether `duration` keeps a bound of time, which a machine that is slow may stretch: by ten
-  /// times what a process takes to start and to end now, and to twice its length at most.
+  /// Whether `duration` is within a time limit that a slow machine may extend.
+  ///
+  /// The extension is ten times the current start and end of a process, at most the limit itself.
   static func keeps(_ duration: Duration, within limit: Duration) throws -> Bool {
     if duration <= limit { return true }
     let durations = try (0..<5).map { _ in try run(["true"]).duration }
@@ -11,9 +12,10 @@ enum MachinePace {
     return duration <= limit + allowance
   }
 
-  /// Runs a command several times and expects that it is quick: within 100 ms by the median, since
-  /// a process that starts on a busy machine may wait for a processor, and within a second, as the
-  /// machine's pace allows, at worst.
+  /// Runs a command several times and expects it to be quick.
+  ///
+  /// The median must be within 100 ms, because a process that starts on a busy machine may wait for
+  /// a processor. Each run must be within a second, as extended for the machine's pace.
   ///
   /// - Returns: the median.
   @discardableResult

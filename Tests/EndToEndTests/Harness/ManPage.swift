@@ -1,12 +1,13 @@
-/// What a man page in the mdoc language (mdoc(7)) says of commands and options.
+/// The commands and options in a man page in the mdoc language (mdoc(7)).
 ///
-/// Of the language just what docs/man/httpfs.1 uses for them: `.Ss COMMANDS` begins the section of one
-/// or more commands, `.Sh TITLE` one of options in common, `.It Fl -option Ar value` is an option,
-/// `.D1 Nm Cm COMMAND … Ar argument` how a command is written, `.Sx TITLE` a reference.
+/// It knows only the subset of the language that docs/man/httpfs.1 uses for them: `.Ss COMMANDS`
+/// begins the section of one or more commands, `.Sh TITLE` one of common options, `.It Fl -option
+/// Ar value` is an option, `.D1 Nm Cm COMMAND … Ar argument` is the syntax of a command, and `.Sx
+/// TITLE` is a reference.
 struct ManPage {
   /// A part of the page, by its `.Ss` or `.Sh` line.
   struct Section {
-    /// By their names with dashes, the names of their values; nil for a flag.
+    /// The names of the options' values, by the options' names with dashes; nil for a flag.
     var options: [String: String?] = [:]
     var references: [String] = []
   }
@@ -14,7 +15,7 @@ struct ManPage {
   private(set) var sections: [String: Section] = [:]
   /// The names of the positional arguments, by command.
   private(set) var arguments: [String: [String]] = [:]
-  /// Which section describes a command.
+  /// The title of the section that describes a command.
   private(set) var titles: [String: String] = [:]
 
   /// - Parameter text: the page's source.
@@ -34,7 +35,7 @@ struct ManPage {
     }
   }
 
-  /// The options of a command: its own, and those of the sections that its section refers to.
+  /// The options of a command: those of its section and of the sections that it refers to.
   func options(of command: String) -> [String: String?] {
     guard let title = titles[command], let section = sections[title] else { return [:] }
     var options = section.options
@@ -71,12 +72,12 @@ struct ManPage {
     arguments[name] = names
   }
 
-  /// `.Sx ACCESS OPTIONS .`, the point being punctuation.
+  /// `.Sx ACCESS OPTIONS .`; the final point is punctuation.
   private static func reference(_ words: [String]) -> String {
     words.dropFirst().filter { ![".", ",", ")"].contains($0) }.joined(separator: " ")
   }
 
-  /// The words of a line; double quotes keep one together.
+  /// The words of a line; double quotes enclose one word.
   private static func words(_ line: Substring) -> [String] {
     var words: [String] = []
     var word = ""

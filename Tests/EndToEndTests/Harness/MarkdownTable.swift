@@ -1,10 +1,10 @@
 import Foundation
 
-/// The tables of a document in Markdown.
+/// The tables of a Markdown document.
 struct MarkdownTable {
-  /// A row, without its header.
+  /// A row other than the header.
   struct Row {
-    /// Counted from 1.
+    /// The line number, from 1.
     let line: Int
     let cells: [String]
   }
@@ -41,7 +41,7 @@ struct MarkdownTable {
 
   private init(header: [String]) { self.header = header }
 
-  /// A bar behind a backslash belongs to its cell.
+  /// The cells of a line; a bar after a backslash belongs to its cell.
   private static func cells(_ line: Substring) -> [String] {
     var cells: [String] = [""]
     var isEscaped = false
@@ -53,7 +53,7 @@ struct MarkdownTable {
       }
       isEscaped = character == "\\"
     }
-    // Nothing stands behind the last bar.
+    // The last bar ends the row.
     return cells.dropLast().map { $0.trimmingCharacters(in: .whitespaces) }
   }
 }

@@ -3,13 +3,13 @@ struct MetalinkDocument {
   var name = "a.bin"
   let seed: UInt64
   let byteCount: Int64
-  /// Where the file is, the preferred one first.
+  /// The file's locations, the preferred one first.
   let urls: [String]
   /// The length of a piece; nil for no piece hashes.
   var pieceByteCount: Int64?
-  /// Whether the hash of the whole is in it.
+  /// Whether it contains the hash of the whole file.
   var hasChecksum = false
-  /// Whether the length is in it.
+  /// Whether it contains the length.
   var hasSize = true
 
   private var checksum: String { Digest.ofContent(seed: seed, byteCount: byteCount) }
@@ -26,7 +26,7 @@ struct MetalinkDocument {
 
   private func escaped(_ url: String) -> String { url.replacing("&", with: "&amp;") }
 
-  /// As RFC 5854 has it.
+  /// The form of RFC 5854.
   var version4: String {
     var text = """
       <?xml version="1.0" encoding="UTF-8"?>
@@ -47,7 +47,7 @@ struct MetalinkDocument {
     return text + "  </file>\n</metalink>\n"
   }
 
-  /// As metalinker.org had it.
+  /// The form of metalinker.org.
   var version3: String {
     var text = """
       <?xml version="1.0" encoding="UTF-8"?>

@@ -6,20 +6,21 @@ final class Mount {
   let mountpoint: String
   let cacheDirectory: String
   let process: ChildProcess
-  /// Put before every command that is to see the mount: empty, or what enters the mount's own
-  /// namespace as its user.
+  /// The words before every command that must see the mount.
+  ///
+  /// They are empty, or enter the mount's own namespace as its user.
   let enter: [String]
 
-  /// Starts httpfs and waits until it says that the mount can be read.
+  /// Starts httpfs and waits until it reports that the mount can be read.
   ///
   /// - Parameters:
   ///   - source: the list file or the URL.
   ///   - mountpoint: an empty directory, as its real path.
-  ///   - cacheDirectory: where the cache goes.
+  ///   - cacheDirectory: the directory of the cache.
   ///   - options: further options of `httpfs mount`.
-  ///   - launcher: put before the command line, such as a change of user.
-  ///   - limit: how long it may take until the mount can be read.
-  ///   - enter: given the process identifier, what is put before the readers' command lines.
+  ///   - launcher: the words before the command line, such as a change of user.
+  ///   - limit: the time limit until the mount can be read.
+  ///   - enter: maps the process identifier to the words before the readers' command lines.
   /// - Throws: `HarnessError` if the mount is refused, or not ready in time.
   init(
     source: String, mountpoint: String, cacheDirectory: String, options: [String] = [],
@@ -49,13 +50,13 @@ final class Mount {
   /// The path of a file on the mount.
   func path(_ name: String) -> String { "\(mountpoint)/\(name)" }
 
-  /// The number of files that httpfs named when it was ready.
+  /// The number of files that httpfs reported when it was ready.
   var announcedFileCount: Int? {
     let line = process.standardOutput.split(separator: "\n").first { $0.hasPrefix("mounted ") }
     return line?.split(separator: "(").last?.split(separator: " ").first.flatMap { Int($0) }
   }
 
-  /// Reads `.status.json`, within two seconds.
+  /// Reads `.status.json`, within five seconds.
   func status() throws -> MountStatusFile {
     let text = try output(of: enter + ["cat", path(".status.json")], within: .seconds(5))
     return try JSONDecoder().decode(MountStatusFile.self, from: Data(text.utf8))
@@ -90,7 +91,7 @@ final class Mount {
 
   /// Unmounts with `fusermount3 -u` and waits for httpfs to end.
   ///
-  /// While somebody else looks at all the machine's mounts, the kernel may call this one busy.
+  /// While another process reads all mounts of the machine, the kernel may report this one as busy.
   ///
   /// - Returns: how httpfs ended.
   @discardableResult
@@ -104,7 +105,7 @@ final class Mount {
     }
     guard isUnmounted else { throw HarnessError("\(mountpoint) is busy") }
     guard let ending = process.wait(within: .seconds(15)) else {
-      // A mount namespace that was made meanwhile may have a copy of the mount, which keeps it.
+      // A mount namespace that was created meanwhile may have a copy of the mount, which keeps it.
       let holders = try run(
         [
           "sh", "-c", "grep --files-with-matches --fixed-strings \"$1\" /proc/[0-9]*/mountinfo",
@@ -117,7 +118,7 @@ final class Mount {
     return ending
   }
 
-  /// Kills httpfs as a crash would, and clears the dead mount away.
+  /// Kills httpfs, as a crash would, and removes the dead mount.
   func crash() throws {
     process.signal(SIGKILL)
     guard process.wait(within: .seconds(10)) != nil else {
@@ -144,8 +145,10 @@ final class Mount {
     }
   }
 
-  /// Leaves nothing behind, whatever state the mount is in: asks, then detaches the mount, then
-  /// kills the daemon, which ends its connection to the kernel and frees every reader.
+  /// Cleans up in every state of the mount.
+  ///
+  /// It asks the daemon to end, then detaches the mount, then kills the daemon. The kill ends the
+  /// connection to the kernel and frees every reader.
   func tearDown() {
     process.signal(SIGTERM)
     if process.wait(within: .seconds(3)) == nil {
@@ -158,7 +161,7 @@ final class Mount {
     }
   }
 
-  /// Ends the mount's connection in the kernel, where `fusectl` is mounted.
+  /// Ends the mount's connection in the kernel, if `fusectl` is mounted.
   private func abortConnection() {
     guard let entry = MountTable.httpfs(at: mountpoint) else { return }
     let path = "/sys/fs/fuse/connections/\(entry.deviceMinor)/abort"

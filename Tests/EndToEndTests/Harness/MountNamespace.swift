@@ -1,13 +1,12 @@
 import Foundation
 import Glibc
 
-/// Mounts in their own mount namespace, where some of the host's files are others.
+/// Mounts in separate mount namespaces, which replace some of the host's files.
 enum MountNamespace {
-  /// What starts a command by a shell script of its own mount namespace; the command's words are
-  /// the script's arguments.
+  /// The words that start a command by a shell script in its own mount namespace.
   ///
-  /// The namespace has no copies of httpfs's mounts: a copy keeps the mount's daemon running when the
-  /// mount itself is unmounted.
+  /// The command's words are the script's arguments. The namespace has no copies of httpfs's
+  /// mounts: a copy keeps the mount's daemon running when the mount itself is unmounted.
   static func launcher(script: String) -> [String] {
     [
       "unshare", "--mount", "--propagation", "private", "bash", "-c",
@@ -15,7 +14,8 @@ enum MountNamespace {
     ]
   }
 
-  /// What starts a command that sees `files`, from their paths to what is there instead.
+  /// The words that start a command that sees other files: `files` maps paths to their
+  /// replacements.
   static func launcher(_ files: [String: String]) -> [String] {
     let binds = files.sorted { $0.key < $1.key }.map {
       "mount --bind \(quoted($0.value)) \(quoted($0.key)) && "
@@ -23,7 +23,7 @@ enum MountNamespace {
     return launcher(script: binds.joined() + "exec \"$@\"")
   }
 
-  /// What starts a command that trusts the authority, and nobody else, without an option.
+  /// The words that start a command that trusts only the authority, without an option.
   static func launcher(trusting authority: CertificateAuthority) throws -> [String] {
     let bundle = "/etc/ssl/certs/ca-certificates.crt"
     guard Host.isRoot, access(bundle, F_OK) == 0 else {
@@ -32,7 +32,7 @@ enum MountNamespace {
     return launcher([bundle: authority.certificatePath])
   }
 
-  /// Mounts `urls`, which may have option lines after them, by a launcher of this type.
+  /// Mounts `urls`, which option lines may follow, by a launcher of this type.
   static func mount(
     _ sandbox: Sandbox, urls: [String], options: [String] = [], cache: String = "cache",
     launcher: [String]

@@ -1,5 +1,6 @@
-/// What `.status.json` says, read by its documented names (docs/STATUS.md) and by nothing of the
-/// product's own code, so the tests notice when the schema changes.
+/// The content of `.status.json`, read by its documented names (docs/STATUS.md).
+///
+/// The reader uses none of the product's code, so the tests notice when the schema changes.
 struct MountStatusFile: Decodable {
   struct File: Decodable {
     let name: String

@@ -7,13 +7,13 @@ struct MountTableEntry {
   let fileSystemType: String
   /// The minor number of the mount's device, which names its directory in `fusectl`.
   let deviceMinor: String
-  /// What `findmnt` shows as its source.
+  /// The source that `findmnt` shows.
   let source: String
   /// The options of this mount point, such as `ro` and `nosuid`.
   let options: [String]
 }
 
-/// What this process sees mounted.
+/// The mounts that a process sees.
 enum MountTable {
   static func entries(ofProcess process: String = "self") -> [MountTableEntry] {
     guard let data = FileManager.default.contents(atPath: "/proc/\(process)/mountinfo") else {

@@ -2,8 +2,9 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A network namespace of one test: interfaces, addresses and routes of its own, and no way out but
-/// what the test connects; only root may make one.
+/// A network namespace of one test, with its own interfaces, addresses and routes.
+///
+/// Only the test connects it to other networks. Its creation needs root.
 final class NetworkNamespace {
   let name: String
 
@@ -11,7 +12,7 @@ final class NetworkNamespace {
 
   /// Creates the namespace with its loopback interface up.
   ///
-  /// - Throws: `HarnessError` if the user is not root, or iproute2 or the kernel's support is
+  /// - Throws: `HarnessError` if the user is not root, or if iproute2 or the kernel's support is
   ///   missing.
   init() throws {
     guard Host.isRoot else { throw HarnessError("network namespaces need root") }
@@ -25,11 +26,11 @@ final class NetworkNamespace {
   }
 
   deinit {
-    // Its interfaces go with it, when its last process has ended.
+    // The kernel removes its interfaces when its last process has ended.
     _ = try? Self.run(["ip", "netns", "delete", name])
   }
 
-  /// What is put before a command line that is to run in the namespace; files are the host's.
+  /// The words before a command line that must run in the namespace, with the host's files.
   var enter: [String] { ["nsenter", "--net=/run/netns/\(name)", "--"] }
 
   /// Runs `ip` on the namespace.
@@ -41,7 +42,7 @@ final class NetworkNamespace {
   /// Connects this namespace to another by a cable (veth); both ends are up.
   ///
   /// - Parameters:
-  ///   - other: where the cable leads.
+  ///   - other: the namespace at the other end.
   ///   - addresses: of this end, with their prefix lengths.
   ///   - otherAddresses: of the other end.
   /// - Returns: the name of the interface, which is the same at both ends.
@@ -54,7 +55,7 @@ final class NetworkNamespace {
       "link", "add", interface, "type", "veth", "peer", "name", interface, "netns", other.name)
     for (namespace, addresses) in [(self, addresses), (other, otherAddresses)] {
       for address in addresses {
-        // Without the wait for duplicates an IPv6 address is there at once.
+        // Without duplicate detection, an IPv6 address is usable at once.
         let flags = address.contains(":") ? ["nodad"] : []
         try Self.run(
           ["ip", "-netns", namespace.name, "address", "add", address, "dev", interface] + flags)
@@ -64,7 +65,7 @@ final class NetworkNamespace {
     return interface
   }
 
-  /// Makes `address` a black hole: what is sent there goes out, and nothing ever answers.
+  /// Makes `address` a black hole: packets to it leave, and no answer arrives.
   func swallow(_ address: String, interface: String) throws {
     try ip(
       "neighbor", "replace", address, "lladdr", "02:00:00:00:00:99", "dev", interface, "nud",

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// An `Origin` in a network namespace, at all of its IPv4 addresses unless said otherwise.
+/// An `Origin` in a network namespace, by default at all of its IPv4 addresses.
 final class NetworkNamespaceOrigin {
   static let port: UInt16 = 8080
 
@@ -13,13 +13,13 @@ final class NetworkNamespaceOrigin {
     let status: Int?
     let headers: [String: String]
 
-    /// The host that was requested.
+    /// The requested host.
     var host: String { headers["host"]?.split(separator: ":").first.map(String.init) ?? "" }
   }
 
   private let namespace: NetworkNamespace
   private let process: ChildProcess
-  /// Where the harness asks it for its log.
+  /// The host through which the harness requests the log.
   private let controlHost: String
 
   init(in namespace: NetworkNamespace, address: String = "0.0.0.0") throws {

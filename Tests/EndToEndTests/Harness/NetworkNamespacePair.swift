@@ -1,14 +1,15 @@
 import Foundation
 
-/// A client's and a server's network namespace with a cable between them, as two machines that see
-/// nothing else.
+/// The network namespaces of a client and a server with a cable between them.
+///
+/// They are like two machines without other networks.
 final class NetworkNamespacePair {
-  /// The server's addresses: two of the Internet, and one of a private network.
+  /// The server's addresses: two public ones, and one of a private network.
   static let publicAddress = "203.0.113.1"
   static let otherPublicAddress = "203.0.113.3"
   static let privateAddress = "10.9.9.1"
   static let publicAddress6 = "2001:db8::1"
-  /// Addresses that are routed to the cable and that nobody has.
+  /// Addresses that are routed to the cable but that no machine has.
   static let deadAddress = "203.0.113.9"
   static let deadAddress6 = "2001:db8::9"
 
@@ -33,7 +34,7 @@ final class NetworkNamespacePair {
     hostsPath = try sandbox.write("127.0.0.1 localhost\n", to: "hosts-\(client.name)")
   }
 
-  /// Gives names addresses, for processes that look them up from now on.
+  /// Assigns addresses to names, for processes that look them up from now on.
   ///
   /// The file is rewritten in place, because running processes see it through a bind mount.
   func setHosts(_ lines: String...) throws {
@@ -41,18 +42,18 @@ final class NetworkNamespacePair {
     try text.write(toFile: hostsPath, atomically: false, encoding: .utf8)
   }
 
-  /// What starts a command on the client's side, with the names of `setHosts` and no others.
+  /// The words that start a command on the client's side, with only the names of `setHosts`.
   var launcher: [String] { client.enter + MountNamespace.launcher(["/etc/hosts": hostsPath]) }
 
-  /// Whether the client's end of the cable, or the server's, is up.
+  /// Sets the client's or the server's end of the cable up or down.
   func setLink(of namespace: NetworkNamespace, up isUp: Bool) throws {
     try namespace.ip("link", "set", interface, isUp ? "up" : "down")
   }
 
-  /// The bytes that have come to the client over the cable.
+  /// The bytes that the client has received over the cable.
   var receivedByteCount: Int64 {
     get throws {
-      // One line for each counter, whose name is in the line before.
+      // One line for each counter, whose name is in the previous line.
       let text = try client.ip("-statistics", "-oneline", "link", "show", "dev", interface)
       let words = text.split(whereSeparator: { " \\\n".contains($0) })
       guard let label = words.firstIndex(of: "RX:"),

@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
 
-/// An nginx with a configuration, ports and logs of its own; no other nginx is touched.
+/// An nginx with its own configuration, ports and logs; the harness touches no other nginx.
 final class NginxServer {
   let port: UInt16
-  /// The port that speaks TLS, if there is a certificate.
+  /// The TLS port; nil without a certificate.
   let tlsPort: UInt16?
-  /// The directory whose files are served at `/`.
+  /// The root directory, whose files are served at `/`.
   let root: String
   /// The directories behind `/upload/` and `/private/`.
   let writable: WritableArea
@@ -17,7 +17,7 @@ final class NginxServer {
   ///
   /// - Parameters:
   ///   - root: the directory to serve.
-  ///   - directory: where configuration and logs go.
+  ///   - directory: the directory for configuration and logs.
   ///   - locations: further `location` blocks of the configuration.
   ///   - features: TLS, HTTP/2, compression, uploads and passwords.
   /// - Throws: `HarnessError` if it does not listen in time.
@@ -85,11 +85,11 @@ final class NginxServer {
   /// The URL of a file below the root.
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)/\(path)" }
 
-  /// The same over TLS.
+  /// The URL of a file below the root over TLS.
   ///
   /// - Parameters:
   ///   - path: relative to the root.
-  ///   - host: `localhost` or `127.0.0.1`, a good certificate is for both.
+  ///   - host: `localhost` or `127.0.0.1`; a good certificate is valid for both.
   /// - Returns: the URL.
   /// - Throws: `HarnessError` if the server has no certificate.
   func secureURL(_ path: String, host: String = "localhost") throws -> String {

@@ -3,11 +3,11 @@ import Glibc
 
 /// The socket of a service manager (sd_notify(3)), on which a test listens.
 final class NotifySocket {
-  /// What `NOTIFY_SOCKET` is set to: a path, or an abstract name after `@`.
+  /// The value for `NOTIFY_SOCKET`: a path, or an abstract name after `@`.
   let name: String
   private let descriptor: CInt
 
-  /// Listens.
+  /// Listens on the socket.
   ///
   /// - Throws: `HarnessError` if the name is taken or too long.
   init(name: String) throws {
@@ -31,9 +31,9 @@ final class NotifySocket {
 
   deinit { close(descriptor) }
 
-  /// The next message as its assignments.
+  /// The assignments in the next message.
   ///
-  /// - Throws: `HarnessError` if none comes in time.
+  /// - Throws: `HarnessError` if no message arrives in time.
   func next(within limit: Duration = .seconds(20)) throws -> [String: String] {
     var assignments: [String: String] = [:]
     for line in try nextText(within: limit).split(separator: "\n") {
@@ -43,9 +43,9 @@ final class NotifySocket {
     return assignments
   }
 
-  /// The next message unchanged.
+  /// The text of the next message.
   ///
-  /// - Throws: `HarnessError` if none comes in time.
+  /// - Throws: `HarnessError` if no message arrives in time.
   func nextText(within limit: Duration = .seconds(20)) throws -> String {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&request, 1, CInt(limit.seconds * 1000)) == 1 else {

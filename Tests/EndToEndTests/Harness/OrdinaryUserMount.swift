@@ -1,14 +1,15 @@
 import Glibc
 
-/// How a test that runs as root mounts as an ordinary user.
+/// Mounts as an ordinary user, for a test that runs as root.
 enum OrdinaryUserMount {
-  /// What runs a command as the user `nobody`.
+  /// The words that run a command as the user `nobody`.
   static let asUser = [
     "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
   ]
 
-  /// Mounts `urls` as the user `nobody`, in its own mount namespace where `/dev/fuse` has the
-  /// mode that udev gives it.
+  /// Mounts `urls` as the user `nobody`.
+  ///
+  /// The mount namespace is a separate one, in which `/dev/fuse` has the mode that udev gives it.
   static func make(
     _ sandbox: Sandbox, urls: [String], mountpoint: String = "home/mnt", options: [String] = []
   ) throws -> Mount {

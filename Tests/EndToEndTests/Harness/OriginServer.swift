@@ -10,7 +10,7 @@ final class OriginServer {
   ///
   /// - Parameters:
   ///   - root: a directory whose files are served below `/files/`.
-  ///   - port: a fixed port, to come back where an earlier server was.
+  ///   - port: a fixed port, to replace an earlier server.
   /// - Throws: `HarnessError` if it does not listen in time.
   init(root: String? = nil, port: UInt16 = 0) throws {
     var arguments = [try Products.origin, "--port", String(port)]
@@ -38,15 +38,15 @@ final class OriginServer {
   /// - Parameters:
   ///   - name: its path below `/data/`.
   ///   - length: its complete length in bytes.
-  ///   - seed: what its bytes are made from.
-  ///   - query: parameters beside length and seed, such as `rate=10m`.
+  ///   - seed: the seed of its bytes.
+  ///   - query: parameters other than length and seed, such as `rate=10m`.
   /// - Returns: the URL.
   func url(_ name: String, length: Int64, seed: UInt64, query: String = "") -> String {
     let extra = query.isEmpty ? "" : "&" + query
     return "http://127.0.0.1:\(port)/data/\(name)?length=\(length)&seed=\(seed)\(extra)"
   }
 
-  /// The URL that leads to a link to a deterministic resource, signed for `lifetime` seconds.
+  /// The URL of a link to a deterministic resource, signed for `lifetime` seconds.
   func signedURL(
     _ name: String, length: Int64, seed: UInt64, lifetime: Int = 3, query: String = ""
   ) -> String {
@@ -57,15 +57,15 @@ final class OriginServer {
   /// The URL of a file below the root.
   func fileURL(_ path: String) -> String { "http://127.0.0.1:\(port)/files/\(path)" }
 
-  /// Overrides parameters of all resources whose path matches `pattern`, from now on.
+  /// From now on, overrides parameters of all resources whose path matches `pattern`.
   func control(_ pattern: String, _ parameters: [String: String]) throws {
     try post(["match": pattern, "parameters": parameters])
   }
 
-  /// Keeps the last bytes of resources of `length` bytes back, from now on.
+  /// From now on, withholds the last bytes of resources of `length` bytes.
   ///
-  /// So no download of one ends before a test has done what it does in the middle: responses that are to
-  /// bring the last byte stop after 1 MiB, and others continue.
+  /// No download of them then ends in the middle of a test: responses that include the last byte
+  /// stop after 1 MiB, and others continue.
   func holdEnds(
     ofLength length: Int64, _ parameters: [String: String] = [:], matching pattern: String = "*"
   ) throws {
@@ -75,7 +75,7 @@ final class OriginServer {
     try control(pattern, hold.merging(parameters) { $1 })
   }
 
-  /// Takes all overrides back.
+  /// Removes all overrides.
   func clearControl() throws {
     try post(["clear": true])
   }
@@ -101,14 +101,13 @@ final class OriginServer {
     }
   }
 
-  /// How many requests are in progress, this one not counted.
+  /// The number of requests in flight, except this one.
   func activeRequestCount() throws -> Int {
     let stats = try JSONSerialization.jsonObject(with: Data(fetch("/stats").utf8))
     return (stats as? [String: Any])?["active_requests"] as? Int ?? 0
   }
 
-  /// The requests so far, once none is in flight, such as those of a client that was killed; the log
-  /// forgets them.
+  /// The requests so far, once none is in flight, such as those of a killed client; clears the log.
   func takeRequests() throws -> [LoggedRequest] {
     let hasEnded = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
       try activeRequestCount() == 0
@@ -119,7 +118,7 @@ final class OriginServer {
     return ended
   }
 
-  /// Forgets the log.
+  /// Clears the log.
   func clearLog() throws {
     try output(of: curl + ["-X", "POST", "http://127.0.0.1:\(port)/log/clear"])
   }
@@ -127,7 +126,7 @@ final class OriginServer {
   /// Sends a signal to the server, such as SIGSTOP.
   func signal(_ number: CInt) { process.signal(number) }
 
-  /// Ends the server; connections to it are refused from then on.
+  /// Ends the server; later connections are refused.
   func stop() {
     process.signal(SIGTERM)
     if process.wait(within: .seconds(3)) == nil { process.kill() }
@@ -139,7 +138,7 @@ final class OriginServer {
     try output(of: curl + ["http://127.0.0.1:\(port)\(path)"])
   }
 
-  /// Sends a message to `/control`; docs/ORIGIN.md says what it may hold.
+  /// Sends a message to `/control`; docs/ORIGIN.md describes its content.
   func post(_ message: [String: Any]) throws {
     let body = String(decoding: try JSONSerialization.data(withJSONObject: message), as: UTF8.self)
     try output(of: curl + ["--data-binary", body, "http://127.0.0.1:\(port)/control"])

@@ -5,10 +5,10 @@ import OriginContent
 /// A Metalink (RFC 5854) of one file of the Origin's content, with the hashes of its pieces.
 struct PieceMetalink {
   let file: RemoteTestFile
-  /// The length of every piece but the last, in bytes.
+  /// The length of every piece except the last, in bytes.
   let pieceByteCount: Int64
   let urls: [String]
-  /// A length other than the file's, to contradict its servers.
+  /// A wrong length, which contradicts the servers.
   var statedByteCount: Int64?
 
   /// The document.

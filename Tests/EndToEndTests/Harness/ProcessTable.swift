@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// What `/proc` says of other processes.
+/// Facts about other processes in `/proc`.
 enum ProcessTable {
-  /// The words of a process's command line, as every user of the machine can see them.
+  /// The words of a process's command line, as every user of the machine sees them.
   static func commandLine(of process: pid_t) -> [String] {
     (FileManager.default.contents(atPath: "/proc/\(process)/cmdline") ?? Data())
       .split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
@@ -15,12 +15,12 @@ enum ProcessTable {
     return names.compactMap { pid_t($0) }.filter { condition(commandLine(of: $0)) }
   }
 
-  /// The watchdogs of the mount at `mountpoint`: one, as a rule.
+  /// The watchdogs of the mount at `mountpoint`: normally one.
   static func watchdogs(of mountpoint: String) -> [pid_t] {
     processes { $0.first == "httpfs-watchdog" && $0.last == mountpoint }
   }
 
-  /// Where the open descriptors of a process lead.
+  /// The targets of a process's open descriptors.
   static func descriptors(of process: pid_t) -> [String] {
     let directory = "/proc/\(process)/fd"
     let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

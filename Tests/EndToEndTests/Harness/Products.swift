@@ -9,8 +9,10 @@ enum Products {
   /// The path of `Origin`.
   static var origin: String { get throws { try path(of: "Origin") } }
 
-  /// Looks in `HTTPFS_BIN_DIR`, then beside the test program, where SwiftPM puts all products of a
-  /// build, then in the package's own build directory.
+  /// Finds a program.
+  ///
+  /// It searches `HTTPFS_BIN_DIR`, then the directory of the test program, where SwiftPM puts all
+  /// products of a build, then the package's own build directory.
   private static func path(of name: String) throws -> String {
     var directories: [String] = []
     if let directory = ProcessInfo.processInfo.environment["HTTPFS_BIN_DIR"] {

@@ -1,12 +1,12 @@
 import Foundation
 
-/// A child process that reads at random in several files, and tells of every byte that is wrong,
-/// until it is killed.
+/// A child process that reads at random in several files, and reports every wrong byte, until it is
+/// killed.
 ///
-/// Errors are no mistakes once whoever has started it ends its mount under it; before that they are,
-/// see ``errors()``.
+/// Errors are expected once the test ends the mount below it. Before that they are mistakes; see
+/// ``errors()``.
 final class RandomReader {
-  /// A file that is read, and what is in it.
+  /// A file to read, and its content.
   struct File {
     let path: String
     let seed: UInt64
@@ -19,9 +19,9 @@ final class RandomReader {
   /// Starts to read.
   ///
   /// - Parameters:
-  ///   - files: what is read.
-  ///   - seed: what the places are made from.
-  ///   - threads: how many reads are in progress at a time.
+  ///   - files: the files to read.
+  ///   - seed: the seed of the positions.
+  ///   - threads: how many reads are in flight at a time.
   ///   - sandbox: ends the process at the latest.
   /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(_ files: [File], seed: UInt64, threads: Int = 4, in sandbox: Sandbox) throws {
@@ -31,7 +31,7 @@ final class RandomReader {
       Python.command(Self.script) + [String(seed), String(threads)] + words)
   }
 
-  /// The errors that it was told so far.
+  /// The errors of its reads so far.
   func errors() -> [String] {
     process.standardOutput.split(separator: "\n").filter { $0.hasPrefix(Self.errorSign) }
       .map(String.init)
@@ -41,12 +41,12 @@ final class RandomReader {
 
   /// Kills the reader.
   ///
-  /// - Returns: how many reads it made, and what was wrong in them.
+  /// - Returns: how many reads it made, and the mistakes in them.
   func stop() -> (readCount: Int, mistakes: [String]) {
     process.kill()
     var mistakes: [String] = []
     var readCount = 0
-    // The last line may be cut.
+    // The last line may be incomplete.
     let lines = process.standardOutput.split(
       separator: "\n", omittingEmptySubsequences: false)
     for line in lines.dropLast() where !line.hasPrefix(Self.errorSign) {
@@ -67,7 +67,7 @@ final class RandomReader {
     return (readCount, mistakes)
   }
 
-  /// One line per read: which file, where, how many bytes, and their digest.
+  /// Prints one line per read: the file, the position, the number of bytes, and their digest.
   private static let script = """
     import hashlib, os, random, sys, threading
     seed, threads, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]

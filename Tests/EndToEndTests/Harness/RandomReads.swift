@@ -1,10 +1,10 @@
 import Glibc
 
-/// Reads of equal length at given places of one file, made by several threads of a child process.
+/// Reads of equal length at given offsets of one file, by several threads of a child process.
 enum RandomReads {
   /// Reads `byteCount` bytes at each offset.
   ///
-  /// - Returns: the SHA-256 of each read, in the order of `offsets`, and how long all reads took.
+  /// - Returns: the SHA-256 of each read, in the order of `offsets`, and the duration of all reads.
   static func run(
     _ path: String, offsets: [Int64], byteCount: Int, threads: Int, within limit: Duration
   ) throws -> (digests: [String], seconds: Double) {

@@ -1,18 +1,18 @@
 import Foundation
 import SeededRandom
 
-/// A remote file of a test: what the Origin serves under a name, and what a reader must see.
+/// A remote file of a test: the content that the Origin serves and that a reader must see.
 struct RemoteTestFile: Sendable {
   let name: String
   let seed: UInt64
   let byteCount: Int64
 
-  /// Files of random lengths and contents.
+  /// Creates files of random lengths and contents.
   ///
   /// - Parameters:
   ///   - count: how many.
   ///   - lengths: the bounds of their lengths in bytes.
-  ///   - random: decides.
+  ///   - random: the source of the random numbers.
   /// - Returns: the files, named `f0.bin` and so on.
   static func random(
     _ count: Int, lengths: ClosedRange<Int64>, using random: inout SeededGenerator
@@ -24,7 +24,7 @@ struct RemoteTestFile: Sendable {
     }
   }
 
-  /// The SHA-256 of the whole.
+  /// The SHA-256 of the whole file.
   var digest: String { Digest.ofContent(seed: seed, byteCount: byteCount) }
 
   func url(_ origin: OriginServer, query: String = "") -> String {
@@ -33,7 +33,7 @@ struct RemoteTestFile: Sendable {
 }
 
 extension OriginServer {
-  /// The body bytes sent of one file so far.
+  /// The body bytes of one file that were sent so far.
   func bodyByteCount(of file: RemoteTestFile) throws -> Int64 {
     try requests().of(path: "/data/\(file.name)").bodyByteCount
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tree that these tests are part of.
+/// The repository that contains these tests.
 enum Repository {
   /// Its top directory.
   static let directory = URL(fileURLWithPath: #filePath)

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A temporary directory with everything that one test starts in it; all of it ends with the test.
+/// A temporary directory with everything that one test starts; all of it ends with the test.
 final class Sandbox {
   let directory: String
   private var mounts: [Mount] = []
@@ -20,20 +20,20 @@ final class Sandbox {
     for mount in mounts { mount.tearDown() }
     for reader in readers { reader.kill() }
     for disk in disks { disk.unmount() }
-    // Also what was mounted against a test's expectation.
+    // Include mounts that a test did not expect.
     for entry in mountsBelow {
       _ = try? run(["fusermount3", "-u", "-z", entry.mountpoint], within: .seconds(5))
     }
-    // Never a file of a mount that could not be taken down.
+    // Never delete files of a mount that could not be detached.
     if mountsBelow.isEmpty { try? FileManager.default.removeItem(atPath: directory) }
   }
 
-  /// What is mounted in the sandbox, the newest first.
+  /// The mounts in the sandbox, the newest first.
   private var mountsBelow: [MountTableEntry] {
     MountTable.entries().filter { $0.mountpoint.hasPrefix(directory + "/") }.reversed()
   }
 
-  /// A path in the sandbox; nothing is created.
+  /// A path in the sandbox; creates no file.
   func path(_ name: String) -> String { "\(directory)/\(name)" }
 
   /// Creates a directory in the sandbox.
@@ -43,7 +43,7 @@ final class Sandbox {
     return path
   }
 
-  /// Writes a file in the sandbox.
+  /// Writes text to a file in the sandbox.
   ///
   /// - Returns: its path.
   @discardableResult
@@ -51,7 +51,7 @@ final class Sandbox {
     try write(Array(text.utf8), to: name)
   }
 
-  /// Writes a file in the sandbox.
+  /// Writes bytes to a file in the sandbox.
   ///
   /// - Returns: its path.
   @discardableResult
@@ -87,7 +87,7 @@ final class Sandbox {
     return try CertificateAuthority(directory: try makeDirectory("authority\(authorityCount)"))
   }
 
-  /// Mounts a file system of `byteCount` bytes that is gone at the end of the test; only root may.
+  /// Mounts a file system of `byteCount` bytes that the end of the test removes; this needs root.
   func tinyDisk(byteCount: Int64) throws -> TinyDisk {
     diskCount += 1
     let disk = try TinyDisk(at: try makeDirectory("disk\(diskCount)"), byteCount: byteCount)
@@ -95,7 +95,7 @@ final class Sandbox {
     return disk
   }
 
-  /// Writes a list of `urls`, one a line, and mounts it.
+  /// Writes a list of `urls`, one per line, and mounts it.
   func mount(urls: [String], options: [String] = [], cache: String = "cache") throws -> Mount {
     mountCount += 1
     let list = try write(urls.joined(separator: "\n") + "\n", to: "urls\(mountCount).txt")
@@ -112,13 +112,13 @@ final class Sandbox {
     return mount
   }
 
-  /// Takes charge of ending a mount that the test has started itself.
+  /// Makes the sandbox end a mount that the test has started itself.
   func adopt(_ mount: Mount) -> Mount {
     mounts.append(mount)
     return mount
   }
 
-  /// Starts a command that may block on a mount; it is killed with the sandbox at the latest.
+  /// Starts a command that may block on a mount; the sandbox kills it at the latest.
   func start(_ arguments: [String], input: ChildProcess.Input = .none) throws -> ChildProcess {
     let reader = try ChildProcess(arguments, input: input)
     readers.append(reader)
@@ -126,7 +126,7 @@ final class Sandbox {
   }
 }
 
-/// Directories below the one that the test run was given.
+/// Directories below the temporary directory of the test run.
 enum TemporaryDirectory {
   /// Creates a directory for one caller, open to other users for the tests that need it.
   static func make(_ purpose: String) throws -> String {
@@ -135,7 +135,7 @@ enum TemporaryDirectory {
     guard mkdtemp(&template) != nil else { throw HarnessError.systemCall("mkdtemp in \(base)") }
     let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     guard chmod(path, 0o755) == 0 else { throw HarnessError.systemCall("chmod") }
-    // The kernel's table of mounts has real paths; names below must compare with them.
+    // The kernel's table of mounts has real paths, which must compare equal with the names below.
     guard let real = realpath(path, nil) else { throw HarnessError.systemCall("realpath") }
     defer { free(real) }
     return String(cString: real)

@@ -1,24 +1,25 @@
-/// A terminal's screen: what a user sees of the bytes that a command wrote.
+/// A terminal's screen: the text that a user sees of a command's output.
 ///
-/// Knows what progress displays use: CR, LF, backspace, tabulator, cursor movement, erasing, and
-/// lines that wrap. Colours and modes are read over. As in xterm, a character in the last column
+/// It supports what progress displays use: CR, LF, backspace, tabulator, cursor movement, erasing,
+/// and lines that wrap. It ignores colours and modes. As in xterm, a character in the last column
 /// leaves the cursor there until the next one wraps, and a resize cuts lines without joining them.
 struct ScreenModel {
   private(set) var columns: Int
   private(set) var rows: Int
-  /// Where the next character goes, both from 0.
+  /// The position of the next character, both from 0.
   private(set) var cursor = (row: 0, column: 0)
   /// The lines that have left the screen at its top, oldest first.
   private(set) var scrolledOff: [String] = []
   private var cells: [[Cell]]
-  /// The last column is filled: the next character goes to the next line.
+  /// Whether the last column is filled, so the next character goes to the next line.
   private var isWrapPending = false
   private var parser = ControlSequenceParser()
-  /// The first bytes of a character whose others have not come yet.
+  /// The first bytes of an incomplete character.
   private var incompleteCharacter: [UInt8] = []
 
-  /// One position of the screen: a character with its combining marks, or the right half of a wide
-  /// one (nil).
+  /// One cell of the screen: a character with its combining marks, or nil.
+  ///
+  /// A nil cell is the right half of a wide character.
   private typealias Cell = String?
 
   init(columns: Int, rows: Int) {
@@ -31,7 +32,7 @@ struct ScreenModel {
   /// The visible lines from the top, without the blanks at their ends.
   var lines: [String] { cells.map(Self.text) }
 
-  /// All lines that are not blank at the end of the text, those that have scrolled off included.
+  /// All lines, including those that have scrolled off, without blank lines at the end.
   var transcript: [String] {
     var all = scrolledOff + lines
     while all.last == "" { all.removeLast() }
@@ -48,13 +49,13 @@ struct ScreenModel {
     let all = incompleteCharacter + bytes
     let complete = Self.lengthWithoutIncompleteCharacter(all)
     incompleteCharacter = Array(all[complete...])
-    // Scalars, since CR LF is one `Character`.
+    // Iterate over scalars: CR LF is one `Character`.
     for scalar in String(decoding: all[..<complete], as: UTF8.self).unicodeScalars {
       if let action = parser.parse(scalar) { perform(action) }
     }
   }
 
-  /// Changes the size: lines are cut or filled at the right; what does not fit leaves at the top.
+  /// Changes the size: lines are cut or padded at the right, and excess lines leave at the top.
   mutating func resize(columns newColumns: Int, rows newRows: Int) {
     precondition(newColumns > 1 && newRows > 0)
     while rows > newRows, cursor.row >= newRows {
@@ -171,11 +172,11 @@ struct ScreenModel {
     return text
   }
 
-  /// The count of bytes before a character at the end that lacks some of its bytes.
+  /// The number of bytes before an incomplete character at the end.
   private static func lengthWithoutIncompleteCharacter(_ bytes: [UInt8]) -> Int {
     for distance in 1...3 where distance <= bytes.count {
       let byte = bytes[bytes.count - distance]
-      // The first byte of a character says how many there are; the others begin with the bits 10.
+      // The first byte of a character determines its length; the others begin with the bits 10.
       if byte & 0xc0 == 0x80 { continue }
       let byteCount = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
       return byteCount > distance ? bytes.count - distance : bytes.count
@@ -185,7 +186,7 @@ struct ScreenModel {
 }
 
 extension Unicode.Scalar {
-  /// The cells that a terminal gives to the character: 0, 1 or 2 (Unicode Annex 11, main blocks).
+  /// The number of cells that a character occupies: 0, 1 or 2 (Unicode Annex 11, main blocks).
   fileprivate var columnCount: Int {
     switch properties.generalCategory {
     case .nonspacingMark, .enclosingMark, .format: return 0

@@ -9,10 +9,10 @@ struct ServerLog {
     self.path = path
   }
 
-  /// The lines that were added since the last call, once no more are.
+  /// The lines since the last call, once the log no longer grows.
   mutating func takeLines() -> [Data] {
     var lastByteCount: Int64 = -1
-    // A server writes a request's line after its last byte: wait until nothing is added any more.
+    // A server writes a request's line after its last byte: wait until the log stops growing.
     _ = Deadline(after: .seconds(5)).wait(every: .milliseconds(150)) {
       let byteCount = FileStatus.byteCount(of: path) ?? 0
       defer { lastByteCount = byteCount }

@@ -1,14 +1,16 @@
 import Foundation
 
-/// A shell script that makes signed URLs, as a user's would: it asks the Origin for a link.
+/// A shell script that makes signed URLs, like a user's script: it requests a link from the Origin.
 final class SigningCommand {
-  /// What `--url-command` gets.
+  /// The value for `--url-command`.
   let command: String
   private let logPath: String
 
+  /// Writes the script.
+  ///
   /// - Parameters:
-  ///   - sandbox: where the script goes.
-  ///   - lifetime: how long a link is good, in seconds.
+  ///   - sandbox: the place of the script.
+  ///   - lifetime: how long a link is valid, in seconds.
   /// - Throws: if the script cannot be written.
   init(_ sandbox: Sandbox, lifetime: Int) throws {
     logPath = sandbox.path("runs-\(UInt32.random(in: 0 ... .max))")
@@ -24,7 +26,7 @@ final class SigningCommand {
     command = ". \(quoted(path))"
   }
 
-  /// The names of the files that it was run for, in order.
+  /// The names of the files for which it ran, in order.
   var runs: [String] {
     ((try? String(contentsOfFile: logPath, encoding: .utf8)) ?? "").split(separator: "\n")
       .map(String.init)
@@ -32,7 +34,7 @@ final class SigningCommand {
 }
 
 extension OriginServer {
-  /// A link to a resource that is good for `lifetime` seconds from now.
+  /// A link to a resource that is valid for `lifetime` seconds from now.
   func link(_ name: String, length: Int64, seed: UInt64, lifetime: Int) throws -> String {
     try output(of: [
       "curl", "-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{redirect_url}",

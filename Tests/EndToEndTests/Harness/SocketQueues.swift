@@ -1,16 +1,18 @@
 import Foundation
 
-/// What lies in the kernel's buffers between two processes of this machine.
+/// The bytes in the kernel's buffers between two processes of this machine.
 enum SocketQueues {
-  /// The most bytes that lie between a server and its client on one connection: both buffers, as large as
-  /// this kernel makes them by itself.
+  /// The maximum number of bytes between a server and its client on one connection.
+  ///
+  /// It is the sum of both buffers at the largest size that this kernel chooses automatically.
   static let greatestByteCount: Int64 = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
     let text = try? String(contentsOfFile: "/proc/sys/net/ipv4/\(name)", encoding: .utf8)
-    // Least, first, greatest.
+    // Minimum, default, maximum.
     return sum + (text?.split(whereSeparator: \.isWhitespace).last.flatMap { Int64($0) } ?? 8 << 20)
   }
 
-  /// The bytes that a server at this port of the loopback has written and its clients have not read.
+  /// The number of bytes that a server at this loopback port has written and its clients have not
+  /// read.
   static func byteCount(port: UInt16) throws -> Int64 {
     let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
     let suffix = ":" + String(format: "%04X", port)
@@ -20,7 +22,7 @@ enum SocketQueues {
       let fields = line.split(separator: " ")
       guard fields.count > 4 else { throw HarnessError("/proc/net/tcp: '\(line)'") }
       let queues = fields[4].split(separator: ":").compactMap { Int64($0, radix: 16) }
-      // The receive queue of a socket that listens counts connections.
+      // The receive queue of a listening socket counts connections.
       guard queues.count == 2, fields[3] != "0A" else { continue }
       if fields[1].hasSuffix(suffix) { byteCount += queues[0] }
       if fields[2].hasSuffix(suffix) { byteCount += queues[1] }

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A squid that forwards and stores nothing, with a configuration, a port and a log of its own.
+/// A squid that forwards and stores nothing, with its own configuration, port and log.
 final class SquidServer {
   let port: UInt16
   private let process: ChildProcess
@@ -10,9 +10,9 @@ final class SquidServer {
   /// Starts the proxy and waits until it listens.
   ///
   /// - Parameters:
-  ///   - directory: where configuration and logs go; other users must be able to write into it,
-  ///     because squid is none that stays root.
-  ///   - credentials: asked of everybody, where given.
+  ///   - directory: the directory for configuration and logs. Other users must be able to write to
+  ///     it, because squid does not stay root.
+  ///   - credentials: required of every client, if given.
   /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String, credentials: ServerFeatures.Credentials? = nil) throws {
     guard chmod(directory, 0o777) == 0 else { throw HarnessError.systemCall("chmod") }
@@ -62,11 +62,12 @@ final class SquidServer {
 
   deinit { stop() }
 
-  /// The proxy as `--proxy` takes it.
+  /// The proxy's URL for `--proxy`.
   func url(userInfo: String = "") -> String { "http://\(userInfo)127.0.0.1:\(port)" }
 
-  /// The methods and URLs of the requests that have ended so far (`CONNECT host:port` for https), with
-  /// their statuses: `GET http://… 200`.
+  /// The methods, URLs and statuses of the requests that have ended so far: `GET http://… 200`.
+  ///
+  /// For https, the method and URL are `CONNECT host:port`.
   func requests() throws -> [String] {
     let text = (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? ""
     return text.split(separator: "\n").compactMap { line in
@@ -109,6 +110,6 @@ final class SOCKSServer {
     if process.wait(within: .seconds(3)) == nil { process.kill() }
   }
 
-  /// Where it has connected to: `client[4] 127.0.0.1: connected to host:port`, one a line.
+  /// The connections that it has made: `client[4] 127.0.0.1: connected to host:port`, one per line.
   var log: String { process.standardError + process.standardOutput }
 }

@@ -1,17 +1,17 @@
 import Foundation
 import Glibc
 
-/// A stunnel that speaks TLS before a server that does not.
+/// A stunnel that adds TLS to a server without it.
 final class TLSFront {
   let port: UInt16
   private let process: ChildProcess
 
-  /// Starts it and waits until it listens.
+  /// Starts the stunnel and waits until it listens.
   ///
   /// - Parameters:
-  ///   - directory: where its configuration goes.
-  ///   - certificate: what it proves itself with.
-  ///   - port: the server's, on the loopback interface.
+  ///   - directory: the directory for its configuration.
+  ///   - certificate: the certificate that it presents.
+  ///   - port: the server's port on the loopback interface.
   /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String, certificate: CertificateAuthority.Certificate, port: UInt16) throws {
     self.port = try FreePort.next()

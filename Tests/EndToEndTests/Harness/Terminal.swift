@@ -1,11 +1,11 @@
 import Glibc
 
-/// A pseudo-terminal with a command on it, which sees what it would see in a user's window.
+/// A pseudo-terminal with a command on it, like a user's window.
 ///
 /// The command leads a session that the terminal controls: keys such as Ctrl-C and a change of size
-/// reach it as signals. Its two outputs are one, as on a screen.
+/// reach it as signals. Its two outputs are merged, as on a screen.
 final class Terminal {
-  /// The command.
+  /// The command that runs on the terminal.
   let process: ChildProcess
   private let master: CInt
   private let transcript: TerminalTranscript
@@ -17,7 +17,7 @@ final class Terminal {
     let columns: Int
     let rows: Int
 
-    /// The size as the kernel wants it.
+    /// The size in the kernel's form.
     var window: winsize {
       winsize(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
     }
@@ -27,7 +27,7 @@ final class Terminal {
   ///
   /// - Parameters:
   ///   - arguments: the command line.
-  ///   - environment: variables set beside, or in place of, the inherited ones.
+  ///   - environment: variables that add to or replace the inherited ones.
   ///   - columns: the width of the window in cells.
   ///   - rows: its height in lines.
   /// - Throws: `HarnessError` if there is no pseudo-terminal or the command cannot be started.
@@ -41,9 +41,9 @@ final class Terminal {
     guard openpty(&master, &slave, &name, nil, &window) == 0 else {
       throw HarnessError.systemCall("openpty")
     }
-    // No other child is started in between: the tests run one at a time.
+    // No other child starts in between, because the tests run one at a time.
     for descriptor in [master, slave] { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-    // Open until the command has it: the end of the output is when nobody has it open any more.
+    // Keep it open until the command has it: the output ends when no process has it open.
     defer { close(slave) }
     do {
       let slavePath = String(
@@ -66,12 +66,12 @@ final class Terminal {
     close(master)
   }
 
-  /// What was written so far: by the command, and by the terminal that echoes what is typed.
+  /// The output so far: by the command, and by the terminal, which echoes typed text.
   ///
-  /// Lines end in CR LF, as the terminal's line discipline makes them.
+  /// Lines end in CR LF, which the terminal's line discipline makes.
   var output: String { String(decoding: transcript.bytes, as: UTF8.self) }
 
-  /// What a user sees now.
+  /// The screen that a user sees now.
   var screen: ScreenModel {
     var screen = ScreenModel(columns: initialSize.columns, rows: initialSize.rows)
     let bytes = transcript.bytes
@@ -93,12 +93,13 @@ final class Terminal {
     }
   }
 
-  /// Types Ctrl-C: SIGINT for the processes in the foreground, unless they have turned that off.
+  /// Types Ctrl-C, which sends SIGINT to the processes in the foreground unless they have disabled
+  /// that.
   func typeControlC() throws {
     try type("\u{3}")
   }
 
-  /// Changes the size of the window: SIGWINCH for the processes in the foreground.
+  /// Changes the size of the window, which sends SIGWINCH to the processes in the foreground.
   func resize(columns: Int, rows: Int) throws {
     let size = Size(columns: columns, rows: rows)
     resizes.append((transcript.bytes.count, size))
@@ -108,28 +109,28 @@ final class Terminal {
     }
   }
 
-  /// Waits until the output has `text`.
+  /// Waits until the output contains `text`.
   ///
-  /// - Returns: whether it came in time.
+  /// - Returns: whether it did in time.
   func waitForOutput(_ text: String, within limit: Duration = .seconds(10)) -> Bool {
     Deadline(after: limit).wait { output.contains(text) }
   }
 
-  /// Waits until the screen is as `condition` wants it.
+  /// Waits until the screen satisfies `condition`.
   ///
-  /// - Returns: whether it was in time.
+  /// - Returns: whether it did in time.
   func waitForScreen(
     within limit: Duration = .seconds(10), _ condition: (ScreenModel) -> Bool
   ) -> Bool {
     Deadline(after: limit).wait(every: .milliseconds(20)) { condition(screen) }
   }
 
-  /// Waits for the command's end, and for the output that it left.
+  /// Waits for the command's end and its remaining output.
   ///
   /// - Returns: nil if it still runs when `limit` has passed.
   func wait(within limit: Duration) -> ChildProcess.Ending? {
     guard let ending = process.wait(within: limit) else { return nil }
-    // At once in general: the kernel hangs the terminal up when the leader of its session ends.
+    // Usually at once: the kernel hangs the terminal up when the leader of its session ends.
     _ = Deadline(after: .seconds(1)).wait { transcript.hasEnded }
     return ending
   }

@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Everything that was written to a terminal, read as it comes, so the writer never waits.
+/// All bytes written to a terminal, read as they arrive, so the writer never waits.
 final class TerminalTranscript: Sendable {
   private struct State {
     var bytes: [UInt8] = []
-    /// No more will be read.
+    /// Whether the reading has ended.
     var hasEnded = false
     var mustStop = false
   }
@@ -14,22 +14,22 @@ final class TerminalTranscript: Sendable {
   private let master: CInt
   private let state = Mutex(State())
 
-  /// Starts to read the master side, which the caller closes once `stop()` has returned.
+  /// Starts to read the master side, which the caller closes after `stop()` has returned.
   ///
-  /// The slave side must be open already: the kernel reports the end when nobody has it.
+  /// The slave side must be open already: the kernel reports the end when no process has it open.
   init(master: CInt) {
     self.master = master
-    // The thread alone keeps the object until it ends, not its owner.
+    // Only the thread keeps the object until it ends, not its owner.
     Thread.detachNewThread { [self] in readUntilEnd() }
   }
 
   /// All bytes so far.
   var bytes: [UInt8] { state.withLock { $0.bytes } }
 
-  /// Whether every process that had the terminal open has closed it and all is read.
+  /// Whether every process has closed the terminal and all bytes are read.
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-  /// Ends the reading, also where a process still has the terminal open.
+  /// Ends the reading, even if a process still has the terminal open.
   func stop() {
     state.withLock { $0.mustStop = true }
     _ = Deadline(after: .seconds(10)).wait { hasEnded }
@@ -44,7 +44,7 @@ final class TerminalTranscript: Sendable {
       if count > 0 {
         state.withLock { $0.bytes += buffer.prefix(count) }
       } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
-        // EIO: the last process has closed its side, and all that it wrote has been read.
+        // EIO: the last process has closed its side, and all its bytes have been read.
         break
       }
     }

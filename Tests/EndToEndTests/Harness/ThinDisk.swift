@@ -1,25 +1,27 @@
 import Foundation
 import Glibc
 
-/// A disk with less behind it than it says, as a thin volume may be: when that is full, write(2)
-/// succeeds, and the kernel finds out when it writes the pages, which it then drops.
+/// A disk with less space behind it than it reports, as a thin volume may have.
+///
+/// When that space is full, write(2) succeeds. The kernel notices when it writes the pages, and
+/// then drops them.
 final class ThinDisk {
-  /// Where its file system is mounted.
+  /// The mount point of its file system.
   var path: String { disk.path }
   private let below: TinyDisk
   private let disk: LoopDisk
 
-  /// Metadata has a sure place, so the file system itself survives.
+  /// Space is reserved for metadata, so the file system itself survives.
   private static let metadataByteCount: Int64 = 10 << 20
 
-  /// Its capacity, as its file system tells it.
+  /// The capacity that its file system reports.
   private static let byteCount: Int64 = 140 << 20
 
-  /// Makes it in a new directory of `sandbox`; only root may.
+  /// Creates the disk in a new directory of `sandbox`; this needs root.
   ///
   /// - Parameters:
-  ///   - sandbox: where it lies.
-  ///   - blockByteCount: of its file system.
+  ///   - sandbox: the place of the disk.
+  ///   - blockByteCount: the block size of its file system.
   /// - Throws: `HarnessError` if root, loop devices or ext4's tools are missing.
   init(in sandbox: Sandbox, blockByteCount: Int = 1024) throws {
     let directory = try sandbox.makeDirectory("thin")
@@ -39,7 +41,7 @@ final class ThinDisk {
     try disk.limitRequestsToPages()
   }
 
-  /// Takes all the room that is left behind it.
+  /// Fills all remaining space behind the disk.
   func fillBehind() throws {
     try output(of: [
       "bash", "-c", "head --bytes \(1 << 40) /dev/zero > \"$1\" || true", "bash",
@@ -47,7 +49,7 @@ final class ThinDisk {
     ])
   }
 
-  /// Gives it back.
+  /// Frees the space that ``fillBehind()`` filled.
   func emptyBehind() throws {
     try FileManager.default.removeItem(atPath: "\(below.path)/ballast")
   }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// A file system of a few bytes (tmpfs), to see what happens when a disk is full.
+/// A file system of a few bytes (tmpfs), for tests of a full disk.
 final class TinyDisk {
-  /// Where it is mounted.
+  /// The mount point.
   let path: String
   private var isMounted = true
 
-  /// Mounts it; only root may.
+  /// Mounts the file system; this needs root.
   ///
   /// - Parameters:
   ///   - path: an existing directory.
@@ -24,7 +24,7 @@ final class TinyDisk {
 
   deinit { unmount() }
 
-  /// Takes it away with its files, even where some are open.
+  /// Detaches it with its files, even if some are open.
   func unmount() {
     guard isMounted else { return }
     isMounted = false

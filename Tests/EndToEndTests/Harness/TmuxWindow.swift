@@ -1,22 +1,23 @@
 import Foundation
 import Glibc
 
-/// A shell in a window of tmux, which is a terminal as users have one: with an alternate screen, modes
-/// and a size.
+/// A shell in a tmux window.
+///
+/// It is a realistic terminal, with an alternate screen, modes and a size.
 final class TmuxWindow {
   private let directory: String
   private var socket: String { "\(directory)/socket" }
 
-  /// What the shell shows when it waits for a command.
+  /// The prompt of the shell.
   static let prompt = "ready> "
 
-  /// Starts its own tmux, with a shell in its only window.
+  /// Starts a separate tmux, with a shell in its only window.
   ///
   /// - Parameters:
   ///   - columns: the width of the window in cells.
   ///   - rows: its height in lines.
   ///   - environment: variables for the shell.
-  /// - Throws: `HarnessError` if tmux or the shell do not start.
+  /// - Throws: `HarnessError` if tmux or the shell does not start.
   init(
     columns: Int = 80, rows: Int = 24, environment: [String: String] = [:]
   ) throws {
@@ -27,7 +28,7 @@ final class TmuxWindow {
       ["-f", "/dev/null", "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)"] + settings
         + ["exec env PS1='\(Self.prompt)' bash --noprofile --norc -i"])
     try tmux(["set-option", "-g", "status", "off"])
-    // Without a client attached, the window keeps the size that it is given.
+    // Without an attached client, the window keeps its given size.
     try tmux(["set-option", "-g", "window-size", "manual"])
     try resize(columns: columns, rows: rows)
     guard waitForScreen({ $0.contains { $0.hasPrefix(Self.prompt.dropLast()) } }) else {
@@ -49,10 +50,10 @@ final class TmuxWindow {
     }.dropLast()
   }
 
-  /// The visible text with the sequences that colour it.
+  /// The visible text with its colour sequences.
   func styledText() throws -> String { try tmux(["capture-pane", "-p", "-e"]) }
 
-  /// Types text as it is.
+  /// Types text literally.
   func type(_ text: String) throws { try tmux(["send-keys", "-l", "--", text]) }
 
   /// Presses a key by its name in tmux: `Enter`, `Escape`, `Down`, `C-z`.
@@ -73,14 +74,14 @@ final class TmuxWindow {
     try tmux(["display-message", "-p", format]).trimmingCharacters(in: .newlines)
   }
 
-  /// The modes of the terminal, as `stty -g` says them.
+  /// The modes of the terminal, in the form of `stty -g`.
   func modes() throws -> String {
     try output(of: ["stty", "-g", "-F", try value(of: "#{pane_tty}")], within: .seconds(10))
   }
 
-  /// Waits until the screen is as `condition` wants it.
+  /// Waits until the screen satisfies `condition`.
   ///
-  /// - Returns: whether it was in time.
+  /// - Returns: whether it did in time.
   func waitForScreen(
     within limit: Duration = .seconds(30), _ condition: ([String]) throws -> Bool
   ) -> Bool {
@@ -90,7 +91,7 @@ final class TmuxWindow {
 
   @discardableResult
   private func tmux(_ arguments: [String]) throws -> String {
-    // Not the one that the tests may be run in.
+    // Do not use the tmux in which the tests may run.
     try output(
       of: ["env", "-u", "TMUX", "tmux", "-u", "-S", socket] + arguments, within: .seconds(20))
   }

@@ -1,16 +1,16 @@
 import Foundation
 import Glibc
 
-/// A directory in which `httpfs get` and `httpfs put` run, and what they leave there.
+/// A directory in which `httpfs get` and `httpfs put` run, and the files that they leave there.
 final class TransferWorkspace {
   let sandbox: Sandbox
   /// The commands' working directory.
   let directory: String
 
-  /// What every command is started with: no user's colours, and bars drawn in UTF-8.
+  /// The environment of every command: without a user's colours, and with bars drawn in UTF-8.
   private static let environment = ["LC_ALL": "C.UTF-8", "NO_COLOR": "1"]
 
-  /// Makes the directory in a sandbox, a new one unless given.
+  /// Creates the directory in a sandbox, by default a new one.
   init(_ sandbox: Sandbox? = nil, name: String = "work") throws {
     let sandbox = try sandbox ?? Sandbox()
     self.sandbox = sandbox
@@ -19,9 +19,9 @@ final class TransferWorkspace {
 
   // MARK: Running
 
-  /// The command line of `httpfs` in this directory, for those who start it in their own way.
+  /// The command line of `httpfs` in this directory, for callers that start it in other ways.
   func commandLine(_ arguments: [String]) throws -> [String] {
-    // env(1) becomes the command: it has the process number that is signalled.
+    // env(1) becomes the command, so signals to the child reach the command.
     ["env", "--chdir", directory, try Products.httpfs] + arguments
   }
 
@@ -41,7 +41,7 @@ final class TransferWorkspace {
       try commandLine(arguments), environment: Self.environment, within: limit)
   }
 
-  /// Starts `httpfs` and leaves it running; it is killed with the sandbox at the latest.
+  /// Starts `httpfs`; the sandbox kills it at the latest.
   func start(_ arguments: String...) throws -> ChildProcess {
     try sandbox.start(try commandLine(arguments))
   }
@@ -58,7 +58,7 @@ final class TransferWorkspace {
 
   func path(_ name: String) -> String { "\(directory)/\(name)" }
 
-  /// The names in the directory, hidden ones included, sorted.
+  /// The names in the directory, including hidden ones, sorted.
   var names: [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted()
   }
@@ -75,13 +75,13 @@ final class TransferWorkspace {
 
   /// Writes a file of the Origin's content.
   ///
-  /// - Returns: its FNV-1a hash, as the Origin's log has it of an upload.
+  /// - Returns: its FNV-1a hash, as the Origin logs it for an upload.
   func writeContent(_ name: String, seed: UInt64, byteCount: Int64) throws -> String {
     try TestContent.write(to: path(name), seed: seed, byteCount: byteCount)
     return TestContent.fnv1a(seed: seed, byteCount: byteCount)
   }
 
-  /// Waits until a partial file has bytes, and a record beside it.
+  /// Waits until a partial file has bytes and a record beside it.
   func waitForPart(of name: String, within limit: Duration = .seconds(60)) -> Bool {
     let part = path(name + ".httpfs-part")
     return Deadline(after: limit).wait {
@@ -90,11 +90,11 @@ final class TransferWorkspace {
     }
   }
 
-  /// All bytes of all files in the directory as text, for the search of secrets.
+  /// All bytes of all files in the directory as text, to search for secrets.
   func everything() throws -> String {
     let names = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String }
     return try (names ?? []).map { name in
-      // Of a large file the beginning says enough.
+      // The beginning of a large file is enough.
       let data = try FileHandle(forReadingFrom: URL(fileURLWithPath: path(name)))
         .read(upToCount: 1 << 20)
       return name + "\n" + String(decoding: data ?? Data(), as: UTF8.self)
@@ -106,9 +106,9 @@ extension CommandResult {
   /// The lines of standard error.
   var errorLines: [String] { error.split(separator: "\n").map(String.init) }
 
-  /// The JSON objects of standard output, one a line.
+  /// The JSON objects of standard output, one per line.
   ///
-  /// - Throws: `HarnessError` if a line is none.
+  /// - Throws: `HarnessError` if a line is not a JSON object.
   func jsonLines() throws -> [[String: Any]] {
     try output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map { line in
       guard

@@ -1,19 +1,19 @@
 import Foundation
 import Glibc
 
-/// The directories behind a server's `/upload/` and `/private/`, apart from its read-only root.
+/// The directories behind a server's `/upload/` and `/private/`, separate from its read-only root.
 struct WritableArea {
-  /// What holds `upload` and `private`.
+  /// The directory that contains `upload` and `private`.
   let root: String
-  /// The file of user names and password hashes, where credentials are asked for.
+  /// The file of user names and password hashes; nil without credentials.
   let passwordFile: String?
 
   /// Creates the directories and the password file.
   ///
   /// - Parameters:
   ///   - directory: the server's own directory.
-  ///   - features: says whether there is a password file.
-  ///   - owner: the user that the server's processes become, nil for the user of the tests.
+  ///   - features: determines whether there is a password file.
+  ///   - owner: the user of the server's processes; nil for the user of the tests.
   /// - Throws: `HarnessError` if a directory cannot be handed over or `openssl` fails.
   init(in directory: String, features: ServerFeatures, owner: String? = nil) throws {
     root = "\(directory)/writable"
@@ -21,19 +21,19 @@ struct WritableArea {
       let path = "\(root)/\(name)"
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
-    // The directory itself as well: Apache keeps the locks of WebDAV there.
+    // Include the directory itself: Apache keeps the locks of WebDAV there.
     if let owner { try output(of: ["chown", "--recursive", owner, root]) }
     guard let credentials = features.credentials else {
       passwordFile = nil
       return
     }
-    // nginx and Apache both know Apache's variant of MD5; the password is of no worth.
+    // nginx and Apache both support Apache's variant of MD5; the password needs no protection.
     let hash = try output(of: ["openssl", "passwd", "-apr1", credentials.password])
     let path = "\(directory)/passwords"
     try "\(credentials.user):\(hash)".write(toFile: path, atomically: true, encoding: .utf8)
     passwordFile = path
   }
 
-  /// Where the resource `path`, such as `upload/a.bin`, is on disk.
+  /// The path on disk of a resource, such as `upload/a.bin`.
   func path(of path: String) -> String { "\(root)/\(path)" }
 }
