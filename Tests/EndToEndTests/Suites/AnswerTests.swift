@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// What an answer proves, how often it is asked for, and what becomes of one that does not continue.
+/// Answers to questions about a file: what each proves, how often it is requested, and what follows
+/// if it stops.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(3))) struct Answers {
     private static let length: Int64 = 4 << 20
@@ -205,7 +206,7 @@ extension RealMounts {
 
     // MARK: Ranges
 
-    /// The middle of the file, which no stream from its start reaches soon.
+    /// The middle of the file, which a stream from the start does not reach soon.
     private static let middle = 24 << 20
 
     private func readMiddle(_ mount: Mount, _ name: String) throws -> HeldFile.Reading {
@@ -259,7 +260,7 @@ extension RealMounts {
       let mount = try sandbox.mount(
         urls: [origin.url("o.bin", length: 65_536, seed: 417)], options: ["--revalidate", "0"])
       try output(of: ["sha256sum", mount.path("o.bin")])
-      // A connection that has died without a word.
+      // A connection that died silently.
       try origin.post([
         "match": ["path": "/data/o.bin", "times": 1] as [String: Any], "actions": ["stall"],
       ])
@@ -312,7 +313,8 @@ extension RealMounts {
           ]
         ],
       ])
-      // The names come at the third try, after a quarter of the deadline each; the file not at all.
+      // The names arrive at the third attempt, after a quarter of the deadline each; the file never
+      // arrives.
       try origin.post([
         "name": "silence",
         "match": ["path": "/data/list/", "requests": ["to": 2]] as [String: Any],
@@ -351,12 +353,12 @@ extension RealMounts {
 
     // MARK: Requests
 
-    /// What a server may answer for ever.
+    /// An answer that a server may give forever.
     struct Answer: CustomTestStringConvertible, Sendable {
       let testDescription: String
       /// A message to the Origin, as JSON.
       let rule: String
-      /// How many requests the file may cost in 8 s: the first that fail come at once, then some a second.
+      /// The maximum number of requests for the file in 8 s: some at once, then a few per second.
       let most: Int
 
       init(_ name: String, _ rule: String, most: Int = 200) {
@@ -366,7 +368,7 @@ extension RealMounts {
       }
     }
 
-    /// Only requests behind the first bytes, so the file is known.
+    /// Only requests beyond the first bytes match, so the file is known.
     private static let behind = #""match": {"path": "/data/r.bin", "range": "65536-99999999"}"#
 
     static let answers = [
@@ -414,7 +416,7 @@ extension RealMounts {
       try origin.post(try #require(rule as? [String: Any]))
       try origin.clearLog()
       #expect(try ControlWrite().write([Array("prefetch r.bin\n".utf8)], to: mount) == [nil])
-      // Somebody who reads one place after the other, and does not mind errors.
+      // This reader reads one place after the other and ignores errors.
       _ = try run(
         ["python3", "-c", Self.stubbornReader, mount.path("r.bin"), "8"], within: .seconds(40))
       let count = try origin.requests().count

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What programs can ask of a mount beside its bytes: `.metrics` and extended attributes.
+/// The information that a mount offers beside file contents: `.metrics` and extended attributes.
 extension RealMounts {
   @Suite struct Attributes {
     @Test func `.metrics can be read by Prometheus' own parser, and agrees with .status.json`()
@@ -74,7 +74,7 @@ extension RealMounts {
         """
       #expect(
         try output(of: Python.command(script) + [mount.path("a.bin")]) == "as they should be\n")
-      // As people look at them, and as ls does without asking for each file.
+      // Read them as users do, and as ls does without a request for each file.
       let shown = try output(of: ["getfattr", "-d", mount.path("a.bin")])
       #expect(shown.contains("user.httpfs.cached_bytes=\"100000\""), "\(shown)")
       #expect(try run(["ls", "-l", mount.mountpoint]).succeeded)

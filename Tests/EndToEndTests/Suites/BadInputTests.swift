@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Issue point 11, first half: what cannot be mounted is refused in one line, and nothing is mounted.
+/// Sources that cannot be mounted are refused in one line, without a mount.
 extension RealMounts {
   @Suite struct BadInput {
     /// A list that must be refused.
@@ -127,7 +127,7 @@ extension RealMounts {
           + [origin.url("b.bin", length: 10, seed: 1), mount.mountpoint], within: .seconds(20))
       #expect(result.ending == .exited(1))
       expectOneLine(result, mentions: [mount.mountpoint])
-      // The first mount has not noticed.
+      // The first mount is unaffected.
       #expect(try output(of: ["ls", mount.mountpoint]) == "a.bin\n")
       #expect(
         MountTable.entries().filter { $0.mountpoint == mount.mountpoint }.count == 1)

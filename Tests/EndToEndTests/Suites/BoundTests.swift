@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Testing
 
-/// What comes from outside is bounded before it costs anything: the mount continues, for everybody else too.
+/// Every external input is bounded before it costs anything: the mount continues for all readers.
 extension RealMounts {
   @Suite struct Bounds {
-    /// Has `origin` answer requests for a directory with a page.
+    /// Makes `origin` answer requests for a directory with a page.
     private func list(_ html: String, at path: String, of origin: OriginServer) throws {
       let head =
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: \(html.utf8.count)\r\n\r\n"
@@ -28,20 +28,21 @@ extension RealMounts {
       let mount = try sandbox.mount(source: url("/data/sizes/", of: origin))
       let text = try output(of: ["stat", "--format=%s %b", mount.path("f" + lengths[0])])
       #expect(text == "1152921504606846976 2251799813685248\n")
-      // Their servers are asked instead, and have none.
+      // The mount asks their servers instead, which do not have the files.
       for length in lengths[1...] { _ = try run(["stat", mount.path("f" + length)]) }
       #expect(mount.process.isRunning)
       #expect(try mount.unmount() == .exited(0))
     }
 
-    /// 1.5 MB of this kept libxml2 busy for more than the 40 s that were waited for.
+    /// Without the bound, 1.5 MB of this kept libxml2 busy for more than the 40 s of the time
+    /// limit.
     @Test
     func `a tag of very many attributes delays no other listing, and not the end of the mount`()
       throws
     {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // 240,000 attributes, as many different ones as a message to the origin holds.
+      // 240,000 attributes, as many different ones as a message to the origin can hold.
       let block = (0..<8000).map { String($0 + 60_000_000, radix: 36) + " " }.joined()
       try origin.post([
         "match": ["path": "/data/evil/"], "name": "evil",
@@ -101,7 +102,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let target = url(origin.url("a.bin", length: 1000, seed: 1, query: "fault=stall-head"))
       let process = try work.sandbox.start(try work.commandLine(arguments + [target]))
-      // It hides them as soon as it runs.
+      // The program hides them as soon as it runs.
       var line = ""
       let isHidden = Deadline(after: .seconds(20)).wait {
         line = ProcessTable.commandLine(of: process.processID).joined(separator: " ")

@@ -16,14 +16,14 @@ extension RealMounts {
       for (index, name) in names.enumerated() {
         let digest = Digest.ofContent(seed: UInt64(index), byteCount: length)
         #expect(try mount.sha256(name) == digest)
-        // The order of use is that of whole seconds apart, on any file system.
+        // More than a second apart, the order of use is certain on every file system.
         pause(for: .milliseconds(1100))
       }
       #expect(try mount.waitForStatus(of: "a.bin") { $0.cachedByteCount == 0 })
       for name in names.dropFirst() {
         #expect(try mount.status(of: name).cachedByteCount == length)
       }
-      // Nothing is wrong with what was evicted: an offset that no page cache holds is fetched.
+      // An evicted file is intact: an offset that no page cache holds is fetched.
       try mount.unmount()
       let again = try sandbox.mount(
         urls: [origin.url("a.bin", length: length, seed: 0)], options: ["--cache-size", "20M"])
@@ -62,7 +62,7 @@ extension RealMounts {
       pause(for: .milliseconds(1100))
       #expect(try first.sha256(later.name) == later.digest)
       #expect(try first.unmount() == .exited(0))
-      // Room for either of them only.
+      // There is room for only one of them.
       try failing.fail(
         FailingCalls.Plan(calls: "unlinkat", filePrefix: "record", effect: .held))
       let mount = try sandbox.mount(
@@ -83,14 +83,14 @@ extension RealMounts {
             count: 65_536,
             sha256: Digest.ofContent(seed: file.seed, offset: 0, byteCount: 65_536)))
       pause(for: .seconds(1))
-      // Memory has taken these: at most 4 MiB ahead of a reader. No entry will hold them.
+      // Memory holds these bytes: at most 4 MiB ahead of a reader. No entry will hold them.
       let heldByteCount = try mount.status(of: file.name).fetchedByteCount
       #expect((65_536...(8 << 20)).contains(heldByteCount))
       failing.pass()
       #expect(try mount.sha256(file.name) == file.digest)
       held.close()
       #expect(try mount.unmount() == .exited(0))
-      // All that came later is in the new entry.
+      // All later bytes are in the new entry.
       try origin.clearLog()
       let next = try sandbox.mount(urls: [file.url(origin)], cache: "cache")
       #expect(try next.sha256(file.name) == file.digest)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Issue point 5: parallel connections where they help.
+/// The mount uses parallel connections where they help.
 extension RealMounts {
   @Suite struct Connections {
     @Test func `a throttle of each connection is met by at least five of them`() throws {
@@ -18,8 +18,8 @@ extension RealMounts {
       let requests = try origin.requests()
       #expect(Set(requests.map(\.connection)).count >= 5)
       #expect(requests.peakConcurrency >= 5, "\(requests.peakConcurrency) at once")
-      // What the connections did together, in units of what one is allowed; the start, when there
-      // are few yet, is part of it.
+      // The rate of all connections, in units of the rate of one. It includes the start, when there
+      // are few connections.
       let ratio = Double(requests.bodyByteCount) / (requests.span * Double(rate))
       #expect(ratio >= 4, "\(ratio) × one connection")
       print("throttled connections: \(ratio) × one, \(requests.peakConcurrency) at once")
@@ -37,7 +37,7 @@ extension RealMounts {
           "dd", "if=\(mount.path(name))", "of=/dev/null", "bs=1M", "count=\(byteCount >> 20)",
         ])
         #expect(read.succeeded, "\(read.error)")
-        // A handle tells what it has learned when it is released.
+        // A handle reports what it has learned when it is released.
         try mount.waitUntilClosed()
         try mount.unmount()
         return Set(try origin.requests().map(\.connection)).count
@@ -48,7 +48,7 @@ extension RealMounts {
       #expect(words.first.map(String.init) == "http://127.0.0.1:\(origin.port)")
       let learned = try #require(words.count == 3 ? Int(words[1]) : nil)
       #expect(learned >= 4, "\(hosts)")
-      // Without it, two connections are as far as so short a read comes.
+      // Without that knowledge, so short a read reaches two connections.
       let knowing = try peakOfFirstRead("second.bin", seed: 62, byteCount: 6 << 20)
       #expect(knowing >= 4, "\(knowing) connections, of \(learned) that have paid")
     }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// A crash costs little, and a record is never believed when it is wrong.
+/// A crash costs little, and a wrong record is never trusted.
 extension RealMounts {
   @Suite struct Crashes {
     @Test(arguments: [40, 100, 170])
@@ -11,7 +11,7 @@ extension RealMounts {
     ) throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A rate of each connection, so each of several files has many.
+      // The rate applies to each connection, so each file has many connections.
       let files = (0..<3).map {
         RemoteTestFile(name: "k\($0).bin", seed: UInt64(41 + $0), byteCount: 64 << 20)
       }
@@ -24,7 +24,8 @@ extension RealMounts {
         return cached >= killAtMebibytes << 20
       }
       #expect(reached)
-      // What lies in sockets is the kernel's: neither side adds to it while it is counted.
+      // The kernel owns the bytes in sockets: stop both sides so that neither adds bytes during the
+      // count.
       origin.signal(SIGSTOP)
       first.process.signal(SIGSTOP)
       let unread = try SocketQueues.byteCount(port: origin.port)
@@ -44,7 +45,7 @@ extension RealMounts {
         "\(repeated) bytes twice of \(connectionCount) connections; \(unread) more lay in sockets")
     }
 
-    /// Ways to spoil the record of one file while another file's lies beside it.
+    /// Ways to damage the record of one file beside that of another file.
     enum Damage: String, CaseIterable, CustomTestStringConvertible {
       case truncated
       case emptied
@@ -95,7 +96,7 @@ extension RealMounts {
           try shell("head -c \(length) /dev/urandom > \(quoted(record))")
         }
       case .anotherFile:
-        // The whole entry of the other URL, data and record: the record must name its owner.
+        // Copy the whole entry of the other URL, data and record: the record must name its owner.
         let directories = records.map { ($0 as NSString).deletingLastPathComponent }
         try shell(
           "rm -rf \(quoted(directories[1]))/*; cp \(quoted(directories[0]))/* \(quoted(directories[1]))/"

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A8: the daemon's life, signals, and the reload of the list.
+/// The daemon's life, its signals, and the reload of the list.
 extension RealMounts {
   @Suite struct Daemons {
     @Test(arguments: ["unmount", "SIGTERM"])
@@ -14,7 +14,7 @@ extension RealMounts {
       let mountpoint = try sandbox.makeDirectory("mnt")
       defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
       let log = sandbox.path("httpfs.log")
-      // A daemon that kept its starter's output open would keep this shell's pipe from ending.
+      // If the daemon kept its starter's output open, this shell's pipe would not end.
       let command =
         "\(quoted(try Products.httpfs)) mount --daemon --cache-dir \(quoted(sandbox.path("cache")))"
         + " --log-file \(quoted(log)) \(quoted(list)) \(quoted(mountpoint)) | cat"
@@ -108,8 +108,8 @@ extension RealMounts {
         try output(of: ["ls", mount.mountpoint]) == "b.bin\nc.bin\n"
       }
       #expect(reloaded)
-      // The removed file is gone for new opens, once the kernel's entry has timed out, and reads on
-      // for the old one.
+      // After the kernel's entry has timed out, new opens do not find the removed file; the old
+      // handle can still read it.
       let removed = try Deadline(after: .seconds(10)).wait(every: .milliseconds(100)) {
         try run(["head", "-c", "1", mount.path("a.bin")]).error.contains("No such file")
       }
@@ -121,7 +121,7 @@ extension RealMounts {
       #expect(try mount.sha256("c.bin") == Digest.ofContent(seed: 3, byteCount: length))
       #expect(try mount.sha256("b.bin") == Digest.ofContent(seed: 2, byteCount: length))
 
-      // A list that became bad changes nothing.
+      // A list that became invalid changes nothing.
       try sandbox.write("no URL at all\n", to: "urls.txt")
       mount.process.signal(SIGHUP)
       pause(for: .milliseconds(500))
@@ -129,7 +129,7 @@ extension RealMounts {
       #expect(mount.process.isRunning)
     }
 
-    /// Puts other lines instead of a list, in one step, and has the mount read it.
+    /// Replaces the lines of a list atomically, and makes the mount read it.
     private func reload(
       _ mount: Mount, _ list: String, _ lines: [String], _ sandbox: Sandbox
     ) throws {
@@ -160,7 +160,7 @@ extension RealMounts {
       _ = try file.read(at: 0, 1 << 20)
       try reload(mount, list, [other], sandbox)
       try reload(mount, list, ["\(url)\n  out=\(back)", other], sandbox)
-      // A look at the new name must not end what the open handle records.
+      // A look-up of the new name must not end the recording of the open handle.
       try output(of: ["stat", mount.path(back)])
       for place in stride(from: Int64(0), to: length, by: 1 << 20) {
         #expect(
@@ -187,7 +187,7 @@ extension RealMounts {
         origin.url("d.bin", length: 100_000, seed: 147) + "\n", to: "urls.txt")
       let mount = try sandbox.mount(source: list)
       #expect(try mount.sha256("d.bin") == Digest.ofContent(seed: 147, byteCount: 100_000))
-      // Whoever opens it to read waits for one who writes.
+      // A process that opens the FIFO to read waits for a writer.
       try output(of: ["rm", list])
       try output(of: ["mkfifo", list])
       mount.process.signal(SIGHUP)
@@ -221,7 +221,7 @@ extension RealMounts {
       mount.process.signal(SIGTERM)
       #expect(mount.process.wait(within: .seconds(10)) == .exited(0))
       for reader in readers { #expect(reader.wait(within: .seconds(30)) == .exited(1)) }
-      // libfuse says so where an answer finds the device closed.
+      // libfuse logs this if an answer finds the device closed.
       #expect(!mount.process.standardError.contains("writing device"))
       #expect(!mount.isMounted)
     }

@@ -1,6 +1,6 @@
 import Testing
 
-/// A cache without room: what memory holds instead is right, and fetched once.
+/// A cache without room: the bytes that memory holds instead are right, and are fetched once.
 extension RealMounts {
   @Suite struct FullCaches {
     private static let diskByteCount: Int64 = 6 << 20
@@ -17,12 +17,13 @@ extension RealMounts {
       let disk = try sandbox.tinyDisk(byteCount: Self.diskByteCount)
       let file = RemoteTestFile(name: "c.bin", seed: 801, byteCount: (1 << 20) + (400 << 10))
       let mount = try DiskRows.mount([file], origin, sandbox, cache: "\(disk.path)/cache")
-      // The tail first, as many programs do: the cache file is as long as the file from then on, and sparse.
+      // Read the tail first, as many programs do: the cache file then has its full length, and is
+      // sparse.
       let tail = try HeldFile(mount.path(file.name))
       _ = try tail.read(at: file.byteCount - 4096, 4096)
       tail.close()
       try fill(disk)
-      // More than memory holds, by far.
+      // Far more than memory holds.
       let head = 400 << 10
       let reader = try run(
         Python.command(Self.repeatedReader) + [mount.path(file.name), "\(head)", "120"],
@@ -45,12 +46,12 @@ extension RealMounts {
           source: list, mountpoint: try sandbox.makeDirectory("stream"),
           cacheDirectory: "\(disk.path)/cache", options: ["--read-timeout", "20"]))
       try fill(disk)
-      // Slower than the line, by far.
+      // Much slower than the network.
       let reader = try run(
         Python.command(Self.slowReader) + [mount.path(file.name)], within: .seconds(100))
       #expect(reader.succeeded, "\(reader.error)")
       #expect(reader.output.hasPrefix(file.digest))
-      // A first question brings its own few bytes, and what sockets hold when they are closed.
+      // The first request has a few bytes of its own, and sockets hold bytes when they are closed.
       #expect(try origin.bodyByteCount(of: file) < file.byteCount + (16 << 20))
       #expect(try mount.unmount() == .exited(0))
     }
@@ -70,12 +71,13 @@ extension RealMounts {
           cacheDirectory: "\(disk.path)/cache", options: ["--read-timeout", "20"]))
       try fill(disk)
       #expect(try mount.sha256(file.name) == file.digest)
-      // What is read ahead of the next piece may be given up, and come again.
+      // Bytes that were read ahead of the next piece may be discarded and fetched again.
       #expect(try origin.bodyByteCount(of: file) < 3 * file.byteCount)
       #expect(try mount.unmount() == .exited(0))
     }
 
-    /// Reads the head of a file past the page cache, and says how often it was what.
+    /// Reads the head of a file repeatedly with direct I/O, and prints how often each content
+    /// occurred.
     private static let repeatedReader = """
       import collections, hashlib, mmap, os, sys
       path, count, cycles = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The harness itself: what it counts and how it ends things must hold before it judges httpfs.
+/// Checks the harness itself: its counts and its clean-up must be right before it judges httpfs.
 extension RealMounts {
   @Suite struct Harness {
     @Test func `a child that does not end is reported at its deadline and killed`() throws {

@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Testing
 
-/// Directories that a server lists, mounted: names, sizes and bytes are those of the server's disk.
+/// Mounted directories that a server lists: names, sizes and bytes match the server's disk.
 extension RealMounts {
   @Suite struct Listings {
-    /// Names that URLs, HTML and shells trip over.
+    /// Names that are difficult in URLs, HTML and shells.
     private static let names = [
       "plain.txt", "with space.txt", "grüße.txt", "漢字.bin", "100%.txt", "%41.txt", "a#b.txt",
       "what?.txt", "a&b.txt", "a&amp;b.txt", "a+b.txt", "single'quote.txt", "double\"quote.txt",
@@ -13,7 +13,7 @@ extension RealMounts {
       "trailing.", "no-extension", String(repeating: "long", count: 50) + ".txt", "empty.bin",
     ]
 
-    /// A directory with all of them, and with directories in directories.
+    /// Creates a directory with all of them, and with nested directories.
     private func makeTree(in sandbox: Sandbox) throws -> String {
       let root = try sandbox.makeDirectory("root")
       for directory in ["", "sub/", "sub/with space & more/", "ünter/100%/"] {
@@ -30,7 +30,7 @@ extension RealMounts {
       return root
     }
 
-    /// What find(1) says of a tree: kinds, lengths of files, names.
+    /// The output of find(1) for a tree: kinds, lengths of files, names.
     private func inventory(of directory: String) throws -> String {
       let files = "find \(quoted(directory)) -type f -printf 'f %s %P\\n'"
       let others = "find \(quoted(directory)) -mindepth 1 -not -type f -printf '%y %P\\n'"
@@ -52,7 +52,7 @@ extension RealMounts {
       #expect(try inventory(of: mount.mountpoint) == inventory(of: root))
       let difference = try run(["diff", "-r", root, mount.mountpoint])
       #expect(difference.succeeded, "\(difference.output)\(difference.error)")
-      // Also by a name that nothing has listed before, and not by one that is none.
+      // The file is also found by a name that was not listed before, but not by an invalid name.
       let other = try sandbox.mount(source: server.url("sub/"), cache: "cache2")
       let path = "with space & more/what?.txt"
       #expect(
@@ -77,7 +77,7 @@ extension RealMounts {
       #expect(names.count == 1000)
       #expect(try nginx.takeRequests().map(\.path) == ["/"])
       #expect(try inventory(of: mount.mountpoint) == inventory(of: root))
-      // nginx lists lengths to the byte; an empty file is one that is requested nevertheless.
+      // nginx lists exact lengths; it is still asked for an empty file.
       #expect(try nginx.takeRequests().map(\.path) == ["/file 0.bin"])
       #expect(
         try mount.sha256("file 999.bin") == digest(ofFile: "\(root)/file 999.bin"))
@@ -124,7 +124,7 @@ extension RealMounts {
       try output(of: ["touch", "-d", "2024-02-29 12:34:56 UTC", "\(root)/a.bin"])
       let nginx = try sandbox.nginx(root: root, locations: "autoindex on;")
       let mount = try sandbox.mount(source: nginx.url(""))
-      // Looks by the name, opens, looks by the handle and by the name again.
+      // Calls stat by the name, opens, then calls fstat and stat again.
       let script = """
         import os, sys
         def facts(status): print(status.st_ino, status.st_size, int(status.st_mtime))
@@ -139,7 +139,7 @@ extension RealMounts {
       try #require(lines.count == 3)
       #expect(Set(lines.map { $0[0] }).count == 1, "\(lines)")
       #expect(lines.map { $0[1] } == ["5000", "5000", "5000"])
-      // To the minute, and then to the second.
+      // The time is exact to the minute at first, and then to the second.
       #expect(lines.map { $0[2] } == ["1709210040", "1709210096", "1709210096"])
       // cp compares the numbers itself.
       #expect(try run(["cp", mount.path("a.bin"), sandbox.path("copy")]).succeeded)
@@ -181,7 +181,7 @@ extension RealMounts {
       #expect(isThere)
       #expect(try output(of: ["cat", mount.path("new.txt")]) == "new")
       #expect(access(mount.path("old.txt"), F_OK) != 0)
-      // What stays is the file of before: nothing of it comes twice.
+      // The kept file is the previous one: none of it is fetched twice.
       #expect(try output(of: ["cat", mount.path("stays.txt")]) == "stays")
       #expect(try nginx.takeRequests().of(path: "/stays.txt").bodyByteCount == 5)
       #expect(try mount.unmount() == .exited(0))
@@ -232,7 +232,7 @@ extension RealMounts {
       }
       #expect(try output(of: ["cat", mount.path("good/file.txt")]) == "good")
       #expect(try mount.unmount() == .exited(0))
-      // Nothing listens there.
+      // No server listens there.
       nginx.stop()
       let dead = try sandbox.mount(source: nginx.url(""), options: ["--read-timeout", "5"])
       let result = try run(["ls", dead.mountpoint], within: .seconds(20))
@@ -386,7 +386,7 @@ extension RealMounts {
       }
       let refused = try run(["ls", mount.path("keyless")])
       #expect(refused.error.contains("Permission denied"), "\(refused.error)")
-      // Only what was looked at is in the status.
+      // The status has only the files that were looked up.
       #expect(try mount.status().files.count == 9)
       #expect(try mount.unmount() == .exited(0))
     }

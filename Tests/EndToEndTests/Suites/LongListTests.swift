@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// Lists of many files: what a walk has learned is in the cache, whenever the mount ends.
+/// Lists of many files: the cache keeps what a walk has learned, whenever the mount ends.
 extension RealMounts {
   @Suite struct LongLists {
     private static let length: Int64 = 1 << 20
@@ -59,7 +59,8 @@ extension RealMounts {
       let count = 500
       let list = try sandbox.write(
         urls(of: count, at: origin).joined(separator: "\n") + "\n", to: "urls.txt")
-      // Half of them are for files that nobody has opened, and no checkpoint frees them that soon.
+      // Half of the descriptors are for files that no process has opened, and no checkpoint frees
+      // them so soon.
       let launcher = ["bash", "-c", "ulimit -n 300 && exec \"$@\"", "bash"]
       for round in 0..<3 {
         let cache = "cache\(round)"

@@ -2,7 +2,9 @@ import Foundation
 import Glibc
 import Testing
 
-/// The status of a mount of very many files: told while it is read, in memory that does not grow with them.
+/// The status of a mount of very many files.
+///
+/// It is produced while it is read, in memory that does not grow with the number of files.
 extension RealMounts {
   @Suite struct LongStatus {
     private static let count = 200_000
@@ -14,7 +16,7 @@ extension RealMounts {
       return try sandbox.mount(source: list)
     }
 
-    /// By how much the daemon's memory grows at most while `body` runs.
+    /// The maximum growth of the daemon's memory while `body` runs.
     private func growth(of mount: Mount, _ body: () throws -> Void) throws -> Int64 {
       // Resets the peak (proc(5)).
       let process = mount.process.processID
@@ -24,7 +26,9 @@ extension RealMounts {
       return try mount.peakResidentByteCount - before
     }
 
-    /// A whole report of these took 136 MiB: what is kept of one, and what the allocator keeps, is far less.
+    /// A whole report took 136 MiB.
+    ///
+    /// The part of it that is kept, with the allocator's overhead, is far less.
     @Test(arguments: [".status.json", ".status", ".metrics"])
     func `reading it takes memory for what is kept of it, not for all of it`(name: String) throws {
       let sandbox = try Sandbox()
@@ -57,7 +61,7 @@ extension RealMounts {
       }
       let lines = try shell("\(try Products.httpfs) status \(mount.mountpoint) | wc -l")
       #expect(Int(lines.trimmingCharacters(in: .whitespacesAndNewlines)) == Self.count + 5)
-      // A reader that goes back far is told so.
+      // A reader that seeks far back gets an error.
       let seeker = """
         import os, sys
         file = os.open(sys.argv[1], os.O_RDONLY)
@@ -70,7 +74,8 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
     }
 
-    /// Many readers at once each keep a window, and a list that is read again disturbs none of them.
+    /// Each of many parallel readers keeps a window, and a reload of the list disturbs none of
+    /// them.
     @Test func `readers in the middle of it go on while the list is read again`() throws {
       let sandbox = try Sandbox()
       let mount = try mount(in: sandbox)

@@ -1,7 +1,8 @@
 import Testing
 
-/// Issue point 12: memory does not grow with what is open. (The 1 GiB read is checked where it is
-/// read, in `WholeFiles`.)
+/// Memory does not grow with the number of open files.
+///
+/// `WholeFiles` checks the read of 1 GiB.
 extension RealMounts {
   @Suite struct Memory {
     @Test func `1,000 open files need at most 64 MiB`() throws {
@@ -25,7 +26,7 @@ extension RealMounts {
       #expect(reader.wait(within: .seconds(10)) == .exited(0))
     }
 
-    /// Opens every file, reads a page of each, and holds them until its input ends.
+    /// Opens every file, reads a page of each, and holds them open until its input ends.
     private static let script = """
       import os, sys
       held = []

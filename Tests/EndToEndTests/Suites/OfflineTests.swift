@@ -1,6 +1,6 @@
 import Testing
 
-/// Feature A11: what is cached outlives the origin.
+/// The cache is usable without the origin.
 extension RealMounts {
   @Suite struct Offline {
     private static let length: Int64 = 16 << 20
@@ -21,7 +21,7 @@ extension RealMounts {
       #expect(try before.read(at: 0, 65536) == piece)
       before.close()
       origin.stop()
-      // Past the time for which an open trusts the last answer.
+      // Longer than an open trusts the last answer.
       pause(for: .milliseconds(1500))
 
       #expect(try mount.sha256("whole.bin", within: .seconds(30)) == whole)
@@ -63,7 +63,7 @@ extension RealMounts {
       let held = try HeldFile(mount.path(file.name))
       failing.pass()
       origin.stop()
-      // The cache is tried again every 5 s.
+      // The cache is retried every 5 s.
       pause(for: .milliseconds(5500))
       let expected = HeldFile.Reading.bytes(
         count: 65_536, sha256: Digest.ofContent(seed: file.seed, byteCount: 65_536))

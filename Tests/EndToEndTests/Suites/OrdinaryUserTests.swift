@@ -2,20 +2,21 @@ import Foundation
 import Glibc
 import Testing
 
-/// Issue point 9: no privilege is needed but what fusermount3 lends.
+/// A mount needs no privileges except those of fusermount3.
 extension RealMounts {
   @Suite(
     .enabled(if: Host.isRoot, "needs root, to become another user; as one, all suites run as that"))
   struct OrdinaryUser {
-    /// What runs a command as the user `nobody`.
+    /// The words that run a command as the user `nobody`.
     private static let asUser = [
       "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
     ]
 
-    /// What starts a command as the user `nobody` in its own mount namespace, where `/dev/fuse`
-    /// has the mode that udev gives it (0666).
+    /// The words that start a command as the user `nobody`, in a mount namespace with a suitable
+    /// `/dev/fuse`.
     ///
-    /// On a machine without udev only root may open it, and the tests do not change that for others.
+    /// The device has the mode that udev gives it (0666). On a machine without udev, only root may
+    /// open it, and the tests do not change that for other processes.
     private func launcher(_ sandbox: Sandbox, deviceMode: String = "666") throws -> [String] {
       let device = sandbox.path("fuse-device-\(deviceMode)")
       if access(device, F_OK) != 0 {
@@ -25,7 +26,7 @@ extension RealMounts {
       return MountNamespace.launcher(script: script) + Self.asUser
     }
 
-    /// A directory of the user's own, with a mount point `mnt`.
+    /// Creates a home directory of the user with a mount point `mnt`.
     private func home(_ sandbox: Sandbox) throws -> String {
       let home = try sandbox.makeDirectory("home")
       let mountpoint = try sandbox.makeDirectory("home/mnt")
@@ -52,7 +53,7 @@ extension RealMounts {
         MountTable.httpfs(at: mount.mountpoint, process: String(mount.process.processID)) != nil)
       let digest = Digest.ofContent(seed: 91, byteCount: length)
       #expect(try mount.sha256("u.bin") == digest)
-      // Point 8: complete, and read again without passthrough.
+      // The file is complete, and is read again without passthrough.
       let sent = try origin.requests().bodyByteCount
       #expect(try mount.waitForStatus(of: "u.bin") { $0.state == "complete" })
       let file = try HeldFile(mount.path("u.bin"), enter: mount.enter)

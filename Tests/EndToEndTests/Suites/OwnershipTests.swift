@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// Feature A9: whom files belong to, and what others may do.
+/// The owners of files, and the rights of other users.
 extension RealMounts {
   @Suite(.enabled(if: Host.isRoot, "needs root, to become other users")) struct Ownerships {
     private static func asUser(_ user: Int, _ group: Int = 65534) -> [String] {
@@ -61,7 +61,7 @@ extension RealMounts {
       }
       let listing = try run(Self.asUser(45678) + ["ls", mount.mountpoint], within: .seconds(20))
       #expect(!listing.succeeded)
-      // The user for whom root has mounted commands the mount, and root does; nobody else.
+      // Only root and the user for whom root has mounted can control the mount.
       func command(_ user: [String]) throws -> Bool {
         try run(
           user + [try Products.httpfs, "prefetch", mount.mountpoint, "o.bin"],

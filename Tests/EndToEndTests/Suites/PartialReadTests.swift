@@ -1,12 +1,12 @@
 import SeededRandom
 import Testing
 
-/// Issue point 3: a part of a file costs about that part.
+/// A read of a part of a file costs about that part.
 extension RealMounts {
   @Suite struct PartialReads {
     private static let length: Int64 = 1 << 30
 
-    /// So many bytes have travelled at most, and nothing twice but what was hedged.
+    /// Expects that at most `limit` bytes were sent, and none twice except hedged ones.
     private func expectAtMost(
       _ limit: Int64, _ origin: OriginServer, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -68,12 +68,13 @@ extension RealMounts {
       let requests = try origin.requests()
       let rangeCount = Set(requests.map(\.range)).count
       #expect(rangeCount <= 205, "\(rangeCount) ranges")
-      // A hedge asks for a range again.
+      // A hedge requests a range again.
       #expect(
         requests.count <= 205 + requests.greatestHedgeCount, "\(requests.count) requests")
       try expectAtMost(2 * 200 * 4096 + (256 << 10), origin)
       if threads == 1 {
-        // One after the other: a round trip each, no more at once than a probe beside a read.
+        // The reads are sequential, with a round trip each: at most a probe and a read are in
+        // flight at once.
         #expect(requests.sustainedConcurrency <= 2)
       } else {
         #expect(requests.peakConcurrency >= 8, "\(requests.peakConcurrency) at once")

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Issue point 8: a complete file is read from the cache by the kernel itself, where it may be.
+/// The kernel reads a complete file directly from the cache where this is permitted.
 extension RealMounts {
   @Suite struct Passthrough {
     private static let length: Int64 = 32 << 20
@@ -62,10 +62,10 @@ extension RealMounts {
           == .bytes(
             count: 1 << 20, sha256: Digest.ofContent(seed: 84, offset: 0, byteCount: 1 << 20)))
       held.close()
-      // Once the disk confirms it, it is there.
+      // The file is complete once the disk confirms it.
       failing.pass()
-      // The kernel's own pages would answer a reader. The cache is left alone for 5 s after a failure,
-      // in which nothing is prefetched.
+      // The kernel's own pages would answer a reader. After a failure, the cache is not used for 5
+      // s, and nothing is prefetched.
       let isComplete = try Deadline(after: .seconds(40)).wait(every: .seconds(1)) {
         if try mount.status(of: file.name).state == "complete" { return true }
         #expect(try mount.control("prefetch \(file.name)\n") == nil)
@@ -76,7 +76,8 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
     }
 
-    /// Opens a complete file until the kernel reads it by itself: once all of it is committed.
+    /// Opens a complete file until the kernel reads it directly, which it does once all of it is
+    /// committed.
     private func passedThrough(_ name: String, on mount: Mount) throws -> HeldFile {
       var file = try HeldFile(mount.path(name))
       let isPassedThrough = try Deadline(after: .seconds(30)).wait {

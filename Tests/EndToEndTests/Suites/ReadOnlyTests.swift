@@ -1,6 +1,6 @@
 import Testing
 
-/// Feature A1: the files are read-only, whoever asks.
+/// The files are read-only for every user.
 extension RealMounts {
   @Suite struct ReadOnly {
     @Test(arguments: [

@@ -1,10 +1,9 @@
 import Testing
 
-/// Issue point 11, second half: what the remote refuses becomes the right errno, with the reason in
-/// `.status`.
+/// A refusal by the remote becomes the right errno, with the reason in `.status`.
 extension RealMounts {
   @Suite struct RemoteErrors {
-    /// A remote that refuses, and what a local reader is told.
+    /// A refusal by the remote, and the error that a local reader gets.
     struct Refusal: CustomTestStringConvertible {
       let name: String
       let parameters: String
@@ -41,7 +40,7 @@ extension RealMounts {
       #expect(result.error.contains(refusal.message), "\(result.error)")
       let error = try #require(try mount.status(of: "no.bin").lastError)
       #expect(error.contains(refusal.mentions), "\(error)")
-      // One failure is no business of the others.
+      // One failure does not affect the other files.
       #expect(try mount.sha256("yes.bin") == Digest.ofContent(seed: 2, byteCount: 1000))
     }
 
@@ -95,7 +94,7 @@ extension RealMounts {
           "\(result.error)")
         #expect(try mount.status(of: name).lastError?.isEmpty == false)
       }
-      // The names stay in the listing.
+      // The names stay in the directory.
       #expect(try output(of: ["ls", mount.mountpoint]) == "refused.bin\nunknown.bin\n")
     }
 
@@ -113,7 +112,7 @@ extension RealMounts {
       let length: Int64 = 12 << 20
       let mount = try sandbox.mount(
         urls: [origin.url("f.bin", length: length, seed: 5)], options: ["--read-timeout", "30"])
-      // The length is known before the fault: what follows can be held against it.
+      // The length is known before the fault, so later responses can be checked against it.
       try output(of: ["stat", mount.path("f.bin")])
       var parameters: [String: String] = [:]
       for pair in query.split(separator: "&") {
@@ -134,7 +133,7 @@ extension RealMounts {
         urls: [origin.url("g.bin", length: length, seed: 7)], options: ["--read-timeout", "5"])
       try output(of: ["stat", mount.path("g.bin")])
       try origin.control("/data/g.bin", ["fault": "gzip", "fault-count": "1"])
-      // The coding is part of the version: the handle may go stale, but shows no coded byte.
+      // The coding is part of the version: the handle may become stale, but returns no coded byte.
       let first = try run(["sha256sum", mount.path("g.bin")], within: .seconds(15))
       let digest = Digest.ofContent(seed: 7, byteCount: length)
       #expect(!first.succeeded || first.output.prefix(64) == digest)

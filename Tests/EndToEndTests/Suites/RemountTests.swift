@@ -2,20 +2,21 @@ import Foundation
 import Glibc
 import Testing
 
-/// A complete file after a remount: passed through from the first open on, unless anything may have
-/// happened to it.
+/// A complete file after a remount.
+///
+/// It is passed through from the first open, unless the cached file may have changed.
 extension RealMounts {
   @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: Host.isRoot, "needs root: the kernel allows passthrough to CAP_SYS_ADMIN only"),
     .enabled(if: Host.kernelHasPassthrough, "needs Linux 6.9 for FUSE passthrough"))
   struct Remounts {
-    /// Longer than what the first open verifies anyway.
+    /// The file is longer than the part that the first open always verifies.
     private static let file = RemoteTestFile(name: "r.bin", seed: 91, byteCount: 80 << 20)
-    /// What a mount may fetch of a file that is there: a confirmation.
+    /// The bytes that a mount may fetch of a cached file: a confirmation.
     private static let slack: Int64 = 64 << 10
 
-    /// A file, and the cache that mounts of it share.
+    /// A file, and the cache that its mounts share.
     private struct Cached {
       let sandbox: Sandbox
       let origin: OriginServer
@@ -40,7 +41,7 @@ extension RealMounts {
             mountpoint: try sandbox.makeDirectory(name), cacheDirectory: path))
       }
 
-      /// Reads all of it by a mount that ends then.
+      /// Reads the whole file through a mount, and ends the mount.
       func readByMount() throws {
         let mount = try mount()
         #expect(try mount.sha256(file.name) == file.digest)
@@ -67,10 +68,11 @@ extension RealMounts {
         try handle.write(contentsOf: [byte ^ 0x10])
       }
 
-      /// Whether the first open of a new mount is passed through; reads the whole, which must be right
-      /// and fetch no more than `limit` bytes.
+      /// Checks whether the first open of a new mount is passed through.
       ///
-      /// - Returns: that, and how many bytes were found damaged.
+      /// It reads the whole file, which must be right and fetch at most `limit` bytes.
+      ///
+      /// - Returns: whether it was passed through, and how many bytes were found damaged.
       func remount(
         fetching limit: Int64 = slack
       ) throws -> (isPassedThrough: Bool, damagedByteCount: Int64) {
@@ -108,7 +110,7 @@ extension RealMounts {
       let (isPassedThrough, damaged) = try cached.remount(fetching: 1 << 20)
       #expect(!isPassedThrough)
       #expect(damaged > 0)
-      // Now that all of it has been looked at, it is as good as new.
+      // All of it has been verified, so it is again treated as intact.
       #expect(try cached.remount() == (true, 0))
     }
 
@@ -135,7 +137,7 @@ extension RealMounts {
       let cached = try Cached()
       let mount = try cached.mount()
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
-      // The checkpoint, and the stamp that follows it.
+      // The checkpoint, and then the stamp.
       let isStamped = try Deadline(after: .seconds(60)).wait { try cached.record().isStamped }
       #expect(isStamped)
       try mount.crash()

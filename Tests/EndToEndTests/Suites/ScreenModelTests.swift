@@ -1,9 +1,9 @@
 import Testing
 
-/// The screen must be right before it judges what a progress display draws.
+/// The screen model must be right before it judges a progress display.
 extension RealMounts {
   @Suite struct Screen {
-    /// What is written to a screen of 10 columns and 4 rows, and the lines that are seen then.
+    /// Output to a screen of 10 columns and 4 rows, and the resulting lines.
     struct Case: CustomTestStringConvertible, Sendable {
       let text: String
       let lines: [String]
@@ -44,7 +44,7 @@ extension RealMounts {
         ["2", "3", "abcdefghij", "k"]),
     ]
 
-    /// The lines of a screen without the blank ones at its end.
+    /// The lines of a screen without blank ones at its end.
     private func seen(_ screen: ScreenModel) -> [String] {
       var lines = screen.lines
       while lines.last == "" { lines.removeLast() }

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// A disk under the cache that is slower than the line, or stalls.
+/// A disk under the cache that is slower than the network, or stalls.
 extension RealMounts {
   @Suite struct SlowDisks {
     @Test(.timeLimit(.minutes(3)))
@@ -14,7 +14,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let length: Int64 = 32 << 20
       let big = RemoteTestFile(name: "big.bin", seed: 821, byteCount: length)
-      // More than libfuse has threads.
+      // More files than libfuse has threads.
       let small = (0..<12).map {
         RemoteTestFile(name: "small\($0).bin", seed: UInt64(830 + $0), byteCount: 100_000)
       }
@@ -22,7 +22,7 @@ extension RealMounts {
       let first = try sandbox.mount(urls: urls, cache: "disk/cache")
       for file in small { #expect(try first.sha256(file.name) == file.digest) }
       #expect(try first.unmount() == .exited(0))
-      // Names that the kernel does not know: to open them for writing waits for the disk.
+      // The kernel does not know these names: to open them for writing waits for the disk.
       try disk.reboot()
 
       let mount = try sandbox.mount(
@@ -34,14 +34,14 @@ extension RealMounts {
       #expect(try mount.sha256("small0.bin") == small[0].digest)
       let held = try HeldFile(mount.path(big.name))
       _ = try held.read(at: 0, 65_536)
-      // What has come by then is committed.
+      // The bytes that have arrived by then are committed.
       pause(for: .seconds(5))
       try disk.setFrozen(true)
       let start = ContinuousClock.now
       let looks = try small.dropFirst().map { try sandbox.start(["stat", mount.path($0.name)]) }
       let open = try sandbox.start(["sha256sum", mount.path("small0.bin")])
       pause(for: .milliseconds(500))
-      // Longer than the watchdog's patience.
+      // Longer than the watchdog waits.
       for round in 0..<12 {
         for command in [
           ["ls", mount.mountpoint], ["cat", mount.path(".status")],
@@ -62,7 +62,7 @@ extension RealMounts {
       for look in looks {
         #expect(look.wait(within: .seconds(1)) == .exited(0), "\(look.standardError)")
       }
-      // It may have been opened without the cache, whose threads all wait for the disk.
+      // The file may have been opened without the cache, whose threads all wait for the disk.
       #expect(open.wait(within: .seconds(1)) == .exited(0), "\(open.standardError)")
       #expect(open.standardOutput.hasPrefix(small[0].digest))
       #expect(ContinuousClock.now - start > .seconds(54))
@@ -83,7 +83,7 @@ extension RealMounts {
     func `a slow disk delays the end of a mount little, however much is not committed`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A commit of each would take 10 s, and twice what the end waits for the disk at most.
+      // A commit of each file would take 10 s, twice the longest wait of an unmount for the disk.
       let files = (0..<20).map {
         RemoteTestFile(name: "f\($0).bin", seed: UInt64(840 + $0), byteCount: 100_000)
       }
@@ -92,7 +92,7 @@ extension RealMounts {
       let mount = try sandbox.mount(urls: urls, failing: failing)
       let start = ContinuousClock.now
       try output(of: ["sha256sum"] + files.map { mount.path($0.name) })
-      // After 2 s the mount itself begins to commit: a machine so slow says nothing here.
+      // After 2 s the mount itself begins to commit: on such a slow machine the test shows nothing.
       let isFresh = ContinuousClock.now - start < .milliseconds(1500)
       let before = Self.commitCount(below: failing.directory)
       try failing.fail(
@@ -100,7 +100,7 @@ extension RealMounts {
       var ending: ChildProcess.Ending?
       let duration = try elapsed { ending = try mount.unmount() }
       #expect(ending == .exited(0))
-      // Begun in 0.7 s, of two syncs at least each.
+      // Commits that begin within 0.7 s, with at least two syncs each.
       let commitCount = Self.commitCount(below: failing.directory) - before
       if isFresh {
         let isInTime = try MachinePace.keeps(duration, within: .seconds(3))
@@ -109,7 +109,7 @@ extension RealMounts {
       }
       failing.pass()
 
-      // What is not committed is verified, not fetched.
+      // Uncommitted bytes are verified, not fetched.
       let next = try sandbox.mount(urls: urls, cache: "cache")
       for file in files { #expect(try next.sha256(file.name) == file.digest) }
       #expect(try next.unmount() == .exited(0))
@@ -117,7 +117,7 @@ extension RealMounts {
       #expect(try origin.requests().bodyByteCount <= expected + 64 << 10)
     }
 
-    /// The files of a cache of which anything is committed.
+    /// The number of files of a cache with committed bytes.
     private static func commitCount(below cache: String) -> Int {
       FileStatus.files(named: "record", below: cache).count { path in
         (try? CacheRecord(path: path))?.commits.isEmpty == false
@@ -141,7 +141,7 @@ extension RealMounts {
       defer { mount.tearDown() }
 
       let reader = try sandbox.start(["sha256sum", mount.path(file.name)])
-      // Some pieces are in the cache, some are to be hashed, and some have not come.
+      // Some pieces are in the cache, some wait for their hash, and some have not arrived.
       let hasBegun = try mount.waitForStatus(of: file.name, within: .seconds(30)) {
         $0.cachedByteCount > 2 << 20
       }
@@ -188,7 +188,7 @@ extension RealMounts {
         $0.state == "complete"
       }
       #expect(isComplete)
-      // What was in flight came into memory, and once more after that.
+      // The bytes in flight went to memory, and are fetched once more later.
       #expect(try origin.bodyByteCount(of: file) < 2 * file.byteCount)
       #expect(try mount.unmount() == .exited(0))
       origin.stop()
@@ -213,14 +213,14 @@ extension RealMounts {
         failing.pass()
         mount.tearDown()
       }
-      // Not all of it: the kernel does not read it by itself.
+      // Do not read all of it, so the kernel does not read it directly.
       let held = try HeldFile(mount.path(file.name))
       _ = try held.read(at: 0, 65_536)
       #expect(
         try mount.waitForStatus(of: file.name) { $0.cachedByteCount >= 65_536 })
       try failing.fail(
         FailingCalls.Plan(calls: "fstat", filePrefix: "data", count: nil, effect: .held))
-      // More than libfuse has threads.
+      // More readers than libfuse has threads.
       let readers = try (0..<12).map { _ in
         try sandbox.start([
           "dd", "if=\(mount.path(file.name))", "bs=4096", "count=1", "iflag=direct", "of=/dev/null",
@@ -242,7 +242,7 @@ extension RealMounts {
     }
 
     private static let length: Int64 = 96 << 20
-    /// What stays in memory, and need not be fetched again.
+    /// The number of bytes that stay in memory and need not be fetched again.
     private static let memoryByteCount: Int64 = 32 << 20
 
     @Test(.timeLimit(.minutes(2)))
@@ -266,10 +266,10 @@ extension RealMounts {
       #expect(begun)
       try disk.setFrozen(true)
       let held = try mount.status(of: file.name)
-      // Without the disk, from memory: it is not waited for.
+      // Memory serves the read, which does not wait for the disk.
       #expect(reader.wait(within: .seconds(30)) == .exited(0), "\(reader.standardError)")
       #expect(reader.standardOutput.hasPrefix(file.digest))
-      // Longer than a server may be silent, by far.
+      // Much longer than a server may be silent.
       pause(for: .seconds(4))
       for command in [
         ["stat", "--file-system", mount.mountpoint], ["stat", mount.path(file.name)],
@@ -281,11 +281,13 @@ extension RealMounts {
       }
       let frozen = try mount.status(of: file.name)
       #expect(frozen.retries == held.retries)
-      // What is in flight when reads begin to continue from memory is cut short, and comes once more.
+      // When reads begin to be served from memory, the requests in flight are cut short and
+      // repeated once.
       #expect(try origin.bodyByteCount(of: file) - Self.length < 16 << 20)
       try disk.setFrozen(false)
 
-      // Most was given up, is fetched again, and kept this time. The kernel has the pages.
+      // Most bytes were discarded, are fetched again, and are kept this time. The kernel has the
+      // pages.
       let again = try run(
         [
           "sh", "-c", "dd if='\(mount.path(file.name))' bs=1M iflag=direct status=none | sha256sum",
@@ -317,10 +319,10 @@ extension RealMounts {
       func storedByteCount(of name: String) -> Int64 {
         FileStatus.allocatedByteCount(of: work.path(name + ".httpfs-part")) ?? 0
       }
-      // A loss of power would cost all of it in any case.
+      // A loss of power would cost all of this file in any case.
       let isWhole = Deadline(after: .seconds(30)).wait { storedByteCount(of: "b.bin") >= length }
       #expect(isWhole)
-      // Of this one it would cost 64 MiB at most.
+      // A loss of power would cost at most 64 MiB of this file.
       #expect(storedByteCount(of: "a.bin") <= 64 << 20)
       #expect(try failing.calls().contains { $0.outcome == .held })
       failing.pass()
@@ -349,9 +351,9 @@ extension RealMounts {
         try Mount(
           source: server.url(), mountpoint: try sandbox.makeDirectory("second"),
           cacheDirectory: failing.directory, launcher: limit + failing.launcher))
-      // Milliseconds, for each call.
+      // Milliseconds for each call.
       try failing.fail(FailingCalls.Plan(calls: "fstat", count: nil, errno: 40, effect: .slow))
-      // In order, which has the cache looked into for the names that come next.
+      // In order, which makes the mount look into the cache for the following names.
       let walk = try run(["stat"] + names.prefix(60).map { mount.path($0) })
       #expect(walk.succeeded, "\(walk.error)")
       for name in names.prefix(20) { #expect(try mount.sha256(name) == digest) }
@@ -367,7 +369,7 @@ extension RealMounts {
       let digest = Digest.ofContent(seed: 71, byteCount: 8 << 20)
       let urls = ["a.bin", "b.bin"].map { origin.url($0, length: 8 << 20, seed: 71) }
       let failing = try FailingCalls(below: work.directory, in: work.sandbox)
-      // Where the bytes of the first one are to go.
+      // The call that sizes the partial file of the first one.
       try failing.fail(
         FailingCalls.Plan(calls: "ftruncate", filePrefix: "a.bin.httpfs-part", effect: .held))
       let process = try work.sandbox.start(

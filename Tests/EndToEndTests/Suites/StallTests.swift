@@ -1,13 +1,12 @@
 import Glibc
 import Testing
 
-/// Issue point 7: a server that stalls delays nobody but those who read from it, and them no longer
-/// than their deadline.
+/// A server that stalls delays only its own readers, and these not beyond their deadline.
 extension RealMounts {
   @Suite struct Stalls {
     private static let length: Int64 = 4 << 20
 
-    /// A mount of `count` files whose server, after their metadata is known, sends no body any more.
+    /// Mounts `count` files whose server sends no more bodies once their metadata is known.
     private func stalledMount(
       _ sandbox: Sandbox, _ origin: OriginServer, count: Int, readTimeout: Int
     ) throws -> Mount {
@@ -20,7 +19,7 @@ extension RealMounts {
       return mount
     }
 
-    /// Reads that must come from the server: far from the first bytes, which the probe may bring.
+    /// Starts reads that need the server: far from the first bytes, which the probe may fetch.
     private func startReaders(_ sandbox: Sandbox, _ mount: Mount, count: Int) throws
       -> [ChildProcess]
     {
@@ -53,7 +52,7 @@ extension RealMounts {
         let result = try run(command, within: .seconds(10))
         #expect(result.succeeded, "\(result.commandLine): \(result.error)")
         print("with 100 stalled reads, \(command[0]): \(result.duration)")
-        // 100 ms on a quiet machine; the bound leaves room for a noisy one.
+        // This takes 100 ms on a quiet machine; the limit allows for a busy one.
         #expect(result.duration <= .seconds(1), "\(result.commandLine): \(result.duration)")
       }
       let status = try mount.status()
@@ -111,7 +110,7 @@ extension RealMounts {
         urls: [origin.url("hedged.bin", length: Self.length, seed: 7300, query: "latency=20")])
       try output(of: ["ls", "-l", mount.mountpoint], within: .seconds(60))
       try origin.clearLog()
-      // One response only: the path of that one connection is broken.
+      // Only one response stalls: the path of that connection is broken.
       try origin.control(
         "/data/hedged*", ["fault": "stall", "fault-at": "0", "fault-count": "1"])
       let start = ContinuousClock.now
@@ -120,7 +119,7 @@ extension RealMounts {
         within: .seconds(30))
       let duration = ContinuousClock.now - start
       #expect(read.succeeded, "\(read.error)")
-      // It would be given up after 15 s.
+      // Without a hedge, the request would be abandoned after 15 s.
       #expect(duration < .seconds(8), "\(duration)")
       print("a read of which one request was stalled took \(duration)")
       #expect(try mount.unmount() == .exited(0))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Feature A4: `.status` and `.status.json`, and the commands that show them.
+/// `.status` and `.status.json`, and the commands that show them.
 extension RealMounts {
   @Suite struct StatusFiles {
     private static let length: Int64 = 48 << 20

@@ -1,6 +1,6 @@
 import Testing
 
-/// Feature A12: servers that cannot give ranges, or do not say how long a body is.
+/// Servers that do not support ranges, or do not send the length of a body.
 extension RealMounts {
   @Suite struct StreamedBodies {
     private static let length: Int64 = 24 << 20
@@ -19,7 +19,7 @@ extension RealMounts {
       #expect(status.state == "complete")
       #expect(status.length == Self.length)
       try mount.unmount()
-      // A probe may be cut off; the body itself travels once.
+      // A probe may be cut off; the body itself is sent once.
       #expect(Double(try origin.requests().bodyByteCount) <= 1.5 * Double(Self.length))
     }
 

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The window in which the tests watch progress displays.
+/// The pseudo-terminal in which the tests watch progress displays.
 extension RealMounts {
   @Suite struct TerminalHarness {
     @Test func `a command sees a terminal of the given size`() throws {
@@ -10,7 +10,7 @@ extension RealMounts {
         columns: 47, rows: 11)
       #expect(terminal.wait(within: .seconds(10)) == .exited(7))
       #expect(terminal.screen.lines.first == "11 47")
-      // Also as its controlling terminal.
+      // The terminal is also its controlling terminal.
       #expect(terminal.screen.lines[1].hasPrefix("/dev/"))
     }
 
@@ -68,7 +68,7 @@ extension RealMounts {
       let processID = try #require(terminal?.process.processID)
       #expect(kill(processID, 0) == 0)
       terminal = nil
-      // What the command had started counts until init has reaped it.
+      // The command's child still exists until init has reaped it.
       #expect(Deadline(after: .seconds(5)).wait { kill(-processID, 0) == -1 && errno == ESRCH })
     }
   }

@@ -1,9 +1,9 @@
 import Testing
 
-/// Issue point 10: ordinary tools cannot tell the mount from a local copy.
+/// Ordinary tools cannot distinguish the mount from a local copy.
 extension RealMounts {
   @Suite struct Tools {
-    /// Makes the files that the tools read.
+    /// Creates the files that the tools read.
     private static let preparation = """
       mkdir -p tree/sub
       for number in $(seq 1 40); do seq 1 $((number * 100)) > tree/sub/file$number.txt; done
@@ -18,7 +18,7 @@ extension RealMounts {
         insert into t select i, 'name' || i, i * 0.5 from n; create index t_name on t(name);"
       """
 
-    /// One line of shell each, run in the directory of the files; `$OUT` is a scratch directory.
+    /// Shell commands to run in the directory of the files; `$OUT` is a scratch directory.
     static let commands = [
       "unzip -l archive.zip | tail -n +2",
       "unzip -p archive.zip tree/sub/file17.txt | sha256sum",

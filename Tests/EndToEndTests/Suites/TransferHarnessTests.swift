@@ -2,13 +2,15 @@ import Foundation
 import Glibc
 import Testing
 
-/// What the tests of downloads and uploads stand on: real servers, certificates, a full disk.
+/// The basis of the tests of downloads and uploads: real servers, certificates, a full disk.
 extension RealMounts {
   @Suite struct TransferHarness {
     private static let credentials = ServerFeatures.Credentials(user: "ann", password: "s3cret: x")
     private static let authorization = "\(credentials.user):\(credentials.password)"
 
-    /// Runs curl without any proxy; 0 and a status of HTTP, or curl's own exit status and 0.
+    /// Runs curl without a proxy.
+    ///
+    /// - Returns: 0 and an HTTP status, or curl's exit status and 0.
     private func curl(_ arguments: String...) throws -> (exit: CInt, status: Int, version: String) {
       let result = try run(
         ["curl", "-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code} %{http_version}"]
@@ -19,7 +21,7 @@ extension RealMounts {
       return (exit, status, String(words[1]))
     }
 
-    /// A root with `a.bin` (100,000 bytes) and `a.txt` (100,000 bytes, compressible).
+    /// Creates a root with `a.bin` (100,000 bytes) and `a.txt` (100,000 bytes, compressible).
     private func root(_ sandbox: Sandbox) throws -> String {
       let root = try sandbox.makeDirectory("www")
       try sandbox.write([UInt8](repeating: 7, count: 100_000), to: "www/a.bin")
@@ -44,7 +46,7 @@ extension RealMounts {
     @Test func `Apache serves 32 connections at once and leaves no process behind`() throws {
       let sandbox = try Sandbox()
       let root = try root(sandbox)
-      // Slow enough that the connections overlap.
+      // The responses are slow enough to overlap.
       let apache = try sandbox.apache(
         root: root,
         configuration: """
@@ -65,7 +67,7 @@ extension RealMounts {
       #expect(requests.peakConcurrency == 32)
       apache.stop()
       #expect(!FreePort.isListening(apache.port))
-      // Its processes have the configuration's path, which is the sandbox's, in their arguments.
+      // The arguments of its processes contain the configuration's path, which is in the sandbox.
       #expect(try run(["pgrep", "-f", sandbox.directory + "/apache"]).ending == .exited(1))
     }
 
@@ -75,7 +77,7 @@ extension RealMounts {
       let apache = try sandbox.apache(root: try root(sandbox), features: features)
       try expectUploads(
         sandbox, url: apache.url, writable: apache.writable, log: apache.takeRequests)
-      // mod_dav does not make directories.
+      // mod_dav does not create directories.
       #expect(try curl("-T", sandbox.path("up.bin"), apache.url("upload/new/a")).status == 409)
     }
 
@@ -84,7 +86,7 @@ extension RealMounts {
       let features = ServerFeatures(acceptsUploads: true, credentials: Self.credentials)
       let nginx = try sandbox.nginx(root: try root(sandbox), features: features)
       try expectUploads(sandbox, url: nginx.url, writable: nginx.writable, log: nginx.takeRequests)
-      // nginx makes directories.
+      // nginx creates directories.
       #expect(try curl("-T", sandbox.path("up.bin"), nginx.url("upload/new/a")).status == 201)
     }
 
@@ -144,7 +146,7 @@ extension RealMounts {
       let url = try nginx.secureURL("a.bin")
       #expect(try curl("--cacert", authority.certificatePath, url).exit == 60)
       #expect(try curl("--insecure", url).status == 200)
-      // The other host's name is all that is wrong with its certificate.
+      // The other host's name is the only flaw of its certificate.
       if flaw == "other host", let port = nginx.tlsPort {
         let name = CertificateAuthority.otherHost
         let reached = try curl(

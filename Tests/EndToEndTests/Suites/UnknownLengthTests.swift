@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a server leaves out must not be made up, and what it makes up must not be believed.
+/// httpfs invents no fact that a server omits, and trusts no fact that a server invents.
 extension RealMounts {
   @Suite struct UnknownLengths {
     @Test func `a body without length and validator is never joined to an older one`() throws {
@@ -11,7 +11,7 @@ extension RealMounts {
       let url = origin.url(
         "u.bin", length: length, seed: 71, query: "chunked=1&validators=none&rate=500000")
       let first = try sandbox.mount(urls: [url])
-      // The mount dies in the middle of the stream, with a part of it in the cache.
+      // The mount is killed in the middle of the stream, with a part of it in the cache.
       try output(of: ["head", "-c", "1000000", first.path("u.bin")])
       try first.crash()
       try origin.control("/data/u.bin", ["version": "2", "rate": "100000000"])
@@ -109,9 +109,9 @@ extension RealMounts {
     }
 
     private static let copies = [
-      // sendfile(2), of which there is no other user that says so.
+      // sendfile(2), which no other common command uses.
       "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])",
-      // splice(2), by one who does not ask for the size.
+      // splice(2), by a program that does not read the size.
       """
       import os, sys
       source = os.open(sys.argv[1], os.O_RDONLY); reader, writer = os.pipe()
@@ -151,8 +151,9 @@ extension RealMounts {
           == Digest.ofContent(seed: 81, byteCount: 3_000_001))
     }
 
-    /// Maps a file as far as it is long just now, again and again, and says of how many of its last pages
-    /// something was zero, or could not be read.
+    /// Repeatedly maps a file at its current length.
+    ///
+    /// It prints how many of the last pages contained zeros or could not be read.
     private static let mapper = """
       import mmap, os, sys, time
       file = os.open(sys.argv[1], os.O_RDONLY); reader, writer = os.pipe()
@@ -173,7 +174,7 @@ extension RealMounts {
     @Test func `what stat shows of a growing file can be mapped`() throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // The open gives up waiting for the length, and the mapping grows with the file.
+      // The open stops waiting for the length, and the mapping grows with the file.
       let url = origin.url(
         "u.bin", length: 6_000_001, seed: 82, query: "chunked=1&ranges=no&rate=400000")
       let mount = try sandbox.mount(urls: [url])
@@ -188,7 +189,7 @@ extension RealMounts {
       let url = origin.url(
         "u.bin", length: 1 << 30, seed: 83, query: "chunked=1&ranges=no&rate=200000")
       let mount = try sandbox.mount(urls: [url])
-      // Both names are in the shell's hands before either file is read.
+      // The shell has opened both names before either file is read.
       let both = try run(
         ["bash", "-c", "exec 3<\"$0\" 4<\"$0\"; head -c 1000 <&3 | wc -c", mount.path("u.bin")])
       #expect(both.output == "1000\n")

@@ -1,12 +1,12 @@
 import Testing
 
-/// Issue point 6: one open handle never sees two versions.
+/// An open handle never sees two versions.
 extension RealMounts {
   @Suite struct VersionChanges {
     private static let length: Int64 = 64 << 20
     private static let piece = 128 << 10
 
-    /// What a read must give where it gives bytes of `version`.
+    /// The expected result of a read that returns bytes of `version`.
     private func expected(version: UInt64, at offset: Int64, seed: UInt64) -> HeldFile.Reading {
       .bytes(
         count: Self.piece,
@@ -31,7 +31,7 @@ extension RealMounts {
         let reading = try old.read(at: offset, Self.piece)
         #expect(reading == .failed("ESTALE"), "at \(offset)")
       }
-      // What the handle has read stays what it was.
+      // The bytes that the handle has read stay the same.
       let again = try old.read(at: 0, Self.piece)
       #expect([expected(version: 1, at: 0, seed: 61), .failed("ESTALE")].contains(again))
 
@@ -41,7 +41,7 @@ extension RealMounts {
           try new.read(at: offset, Self.piece) == expected(version: 2, at: offset, seed: 61),
           "at \(offset)")
       }
-      // The old handle is beside the new one, and still of its own version.
+      // The old handle coexists with the new one and keeps its version.
       let last = try old.read(at: 0, Self.piece)
       #expect([expected(version: 1, at: 0, seed: 61), .failed("ESTALE")].contains(last))
     }
@@ -82,7 +82,7 @@ extension RealMounts {
       for offset in stride(from: Int64(0), to: Self.length, by: 16 << 20) {
         let reading = try file.read(at: offset, Self.piece)
         if case .bytes(let count, _) = reading {
-          // What is cached of the version, perhaps less than was asked for, and nothing else.
+          // Only cached bytes of the version, perhaps fewer than requested.
           #expect(
             reading
               == .bytes(
@@ -92,7 +92,7 @@ extension RealMounts {
           #expect([.failed("ESTALE"), .failed("EIO")].contains(reading))
         }
       }
-      // No storm of restarts: a few requests for a few reads.
+      // A few reads cause a few requests, not a storm of restarts.
       #expect(try origin.requests().count <= 60)
     }
   }

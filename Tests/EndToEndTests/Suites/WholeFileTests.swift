@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Issue point 2: whole files arrive right, and only once.
+/// Whole files arrive intact, and only once.
 extension RealMounts {
   @Suite struct WholeFiles {
     @Test func `1 GiB is right, travels once, and never again`() throws {
@@ -19,9 +19,9 @@ extension RealMounts {
       #expect(
         requests.repeatedByteCount <= BigFile.byteCount / 100 + requests.greatestVainByteCount,
         "\(requests.map { "\($0.range ?? "-") \($0.bodyByteCount) \($0.start)-\($0.end)" })")
-      // Point 5: without a throttle, more requests would only cost.
+      // Without a throttle, more requests would only cost time.
       #expect(requests.count <= 160, "\(requests.count) requests")
-      // Point 12.
+      // Memory stays bounded.
       #expect(peakResident <= 64 << 20, "peak resident \(peakResident >> 20) MiB")
 
       let second = try sandbox.mount(urls: [nginx.url(BigFile.name)])
@@ -65,11 +65,11 @@ extension RealMounts {
       let mount = try sandbox.mount(
         urls: [origin.url("a.bin", length: 1 << 20, seed: 1)])
       #expect(try origin.requests().isEmpty)
-      // The names are known from the list alone.
+      // The names come from the list alone.
       #expect(try output(of: ["ls", mount.mountpoint]) == "a.bin\n")
       _ = try mount.status()
       #expect(try origin.requests().isEmpty)
-      // The length costs one request and at most its first few bytes.
+      // To learn the length costs one request and at most the first few bytes.
       #expect(try output(of: ["stat", "-c", "%s %a", mount.path("a.bin")]) == "1048576 444\n")
       let requests = try origin.requests()
       #expect(requests.count == 1)

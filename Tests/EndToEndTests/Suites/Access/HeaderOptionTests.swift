@@ -2,8 +2,9 @@ import Foundation
 import Glibc
 import Testing
 
-/// Header fields from the command line, from files and from the environment, for a mount and for
-/// transfers; and that nobody sees their values.
+/// Header fields from the command line, from files and from the environment.
+///
+/// They work for mounts and transfers, and their values stay secret.
 extension RealMounts {
   @Suite struct HeaderOptions {
     private static let options = [

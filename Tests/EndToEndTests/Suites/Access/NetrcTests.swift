@@ -5,7 +5,7 @@ import Testing
 /// Credentials from a netrc file.
 extension RealMounts {
   @Suite struct NetrcFiles {
-    /// What the server asks for; a password that a URL must encode.
+    /// The credentials that the server requires; a URL must encode the password.
     private static let userInfo = "ann:pw-canary"
     private static let field = "Basic " + Data(userInfo.utf8).base64EncodedString()
     private static let text = "machine 127.0.0.1 login ann password pw-canary\n"

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Proxies: squid and microsocks, before our origin and nginx.
+/// Proxies: squid and microsocks in front of the Origin and nginx.
 extension RealMounts {
   @Suite struct Proxies {
     private static let credentials = ServerFeatures.Credentials(
@@ -61,7 +61,7 @@ extension RealMounts {
       for name in ["GET http://127.0.0.1:\(origin.port)/data/a.bin", "PUT ", "/data/m.bin"] {
         #expect(seen.contains { $0.contains(name) && !$0.hasSuffix("407") }, "\(name): \(seen)")
       }
-      // The proxy's password is none of the origin's.
+      // The origin does not get the proxy's password.
       for request in try origin.requests() {
         #expect(request.fields["proxy-authorization"] == nil)
         #expect(request.fields["via"]?.contains("squid") == true)
@@ -100,7 +100,7 @@ extension RealMounts {
           cache: scheme)
         #expect(try mount.sha256("a.bin") == Self.digest)
         #expect(try mount.unmount() == .exited(0))
-        // Who has looked the name up.
+        // The log shows whether the proxy or httpfs has resolved the name.
         let name = scheme == "socks5h" ? "localhost" : "127.0.0.1"
         #expect(socks.log.contains("connected to \(name):\(origin.port)"), "\(socks.log)")
       }
@@ -135,7 +135,7 @@ extension RealMounts {
         #expect(duration < .seconds(15))
         #expect(download.duration < .seconds(20))
 
-        // Where there is no other way, the deadline holds.
+        // Without another route, the deadline holds.
         let alone = try work.sandbox.mount(
           urls: [url], options: options + ["--proxy", hung.url(), "--read-timeout", "3"],
           cache: "\(name)-alone")
@@ -193,7 +193,7 @@ extension RealMounts {
       let download = try work.run(["get", "-o", "got", url(origin)] + options)
       #expect(download.succeeded, "\(download.error)")
       #expect(try work.sha256("got") == Self.digest)
-      // The origin has been reached through it, and no other way.
+      // Requests reached the origin only through the proxy.
       #expect(socks.connectionCount >= 2, "\(socks.log)")
       socks.stop()
       let gone = try work.run(["get", "--retries", "0", "-o", "no", url(origin)] + options)
@@ -248,7 +248,7 @@ extension RealMounts {
       #expect(try origin.requests().allSatisfy { $0.fields["via"] != nil })
       #expect(try mount.unmount() == .exited(0))
 
-      // Both are gone: what comes next is direct, uploads included.
+      // Both proxies are gone: later transfers are direct, including uploads.
       first.stop()
       second.stop()
       try origin.clearLog()
@@ -260,7 +260,7 @@ extension RealMounts {
       #expect(upload.succeeded, "\(upload.error)")
       #expect(try origin.requests().allSatisfy { $0.fields["via"] == nil })
 
-      // Without DIRECT nothing goes past the proxies.
+      // Without DIRECT, no request bypasses the proxies.
       try origin.clearLog()
       let refused = try work.get(
         "--proxy", "\(first.url());\(dead)", "--retries", "0", "-o", "b", url(origin))

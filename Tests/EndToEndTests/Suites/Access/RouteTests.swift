@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Which way requests take, and how long they may take for it: address families, interfaces, timeouts.
+/// The routes of requests and their time limits: address families, interfaces, timeouts.
 extension RealMounts {
   @Suite struct Routes {
     private typealias Pair = NetworkNamespacePair
@@ -39,7 +39,7 @@ extension RealMounts {
       let none = try pair.run(
         work, ["get", "--ipv6", "--retries", "0", url(four, "four.test", "none.bin")])
       #expect(none.ending == .exited(1))
-      // Nobody was asked.
+      // No server was asked.
       let asked = try four.requests().contains { $0.path.contains("none.bin") }
       #expect(!asked, "\(none.error)")
     }
@@ -85,7 +85,7 @@ extension RealMounts {
           [dead], options: ["--connect-timeout", "\(seconds)", "--read-timeout", "30"],
           cache: "cache\(seconds)")
         let reader = try work.sandbox.start(mount.enter + ["cat", mount.path("dead.bin")])
-        // .status is seen from within only.
+        // .status is visible only from within the namespace.
         let told = try Deadline(after: .seconds(5)).wait(every: .milliseconds(200)) {
           try output(of: mount.enter + ["cat", mount.path(".status.json")])
             .contains("timed out while connecting")
@@ -102,13 +102,14 @@ extension RealMounts {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let digest = Digest.ofContent(seed: 62, byteCount: 8 << 20)
-      // Once; asked again it comes. Without the option, the mount would wait for 15 s, get for 30 s.
+      // The request stalls once; a retry succeeds. Without the option, the mount would wait for 15
+      // s, get for 30 s.
       func url(_ name: String, from request: Int) -> String {
         origin.url(
           name, length: 8 << 20, seed: 62,
           query: "fault=stall&fault-at=4k&fault-count=1&fault-from=\(request)")
       }
-      // Over more connections the rest would be asked for a second time before.
+      // With more connections, the rest would be requested again earlier.
       let download = try work.get(
         "--stall-timeout", "2", "--connections", "1", "-o", "got", url("get.bin", from: 1))
       #expect(download.succeeded, "\(download.error)")
@@ -131,7 +132,7 @@ extension RealMounts {
     @Test func `a cookie goes where its file says: by path, security and date`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      // To libcurl 127.0.0.1 is as good as TLS; another name of it is not.
+      // libcurl trusts 127.0.0.1 as much as TLS, but not another name of it.
       let host = "other.localhost"
       func url(_ name: String) -> String {
         origin.url(name, length: 1000, seed: 3)
@@ -180,7 +181,7 @@ extension RealMounts {
       }
       let urls = [
         url(named, "127.0.0.1", "ann:one"), url(other, "localhost", "bob:two"),
-        // Another name of this machine, which is in nobody's file of hosts.
+        // Another name of this machine, which no hosts file contains.
         url(third, "other.localhost", "any:three"),
       ]
       let mount = try work.sandbox.mount(urls: urls, options: ["--netrc-file", netrc, "--ipv4"])

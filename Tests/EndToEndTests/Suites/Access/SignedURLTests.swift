@@ -2,14 +2,14 @@ import Foundation
 import Glibc
 import Testing
 
-/// URLs that live for a while: given by redirects, by a command of the user's, or by the list.
+/// URLs that expire: from redirects, from a user's command, or from the list.
 extension RealMounts {
   @Suite struct SignedURLs {
     private static let byteCount: Int64 = 256 << 20
     private static let digest = Digest.ofContent(seed: 91, byteCount: byteCount)
     private static let connections = 3
 
-    /// Links were asked for about once in their lifetime, and few requests met one that had expired.
+    /// Expects about one link per lifetime, and few requests with an expired link.
     private func expectFewRenewals(
       _ origin: OriginServer, _ duration: Duration, atLeast least: Int,
       sourceLocation: SourceLocation = #_sourceLocation
@@ -18,7 +18,7 @@ extension RealMounts {
       let links = requests.count { $0.path.hasPrefix("/signed/") }
       let refusals = requests.count { $0.status == 403 }
       print("\(duration): \(requests.count) requests, \(links) links, \(refusals) refused")
-      // Each is good for two to three seconds, because it ends with a second of the clock.
+      // Each link is valid for two to three seconds, because it expires at a whole second.
       #expect(links >= least, sourceLocation: sourceLocation)
       #expect(links <= Int(duration.seconds / 2) + 4, sourceLocation: sourceLocation)
       #expect(refusals <= links + Self.connections, sourceLocation: sourceLocation)
@@ -57,7 +57,7 @@ extension RealMounts {
         ["get", "-o", "got", "--session", "todo", url] + options, within: .seconds(90))
       #expect(download.succeeded, "\(download.error)")
       #expect(try work.sha256("got") == Self.digest)
-      // A download's requests are long: what is in flight when a link expires continues.
+      // A download's requests are long: a request in flight continues when its link expires.
       try expectFewRenewals(origin, download.duration, atLeast: 2)
       #expect(!(download.output + download.error).contains("signature"))
       unlink(work.path("got"))
@@ -98,7 +98,7 @@ extension RealMounts {
         let said = try mount.status(of: name).lastError ?? ""
         #expect(said.contains(failure.message), "\(name): \(said)")
       }
-      // What hung is gone, with all that it had started.
+      // The hung command is gone, with all its children.
       let pid = try String(contentsOfFile: sandbox.path("pid"), encoding: .utf8)
       let group = try #require(pid_t(pid.trimmingCharacters(in: .whitespacesAndNewlines)))
       #expect(Deadline(after: .seconds(5)).wait { kill(-group, 0) != 0 })
@@ -108,7 +108,7 @@ extension RealMounts {
       for name in names { try sandbox.write(good.command + "\n", to: "\(name).sh") }
       let digest = Digest.ofContent(seed: 92, byteCount: 100_000)
       for name in names {
-        // A failure is remembered for a second.
+        // A failure is cached for a second.
         let isRead = try Deadline(after: .seconds(20)).wait(every: .milliseconds(200)) {
           try run(["sha256sum", mount.path(name)]).output.hasPrefix(digest)
         }

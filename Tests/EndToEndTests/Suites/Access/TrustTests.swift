@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Whom a mount trusts, and what it proves itself with: nginx with an authority of the test's own.
+/// The certificates that a mount trusts and presents, with nginx and an authority of the test.
 extension RealMounts {
   @Suite struct Trust {
     private static let byteCount: Int64 = 3 << 20
@@ -16,7 +16,7 @@ extension RealMounts {
 
     /// Mounts a URL, reads it and unmounts.
     ///
-    /// - Returns: what `.status` and the log said.
+    /// - Returns: the text of `.status` and the log.
     private func read(
       _ sandbox: Sandbox, _ url: String, _ options: [String], isReadable: Bool
     ) throws -> String {
@@ -90,7 +90,7 @@ extension RealMounts {
       #expect(try work.sha256("got") == Self.digest)
       let upload = try work.run(["put", "got", try nginx.secureURL("upload/a")] + own)
       #expect(upload.succeeded, "\(upload.error)")
-      // The key may stand in the certificate's file; relative paths survive the start of a daemon.
+      // The certificate's file may contain the key; relative paths survive the start of a daemon.
       try shell(
         "cat \(quoted(client.path)) \(quoted(client.keyPath)) > \(quoted(work.path("both.pem")))")
       let mountpoint = try sandbox.makeDirectory("mnt-daemon")
@@ -102,7 +102,7 @@ extension RealMounts {
         try output(of: ["sha256sum", "\(mountpoint)/a.bin"]).prefix(64) == Self.digest)
       try output(of: ["fusermount3", "-u", mountpoint])
 
-      // Where a redirect leads elsewhere, the certificate is not shown.
+      // The certificate is not presented to another server after a redirect.
       let plain = try sandbox.nginx(
         root: nginx.root, locations: "location /away { return 302 \(url); }",
         features: ServerFeatures(certificate: try authority.certificate()))

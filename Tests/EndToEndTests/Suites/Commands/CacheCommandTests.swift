@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs cache`: what a mount has cached is shown, verified, repaired and removed.
+/// `httpfs cache`: shows, verifies, repairs and removes the cached files of mounts.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(2))) struct CacheCommand {
     private static let files = [
@@ -10,10 +10,10 @@ extension RealMounts {
       RemoteTestFile(name: "b.bin", seed: 2, byteCount: 4 << 20),
       RemoteTestFile(name: "c.iso", seed: 3, byteCount: 2 << 20),
     ]
-    /// What a mount may fetch of a file that is there: a first range, the last block.
+    /// The bytes that a mount may fetch of a cached file: a first range, the last block.
     private static let slack: Int64 = 64 << 10
 
-    /// A cache with whole files in it, of which no mount is there any more.
+    /// A cache with whole files and without a mount.
     private struct Cache {
       let sandbox: Sandbox
       let origin: OriginServer
@@ -29,7 +29,7 @@ extension RealMounts {
           #expect(try mount.sha256(file.name) == file.digest)
           #expect(try mount.waitForStatus(of: file.name) { $0.cachedByteCount == file.byteCount })
           #expect(try mount.unmount() == .exited(0))
-          // The order of use is that of a second apart, as `ls` shows it.
+          // The uses are more than a second apart, so `ls` shows their order.
           pause(for: .milliseconds(1100))
         }
       }
@@ -45,7 +45,7 @@ extension RealMounts {
           environment: ["LC_ALL": "C.UTF-8", "TZ": "UTC"], within: .seconds(30))
       }
 
-      /// What `ls --json` prints.
+      /// The output of `ls --json`.
       func listing() throws -> Listing {
         let result = try run("ls", "--json")
         guard result.succeeded else { throw HarnessError(result.error) }
@@ -178,7 +178,7 @@ extension RealMounts {
         lines.first?.hasSuffix(
           "/data/b.bin?…: \(block.byteCount) of \(damaged.byteCount) bytes are damaged") == true,
         "\(found.output)")
-      // Named alone, the others are intact; and what is not looked at is not found.
+      // Intact files verify if they are named alone; damage in other files is not found.
       #expect(try cache.run("verify", "a.bin", "*.iso").succeeded)
       #expect(try cache.run("verify", damaged.url(cache.origin)).ending == .exited(1))
       #expect(try CacheRecord(path: cache.path("record", of: damaged)).extents == record.extents)
@@ -213,7 +213,7 @@ extension RealMounts {
       #expect(try cache.names() == ["c.iso", "b.bin"])
       #expect(try cache.run("evict", Self.files[2].url(cache.origin)).succeeded)
       #expect(try cache.names() == ["b.bin"])
-      // Of another query it is another file.
+      // With another query, it is another file.
       let other = RemoteTestFile(name: "b.bin", seed: 9, byteCount: 4 << 20)
       #expect(try cache.run("evict", other.url(cache.origin)).ending == .exited(1))
       try cache.origin.clearLog()

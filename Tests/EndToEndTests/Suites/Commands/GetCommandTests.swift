@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get` in a pipe: what comes under which name, what is said of it, and the exit code.
+/// `httpfs get` in a pipe: the names of files, the output, and the exit code.
 extension RealMounts {
   @Suite struct GetCommand {
     private static let length: Int64 = 3 << 20
@@ -116,7 +116,7 @@ extension RealMounts {
     @Test func `what the last event has to say comes before the command ends`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      // The warning comes with the very end; a command that did not wait for it lost one of six.
+      // The warning comes at the very end; a command that did not wait for it lost one of six.
       for index in 0..<30 {
         let url = origin.url("\(index).bin", length: 1000, seed: 3, query: "fault=html-200")
         let result = try work.get("--retries", "0", url)
@@ -245,7 +245,7 @@ extension RealMounts {
       #expect(try work.sha256("a.bin") == Self.digest(5, 32 << 20))
       let requests = try origin.requests()
       #expect(requests.peakConcurrency >= 8, "\(requests.peakConcurrency) at once")
-      // A request that was cut short may end later for the server than the next one begins.
+      // The server may see the end of a request that was cut short after the start of the next one.
       #expect(requests.sustainedConcurrency <= 9, "\(requests.sustainedConcurrency) at once")
       #expect(requests.bodyByteCount < 33 << 20)
     }
@@ -266,7 +266,7 @@ extension RealMounts {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
       let url = origin.url("a.bin", length: Self.length, seed: 6)
-      // curl and coreutils say what is right.
+      // curl and coreutils provide the right digest.
       let program = algorithm.lowercased().filter { $0 != "-" } + "sum"
       let digest = try shell("curl -sS --noproxy '*' \(quoted(url)) | \(program)")
         .prefix { $0 != " " }
@@ -333,7 +333,7 @@ extension RealMounts {
       #expect(second.error.contains("resum"), "\(second.error)")
       #expect(work.names == ["a.bin"])
       #expect(try work.sha256("a.bin") == Self.digest(8, 16 << 20))
-      // 8 MiB were there; a MiB more for bytes that were on their way.
+      // 8 MiB were present; one MiB more allows for bytes in flight.
       #expect(try origin.requests().bodyByteCount <= 9 << 20)
     }
 

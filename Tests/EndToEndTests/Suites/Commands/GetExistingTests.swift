@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get` where a file of the name is there already.
+/// `httpfs get` if a file of the name already exists.
 extension RealMounts {
   @Suite struct GetExisting {
     private static let length: Int64 = 200_000
@@ -40,7 +40,7 @@ extension RealMounts {
     {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      // What new files get is more than a partial file may have.
+      // New files get more permissions than a partial file may have.
       let command =
         ["sh", "-c", "umask 002; exec \"$@\"", "sh"] + [
           try Products.httpfs, "get", "-o", work.path("a.bin"),
@@ -79,7 +79,7 @@ extension RealMounts {
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 9, byteCount: 16 << 20))
     }
 
-    /// Starts a download whose last sync waits, and calls `action` meanwhile.
+    /// Starts a download that waits at its last sync, and calls `action` meanwhile.
     private func downloadHeldAtSync(
       _ url: String, in work: TransferWorkspace, _ action: () throws -> Void
     ) throws -> ChildProcess {
@@ -116,7 +116,7 @@ extension RealMounts {
         #expect(isHeld)
         process.signal(SIGKILL)
         _ = process.wait(within: .seconds(20))
-        // However often: one file that is no record yet.
+        // Repeated attempts leave one file that is not yet a record.
         #expect(work.names == ["a.bin.httpfs-part", "a.bin.httpfs-part.record-new"])
       }
       let whole = try work.get(url)
@@ -195,7 +195,7 @@ extension RealMounts {
       let ends = try third.jsonLines().filter { $0["state"] as? String == "finished" }
       #expect(ends.count { $0["reason"] as? String == "unchanged" } == 2)
 
-      // What is missing, and nothing else.
+      // Only the missing file is fetched.
       #expect(unlink(work.path("c.bin")) == 0)
       try origin.clearLog()
       #expect(try work.get("-i", list).succeeded)
@@ -226,7 +226,7 @@ extension RealMounts {
         let list = try work.sandbox.write("\(url)\n  out=\(out)\n", to: "l.urls")
         let result = try work.get("-i", list, "--session", "todo")
         #expect(result.ending == .exited(code), "\(out): \(result.error)")
-        // Nor later, from the session.
+        // Nor does it succeed later, from the session.
         #expect(try work.get("--session", "todo").ending == .exited(code))
         #expect(unlink(work.path("todo")) == 0)
       }
@@ -240,7 +240,8 @@ extension RealMounts {
       let origin = try OriginServer()
       let url = origin.url("f", length: 10, seed: 4)
       let list = try work.sandbox.write(url + "\n", to: "l.urls")
-      // To a name, in a directory that is not there or is none, to itself, and to another link.
+      // The link leads to a name, to a directory that does not exist or is no directory, to itself,
+      // or to another link.
       for target in ["none", "none/f", "../l.urls/f", "f", "other"] {
         #expect(symlink(target, work.path("f")) == 0)
         if target == "other" { #expect(symlink("none", work.path("other")) == 0) }
@@ -257,7 +258,7 @@ extension RealMounts {
             try FileManager.default.destinationOfSymbolicLink(atPath: work.path("f")) == target)
         }
         #expect(try origin.requests().isEmpty)
-        // The link is what gives way, and nothing comes to be where it led.
+        // The link is replaced, and no file appears at its target.
         #expect(try work.get("--overwrite", "-o", "f", url).succeeded)
         #expect(work.names == (target == "other" ? ["f", "other"] : ["f"]))
         #expect(FileStatus.byteCount(of: work.path("f")) == 10)

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// Signals to `httpfs get`: nothing is lost, and the user is told how to continue.
+/// Signals to `httpfs get`: no bytes are lost, and the message tells how to continue.
 extension RealMounts {
   @Suite struct GetInterruption {
     private static let length: Int64 = 24 << 20
@@ -39,7 +39,7 @@ extension RealMounts {
       #expect(second.succeeded, "\(second.error)")
       #expect(work.names == ["a.bin"])
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 11, byteCount: Self.length))
-      // What was on its way at the moment of the signal may come twice.
+      // Bytes in flight at the moment of the signal may be sent twice.
       #expect(try origin.requests().bodyByteCount <= Self.length - sent + (4 << 20))
     }
 
@@ -119,13 +119,13 @@ extension RealMounts {
       let origin = try OriginServer()
       let pipe = work.path("pipe")
       #expect(mkfifo(pipe, 0o600) == 0)
-      // A reader that takes nothing: the command hangs in a write.
+      // A reader that reads nothing: the command hangs in a write.
       let reader = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
       defer { close(reader) }
       let command = try work.commandLine(["get", "-o", "-", url(origin)])
       let process = try work.sandbox.start(
         ["bash", "-c", "exec \(command.map(quoted).joined(separator: " ")) >\(quoted(pipe))"])
-      // Full, whatever the system lets a pipe hold: nothing is added to it any more.
+      // Fill the pipe, whatever its capacity, until it accepts no more bytes.
       var filled = CInt(0)
       var before = CInt(0)
       #expect(
@@ -156,7 +156,7 @@ extension RealMounts {
       let second = try work.get(url(origin))
       #expect(second.succeeded, "\(second.error)")
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 11, byteCount: Self.length))
-      // Point 3 of the issue.
+      // A loss is bounded.
       #expect(try origin.requests().bodyByteCount <= Self.length + (16 << 20))
       #expect(second.error.contains("resum"), "\(second.error)")
     }

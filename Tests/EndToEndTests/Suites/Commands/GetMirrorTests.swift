@@ -2,13 +2,15 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get` with mirrors of a list and of Metalinks, from nginx and from the Origin: dead, cut, lying, other.
+/// `httpfs get` with mirrors of a list and of Metalinks.
+///
+/// The mirrors are nginx and the Origin, and are dead, cut off, wrong or different.
 extension RealMounts {
   @Suite struct GetMirrors {
     private static let byteCount: Int64 = 24 << 20
     private static let sha256 = Digest.ofContent(seed: 71, byteCount: byteCount)
 
-    /// How a Metalink is written.
+    /// The form of a Metalink.
     enum Form: String, CaseIterable, CustomTestStringConvertible {
       case version4, version3, compressed
 
@@ -18,7 +20,7 @@ extension RealMounts {
     private func write(
       _ document: MetalinkDocument, _ form: Form, in work: TransferWorkspace
     ) throws -> String {
-      // The name says nothing: what it is shows in its first character.
+      // The name shows no type: the first character of the content does.
       let path = try work.sandbox.write(
         form == .version3 ? document.version3 : document.version4, to: "list.txt")
       guard form == .compressed else { return path }
@@ -26,7 +28,8 @@ extension RealMounts {
       return path + ".gz"
     }
 
-    /// Two nginx with the same file, the second one's with one wrong byte under the same entity tag.
+    /// Starts two nginx with the same file; the second has one wrong byte under the same entity
+    /// tag.
     private func mirrors(
       _ work: TransferWorkspace, wrongByte: Int64, locations: String = ""
     ) throws -> (honest: NginxServer, lying: NginxServer) {
@@ -134,7 +137,7 @@ extension RealMounts {
       let list = try work.sandbox.write(urls.joined(separator: "\t") + "\n", to: "list.txt")
       let process = try work.start("get", "-x", "4", "-i", list)
       #expect(work.waitForPart(of: "a.bin"))
-      // Both are at work.
+      // Both mirrors are in use.
       #expect(
         try Deadline(after: .seconds(20)).wait {
           try origins.allSatisfy { try $0.activeRequestCount() > 0 }
@@ -142,7 +145,7 @@ extension RealMounts {
       origins[0].stop()
       #expect(process.wait(within: .seconds(60)) == .exited(0), "\(process.standardError)")
       #expect(try work.sha256("a.bin") == Self.sha256)
-      // The second one is needed up to here.
+      // The second mirror is needed up to here.
       #expect(try origins[1].requests().bodyByteCount > Self.byteCount / 3)
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get` on a terminal: what a user sees, while it runs and when it has ended.
+/// `httpfs get` on a terminal: the display while it runs and after its end.
 extension RealMounts {
   @Suite struct GetScreen {
     /// A URL whose transfer takes about `seconds` on one connection.
@@ -76,7 +76,7 @@ extension RealMounts {
       let redraws = output.split(separator: "\u{1B}[").filter { part in
         part.drop { $0.isNumber }.first == "A"
       }
-      // Each of the four ends is told at once, and so is the last one of all.
+      // Each of the four ends is drawn at once, and so is the end of all.
       #expect(Double(redraws.count) <= time.seconds * 10 + 5)
       #expect(redraws.count >= 10)
     }

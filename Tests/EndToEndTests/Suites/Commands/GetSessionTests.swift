@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get --session FILE`: what is to be done survives the process.
+/// `httpfs get --session FILE`: the list of downloads survives the process.
 extension RealMounts {
   @Suite struct GetSession {
     private static let length: Int64 = 8 << 20
@@ -28,7 +28,7 @@ extension RealMounts {
     {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      // The second one is done at once; the third one has not begun when the command ends.
+      // The second download completes at once; the third has not begun when the command ends.
       try origin.control("*/a.bin", ["total-rate": "2m"])
       let urls = urls(origin)
       let process = try work.start(
@@ -123,7 +123,7 @@ extension RealMounts {
       #expect(FileStatus.byteCount(of: work.path("dir/x.bin")) == Self.length)
       #expect(try origin.requests().allSatisfy { $0.fields["x-key"] == "header canary" })
 
-      // The checksum is not forgotten either.
+      // The checksum is not lost either.
       try origin.control("*", ["status": "403"])
       #expect(try work.get("--session", "again", "-i", list).ending == .exited(1))
       try origin.clearControl()
@@ -180,7 +180,7 @@ extension RealMounts {
       #expect(result.error.contains("a session cannot hold the name 'x\\u{"), "\(result.error)")
       #expect(work.names.isEmpty)
       #expect(try origin.requests().isEmpty)
-      // Without a session it is a name like any other.
+      // Without a session, it is an ordinary name.
       #expect(try work.get("-o", name, urls(origin)[0]).succeeded)
       #expect(work.names == [name])
     }
@@ -248,7 +248,7 @@ extension RealMounts {
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(SIGKILL)
       #expect(process.wait(within: .seconds(30)) == .signalled(SIGKILL))
-      // As killed in the middle of writing.
+      // As after a kill in the middle of a write.
       try work.sandbox.write("# A session of", to: "work/todo.httpfs-next")
       #expect(chmod(work.path("todo.httpfs-next"), 0o600) == 0)
       try origin.clearControl()

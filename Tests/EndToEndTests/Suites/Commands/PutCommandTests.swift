@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs put`: what the server has received, and what the user is told.
+/// `httpfs put`: the bytes that the server receives, and the messages to the user.
 extension RealMounts {
   @Suite struct PutCommand {
     private static let length: Int64 = 20 << 20
 
-    /// A URL of the Origin that takes uploads.
+    /// A URL of the Origin that accepts uploads.
     private func url(_ origin: OriginServer, query: String = "") -> String {
       origin.url("up.bin", length: 1, seed: 1, query: query)
     }
@@ -107,7 +107,7 @@ extension RealMounts {
     @Test func `--json counts from the first byte to the last one`() throws {
       let work = try TransferWorkspace()
       let origin = try OriginServer()
-      // More than the two kernels take ahead of the reader.
+      // More than the two kernels buffer ahead of the reader.
       let length: Int64 = 64 << 20
       try shell("truncate -s \(length) \(quoted(work.path("a.bin")))")
       let result = try work.put(
@@ -179,7 +179,7 @@ extension RealMounts {
       let result = try work.put(
         "a.bin", "--redirect-as-get", "--method", method,
         url(origin, query: "redirect=/data/target.bin&redirect-status=\(status)"))
-      // The origin redirects before it has read the body, for which libcurl asks first.
+      // The origin redirects before it has read the body, for which libcurl waits for permission.
       #expect(result.succeeded == (status == 307), "\(result.error)")
       if status != 307 { #expect(result.error.contains("before it had the whole body")) }
       let target = try #require(try origin.requests().of(path: "/data/target.bin").first)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Uploads that fail, and those that a second try saves: the user learns which it was.
+/// Uploads that fail, and those that succeed at a second attempt: the user learns which it was.
 extension RealMounts {
   @Suite struct PutFailure {
     private static let length: Int64 = 20 << 20
@@ -164,7 +164,7 @@ extension RealMounts {
       #expect(process.wait(within: .seconds(20)) == .exited(1))
       let last = try #require(process.standardError.split(separator: "\n").last)
       #expect(last.contains("'a.bin' has changed while it was sent"), "\(last)")
-      // The server never takes it for whole.
+      // The server never treats the upload as complete.
       #expect(try origin.requests().allSatisfy { $0.status != 201 })
     }
 

@@ -2,16 +2,16 @@ import Foundation
 import Glibc
 import Testing
 
-/// Point 6 of the issue: what cannot be done is refused in one clear line, and nothing is lost.
+/// Impossible requests are refused in one clear line, and nothing is lost.
 extension RealMounts {
   @Suite struct TransferBadInput {
-    /// One line that names the failure, and no trace in the directory beside `names`.
+    /// Expects one line that names the failure, and no files in the directory other than `names`.
     private func expectRefusal(
       _ result: CommandResult, _ work: TransferWorkspace, mentions texts: String...,
       leaving names: [String] = []
     ) {
       #expect(result.ending == .exited(1))
-      // A download that was slow enough has said first where it comes from.
+      // A slow enough download first prints its source.
       let refusals = result.errorLines.filter { !$0.contains(" from http://") }
       #expect(refusals.count == 1, "\(result.error)")
       for text in texts { #expect(result.error.contains(text), "\(result.error)") }
@@ -223,7 +223,7 @@ extension RealMounts {
       #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path + "/there").isEmpty)
       let requests = try origin.requests()
       #expect(requests.count == 1)
-      // The kernel may hold as much of the answer as the buffers of its sockets can grow to.
+      // The kernel may hold as much of the answer as its socket buffers can grow to.
       #expect(requests.bodyByteCount < 64 << 20)
     }
 
@@ -253,7 +253,7 @@ extension RealMounts {
         Deadline(after: .seconds(10)).wait {
           (FileStatus.byteCount(of: path + ".httpfs-part") ?? 0) > 0
         })
-      // Somebody else takes what was free at the beginning.
+      // Another program takes the space that was free at the beginning.
       _ = try run(["dd", "if=/dev/zero", "of=\(disk.path)/other", "bs=64k"])
       #expect(process.wait(within: .seconds(20)) == .exited(1))
       #expect(

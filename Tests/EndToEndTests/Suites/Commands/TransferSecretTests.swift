@@ -2,14 +2,14 @@ import Foundation
 import Glibc
 import Testing
 
-/// Passwords, headers and queries of a transfer appear nowhere but in its requests.
+/// Passwords, headers and queries of a transfer appear only in its requests.
 extension RealMounts {
   @Suite struct TransferSecrets {
     private static let userInfo = "ann:pw-canary"
     private static let query = "token=query-canary"
     private static let header = "X-Key: header-canary"
 
-    /// What none of them may show.
+    /// The texts that must not appear.
     private static let canaries = ["canary", Data(userInfo.utf8).base64EncodedString()]
 
     private func expectNoSecret(_ text: String, _ place: Comment) {
@@ -40,7 +40,7 @@ extension RealMounts {
         expectNoSecret(result.error, "error \(options): \(result.error)")
       }
       expectNoSecret(try work.everything(), "files")
-      // The test would prove nothing if they had not been sent.
+      // The test would prove nothing if the secrets had not been sent.
       let request = try #require(try origin.requests().first)
       #expect(request.fields["x-key"] == "header-canary")
       #expect(request.fields["authorization"] == "Basic " + Self.canaries[1])
@@ -96,7 +96,7 @@ extension RealMounts {
         "http://\(Self.userInfo)@host:x/a?\(Self.query)", "\(Self.userInfo)@host/a",
         "http://\(Self.userInfo)@127.0.0.1:1/a?\(Self.query)",
         "http://\(Self.userInfo)@host.invalid/a?\(Self.query)",
-        // What ends a password where nobody has encoded it.
+        // Characters that end an unencoded password.
         "http://\(Self.userInfo)?x@host/a", "http://\(Self.userInfo)#x@host/a",
       ] {
         let result = try work.get("--retries", "0", "-H", Self.header, url)
@@ -131,7 +131,7 @@ extension RealMounts {
         #expect(!result.error.isEmpty, "\(command)")
         expectNoSecret(result.output + result.error, "\(command): \(result.error)")
       }
-      // A file of such a name is shown as it is.
+      // A file of such a name is shown unchanged.
       try work.sandbox.write("no URL\n", to: "work/a:b@c")
       let list = try work.get("-i", "a:b@c")
       #expect(list.error.contains("a:b@c"), "\(list.error)")

@@ -2,8 +2,9 @@ import Foundation
 import Glibc
 import Testing
 
-/// `httpfs get` and `httpfs put` with nginx and Apache: plain and over TLS, HTTP/1.1 and HTTP/2,
-/// compressed or not, with passwords.
+/// `httpfs get` and `httpfs put` with nginx and Apache.
+///
+/// Plain and over TLS, HTTP/1.1 and HTTP/2, compressed or not, with passwords.
 extension RealMounts {
   @Suite struct TransferServers {
     enum Server: String, CaseIterable, CustomTestStringConvertible {
@@ -17,12 +18,12 @@ extension RealMounts {
     }
 
     private static let credentials = ServerFeatures.Credentials(user: "ann", password: "s3cret: x")
-    /// The same as they stand in a URL.
+    /// The credentials as a URL contains them.
     private static let userInfo = "ann:s3cret%3A%20x"
     private static let byteCount: Int64 = 20 << 20
     private static let sha256 = Digest.ofContent(seed: 41, byteCount: byteCount)
 
-    /// A running server of either kind.
+    /// A running server of one of the kinds.
     private struct Running {
       let url: (String) -> String
       let secureURL: (String) throws -> String
@@ -49,7 +50,7 @@ extension RealMounts {
       }
     }
 
-    /// A directory with 20 MB of two kinds: bytes that no server compresses, and text that is.
+    /// Creates a directory with 20 MB of two kinds: bytes that no server compresses, and text.
     private func root(_ sandbox: Sandbox) throws -> (path: String, textDigest: String) {
       let root = try sandbox.makeDirectory("root")
       try TestContent.write(to: "\(root)/a.bin", seed: 41, byteCount: Self.byteCount)
@@ -91,7 +92,7 @@ extension RealMounts {
           default: "HTTP/1.1"
           }
         #expect(requests.allSatisfy { $0.protocolVersion == version }, "\(requests)")
-        // Without --compressed nothing is compressed, so ranges are of the file.
+        // Without --compressed nothing is compressed, so ranges refer to the file.
         #expect(requests.bodyByteCount >= Self.byteCount * 9 / 10 + Self.byteCount)
 
         let text = try work.run(
@@ -110,11 +111,11 @@ extension RealMounts {
     ) throws {
       let work = try TransferWorkspace()
       let root = try root(work.sandbox)
-      // What was modified in the second of the answer has no strong validator yet.
+      // A file that was modified in the second of the response has no strong validator yet.
       let old = timeval(tv_sec: 1_600_000_000, tv_usec: 0)
       try #require(utimes("\(root.path)/a.bin", [old, old]) == 0)
       let running = try start(server, work.sandbox, ServerFeatures(), root: root.path)
-      // A command that is stopped in its middle by the disk's limit for a file.
+      // The file size limit stops this command in the middle.
       let command = try work.commandLine(["get", "-x", "2", running.url("a.bin")])
       let first = try run(["prlimit", "--fsize=\(10 << 20)"] + command)
       #expect(first.ending != .exited(0))
@@ -224,7 +225,7 @@ extension RealMounts {
       #expect(upload.ending == .exited(1))
       #expect(upload.error.contains("redirect refused"), "\(upload.error)")
       #expect(try target.takeRequests().isEmpty)
-      // The other way round is what every site does.
+      // The redirect in the other direction is common.
       let plain = try work.sandbox.nginx(
         root: root.path,
         locations: "location /up/ { return 301 \(try nginx.secureURL("a.bin")); }")
@@ -286,7 +287,7 @@ extension RealMounts {
       #expect(wrong.error.contains("HTTP 401"), "\(wrong.error)")
       #expect(FileStatus.byteCount(of: running.writable.path(of: "private/d")) == nil)
 
-      // What was stored comes back, with the password.
+      // The stored file can be downloaded with the password.
       let back = try work.run(
         ["get", "-o", "back", try url("private/c", userInfo: Self.userInfo)] + options)
       #expect(back.succeeded, "\(back.error)")

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A5: the commands about what is cached.
+/// The `.control` commands for cached bytes.
 extension RealMounts {
   @Suite struct ControlCache {
     private static let length: Int64 = 4 << 20
@@ -23,21 +23,21 @@ extension RealMounts {
       let mount = try sandbox.mount(urls: (0..<3).map { url(origin, $0) })
       for index in 0..<3 { #expect(try mount.sha256("f\(index).bin") == digest(UInt64(index))) }
       try mount.waitUntilClosed()
-      // At once, while what was read has yet to be committed.
+      // Evict at once, while the bytes are not yet committed.
       #expect(try mount.control("evict f0.bin f1.*\n") == nil)
       for name in ["f0.bin", "f1.bin"] {
         #expect(try mount.waitForStatus(of: name) { $0.cachedByteCount == 0 && $0.state == "idle" })
       }
       #expect(try mount.status(of: "f2.bin").state == "complete")
       #expect(FileStatus.files(named: "record", below: mount.cacheDirectory).count == 1)
-      // The kernel may still have pages of it: what is asked for past them must be fetched.
+      // The kernel may still have pages of it: a read past them must be fetched.
       try origin.clearLog()
       try mount.unmount()
       let again = try sandbox.mount(urls: (0..<3).map { url(origin, $0) })
       for index in 0..<3 { #expect(try again.sha256("f\(index).bin") == digest(UInt64(index))) }
       #expect(try origin.requests().of(path: "/data/f0.bin").bodyByteCount >= Self.length)
       #expect(try origin.requests().of(path: "/data/f2.bin").bodyByteCount == 0)
-      // Also of a file that this mount has not looked at.
+      // Eviction also works for a file that this mount has not looked up.
       try again.unmount()
       let third = try sandbox.mount(urls: (0..<3).map { url(origin, $0) })
       #expect(try third.control("evict f2.bin\n") == nil)
@@ -128,7 +128,7 @@ extension RealMounts {
       let damaged = try mount.status(of: "f0.bin")
       #expect(damaged.state != "complete")
       #expect(damaged.cachedByteCount == Self.length - damaged.damagedByteCount)
-      // Of that alone. It is fetched once.
+      // Only this file is fetched, once.
       try origin.clearLog()
       #expect(try mount.control("prefetch f0.bin\n") == nil)
       #expect(try mount.waitForStatus(of: "f0.bin") { $0.state == "complete" })
@@ -153,7 +153,7 @@ extension RealMounts {
       #expect(try mount.control("refresh f0.bin\n") == nil)
       #expect(try mount.sha256("f0.bin") == digest(0, version: 2))
       #expect(try mount.sha256("f1.bin") == digest(1))
-      // A server that is gone takes nothing away.
+      // A refresh without a server removes nothing.
       origin.stop()
       #expect(try mount.control("refresh\n") == nil)
       #expect(try mount.control("refresh *\n") == nil)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A5: the commands of `.control` as subcommands.
+/// The subcommands for the commands of `.control`.
 extension RealMounts {
   @Suite struct ControlCommands {
     private func mount(_ sandbox: Sandbox, _ origin: OriginServer) throws -> Mount {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A5: the commands about what is fetched, and how.
+/// The `.control` commands for fetching.
 extension RealMounts {
   @Suite struct ControlFetch {
     private func url(
@@ -68,7 +68,7 @@ extension RealMounts {
       #expect(try mount.control("prefetch c.bin\n") == nil)
       #expect(try mount.waitForStatus(of: "c.bin") { $0.state == "complete" })
       #expect(try mount.sha256("c.bin") == Digest.ofContent(seed: 6, byteCount: length))
-      // What was on its way at the moment of cancel may have come twice.
+      // Bytes in flight at the moment of cancel may be sent twice.
       #expect(try origin.requests().bodyByteCount < length + (16 << 20))
     }
 
@@ -111,7 +111,7 @@ extension RealMounts {
           try held.read(at: offset, 65_536, within: .seconds(10))
             == .bytes(count: 65_536, sha256: expected))
       }
-      // No more than four at once.
+      // No more than four files are prefetched at once.
       let active = try mount.status().files.filter { $0.connections > 0 }
       #expect(active.count <= 5)
       #expect(try mount.control("cancel *\n") == nil)
@@ -129,7 +129,7 @@ extension RealMounts {
       let held = try HeldFile(mount.path("h.bin"))
       #expect(try mount.control("pause\n") == nil)
       #expect(try mount.waitForStatus(of: "h.bin") { $0.state == "paused" })
-      // In order, as a player reads: each read is answered.
+      // In order, like a player: each read is answered.
       let piece = 128 << 10
       for offset in stride(from: Int64(0), to: 8 << 20, by: Int64.Stride(piece)) {
         #expect(
@@ -141,7 +141,7 @@ extension RealMounts {
       pause(for: .milliseconds(500))
       let paused = try mount.status(of: "h.bin")
       #expect(paused.state == "paused")
-      // The kernel's own read-ahead comes as reads.
+      // The kernel's own read-ahead arrives as reads.
       #expect(paused.cachedByteCount <= 9 << 20, "\(paused.cachedByteCount)")
       #expect(try mount.control("resume h.bin\n") == nil)
       for offset in stride(from: Int64(8 << 20), to: 16 << 20, by: Int64.Stride(piece)) {
@@ -207,7 +207,7 @@ extension RealMounts {
       let seconds = (ContinuousClock.now - start).seconds
       #expect(seconds > 5, "12 MiB at 2 MiB/s in \(seconds) s")
       #expect(seconds < 20, "12 MiB at 2 MiB/s in \(seconds) s")
-      // In the middle of a transfer, too.
+      // The limit also works in the middle of a transfer.
       #expect(try mount.control("rate-limit 100K\n") == nil)
       let last = try sandbox.start(["sha256sum", mount.path("l2.bin")])
       #expect(last.wait(within: .seconds(2)) == nil)

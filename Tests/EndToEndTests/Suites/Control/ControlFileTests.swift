@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Feature A5: `.control` as a file.
+/// `.control` as a file.
 extension RealMounts {
   @Suite struct ControlFile {
     private func mount(_ sandbox: Sandbox, _ origin: OriginServer) throws -> Mount {
@@ -49,7 +49,7 @@ extension RealMounts {
         #expect(!result.succeeded, "\(command)")
       }
       #expect(try output(of: ["stat", "-c", "%a", path]) == "600\n")
-      // Nothing else has become writable.
+      // No other file has become writable.
       for name in [".status", ".status.json", "a.bin"] {
         let result = try run(["bash", "-c", ": > \(quoted(mount.path(name)))"])
         #expect(result.error.contains("Read-only file system"), "\(result.error)")

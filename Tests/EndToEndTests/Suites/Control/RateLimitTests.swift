@@ -2,16 +2,18 @@ import Foundation
 import Glibc
 import Testing
 
-/// Limits of bytes per second: of all files together and of each, from the start and changed later.
+/// Limits of bytes per second, for all files together and for each file.
+///
+/// They are set from the start and changed later.
 extension RealMounts {
   @Suite struct RateLimits {
-    /// Whether `byteCount` bytes in so many seconds are not more than `limit` lets pass, and not less
-    /// than half of that where the machine is slow.
+    /// Expects that `byteCount` bytes in `seconds` do not exceed `limit`, and are at least half of
+    /// it on a slow machine.
     private func expectPace(
       _ byteCount: Int64, in seconds: Double, limit: Int64,
       sourceLocation: SourceLocation = #_sourceLocation
     ) {
-      // What may pass at once, and a piece.
+      // The bytes that may pass at once, and a piece.
       let burst = Double(limit) / 4 + 16_384
       let most = Double(limit) * seconds * 1.15 + burst
       #expect(
@@ -22,7 +24,7 @@ extension RealMounts {
         "\(byteCount) bytes in \(seconds) s at \(limit)", sourceLocation: sourceLocation)
     }
 
-    /// How many seconds a reader of whole files takes.
+    /// The seconds that a reader of whole files takes.
     private func seconds(of body: () throws -> Void) rethrows -> Double {
       try elapsed(body).seconds
     }
@@ -71,12 +73,12 @@ extension RealMounts {
       }
       let list = [urls[0], urls[1], urls[2], "  max-download-limit=0"]
       let mount = try sandbox.mount(urls: list, options: ["--file-rate-limit", "300K"])
-      // Also before they were looked at.
+      // The limits also hold before the files are looked up.
       #expect(try mount.status().files.map(\.rateLimit) == [307_200, 307_200, nil])
       let readers = try names.map { try sandbox.start(["sha256sum", mount.path($0)]) }
       let spent = seconds {
         #expect(readers[2].wait(within: .seconds(30)) == .exited(0))
-        // 3.4 s are to come for the others, if no time has passed at all.
+        // The others still have 3.4 s to go, even if no time has passed.
         #expect(readers[0].isRunning && readers[1].isRunning)
         for reader in readers { #expect(reader.wait(within: .seconds(30)) == .exited(0)) }
       }
@@ -85,7 +87,7 @@ extension RealMounts {
           reader.standardOutput.prefix(64)
             == Digest.ofContent(seed: UInt64(index), byteCount: lengths[index]))
       }
-      // Both at their own 300 KiB/s: one limit for both would take twice as long.
+      // Each has its own limit of 300 KiB/s: a shared limit would take twice as long.
       expectPace(1 << 20, in: spent, limit: 300 << 10)
       #expect(spent < 6, "\(spent) s")
       #expect(try mount.status().files.map(\.rateLimit) == [307_200, 307_200, nil])
@@ -109,7 +111,7 @@ extension RealMounts {
       let reader = try sandbox.start(["sha256sum", mount.path("a.bin")])
       #expect(try mount.waitForStatus(of: "a.bin") { $0.fetchedByteCount > 100_000 })
       #expect(try shell("cat \(quoted(mount.path(".status")))").contains("at most 64 KiB/s"))
-      // From slow to fast: what waits continues at once.
+      // From slow to fast: waiting requests continue at once.
       let quick = try seconds {
         let refusal = try mount.control("rate-limit 0 a.bin\n")
         #expect(refusal == nil)
@@ -137,7 +139,7 @@ extension RealMounts {
       let came = try mount.status(of: "a.bin").fetchedByteCount - before
       let spent = (ContinuousClock.now - start).seconds
       expectPace(came, in: spent, limit: 200 << 10)
-      // Halved for the machine's sake.
+      // The expectation is halved for slow machines.
       #expect(Double(came) > 100 * 1024 * 3, "\(came) bytes in \(spent) s")
       reader.kill()
     }
@@ -146,7 +148,8 @@ extension RealMounts {
     {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A connection's turn comes every second or two: longer than anybody would wait for a server.
+      // Each connection has its turn every second or two, which is longer than a server may be
+      // silent.
       let mount = try sandbox.mount(
         urls: [origin.url("s.bin", length: 64 << 20, seed: 3)],
         options: ["--connections", "4", "--file-rate-limit", "40K", "--stall-timeout", "1"])
@@ -190,7 +193,7 @@ extension RealMounts {
       #expect(listed.output.contains("  max-download-limit=204800\n"), "\(listed.output)")
       expectPace(
         1 << 20, in: try seconds { _ = try mount.sha256("f0.bin") }, limit: 200 << 10)
-      // One that was set since stays where the list says the same as before.
+      // A limit that was set since then stays if the list has not changed.
       _ = try mount.sha256("f1.bin")
       #expect(try mount.control("rate-limit 7K f1.bin\n") == nil)
       let inode = try output(of: ["stat", "--format=%i", mount.path("f0.bin")])
@@ -201,7 +204,7 @@ extension RealMounts {
       }
       let limits = try mount.status().files.map(\.rateLimit)
       #expect(isTaken, "\(limits)")
-      // It is the same file, with the same bytes.
+      // The file is the same, with the same bytes.
       #expect(try output(of: ["stat", "--format=%i", mount.path("f0.bin")]) == inode)
       #expect(try mount.status(of: "f0.bin").state == "complete")
     }
@@ -243,7 +246,7 @@ extension RealMounts {
       #expect(isFreeThere)
       #expect(FileStatus.byteCount(of: work.path("g0.bin")) == nil)
       #expect(command.wait(within: .seconds(30)) == .exited(0), "\(command.standardError)")
-      // 4 s for each, side by side; 16 s if they shared it.
+      // 4 s for each, in parallel; 16 s if they shared the limit.
       let spent = (ContinuousClock.now - start).seconds
       expectPace(length, in: spent, limit: 512 << 10)
       #expect(spent < 10, "\(spent) s")
@@ -261,7 +264,7 @@ extension RealMounts {
       let command = try work.start(
         "get", "--file-rate-limit", "40K", "-x", "4", "--stall-timeout", "1", "--retries", "0",
         origin.url("s.bin", length: 400 << 20, seed: 8))
-      // Nothing ends it, which only time shows.
+      // Only time shows that the command does not end.
       #expect(command.wait(within: .seconds(7)) == nil, "\(command.standardError)")
       command.signal(SIGINT)
       #expect(command.wait(within: .seconds(10)) == .exited(130))

@@ -1,8 +1,10 @@
 import Foundation
 import Testing
 
-/// The examples of docs/examples do what they say; each checks its answer against that of the local
-/// files, and that little was fetched for it.
+/// Runs the examples of docs/examples.
+///
+/// Each example compares its answer with that of the local files, and checks that it fetched
+/// little.
 extension RealMounts {
   @Suite struct Examples {
     private func runExample(_ name: String) throws {
@@ -25,7 +27,7 @@ extension RealMounts {
       try runExample(name)
     }
 
-    /// DuckDB is not in Debian: scripts/install-deps gets it with pip, where PyPI is reached.
+    /// DuckDB is not in Debian: scripts/install-deps installs it with pip if PyPI is reachable.
     private static var hasDuckDB: Bool {
       let found = try? run(
         ["python3", "-c", "import duckdb"],

@@ -5,10 +5,10 @@ import Testing
 /// The exit codes of docs/TROUBLESHOOTING.md.
 extension RealMounts {
   @Suite struct ExitCodes {
-    /// A command line that ends by itself.
+    /// A command line that ends without a signal.
     ///
-    /// `@` stands for a directory with `urls.txt`, a list of one URL where nothing listens, `bad.txt`,
-    /// one with an error, and `empty`, a directory.
+    /// `@` stands for a directory with `urls.txt`, a list of one URL without a server, `bad.txt`, a
+    /// list with an error, and `empty`, a directory.
     struct Ending: CustomTestStringConvertible {
       let code: CInt
       let arguments: [String]
@@ -51,7 +51,7 @@ extension RealMounts {
       }
       let result = try run([try Products.httpfs] + arguments, within: .seconds(30))
       #expect(result.ending == .exited(ending.code), "\(result.output)\(result.error)")
-      // The doctor's findings are its output.
+      // The doctor prints its findings to standard output.
       let isSilent = ending.code == 0 || ending.arguments.first == "doctor"
       #expect(result.error.isEmpty == isSilent, "\(result.error)")
     }
@@ -83,7 +83,7 @@ extension RealMounts {
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(SIGTERM)
       #expect(process.wait(within: .seconds(20)) == .exited(128 + SIGTERM))
-      // A reader that goes away, as SIGPIPE would end a filter.
+      // A reader that closes the pipe, which would end a filter by SIGPIPE.
       let codes = try output(of: [
         "bash", "-c", "\"$0\" get -o - \"$1\" | head -c 1 >/dev/null; echo ${PIPESTATUS[0]}",
         try Products.httpfs, origin.url("b.bin", length: 64 << 20, seed: 6),

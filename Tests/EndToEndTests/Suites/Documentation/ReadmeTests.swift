@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Who has only the README gets what it promises: its commands are run as they are written.
+/// The README is sufficient: its commands run as written.
 extension RealMounts {
   @Suite struct Readme {
-    /// The blocks of shell below a heading of the README, one after the other.
+    /// The shell blocks below a heading of the README, joined.
     static func shellBlocks(below heading: String, in text: String) throws -> String {
       guard let start = text.range(of: "\n## \(heading)\n") else {
         throw HarnessError("the README has no heading '\(heading)'")
@@ -16,7 +16,7 @@ extension RealMounts {
       return blocks.joined(separator: "\n")
     }
 
-    /// What a test cannot do is only looked at: installing packages, and the build that it runs in.
+    /// Replaces the steps that a test cannot do: the installation of packages, and the build.
     private static let prelude = """
       sudo() { "$@"; }
       apt-get() { printf '%s\\n' "$@" >> "$HOME/apt"; }
@@ -24,7 +24,7 @@ extension RealMounts {
 
       """
 
-    /// The commands with the server of the test instead of example.org.
+    /// The commands with the test's server instead of example.org.
     private func local(_ commands: String, _ base: String, checksum: String) -> String {
       commands
         .replacing("https://user@example.org", with: base.replacing("//", with: "//user@"))
@@ -33,7 +33,8 @@ extension RealMounts {
         .replacing(/sha-256=[0-9a-f]+…/, with: "sha-256=\(checksum)")
     }
 
-    /// A file for each URL of the commands, so one more in the README needs nothing here.
+    /// Creates a file for each URL of the commands, so a new URL in the README needs no change
+    /// here.
     private func makeFiles(for commands: String, below root: String) throws {
       for match in commands.matches(of: /https:\/\/example\.org\/([\w.\/-]*\w)/) {
         let path = "\(root)/\(match.1)"
@@ -52,7 +53,7 @@ extension RealMounts {
       let control = try Self.shellBlocks(below: "Control", in: text)
       let mountLine = try #require(
         start.split(separator: "\n").first { $0.contains("httpfs mount ") })
-      // Commands to a mount are for the mount of the quick start.
+      // Commands to a mount refer to the mount of the quick start.
       let commands = [start, transfers, String(mountLine), control, "httpfs unmount ~/remote"]
         .joined(separator: "\n")
 
@@ -81,7 +82,7 @@ extension RealMounts {
           "HOME": home, "XDG_CACHE_HOME": "", "PATH": "\(home)/bin:\(Host.administratorPath)",
         ], within: .seconds(120))
       #expect(result.succeeded, "\(result.ending)\n\(result.output)\n\(result.error)")
-      // It did what the comments beside the commands say.
+      // The results match the comments beside the commands.
       let image = try shell("sha256sum < \(quoted("\(root)/images/disc.iso"))").prefix(64)
       #expect(result.output.contains("\(image)  \(home)/remote/isos/disc.iso"))
       #expect(result.output.contains("2 files, 1 complete"), "\(result.output)")
@@ -92,7 +93,7 @@ extension RealMounts {
       #expect(FileStatus.byteCount(of: sandbox.path("inbox/report.pdf")) == 100_000)
       #expect(MountTable.httpfs(at: "\(home)/remote") == nil)
 
-      // What it has installed is what the tests' own script installs.
+      // It installed only packages that the tests' own script installs.
       let dependencies = try Repository.text(of: "scripts/install-deps")
       for word in try String(contentsOfFile: "\(home)/apt", encoding: .utf8).split(separator: "\n")
       where word != "install" {
@@ -125,7 +126,7 @@ extension RealMounts {
       }
     }
 
-    /// A heading as GitHub refers to it.
+    /// A heading as an anchor on GitHub.
     private static func anchor(_ heading: Substring) -> String {
       String(
         heading.lowercased().compactMap { character in

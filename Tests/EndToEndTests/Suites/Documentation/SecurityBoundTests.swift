@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// docs/SECURITY.md gives the bounds that the sources have.
+/// The bounds in docs/SECURITY.md match the sources.
 @Suite struct SecurityBounds {
   private static let document = "docs/SECURITY.md"
 
-  /// A number of the document, and the constant that it is.
+  /// A number of the document and its constant.
   struct Bound: CustomTestStringConvertible {
     /// The first cell of its row.
     let input: String
-    /// As the row has it: a number, and what it counts.
+    /// The text of the row: a number, and its unit.
     let text: String
-    /// Where the constant is, below Sources, without its ending.
+    /// The file of the constant, below Sources, without its extension.
     let file: String
     let name: String
 
@@ -83,7 +83,7 @@ import Testing
     Bound("output of `--url-command`", "64 KiB", "httpfs/Access/ShellCommand", "outputLimit"),
   ]
 
-  /// The number that a text begins with, in its unit.
+  /// The number at the start of a text, in its unit.
   private static func number(_ text: String) -> Int? {
     let words = text.replacingOccurrences(of: ",", with: "").split(separator: " ").map(String.init)
     guard let first = words.first, let number = Int(first) else { return nil }

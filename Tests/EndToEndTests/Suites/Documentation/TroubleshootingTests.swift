@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// docs/TROUBLESHOOTING.md names no message and no state that the program does not have.
+/// Every message and state in docs/TROUBLESHOOTING.md exists in the program.
 @Suite struct Troubleshooting {
   private static let document = "docs/TROUBLESHOOTING.md"
 
-  /// The sources of the program, without comments; string literals that `+` joins are one.
+  /// The sources of the program without comments; string literals that `+` joins are merged.
   private static let sources = Result {
     var text = ""
     for file in try Repository.swiftFiles(below: "Sources") {
@@ -23,12 +23,12 @@ import Testing
     return text
   }
 
-  /// Whether the sources hold `text`.
+  /// Whether the sources contain `text`.
   private static func isInSources(_ text: String) throws -> Bool {
     try sources.get().range(of: text, options: .literal) != nil
   }
 
-  /// What must occur in the sources for `message` to be a message: its parts between the `…`.
+  /// The texts that the sources must contain for `message`: its parts between the `…`.
   private static func fragments(_ message: String) -> [String] {
     message.split(separator: "…").map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { $0.count > 3 }
@@ -53,7 +53,7 @@ import Testing
     let fragments = Self.fragments("cannot frobnicate '…': …")
     #expect(fragments == ["cannot frobnicate '"])
     #expect(try !Self.isInSources(fragments[0]))
-    // Joined literals, and no comments.
+    // Literals are joined, and comments are removed.
     #expect(try Self.isInSources("run 'chmod 666 /dev/fuse', which is what udev does"))
     #expect(try !Self.isInSources("Prepares the directory to mount on."))
   }
@@ -64,7 +64,7 @@ import Testing
     let options = Set(help.values.flatMap(\.options.keys))
     for match in text.matches(of: /`(?:[^`\n]* )?(--[a-z][a-z-]*)[^`\n]*`/) {
       let option = String(match.1)
-      // Of other programs: of docker and podman, and what mount and curl are called with.
+      // Options of other programs: of docker and podman, and of mount and curl in the examples.
       if ["--device", "--cap-add", "--help"].contains(option) { continue }
       #expect(options.contains(option), "no command has \(option)")
     }

@@ -4,16 +4,17 @@ import Glibc
 import Synchronization
 import Testing
 
-/// One kind of failure, tried at the first call, the second, and so on until no call is left that
-/// could fail: so "every N" is what the program really does.
+/// One kind of failure, tried at the first call, the second, and so on until no call is left.
+///
+/// The sweep therefore covers every call that the program really makes.
 struct CallSweep: Sendable, CustomTestStringConvertible {
-  /// The calls that fail, as ``FailingCalls/Plan`` has them.
+  /// The calls that fail, in the form of ``FailingCalls/Plan``.
   let calls: String
   var errno = EIO
   var effect = FailingCalls.Effect.fail
   /// Whether all calls from the Nth on fail, as on a disk that stays full or broken.
   var staysBroken = false
-  /// Every so manieth call is tried, unless ``isExhaustive``.
+  /// The step between two tried calls, unless ``isExhaustive``.
   var stride = 1
 
   var testDescription: String {
@@ -22,44 +23,45 @@ struct CallSweep: Sendable, CustomTestStringConvertible {
       + (staysBroken ? ", from then on" : "")
   }
 
-  /// Whether a failure of this kind is one that a program must not even notice.
+  /// Whether a program must not even notice a failure of this kind.
   var isHarmless: Bool { effect == .short || (errno == EINTR && !staysBroken) }
 
-  /// Whether it looks as if space ran out, upon which a cache may evict what nobody reads.
+  /// Whether the failure resembles a lack of space, after which a cache may evict unused files.
   var isLackOfSpace: Bool { [ENOSPC, EDQUOT, EFBIG].contains(errno) }
 
-  /// Whether a message to the user says in words what has failed.
+  /// Whether a message to the user describes the failure in words.
   func isExplained(by text: String) -> Bool {
     text.lowercased().contains(String(cString: strerror(errno)).lowercased())
       || (errno == EROFS && text.contains("read-only"))
   }
 
-  /// What is made to fail in the step that fails the `number`th call.
+  /// The plan of the step that makes the `number`th call fail.
   func plan(failing number: Int) -> FailingCalls.Plan {
     FailingCalls.Plan(
       calls: calls, first: number, count: staysBroken ? nil : 1, errno: errno, effect: effect)
   }
 
-  /// Whether `HTTPFS_CALL_SWEEP=all` asks for every call of every kind: some minutes.
+  /// Whether `HTTPFS_CALL_SWEEP=all` selects every call of every kind, which takes some minutes.
   static let isExhaustive = ProcessInfo.processInfo.environment["HTTPFS_CALL_SWEEP"] == "all"
 
   // MARK: Running
 
-  /// What one step has come to.
+  /// The result of one step.
   struct Step {
-    /// Whether there was an Nth call at all; the sweep ends with the first step that has none.
+    /// Whether there was an Nth call; the sweep ends with the first step without one.
     let hasFailed: Bool
     let violations: [String]
   }
 
-  /// How many calls no program under test makes: a sweep that gets there never ends by itself.
+  /// More calls than a program under test makes: a sweep that reaches this number would not end.
   private static let greatestNumber = 2000
-  /// Steps that run at a time: they wait for processes most of the time.
+  /// The number of steps that run at a time: they mostly wait for processes.
   private static let workerCount = 3
 
   /// Runs a step for each N.
   ///
-  /// - Parameter makeWorker: makes what runs the steps of one thread, one after the other.
+  /// - Parameter makeWorker: makes the worker that runs the steps of one thread, one after the
+  ///   other.
   /// - Returns: how many calls were made to fail.
   func run(_ makeWorker: @Sendable (_ index: Int) throws -> any CallSweepWorker) -> Int {
     struct Progress {
@@ -100,9 +102,8 @@ struct CallSweep: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// Runs the steps of a sweep that fall to one thread.
+/// Runs the steps of a sweep in one thread.
 protocol CallSweepWorker {
-  /// Does the work with the `number`th call failing, then without, and says what was not as it
-  /// must be.
+  /// Works with the failing `number`th call, then without, and returns the violations.
   func step(_ sweep: CallSweep, number: Int) throws -> CallSweep.Step
 }

@@ -1,10 +1,10 @@
 import Glibc
 import Testing
 
-/// Issue 4, point 3: failing the Nth system call on the cache, for every N.
+/// The Nth system call on the cache fails, for every N.
 ///
-/// With `HTTPFS_CALL_SWEEP=all` every call of every kind, else every call of those kinds that
-/// matter most and some of the others.
+/// `HTTPFS_CALL_SWEEP=all` selects every call of every kind. The default is every call of the most
+/// important kinds, and some of the others.
 extension RealMounts {
   @Suite struct CallSweeps {
     private static let syncs = "fsync,fdatasync"

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// What the tests of failing calls rest on: that the calls which are to fail do, and no others.
+/// The basis of the tests of failing calls: exactly the chosen calls fail.
 extension RealMounts {
   @Suite struct FailingCallsHarness {
     @Test func `the Nth call fails as planned, is logged, and those elsewhere are not`() throws {

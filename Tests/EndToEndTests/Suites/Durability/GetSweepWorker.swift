@@ -1,10 +1,10 @@
 import Foundation
 import Glibc
 
-/// Downloads 4 MiB to a directory that fails, then continues with what is left on one that works.
+/// Downloads 4 MiB to a directory that fails, then resumes in a directory that works.
 final class GetSweepWorker: CallSweepWorker {
   private static let length: Int64 = (4 << 20) + 321
-  /// What may be fetched although it was there.
+  /// The bytes that may be fetched although they were present.
   private static let slack: Int64 = 64 << 10
   private static let name = "a.bin"
 
@@ -50,7 +50,7 @@ final class GetSweepWorker: CallSweepWorker {
     return CallSweep.Step(hasFailed: hasFailed, violations: violations)
   }
 
-  /// The same command once more, where nothing fails.
+  /// Repeats the command without failures.
   private func goOn(
     _ command: [String], _ file: String, _ calls: [FailingCalls.Call], isDone: Bool
   ) throws -> [String] {
@@ -63,7 +63,8 @@ final class GetSweepWorker: CallSweepWorker {
         violations.append("after a failed sync the record claims what no COMMIT covers")
       }
     }
-    // A rename that took effect, though it said that it failed: the file is there, and fetched anew.
+    // A rename that took effect although it reported a failure: the file exists, and is fetched
+    // again.
     if FileStatus.byteCount(of: file) == Self.length { kept = 0 }
     try origin.clearLog()
     let second = try run(command, within: .seconds(20))

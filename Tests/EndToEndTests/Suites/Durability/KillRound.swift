@@ -2,29 +2,30 @@ import Foundation
 import Glibc
 import SeededRandom
 
-/// A mount that is killed at a random moment of random reads, and what its successor finds.
+/// A mount that is killed at a random moment of random reads, and the state that its successor
+/// finds.
 struct KillRound {
-  /// Bytes that travelled twice.
+  /// Bytes that were sent twice.
   private(set) var repeatedByteCount: Int64 = 0
   /// Bytes that were in the cache when the daemon was killed.
   private(set) var cachedByteCount: Int64 = 0
   private(set) var readCount = 0
   private(set) var violations: [String] = []
 
-  /// What is read, and when the kill comes.
+  /// The files to read, and the time of the kill.
   struct Scale: Sendable {
     fileprivate let lengths: ClosedRange<Int64>
     /// Bytes per second over all connections, so a random moment falls into the download.
     fileprivate let rate: Int64
-    /// Bytes that are in the cache before the kill.
+    /// The bytes that are in the cache before the kill.
     let leastCachedByteCount: Int64
-    /// Milliseconds from then to the kill.
+    /// The milliseconds from then to the kill.
     fileprivate let lives: ClosedRange<Int>
 
-    /// A kill at any moment, also of files that have hardly begun or are complete.
+    /// A kill at any moment, including of files that have hardly begun or are complete.
     static let anyMoment = Scale(
       lengths: 1...(9 << 20), rate: 48 << 20, leastCachedByteCount: 0, lives: 5...700)
-    /// A kill at which so much is there that to lose it breaks a bound of 16 MiB three times.
+    /// A kill at a moment when a total loss would exceed the bound of 16 MiB three times.
     static let muchToLose = Scale(
       lengths: (22 << 20)...(28 << 20), rate: 64 << 20, leastCachedByteCount: 48 << 20,
       lives: 0...150)
@@ -35,10 +36,10 @@ struct KillRound {
   /// Runs one round.
   ///
   /// - Parameters:
-  ///   - seed: decides lengths, places and the moment.
-  ///   - scale: between which bounds.
-  ///   - sandbox: where mounts and caches are; the round takes its cache away again.
-  ///   - origin: whose log is cleared.
+  ///   - seed: determines lengths, places and the moment.
+  ///   - scale: the bounds of the random values.
+  ///   - sandbox: the place of mounts and caches; the round removes its cache.
+  ///   - origin: the server, whose log is cleared.
   /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(seed: UInt64, _ scale: Scale, in sandbox: Sandbox, _ origin: OriginServer) throws {
     var random = SeededGenerator(seed: seed &* 7919 &+ 11)
@@ -86,7 +87,7 @@ struct KillRound {
     }
     let ending = try second.unmount()
     if ending != .exited(0) { violations.append("httpfs ended with \(ending)") }
-    // The server notes a request when its response has ended.
+    // The server logs a request when its response has ended.
     _ = try Deadline(after: .seconds(5)).wait {
       repeatedByteCount =
         try arrivedByteCount + origin.requests().distinctBodyByteCount - lengths.reduce(0, +)
@@ -98,7 +99,7 @@ struct KillRound {
 
   private static func recordedByteCount(below cache: String) -> Int64 {
     FileStatus.files(named: "record", below: cache).reduce(0) { sum, path in
-      // A record that is not whole yet claims nothing.
+      // An incomplete record claims nothing.
       sum + ((try? CacheRecord(path: path))?.byteCount ?? 0)
     }
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Issue 4, point 2: what `kill -9` at any moment costs.
+/// The cost of a `kill -9` at any moment.
 extension RealMounts {
   @Suite struct Kills {
     private static let greatestMedian: Int64 = 4 << 20
@@ -16,7 +16,7 @@ extension RealMounts {
       var cachedByteCount: Int64 = 0
       for index in 0..<DurabilityScale.killCount {
         let seed = DurabilityScale.seed &* 100_000 &+ UInt64(index)
-        // Every fifth has so much to lose that the greatest loss says something.
+        // Every fifth round has much to lose, so its greatest loss is meaningful.
         let round = try KillRound(
           seed: seed, index % 5 == 0 ? .muchToLose : .anyMoment, in: sandbox, origin)
         for violation in round.violations { Issue.record(Comment(rawValue: violation)) }
@@ -35,14 +35,14 @@ extension RealMounts {
         """)
       #expect(median <= Self.greatestMedian)
       #expect(greatest <= Self.greatestLoss)
-      // Else nobody has read, or the kills came before there was anything to lose.
+      // Otherwise no process has read, or the kills came before there was anything to lose.
       #expect(readCount > 0)
       #expect(cachedByteCount > Int64(losses.count) << 20)
     }
   }
 }
 
-/// A number of bytes in MiB with two digits, for people.
+/// Formats a number of bytes in MiB with two digits.
 func mebibytes(_ byteCount: Int64) -> String {
   String(format: "%.2f", Double(byteCount) / 1_048_576)
 }

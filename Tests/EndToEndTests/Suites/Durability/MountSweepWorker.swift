@@ -3,14 +3,15 @@ import Glibc
 
 /// Reads 4 MiB through a mount whose cache fails, then again from a mount whose cache works.
 ///
-/// Two files: of one the cache holds a part that was committed before, the other is unknown to it.
+/// There are two files: the cache holds a committed part of one, and does not know the other.
 final class MountSweepWorker: CallSweepWorker {
   private static let length: Int64 = (2 << 20) + 12_345
-  /// What is read of the first file while all is well, in bytes.
+  /// The number of bytes of the first file to read before failures begin.
   ///
-  /// A quarter: the read-ahead doubles it.
+  /// It is a quarter of the file, which the read-ahead doubles.
   private static let preparedByteCount = 512 << 10
-  /// What may be fetched although it was there: the first range of a file, its last block.
+  /// The bytes that may be fetched although they were present: the first range of a file, its last
+  /// block.
   private static let slack: Int64 = 64 << 10
 
   private let sandbox: Sandbox
@@ -19,7 +20,7 @@ final class MountSweepWorker: CallSweepWorker {
   private let names = ["warm.bin", "cold.bin"]
   private let digests: [String]
   private let preparedCache: String
-  /// The path of the first file's record in it.
+  /// The path of the first file's record in the prepared cache.
   private let preparedRecord: String
   /// The bytes of the first file that the prepared cache holds, committed.
   private let preparedCount: Int64
@@ -34,7 +35,7 @@ final class MountSweepWorker: CallSweepWorker {
     digests = names.indices.map { index in
       Digest.ofContent(seed: seed + UInt64(index), byteCount: Self.length)
     }
-    // A line that would bring all of it before the file is closed is filled.
+    // Limit the rate: otherwise all of it would arrive before the file is closed.
     try origin.control("*/warm.bin", ["total-rate": "\(2 << 20)"])
     let mount = try sandbox.mount(urls: urls, cache: "prepared")
     let file = try HeldFile(mount.path(names[0]))
@@ -60,7 +61,7 @@ final class MountSweepWorker: CallSweepWorker {
     try failing.fail(sweep.plan(failing: number))
     var violations = try readWhileFailing(failing, sweep)
     let calls = try failing.calls()
-    // Pieces arrive in the order of the network: a call of this step need not be one of the next.
+    // The network determines the order of pieces: a call of this step may not occur in the next.
     let hasFailed = calls.contains { $0.position >= number }
     violations += Self.violationsOfSyncs(in: calls)
     violations += try readAfterwards(cache, calls, sweep)
@@ -78,7 +79,7 @@ final class MountSweepWorker: CallSweepWorker {
     do {
       mount = try sandbox.mount(urls: urls, failing: failing)
     } catch let error as HarnessError {
-      // Without its directory and its lock there is no cache: refused, in words.
+      // Without its directory and its lock there is no cache: the mount is refused with a message.
       if sweep.isHarmless || !error.description.contains("not mounted (exited(1))")
         || !error.description.contains("httpfs: ") || !sweep.isExplained(by: error.description)
       {
@@ -101,7 +102,7 @@ final class MountSweepWorker: CallSweepWorker {
     let isCached = try mount.status().files.allSatisfy {
       $0.cachedByteCount == Self.length || (sweep.isLackOfSpace && $0.cachedByteCount == 0)
     }
-    // A limit of one file is that file's trouble, and said there.
+    // A file size limit concerns only that file, whose status reports it.
     let isSaid =
       try mount.cacheFailure() != nil
       || sweep.errno == EFBIG && mount.status().files.contains { $0.lastError != nil }
@@ -120,7 +121,8 @@ final class MountSweepWorker: CallSweepWorker {
     _ cache: String, _ calls: [FailingCalls.Call], _ sweep: CallSweep
   ) throws -> [String] {
     var violations: [String] = []
-    // A failed sync takes with it what no COMMIT covers, anything else only what failed.
+    // A failed sync loses all bytes that no COMMIT covers; other failures lose only the failed
+    // bytes.
     let hasSyncFailed = calls.contains { $0.name.hasSuffix("sync") && $0.outcome != .done }
     var kept: Int64 = 0
     for path in FileStatus.files(named: "record", below: cache) {
@@ -151,9 +153,9 @@ final class MountSweepWorker: CallSweepWorker {
     return violations
   }
 
-  /// Row 48: a sync that failed is never tried again on the same file.
+  /// Row 48: a failed sync is never retried on the same file.
   ///
-  /// The names of data files are never used twice, so a name is a file.
+  /// Names of data files are never reused, so a name identifies a file.
   private static func violationsOfSyncs(in calls: [FailingCalls.Call]) -> [String] {
     var failed: Set<String> = []
     var violations: [String] = []

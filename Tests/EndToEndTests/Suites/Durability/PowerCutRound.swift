@@ -2,52 +2,55 @@ import Foundation
 import Glibc
 import SeededRandom
 
-/// A mount whose cache disk loses its power at a random moment of random reads, and what the next
-/// mount finds after the disk's recovery.
+/// A mount whose cache disk loses power at a random moment of random reads.
+///
+/// It also records the state that the next mount finds after the disk's recovery.
 struct PowerCutRound {
-  /// Bytes that travelled twice.
+  /// Bytes that were sent twice.
   private(set) var repeatedByteCount: Int64 = 0
-  /// Bytes that were stored so long before the cut that they must not be lost, and were.
+  /// Bytes that were stored early enough before the cut, and were lost nevertheless.
   private(set) var overdueByteCount: Int64 = 0
-  /// Bytes that were stored so long before the cut.
+  /// Bytes that were stored early enough before the cut.
   private(set) var oldByteCount: Int64 = 0
-  /// What may travel twice: what was recorded later than that, and what was in flight.
+  /// The bytes that may be sent twice: those that were recorded later, and those in flight.
   private(set) var greatestLoss: Int64 = 0
-  /// How long before the cut that is.
+  /// The age at the cut from which bytes must survive.
   private(set) var dueAge = Duration.zero
   private(set) var readCount = 0
-  /// Bytes that the records claimed before the cut and after it.
+  /// The bytes that the records claimed before the cut and after it.
   private(set) var claimedByteCounts: (before: Int64, after: Int64) = (0, 0)
   private(set) var violations: [String] = []
 
   private static let fileCount = 4
-  /// So slow that the download continues when the power is cut.
+  /// The rate is so low that the download is in progress when the power is cut.
   private static let rate: Int64 = 20 << 20
-  /// The 2 s that docs/SEMANTICS.md promises, and one tick in which a checkpoint is noticed.
+  /// The 2 s that docs/SEMANTICS.md promises, plus one tick in which a checkpoint is noticed.
   private static let promisedAge = Duration.milliseconds(2000 + 200)
-  /// What a `kill -9` may cost.
+  /// The bytes that a `kill -9` may cost.
   private static let inFlightByteCount: Int64 = 16 << 20
 
-  /// When the power goes.
+  /// The moment of the power cut.
   enum Moment: Sendable {
-    /// At any moment: often before anything is due to be committed.
+    /// At any moment: often before any commit is due.
     case anyMoment
-    /// As soon as what was recorded first is due: a checkpoint that came a second late, or never,
-    /// would lose it.
+    /// As soon as the first recorded bytes are due.
+    ///
+    /// A checkpoint that is a second late, or missing, would lose them.
     case whenDue
   }
 
-  /// How often a round is tried until something was due at its cut: a disk that is slower after the cut
-  /// than before it leaves nothing due.
+  /// The maximum number of attempts until bytes were due at the cut.
+  ///
+  /// A disk that is slower after the cut than before it leaves none due.
   private static let attemptCount = 3
 
-  /// Runs rounds with a cut ``Moment/whenDue``, until something was due at the cut of one.
+  /// Runs rounds with a cut ``Moment/whenDue``, until bytes were due at the cut of one.
   ///
   /// - Parameters:
-  ///   - seed: decides all of the first round, and the seeds of further ones.
-  ///   - disk: where the caches are.
-  ///   - sandbox: where mounts are.
-  ///   - origin: whose log is cleared.
+  ///   - seed: determines the first round, and the seeds of further ones.
+  ///   - disk: the place of the caches.
+  ///   - sandbox: the place of the mounts.
+  ///   - origin: the server, whose log is cleared.
   /// - Returns: the rounds.
   /// - Throws: `HarnessError` if something cannot be started or mounted.
   static func whenDue(
@@ -65,11 +68,11 @@ struct PowerCutRound {
   /// Runs one round.
   ///
   /// - Parameters:
-  ///   - seed: decides lengths, places and the moment.
-  ///   - moment: between which bounds the latter is.
-  ///   - disk: where the cache is; the round takes its cache away again.
-  ///   - sandbox: where mounts are.
-  ///   - origin: whose log is cleared.
+  ///   - seed: determines lengths, places and the moment.
+  ///   - moment: the bounds of the moment.
+  ///   - disk: the place of the cache; the round removes its cache.
+  ///   - sandbox: the place of the mounts.
+  ///   - origin: the server, whose log is cleared.
   /// - Throws: `HarnessError` if something cannot be started or mounted.
   init(
     seed: UInt64, _ moment: Moment, on disk: LoopDisk, in sandbox: Sandbox, _ origin: OriginServer
@@ -78,7 +81,7 @@ struct PowerCutRound {
     let lengths = (0..<Self.fileCount).map { _ in
       Int64.random(in: (10 << 20)...(40 << 20), using: &random)
     }
-    // The slowest of some: a disk that others use, too, is not always alike.
+    // Use the slowest of several: the speed of a shared disk varies.
     let syncTimes = try (0..<3).map { _ in try Self.syncTime(on: disk) }
     let syncTime = syncTimes.max() ?? .zero
     let life: Duration =
@@ -92,10 +95,11 @@ struct PowerCutRound {
     let urls = lengths.indices.map { index in
       origin.url(names[index], length: lengths[index], seed: seeds[index])
     }
-    // Taken back afterwards: nothing is measured but bytes.
+    // The limit is removed afterwards: only bytes are measured.
     try origin.control("*/p?.bin", ["total-rate": "\(Self.rate)"])
     let cache = "\(disk.path)/cache-\(seed)"
-    // For good: a removal that was not synced is undone by the next cut, until the disk is full.
+    // Remove the files durably: the next cut would undo an unsynced removal, until the disk is
+    // full.
     defer { try? disk.empty() }
     try origin.clearLog()
 
@@ -110,7 +114,7 @@ struct PowerCutRound {
     }
     if !hasBegun { violations.append("nothing is in the cache after 20 s") }
     let begun = ContinuousClock.now
-    // What was there at which moment: how old what is due must be is known afterwards.
+    // Keep the records of each moment: the required age is known only afterwards.
     var looks: [(moment: ContinuousClock.Instant, records: [String: CacheRecord])] = []
     repeat {
       let records = Self.records(below: cache)
@@ -122,7 +126,8 @@ struct PowerCutRound {
     claimedByteCounts.before = Self.claimedByteCount(below: cache)
     let cut = ContinuousClock.now
     try disk.cutPower()
-    // Everything else would be gone in the same moment: the daemon sees a broken disk till then.
+    // In a real power cut the daemon would end at the same moment; here it sees a broken disk until
+    // then.
     try first.crash()
     let (readCount, mistakes) = reader.stop()
     self.readCount = readCount
@@ -133,7 +138,7 @@ struct PowerCutRound {
     try disk.reboot()
     let survivors = Self.records(below: cache)
     claimedByteCounts.after = Self.claimedByteCount(survivors)
-    // The disk may have become slower, as where other tests have begun.
+    // The disk may have become slower, for example because other tests have begun.
     let laterSyncTime = try Self.syncTime(on: disk)
     let age = Self.dueAge(max(syncTime, laterSyncTime))
     dueAge = age
@@ -171,11 +176,14 @@ struct PowerCutRound {
   }
 
   /// The age at which bytes must be committed on a disk that takes `syncTime` for a checkpoint of
-  /// all files: twice that, since the line and the readers continue meanwhile.
+  /// all files.
+  ///
+  /// This adds twice that time, because the network and the readers continue meanwhile.
   private static func dueAge(_ syncTime: Duration) -> Duration { promisedAge + syncTime * 2 }
 
-  /// How long the disk takes to sync what comes in 2 s, as a checkpoint of each file does it: the
-  /// data, then the record.
+  /// The time that the disk takes to sync the bytes of 2 s.
+  ///
+  /// Like a checkpoint of each file, it syncs the data, then the record.
   private static func syncTime(on disk: LoopDisk) throws -> Duration {
     let data = [UInt8](repeating: 1, count: Int(2 * rate) / fileCount)
     let record = [UInt8](repeating: 2, count: 4096)
@@ -205,7 +213,7 @@ struct PowerCutRound {
     records.values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// What the records claim, by their paths.
+  /// The records below the cache, by their paths.
   private static func records(below cache: String) -> [String: CacheRecord] {
     let paths = FileStatus.files(named: "record", below: cache)
     return paths.reduce(into: [:]) { $0[$1] = try? CacheRecord(path: $1) }

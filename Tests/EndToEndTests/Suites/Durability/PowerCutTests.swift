@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Issue 4, point 2: what a loss of power at any moment costs.
+/// The cost of a loss of power at any moment.
 extension RealMounts {
   @Suite struct PowerCuts {
     @Test(.timeLimit(.minutes(60)))
@@ -16,7 +16,7 @@ extension RealMounts {
       var readCount = 0
       var oldByteCount: Int64 = 0
       var greatestAge = Duration.zero
-      // Of the rounds that are cut when something is due: all of them, and those in which it was.
+      // Of the rounds whose cut waits for due bytes: their number, and the number with due bytes.
       var (dueCount, tellingCount) = (0, 0)
       var claimed: (before: Int64, after: Int64) = (0, 0)
       for index in 0..<DurabilityScale.powerCutCount {
@@ -57,7 +57,7 @@ extension RealMounts {
         fetched again: median \(mebibytes(losses[losses.count / 2])) MiB, \
         at most \(mebibytes(greatest)) MiB
         """)
-      // Else nobody has read, nothing was cut, or nothing was there that must not be lost.
+      // Otherwise no process has read, nothing was cut, or no bytes had to survive.
       #expect(readCount > 0)
       #expect(claimed.after < claimed.before)
       #expect(tellingCount * 2 >= dueCount, "\(tellingCount) of \(dueCount)")

@@ -1,7 +1,6 @@
 import Testing
 
-/// Issue 14, point 4: conditions that hold at the same time, a sample of what
-/// `scripts/torture faults --pairs` runs.
+/// Conditions that hold at the same time: a sample of the runs of `scripts/torture faults --pairs`.
 extension RealMounts {
   @Suite struct FaultPairs {
     @Test(.timeLimit(.minutes(10)), arguments: FaultSeeds.all)
@@ -12,7 +11,7 @@ extension RealMounts {
         "faults", ["--pairs", "--sample", "--seeds", "1", "--first-seed", String(seed)],
         within: .seconds(540))
       print(result.output, terminator: "")
-      // What broke which promise stands on standard error.
+      // Standard error has the condition and the broken promise.
       let isGood = result.succeeded
       #expect(isGood, "\(result.error)")
     }
@@ -23,7 +22,7 @@ extension RealMounts {
     {
       let result = try LoadScript.run("faults", ["--pairs", "--self-check"], within: .seconds(280))
       print(result.output, terminator: "")
-      // What broke which promise stands on standard error.
+      // Standard error has the condition and the broken promise.
       let isGood = result.succeeded
       #expect(isGood, "\(result.error)")
     }

@@ -1,6 +1,6 @@
 import Testing
 
-/// A sample of scripts/torture hostile: generated servers and files that mean harm, of every kind.
+/// A sample of scripts/torture hostile: generated hostile servers and files of every kind.
 extension RealMounts {
   @Suite struct HostileSamples {
     @Test(.timeLimit(.minutes(4)))

@@ -1,6 +1,6 @@
 import Testing
 
-/// Issue 4, point 4: a mount under faults, evictions, remote changes and reloads, for a while.
+/// A mount under faults, evictions, remote changes and reloads for some time.
 extension RealMounts {
   @Suite struct Soaks {
     @Test(.timeLimit(.minutes(3)), arguments: FaultSeeds.all)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Programs that look at the start of many files: an indexer, a thumbnailer, `file *`.
+/// Programs that read the start of many files: an indexer, a thumbnailer, `file *`.
 extension RealMounts {
   @Suite struct Storms {
     private static let fileCount = 60
@@ -17,7 +17,7 @@ extension RealMounts {
       return try sandbox.mount(source: list)
     }
 
-    /// Opens each file, reads from its start with buffers as the programs use them, and closes it.
+    /// Opens each file, reads from its start with typical buffer sizes, and closes it.
     private func readStarts(_ byteCount: Int, below mountpoint: String) throws {
       let script = """
         import os, sys
@@ -48,9 +48,9 @@ extension RealMounts {
         Int(requests.of(path: path).bodyByteCount)
       }.sorted()
       try #require(perFile.count == Self.fileCount)
-      // Not of all: the first readers could have gone on for all that was known, and on a busy machine
-      // some are seen to have closed their files late. Any fifth of the files may cost more, and any
-      // four of them as much as they have.
+      // Not every file: httpfs could not know that the first readers would stop, and on a busy
+      // machine it sees some of them close their files late. Any fifth of the files may cost more,
+      // and any four of them any amount.
       #expect(perFile[Self.fileCount * 8 / 10] <= limit, "\(perFile)")
       let total = perFile.dropLast(4).reduce(0, +)
       #expect(total / (Self.fileCount - 4) <= limit, "\(perFile)")
@@ -60,7 +60,7 @@ extension RealMounts {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
       let mount = try mount(in: sandbox, origin)
-      // It would read 7 MiB at each end.
+      // Without this option, file(1) would read 7 MiB at each end.
       try shell("file -P bytes=65536 \(quoted(mount.mountpoint))/*.bin")
       #expect(try mount.unmount() == .exited(0))
       let mean = try origin.requests().bodyByteCount / Int64(Self.fileCount)
@@ -79,7 +79,7 @@ extension RealMounts {
       #expect(try mount.unmount() == .exited(0))
       let requests = try origin.requests()
       let counts = files.map { requests.of(path: "/data/\($0.name)").count }
-      // The first two must show that files are read to their ends.
+      // The first two files must show that files are read to their ends.
       #expect(counts.dropFirst(2).allSatisfy { $0 == 2 }, "\(counts)")
       #expect(try files.allSatisfy { try origin.bodyByteCount(of: $0) == byteCount })
     }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature C6: a checksum of the whole in a mount.
+/// Checksums of whole files in a mount.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(3))) struct MountedChecksums {
     private static let file = RemoteTestFile(name: "c.bin", seed: 311, byteCount: 6 << 20)
@@ -21,7 +21,7 @@ extension RealMounts {
       return result.succeeded ? result.output : nil
     }
 
-    /// Whether the attribute comes to have the value in time.
+    /// Whether the attribute gets the value in time.
     private func waitForDigest(_ digest: String, of path: String) throws -> Bool {
       try Deadline(after: .seconds(20)).wait(every: .milliseconds(50)) {
         try attribute("user.httpfs.sha256", of: path) == digest
@@ -40,11 +40,11 @@ extension RealMounts {
       #expect(try waitForDigest(file.digest, of: first.path(file.name)))
       try first.unmount()
       let second = try mount(sandbox, [file.url(origin)], checksum: file.digest)
-      // Known from the record, before anything is opened.
+      // The record provides it before any file is opened.
       #expect(try attribute("user.httpfs.sha256", of: second.path(file.name)) == file.digest)
       #expect(try second.sha256(file.name) == file.digest)
       try second.unmount()
-      // The record is of that checksum, and of no other.
+      // The record is valid only for that checksum.
       let other = Digest.ofContent(seed: 1, byteCount: 10)
       let third = try mount(sandbox, [file.url(origin)], checksum: other)
       #expect(try attribute("user.httpfs.sha256", of: third.path(file.name)) == nil)
@@ -61,7 +61,7 @@ extension RealMounts {
       let mount = try mount(sandbox, [file.url(origin)], checksum: file.digest)
       #expect(try mount.sha256(file.name) == file.digest)
       #expect(try waitForDigest(file.digest, of: mount.path(file.name)))
-      // And once it is committed.
+      // The file is passed through once it is committed.
       let isPassedThrough = try Deadline(after: .seconds(20)).wait {
         let held = try HeldFile(mount.path(file.name))
         defer { held.close() }
@@ -77,14 +77,14 @@ extension RealMounts {
       let wrong = Digest.ofContent(seed: 312, byteCount: file.byteCount)
       let mount = try mount(sandbox, [file.url(origin)], checksum: wrong)
       let held = try HeldFile(mount.path(file.name))
-      // What it has before is not known to be wrong.
+      // The bytes read before the check are not known to be wrong.
       _ = try run(["cat", mount.path(file.name)], within: .seconds(30))
       let isKnown = try mount.waitForStatus(of: file.name) {
         $0.lastError?.contains("checksum mismatch") == true
       }
       #expect(isKnown)
       #expect(try mount.status(of: file.name).cachedByteCount == 0)
-      // Also by a handle from before, and though the kernel has had the page.
+      // Reads also fail on an earlier handle, and although the kernel has had the page.
       let isRefused = try Deadline(after: .seconds(10)).wait {
         try held.read(at: 0, 4096) == .failed("EIO")
       }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature C5: several URLs of one file.
+/// Several URLs for one file.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(4))) struct Mirrors {
     private static let file = RemoteTestFile(name: "m.bin", seed: 301, byteCount: 24 << 20)
@@ -81,7 +81,7 @@ extension RealMounts {
       #expect(try mount.waitForStatus(of: Self.file.name) { $0.cachedByteCount > 4 << 20 })
       pair.first.signal(SIGSTOP)
       defer { pair.first.signal(SIGCONT) }
-      // 24 MiB at 6 MiB/s or more, and the patience of 3 s once or twice; a stall is 15 s.
+      // 24 MiB at 6 MiB/s or more, plus the time limit of 3 s once or twice; a stall takes 15 s.
       #expect(reader.wait(within: .seconds(14)) == .exited(0))
       #expect(reader.standardOutput.hasPrefix(Self.file.digest))
     }
@@ -118,7 +118,7 @@ extension RealMounts {
       #expect(try before.read(at: 0, 65536) == head)
       before.close()
       pair.first.stop()
-      // Past the time for which an open trusts the last answer.
+      // Longer than an open trusts the last answer.
       pause(for: .milliseconds(1500))
       let after = try HeldFile(mount.path(Self.file.name))
       #expect(try after.read(at: 0, 65536) == head)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature C6: hashes of pieces in a mount; no wrong byte is ever seen.
+/// Hashes of pieces in a mount: no reader ever gets a wrong byte.
 extension RealMounts {
   @Suite(.timeLimit(.minutes(4))) struct MountedPieces {
     private static let file = RemoteTestFile(name: "p.bin", seed: 321, byteCount: 20_000_000)
@@ -19,7 +19,8 @@ extension RealMounts {
       return try sandbox.mount(source: source, options: options)
     }
 
-    /// Has the server send other bytes, under the same head, for requests that touch the byte `offset`.
+    /// Makes the server send other bytes, with the same head, for requests that include the byte
+    /// `offset`.
     private func lie(_ origin: OriginServer, at offset: Int64? = nil) throws {
       var match: [String: Any] = ["path": "/data/*"]
       if let offset { match["range"] = "\(offset)-\(offset)" }
@@ -86,7 +87,7 @@ extension RealMounts {
       #expect(try held.read(at: far, 65536) == expected(at: far, 65536))
       #expect(try mount.status(of: Self.file.name).lastError?.contains("checksum") == true)
       held.close()
-      // The server is repaired: an open from then on sees it.
+      // The server is repaired, and a later open notices it.
       try origin.post(["remove": "liar"])
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
     }
@@ -108,7 +109,7 @@ extension RealMounts {
     func `kill -9 in a download leaves no byte that was not hashed`(mebibytes: Int64) throws {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // One response is of other bytes.
+      // One response has other bytes.
       try origin.post([
         "match": ["path": "/data/*", "requests": ["from": 3], "times": 1] as [String: Any],
         "actions": ["head", ["content": ["first", "last"], "version": 2] as [String: Any]] as [Any],
