@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Row 66 of the fault table: `.control` in the hands of those who do not mean well, or not well.
+/// Row 66 of the fault table: malicious and faulty writes to `.control`.
 extension RealMounts {
   @Suite struct ControlRows {
     private static let fileCount = 4
@@ -18,7 +18,7 @@ extension RealMounts {
       try sandbox.mount(urls: files.map { $0.url(origin) }, options: options)
     }
 
-    /// Nothing was changed, and every file is read right.
+    /// Expects that nothing was changed, and that every file is read correctly.
     private func expectUntouched(
       _ mount: Mount, _ files: [RemoteTestFile], _ origin: OriginServer,
       sourceLocation: SourceLocation = #_sourceLocation
@@ -60,7 +60,7 @@ extension RealMounts {
             UInt8.random(in: 0...255, using: &random)
           }
           batch.insert(contentsOf: noise, at: Int.random(in: 0...batch.count, using: &random))
-          // What no text has, so it is no command by chance.
+          // Bytes that occur in no text, so they form no command by chance.
           let evil: [UInt8] = [0xFF, 0x00, 0x1B, 0x7F, 0xC0]
           batch.insert(
             evil[Int.random(in: 0..<evil.count, using: &random)],
@@ -89,12 +89,12 @@ extension RealMounts {
         let batch = Array(
           Array(repeating: line, count: byteCount / line.count + 1).joined().prefix(byteCount))
         let flags = ["O_TRUNC", "O_APPEND"].randomElement(using: &random) ?? ""
-        // The handle stays refused, also for what would be a command by itself.
+        // The handle stays refused, even for a valid command.
         #expect(
           try ControlWrite(flags: flags).write([batch, line, Array(batch.prefix(9))], to: mount)
             == ["EMSGSIZE", "EMSGSIZE", "EMSGSIZE"])
       }
-      // What the kernel itself must split, and what a buffer of the library's splits.
+      // The kernel must split one write, and a buffer of the library splits the other.
       let count = Int.random(in: 1...64, using: &random) << 20
       let script = """
         import os, sys
@@ -118,7 +118,7 @@ extension RealMounts {
         """
       let text = try run(
         Python.command(script) + [mount.path(".control"), String(count)], within: .seconds(30))
-      // A buffer's piece within a page is refused as several lines without an end.
+      // A part of a buffer within a page is refused as several lines without an end.
       let numbers = text.output.split(separator: "\n")
       #expect(numbers.first == "90" && numbers.count == 4, "\(text.output)\(text.error)")
       #expect(numbers.allSatisfy { ["90", "22"].contains($0) }, "\(text.output)")
@@ -135,7 +135,8 @@ extension RealMounts {
       let files = files(&random)
       let mount = try mount(files, sandbox, origin)
       let names = files.map(\.name)
-      // Lines about one file each: only a batch done as a whole leaves all files alike.
+      // Each line concerns one file: all files end up equal only if each batch is executed as a
+      // whole.
       let batches = [
         names.map { "pin \($0)\n" }, names.map { "unpin \($0)\n" },
         names.map { "pause \($0)\n" }, names.map { "resume \($0)\n" },
@@ -177,7 +178,7 @@ extension RealMounts {
       #expect(["unknown", "paused"].contains(status[0].state))
       #expect(try origin.requests().isEmpty)
       try expectRight(mount, files)
-      // What is on the disk is what was said last.
+      // The disk has the result of the last batch.
       let again = try sandbox.mount(urls: files.map { $0.url(origin) })
       #expect(Set(try again.status().files.map(\.pinned)) == [status[0].pinned])
       #expect(try again.unmount() == .exited(0))

@@ -3,9 +3,9 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 49 to 53: files of the cache, and partial files, that are not as they were left.
+/// Rows 49 to 53: cache files and partial files that were changed.
 extension RealMounts.DiskRows {
-  /// A cache with whole files in it, of which no mount is there any more.
+  /// A cache with whole files and without a mount.
   private struct Stored {
     let files: [RemoteTestFile]
     let cache: String
@@ -18,7 +18,7 @@ extension RealMounts.DiskRows {
       self.files = files
       cache = sandbox.path("cache")
       let (cache, dummy) = (cache, sandbox)
-      // One after the other, so it is known which record is whose.
+      // Sequentially, so the owner of each record is known.
       var found: [String] = []
       for file in files {
         let mount = try RealMounts.DiskRows.mount([file], origin, dummy, cache: cache)
@@ -59,7 +59,7 @@ extension RealMounts.DiskRows {
         of: stored.dataFile(0), at: Int64.random(in: 0..<files[0].byteCount, using: &random))
     }
     let mount = try Self.mount(files, origin, sandbox, cache: stored.cache)
-    // Not from the start: also what is read first must have been verified.
+    // Not from the start: the first bytes to be read must also have been verified.
     let offset = Int64.random(in: 0..<files[0].byteCount, using: &random)
     let held = try HeldFile(mount.path(files[0].name))
     let count = min(100_000, files[0].byteCount - offset)
@@ -78,7 +78,7 @@ extension RealMounts.DiskRows {
     #expect(try damagedByteCount(of: files[0].name, on: mount) > 0)
     #expect(try damagedByteCount(of: files[1].name, on: mount) == 0)
     #expect(try mount.unmount() == .exited(0))
-    // What was fetched again is right in the cache, too.
+    // The bytes that were fetched again are also right in the cache.
     try origin.clearLog()
     let again = try Self.mount(files, origin, sandbox, cache: stored.cache)
     for file in files { try Self.expectRight(file, on: again) }
@@ -96,7 +96,7 @@ extension RealMounts.DiskRows {
     let partial = try PartialDownload(origin, sandbox, using: &random)
     let record = try CacheRecord(path: partial.record)
     let covered = record.commits.max() ?? 0
-    // One of those that a COMMIT covers, and one of the others, if there is one.
+    // One of the extents that a COMMIT covers, and one of the others, if there is one.
     let groups = [
       record.extents.filter { $0.sequence <= covered },
       record.extents.filter { $0.sequence > covered },
@@ -144,7 +144,7 @@ extension RealMounts.DiskRows {
       let garbage = (0..<60).map { _ in UInt8.random(in: .min ... .max, using: &random) }
       try overwrite(stored.records[0], at: place, with: garbage)
       let recordsBefore = isHeader ? 0 : UInt64((place - header) / 48)
-      // Of the damaged record on nothing counts.
+      // The damaged record and all later ones do not count.
       let kept =
         isHeader ? 0 : try claimedByteCount(stored.records[0], upTo: recordsBefore)
       try expectRecovery(stored, keeping: kept, origin, sandbox)
@@ -222,7 +222,7 @@ extension RealMounts.DiskRows {
     let sandbox = try Sandbox()
     let origin = try OriginServer()
     let length = Int64.random(in: 1...(3 << 20), using: &random)
-    // Of the same length, so nothing but the key tells them apart.
+    // The files have equal lengths, so only the key distinguishes them.
     let files = (0..<2).map {
       RemoteTestFile(name: "f\($0).bin", seed: seed &+ UInt64($0), byteCount: length)
     }
@@ -263,7 +263,7 @@ extension RealMounts.DiskRows {
     let stored = try Stored(files, origin, sandbox)
     let rest = Int64.random(in: 0..<files[0].byteCount, using: &random)
     try shell("truncate -s \(rest) \(quoted(try stored.dataFile(0)))")
-    // Of the extent that is cut nothing counts.
+    // The cut extent does not count.
     try expectRecovery(stored, keeping: max(0, rest - (1 << 20)), origin, sandbox)
   }
 
@@ -325,7 +325,7 @@ extension RealMounts.DiskRows {
       let directory = (record as NSString).deletingLastPathComponent
       let rest = Int64.random(in: 0..<(1 << 20), using: &random)
       try shell("truncate -s \(rest) \(quoted(directory))/data-*")
-      // The kernel's own copies of pages would be right, and hide it.
+      // The kernel's own copies of the pages would be right, and hide the damage.
       try? "1".write(toFile: "/proc/sys/vm/drop_caches", atomically: false, encoding: .utf8)
       if let held {
         let offset = Int64.random(in: 0..<(1 << 20), using: &random)
@@ -360,7 +360,7 @@ extension RealMounts.DiskRows {
 
   // MARK: What they share
 
-  /// Mounts a damaged cache: all is right, and the second file, which is whole, not fetched again.
+  /// Mounts a damaged cache: all bytes are right, and the intact second file is not fetched again.
   private func expectRecovery(
     _ stored: Stored, keeping kept: Int64, _ origin: OriginServer, _ sandbox: Sandbox
   ) throws {
@@ -378,13 +378,13 @@ extension RealMounts.DiskRows {
     #expect(try origin.requests().bodyByteCount <= 2 * Self.slack)
   }
 
-  /// The bytes that the first records of a log claim, as they were before the damage.
+  /// The bytes that the first records of a log claim, before the damage.
   private func claimedByteCount(_ path: String, upTo sequence: UInt64) throws -> Int64 {
     let extents = try CacheRecord(path: path).extents.filter { $0.sequence <= sequence }
     return extents.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// What `.status.json` says of bytes that were found damaged in the cache.
+  /// The number of damaged bytes in the cache that `.status.json` reports.
   private func damagedByteCount(of name: String, on mount: Mount) throws -> Int64 {
     let text = try output(of: ["cat", mount.path(".status.json")], within: .seconds(5))
     let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]

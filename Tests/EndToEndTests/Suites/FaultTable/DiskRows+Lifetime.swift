@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 54 to 58: who may use a cache, and what the end of its user leaves.
+/// Rows 54 to 58: who may use a cache, and what a daemon leaves at its end.
 extension RealMounts.DiskRows {
   // MARK: 54
 
@@ -83,7 +83,7 @@ extension RealMounts.DiskRows {
     try origin.control("*", ["total-rate": "64m"])
     let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
     let first = try sandbox.start(command)
-    // So much is there that to lose it breaks the bound three times.
+    // Enough is present that its loss would break the bound three times.
     let isFull = Deadline(after: .seconds(10)).wait(every: .milliseconds(10)) {
       (FileStatus.allocatedByteCount(of: path + ".httpfs-part") ?? 0) >= 48 << 20
     }
@@ -91,7 +91,7 @@ extension RealMounts.DiskRows {
     pause(for: .milliseconds(Int.random(in: 0...150, using: &random)))
     #expect(first.isRunning)
     first.kill()
-    // What was left needs no rate.
+    // The rest needs no rate limit.
     try origin.clearControl()
     let second = try run(command, within: .seconds(20))
     #expect(second.succeeded, "\(second.error)")
@@ -118,7 +118,7 @@ extension RealMounts.DiskRows {
         round.overdueByteCount == 0, "lost although recorded \(round.dueAge) before the cut")
       #expect(round.repeatedByteCount <= round.greatestLoss)
     }
-    // Else there was nothing that must not be lost.
+    // Otherwise no bytes had to survive.
     #expect(rounds.contains { $0.oldByteCount > 0 })
   }
 
@@ -136,7 +136,7 @@ extension RealMounts.DiskRows {
     try origin.control("*", ["total-rate": "\(Self.rateOfPowerLoss)"])
     let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
     let first = try sandbox.start(command)
-    // So much is there that to lose it breaks the bound, however late the disk is.
+    // Enough is present that its loss would break the bound, however late the disk is.
     let isFull = Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
       (FileStatus.allocatedByteCount(of: path + ".httpfs-part") ?? 0) >= 112 << 20
     }
@@ -165,7 +165,7 @@ extension RealMounts.DiskRows {
     let file = RemoteTestFile(name: "f.bin", seed: 561, byteCount: 192 << 20)
     let part = "\(directory)/\(file.name).httpfs-part"
     let slow = try FailingCalls(below: directory, in: sandbox)
-    // Milliseconds, for each sync.
+    // Milliseconds for each sync.
     try slow.fail(
       FailingCalls.Plan(
         calls: "fsync,fdatasync", filePrefix: file.name, count: nil, errno: 800, effect: .slow))
@@ -176,7 +176,7 @@ extension RealMounts.DiskRows {
     var greatest: Int64 = 0
     var looks = 0
     let ended = Deadline(after: .seconds(40)).wait(every: .milliseconds(5)) {
-      // The record last, so no commit in between makes the difference too large.
+      // Read the record last, so no commit in between makes the difference too large.
       if let stored = FileStatus.allocatedByteCount(of: part) {
         let committed = (try? CacheRecord(path: part + ".record"))?.committedByteCount ?? 0
         greatest = max(greatest, stored - committed)
@@ -187,12 +187,12 @@ extension RealMounts.DiskRows {
     #expect(ended)
     #expect(download.wait(within: .seconds(1)) == .exited(0), "\(download.standardError)")
     #expect(try Self.digest(ofFile: "\(directory)/\(file.name)") == file.digest)
-    // Else nothing had to wait for the disk.
+    // Otherwise nothing had to wait for the disk.
     #expect(greatest > 28 << 20 && looks > 100, "\(greatest) bytes, \(looks) looks")
     #expect(greatest <= 64 << 20, "\(greatest) bytes")
   }
 
-  /// Bytes a second: the download is in flight when the power goes.
+  /// Bytes per second: the download is in flight when the power goes.
   private static let rateOfPowerLoss: Int64 = 32 << 20
 
   // MARK: 57
@@ -277,7 +277,7 @@ extension RealMounts.DiskRows {
         try Mount(
           source: list, mountpoint: try sandbox.makeDirectory(name), cacheDirectory: cache,
           options: Self.options,
-          // It becomes the command, so the process is the same.
+          // bash becomes the command, so the process is the same.
           launcher: ["bash", "-c", "umask 0; exec \"$@\"", "bash"]))
     }
     let first = try start("mnt1")
@@ -295,7 +295,7 @@ extension RealMounts.DiskRows {
     #expect(try second.unmount() == .exited(0))
   }
 
-  /// What others than the owner may do something with.
+  /// The paths to which users other than the owner have any access.
   private func openPaths(below directory: String) throws -> String {
     try output(of: ["find", directory, "-perm", "/077"])
   }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Row 48: what is stored again after the disk has lost bytes, as the disk has it.
+/// Row 48: bytes that are stored again after the disk has lost them, as the disk has them.
 extension RealMounts.DiskRows {
   @Test(
     "48 what a sync has lost is stored anew by the next mount",
@@ -13,7 +13,7 @@ extension RealMounts.DiskRows {
     let disk = try ThinDisk(in: sandbox)
     defer { disk.unmount() }
     let file = RemoteTestFile(name: "f.bin", seed: 483, byteCount: 24 << 20)
-    // So slow that not all of it is there when the disk is full.
+    // Slow enough that not all bytes have arrived when the disk is full.
     try origin.control("*", ["total-rate": "4m"])
     let cache = "\(disk.path)/cache"
     let first = try Self.mount([file], origin, sandbox, cache: cache)
@@ -47,13 +47,13 @@ extension RealMounts.DiskRows {
     let origin = try OriginServer()
     let disk = try ThinDisk(in: sandbox)
     defer { disk.unmount() }
-    // All places that are sure.
+    // Fills all places for which space is reserved.
     try Data(count: 14 << 20).write(to: URL(filePath: "\(disk.path)/pad"))
     let file = RemoteTestFile(name: "f.bin", seed: 485, byteCount: 24 << 20)
     let cache = "\(disk.path)/cache"
     let first = try Self.mount([file], origin, sandbox, cache: cache)
     let begin = try HeldFile(first.path(file.name))
-    // The end is there, so the kernel reads ahead over the hole.
+    // The end is present, so the kernel reads ahead over the hole.
     _ = try begin.read(at: file.byteCount - (64 << 10), 64 << 10)
     _ = try begin.read(at: 0, 256 << 10)
     begin.close()
@@ -67,7 +67,7 @@ extension RealMounts.DiskRows {
     try origin.control("*", ["total-rate": "1m"])
     let second = try Self.mount([file], origin, sandbox, cache: cache)
     let held = try HeldFile(second.path(file.name))
-    // Its first write gives blocks back, with their pages.
+    // Its first write frees blocks, with their pages.
     _ = try held.read(at: 8 << 20, 16 << 10)
     try disk.fillBehind()
     var offset: Int64 = 0
@@ -76,7 +76,7 @@ extension RealMounts.DiskRows {
       _ = try held.read(at: offset, 16 << 10)
       offset += 16 << 10
     }
-    // Here it is not the mount that hears of it first.
+    // In this case another program learns of the failure first.
     _ = try run(["sync", "--data", data], within: .seconds(20))
     held.close()
     try second.crash()
@@ -102,7 +102,8 @@ extension RealMounts.DiskRows {
   }
 
   private static func downloadLosingBytes(isKilled: Bool) throws {
-    // Not arguments of the test: scripts/torture faults counts those as seeds.
+    // These are not arguments of the test, because scripts/torture faults would count them as
+    // seeds.
     for blockByteCount in [1024, 4096] {
       try downloadLosingBytes(isKilled: isKilled, blockByteCount: blockByteCount)
     }
@@ -123,17 +124,17 @@ extension RealMounts.DiskRows {
       ((try? CacheRecord(path: part + ".record").byteCount) ?? 0) > 1 << 20
     }
     #expect(hasBegun)
-    // A reader has the kernel make large folios of what is still to come.
+    // A reader makes the kernel create large folios for the bytes that are still to arrive.
     #expect(try run(["cat", part], within: .seconds(10)).succeeded)
     if isKilled {
-      // The next sync is due two seconds later: what comes until then is on no disk.
+      // The next sync is due two seconds later: the bytes until then are on no disk.
       func committedByteCount() -> Int64 {
         (try? CacheRecord(path: part + ".record").committedByteCount) ?? 0
       }
       let before = committedByteCount()
       #expect(Deadline(after: .seconds(10)).wait { committedByteCount() != before })
       pause(for: .milliseconds(500))
-      // It is not to notice by itself.
+      // The process must not notice the loss itself.
       first.signal(SIGSTOP)
     }
     try disk.fillBehind()
@@ -169,7 +170,7 @@ extension RealMounts.DiskRows {
     let next = calls[(failed + 1)...].first {
       $0.name.hasSuffix("sync") && $0.fileName.hasPrefix("record")
     }
-    // The copy's, before it gets the name.
+    // The sync of the copy, before the copy gets the name.
     #expect(next?.name == "fsync", "\(String(describing: next))")
     let records = try Self.records(failing.directory)
     #expect(records.map(\.committedByteCount) == [file.byteCount])
@@ -191,7 +192,8 @@ extension RealMounts.DiskRows {
       try mount.status().files.first?.cachedByteCount == 0
     }
     #expect(isNoticed)
-    // Past the kernel's pages, which are right; at first nothing is stored on a disk that has just failed.
+    // Past the kernel's pages, which are right. At first, nothing is stored on a disk that has just
+    // failed.
     let isStored = try Deadline(after: .seconds(20)).wait(every: .milliseconds(500)) {
       #expect(try Self.directDigest(file, on: mount) == file.digest)
       return try mount.status().files.first?.cachedByteCount == file.byteCount
@@ -225,8 +227,9 @@ extension RealMounts.DiskRows {
     return (mount, failing, try #require(record))
   }
 
-  /// Reads the mount's only file, and again once all of it is committed and the kernel has dropped its
-  /// pages; unmounts.
+  /// Reads the mount's only file, then again from the disk, and unmounts.
+  ///
+  /// The second read begins once all of it is committed and the kernel has dropped its pages.
   static func expectRightFromDisk(
     _ file: RemoteTestFile, on mount: Mount, cache: String
   ) throws {
@@ -243,7 +246,7 @@ extension RealMounts.DiskRows {
     try mount.unmount()
   }
 
-  /// The hash of a file as httpfs has it, whatever pages of it the kernel has.
+  /// The hash of a file in httpfs, regardless of the kernel's pages.
   static func directDigest(_ file: RemoteTestFile, on mount: Mount) throws -> String {
     let words = [
       "bash", "-c", "dd if=\"$1\" bs=1M iflag=direct status=none | sha256sum", "bash",
@@ -252,11 +255,12 @@ extension RealMounts.DiskRows {
     return String(try output(of: mount.enter + words).prefix(64))
   }
 
-  /// Has the kernel drop the pages of all files below `directory`: what is read again is on the disk.
+  /// Makes the kernel drop the pages of all files below `directory`, so later reads come from the
+  /// disk.
   static func forgetPages(below directory: String) {
     for path in FileStatus.files(beginning: "", below: directory) {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-      // Twice: what is dirty is written first.
+      // Twice: dirty pages are written first.
       for _ in 0..<2 {
         _ = fdatasync(descriptor)
         #expect(posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)

@@ -6,11 +6,11 @@ import Testing
 /// Rows 45 to 48: the disk of the cache is full, broken, or read-only.
 extension RealMounts {
   @Suite struct DiskRows {
-    /// Of every read here, in seconds; a reader has 5 s more.
+    /// The deadline of every read here, in seconds; a reader gets 5 s more.
     static let readTimeout = 10
     static let options = ["--read-timeout", "\(readTimeout)"]
     static let readLimit = Duration.seconds(readTimeout + 5)
-    /// What may be fetched although it was there: a first range, the last block.
+    /// The bytes that may be fetched although they were present: a first range, the last block.
     static let slack: Int64 = 64 << 10
 
     // MARK: 45
@@ -49,10 +49,10 @@ extension RealMounts {
         byteCount: Int64.random(in: (16 << 20)...(24 << 20), using: &random))
       let mount = try Self.mount([small, large], origin, sandbox, cache: "\(disk.path)/cache")
       try Self.expectRight(small, on: mount)
-      // Open, so it may not be evicted.
+      // The file is open, so it must not be evicted.
       let held = try HeldFile(mount.path(small.name))
       try Self.expectRight(large, on: mount)
-      // Once more: what does not fit is fetched again, which must be right, too.
+      // Once more: bytes that do not fit are fetched again, and must be right, too.
       try Self.expectRight(large, on: mount)
       #expect(try mount.cacheFailure()?.isEmpty == false)
       #expect(try mount.status(of: small.name).cachedByteCount == small.byteCount)
@@ -79,7 +79,7 @@ extension RealMounts {
       let part = path + ".httpfs-part"
       let begun = Deadline(after: .seconds(10)).wait { FileStatus.byteCount(of: part) ?? 0 > 0 }
       #expect(begun)
-      // Somebody else takes the space that was there at the beginning.
+      // Another program takes the space that was free at the beginning.
       let filler = "\(disk.path)/filler"
       _ = try run(["head", "-c", "20M", "/dev/zero"].filling(filler))
       #expect(first.wait(within: .seconds(20)) == .exited(1))
@@ -111,7 +111,7 @@ extension RealMounts {
           urls: files.map { $0.url(origin) }, options: Self.options, failing: failing)
         try Self.expectRight(files[0], on: mount)
         #expect(try mount.cacheFailure() == nil)
-        // Open, so it may not be evicted.
+        // The file is open, so it must not be evicted.
         let held = try HeldFile(mount.path(files[0].name))
         try failing.fail(
           FailingCalls.Plan(
@@ -119,7 +119,7 @@ extension RealMounts {
             count: nil, errno: number))
         try Self.expectRight(files[1], on: mount)
         if number == EFBIG {
-          // The trouble of that file, and of no other.
+          // The failure concerns only that file.
           #expect(try mount.cacheFailure() == nil)
           #expect(try mount.status(of: files[1].name).lastError?.contains("too large") == true)
         } else {
@@ -151,7 +151,7 @@ extension RealMounts {
       }
     }
 
-    /// Lets `get` fail by `plan`, then continue where nothing fails.
+    /// Makes `get` fail as `plan` specifies, then resumes without failures.
     private static func interruptDownload(_ plan: FailingCalls.Plan, seed: UInt64) throws {
       var random = SeededGenerator(seed: seed)
       let sandbox = try Sandbox()
@@ -199,11 +199,11 @@ extension RealMounts {
       #expect(try second.unmount() == .exited(0))
     }
 
-    /// What may happen to a disk in use.
+    /// A failure of a disk in use.
     enum Break: String, CaseIterable {
-      /// ext4 finds itself damaged: writes fail with `EROFS`, reads do not.
+      /// ext4 detects damage: writes fail with `EROFS`, reads do not.
       case turnsReadOnly
-      /// The disk is gone: everything fails with `EIO`.
+      /// The disk is gone: every call fails with `EIO`.
       case breaks
     }
 
@@ -250,7 +250,7 @@ extension RealMounts {
       let first = try Self.mount(files, origin, sandbox, cache: failing.directory)
       for file in files { try Self.expectRight(file, on: first) }
       try first.unmount()
-      // Else they are known to be as they were, and the kernel reads them by itself.
+      // Otherwise the files are known to be unchanged, and the kernel reads them directly.
       try shell("find \(quoted(failing.directory)) -name 'data-*' -exec touch {} +")
       try failing.fail(
         FailingCalls.Plan(
@@ -311,7 +311,7 @@ extension RealMounts {
       var random = SeededGenerator(seed: seed &* 100 &+ 48)
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A checkpoint is due after 64 MiB, which take less than the 2 s.
+      // A checkpoint is due after 64 MiB, which take less than 2 s.
       let file = RemoteTestFile.random(1, lengths: (70 << 20)...(90 << 20), using: &random)[0]
       let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
       let first = try Self.mount([file], origin, sandbox, cache: failing.directory)
@@ -336,7 +336,7 @@ extension RealMounts {
           $0.name.hasSuffix("sync") && $0.path == calls[failed].path
         })
       let kept = try Self.records(failing.directory).reduce(0) { $0 + $1.committedByteCount }
-      // Not all of what is there may be claimed without a COMMIT by a record of the failed file.
+      // The record of the failed file must not claim bytes without a COMMIT.
       let failedName = calls[failed].fileName
       for path in FileStatus.files(named: "record", below: failing.directory) {
         let directory = (path as NSString).deletingLastPathComponent
@@ -347,8 +347,8 @@ extension RealMounts {
 
       let third = try Self.mount([file], origin, sandbox, cache: failing.directory)
       try Self.expectRight(file, on: third)
-      // Not as the server counts, to whom what a request that was cut short has left in sockets counts,
-      // too.
+      // Do not use the server's count: it includes the bytes that a cut-off request has left in
+      // sockets.
       let fetched = try third.status().files.reduce(0) { $0 + $1.fetchedByteCount }
       #expect(try third.unmount() == .exited(0))
       #expect(kept >= committed)
@@ -363,7 +363,7 @@ extension RealMounts {
       let origin = try OriginServer()
       let file = RemoteTestFile(name: "f.bin", seed: 481, byteCount: 32 << 20)
       let failing = try FailingCalls(below: sandbox.path("cache"), in: sandbox)
-      // So slow that reading ahead leaves something to the second mount.
+      // Slow enough that the read-ahead leaves bytes for the second mount.
       try origin.control("*", ["total-rate": "4m"])
       let first = try Self.mount([file], origin, sandbox, cache: failing.directory)
       let held = try HeldFile(first.path(file.name))
@@ -378,7 +378,7 @@ extension RealMounts {
       let second = try sandbox.mount(
         urls: [file.url(origin)], options: Self.options, failing: failing)
       try Self.expectRight(file, on: second)
-      // The data's, and then that of the record without what was lost.
+      // The sync of the data, and then that of the record without the lost bytes.
       let hasFailed = try Deadline(after: .seconds(30)).wait {
         try failing.calls().contains { $0.name == "fsync" && $0.fileName.hasPrefix("record-") }
       }
@@ -400,7 +400,7 @@ extension RealMounts {
       let disk = try ThinDisk(in: sandbox)
       defer { disk.unmount() }
       let file = RemoteTestFile(name: "f.bin", seed: 482, byteCount: 96 << 20)
-      // A file that is complete is synced at once.
+      // A complete file is synced at once.
       try origin.control("*", ["total-rate": "40m"])
       let cache = "\(disk.path)/cache"
       let mount = try Self.mount([file], origin, sandbox, cache: cache)
@@ -414,8 +414,8 @@ extension RealMounts {
       let held = try HeldFile(mount.path(file.name))
       try disk.fillBehind()
       let right = try digest("")
-      // Twice: what is dirty is written first, which fails, and dropped then. Without a sync, whose failure
-      // the mount would hear of.
+      // Twice: the dirty pages are first written, which fails, and then dropped. A sync would
+      // report the failure to the mount.
       let data = FileStatus.files(beginning: "data-", below: cache)
       #expect(!data.isEmpty)
       for _ in 0..<2 {
@@ -426,7 +426,7 @@ extension RealMounts {
         }
         pause(for: .milliseconds(100))
       }
-      // Before the next checkpoint is due, with the pages of the first read out of the way.
+      // Before the next checkpoint is due, and without the pages of the first read.
       #expect(try digest("iflag=direct") == right)
       try disk.emptyBehind()
       try origin.clearControl()
@@ -447,11 +447,11 @@ extension RealMounts {
       let directory = try sandbox.makeDirectory("get")
       let path = "\(directory)/\(file.name)"
       let command = [try Products.httpfs, "get", file.url(origin), "-o", path]
-      // So slowly that the second COMMIT comes before the last byte.
+      // Slow enough that the second COMMIT precedes the last byte.
       try origin.control("*", ["total-rate": "40m"])
       let failing = try FailingCalls(below: directory, in: sandbox)
-      // The data's: the second sync is of the record, and may fail. The directory's comes when the
-      // file is whole and has its name, so it is not counted.
+      // The syncs of the data: the second sync is of the record, and may fail. The directory is
+      // synced when the file is complete and has its name, so that sync is not counted.
       try failing.fail(
         FailingCalls.Plan(
           calls: "fsync,fdatasync", filePrefix: file.name + ".httpfs-part",
@@ -485,7 +485,7 @@ extension RealMounts {
           options: options))
     }
 
-    /// Reads a whole file: it must be right, in time, and the daemon live.
+    /// Reads a whole file, which must be right and in time, with a living daemon.
     static func expectRight(
       _ file: RemoteTestFile, on mount: Mount, _ comment: String = "",
       sourceLocation: SourceLocation = #_sourceLocation
@@ -518,7 +518,7 @@ extension RealMounts {
 }
 
 extension [String] {
-  /// The command with its output to a file, whatever becomes of it.
+  /// The command with its output to a file; any result is accepted.
   fileprivate func filling(_ path: String) -> [String] {
     ["bash", "-c", "\(map(quoted).joined(separator: " ")) > \(quoted(path)); true"]
   }

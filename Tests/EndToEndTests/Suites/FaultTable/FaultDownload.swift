@@ -1,17 +1,17 @@
 import Glibc
 import Testing
 
-/// `httpfs get` of a fault table's row, from its start to its outcome.
+/// `httpfs get` in a row of the fault table, from its start to its outcome.
 final class FaultDownload {
-  /// What may come of a download.
+  /// The result of a download.
   enum Outcome {
     /// Exit 0 and every byte right.
     case right
     /// Exit 1, a reason, and no file under the name.
     case failed
-    /// One of the two: the fault decides, or a race.
+    /// Either of the two: the fault or a race decides.
     case rightOrFailed
-    /// Exit 0 with the page that is all the server ever sends.
+    /// Exit 0 with the error page, which is all that the server ever sends.
     case page
   }
 
@@ -24,7 +24,7 @@ final class FaultDownload {
   init(_ row: FaultRow, url: String, name: String, options: [String]) throws {
     self.row = row
     path = "\(try row.sandbox.makeDirectory("downloads"))/\(name)"
-    // Patience in proportion to tests; the caller's options come later and win.
+    // Short time limits for the test; the caller's options follow and override them.
     process = try row.sandbox.start(
       [try Products.httpfs, "get", "--quiet", "--timeout", "2", "-o", path] + options + [url])
   }
@@ -32,23 +32,23 @@ final class FaultDownload {
   /// What the command wrote to standard error.
   var error: String { process.standardError }
 
-  /// The reason for which it failed must mention `text`.
+  /// Expects the reason for the failure to mention `text`.
   func expectError(
     mentions text: String, sourceLocation: SourceLocation = #_sourceLocation
   ) {
     #expect(error.contains(text), sourceLocation: sourceLocation)
   }
 
-  /// Interrupts the command as Ctrl-C does; what it has stays in the partial file.
+  /// Interrupts the command like Ctrl-C; the received bytes stay in the partial file.
   func interrupt() {
     process.signal(SIGINT)
     _ = process.wait(within: .seconds(10))
   }
 
-  /// The length of the partial file, which grows at its end with what arrives, or nil.
+  /// The length of the partial file, which grows as bytes arrive, or nil.
   var partByteCount: Int64? { FileStatus.byteCount(of: path + ".httpfs-part") }
 
-  /// Waits for the end and holds it against `expected`.
+  /// Waits for the end and compares it with `expected`.
   func expect(
     _ expected: Outcome, version: UInt64 = 1, length: Int64? = nil,
     within limit: Duration = .seconds(40),

@@ -5,19 +5,19 @@ import Testing
 
 /// One row of the fault table with one seed: an origin with one file, a mount of it, and a reader.
 ///
-/// Beside what the row itself demands, every outcome requires four things, which this checks: no
-/// wrong byte, no call past its deadline, a living daemon, and nothing lost of what was cached.
-/// The first two are checked at every read, the others by `end`.
+/// In addition to the demands of the row, this checks four requirements of every outcome: no wrong
+/// byte, no call past its deadline, a living daemon, and no loss of cached bytes. Every read checks
+/// the first two, `end` checks the others.
 final class FaultRow {
   let number: Int
   let seed: UInt64
-  /// What the seed decides: lengths, places, patterns.
+  /// The random numbers of the seed: for lengths, places, patterns.
   var random: SeededGenerator
   let sandbox: Sandbox
   let origin: OriginServer
   /// The length of the file in bytes.
   let length: Int64
-  /// What the file's bytes are made from.
+  /// The seed of the file's bytes.
   let contentSeed: UInt64
   /// The deadline of a read in seconds.
   let readTimeout: Double
@@ -29,20 +29,20 @@ final class FaultRow {
   private let mountOptions: [String]
   private var reader: VerifyingReader
   private var references: [String: String] = [:]
-  /// What was read right of the newest version: it must stay readable.
+  /// The ranges of the newest version that were read correctly, and must stay readable.
   private var confirmed: (version: UInt64, ranges: [Range<Int64>]) = (0, [])
   private var readCount = 0
   private var wrongCount = 0
   private var lateCount = 0
 
-  /// What a call may take beyond the deadline of a read.
+  /// The time that a call may take beyond the deadline of a read.
   static let grace = 5.0
 
-  /// Starts the origin and mounts its file, of which nothing is asked yet.
+  /// Starts the origin and mounts its file, without any access to it.
   ///
-  /// The seed picks the file's length in bytes from `lengths`. `query` holds parameters of the resource
-  /// as docs/ORIGIN.md names them, `options` further options of `httpfs mount`; `readTimeout` is the
-  /// deadline of a read in seconds.
+  /// The seed picks the file's length in bytes from `lengths`. `query` holds parameters of the
+  /// resource as docs/ORIGIN.md names them, and `options` further options of `httpfs mount`.
+  /// `readTimeout` is the deadline of a read in seconds.
   init(
     _ number: Int, seed: UInt64, lengths: ClosedRange<Int64> = (2 << 20)...(5 << 20),
     query: String = "", name: String = "row.bin", readTimeout: Double = 6, options: [String] = []
@@ -66,17 +66,17 @@ final class FaultRow {
 
   // MARK: The origin
 
-  /// Sets parameters of all resources from now on.
+  /// From now on, sets parameters of all resources.
   func control(_ parameters: [String: String]) throws {
     try origin.control("*", parameters)
   }
 
-  /// Makes the origin misbehave from now on, or in so many responses of each resource.
+  /// Makes the origin misbehave from now on, or in `times` responses of each resource.
   func inflict(_ fault: OriginFault, times: Int? = nil, on pattern: String = "*") throws {
     try origin.post(fault.message(pattern: pattern, times: times))
   }
 
-  /// Takes back what `control` and `inflict` have set.
+  /// Removes the effects of `control` and `inflict`.
   func clearFaults() throws { try origin.clearControl() }
 
   /// The requests for the mounted file that have ended.
@@ -98,22 +98,22 @@ final class FaultRow {
     }
   }
 
-  /// Small places in the file's first quarter: what a test reads before the fault.
+  /// Small ranges in the file's first quarter, which a test reads before the fault.
   func earlyPlaces(_ count: Int) -> [Range<Int64>] {
     randomRanges(count, in: 0..<length / 4, byteCounts: 1...4096)
   }
 
-  /// A place in the file's last quarter, so far behind `earlyPlaces` that nothing is read ahead to it.
+  /// A range in the file's last quarter, beyond the read-ahead of `earlyPlaces`.
   func latePlace() -> Range<Int64> {
     randomRanges(1, in: length * 3 / 4..<length - 4096, byteCounts: 1...65_536)[0]
   }
 
-  /// Equal parts of the file in order; a read in each of them is one the server must answer.
+  /// Equal parts of the file in order; the server must answer a read in each of them.
   func parts(_ count: Int) -> [Range<Int64>] {
     (0..<Int64(count)).map { length * $0 / Int64(count)..<length * ($0 + 1) / Int64(count) }
   }
 
-  /// The whole file, in pieces of at most 128 KiB and in an order that the seed decides.
+  /// The whole file, in pieces of at most 128 KiB and in an order that the seed determines.
   func piecesOfWhole() -> [Range<Int64>] {
     let byteCount = Int64.random(in: 30_000...131_072, using: &random)
     let pieces = stride(from: 0, to: length, by: Int64.Stride(byteCount)).map {
@@ -128,7 +128,7 @@ final class FaultRow {
 
   // MARK: Reading
 
-  /// Opens the file, whatever comes of it.
+  /// Opens the file, with any result.
   func tryOpen(sourceLocation: SourceLocation = #_sourceLocation) throws
     -> VerifyingReader.Opening
   {
@@ -165,12 +165,14 @@ final class FaultRow {
 
   func close(_ handle: VerifyingReader.Handle) throws { try reader.close(handle) }
 
-  /// The length that the handle shows.
+  /// The length that the handle reports.
   func length(of handle: VerifyingReader.Handle) throws -> Int64? {
     try reader.length(handle, within: .seconds(readTimeout + 20))
   }
 
-  /// Reads `ranges`; a wrong byte or a late answer is an issue, an error is the caller's to judge.
+  /// Reads `ranges`.
+  ///
+  /// A wrong byte or a late answer is recorded as an issue; the caller judges errors.
   @discardableResult
   func read(
     _ handle: VerifyingReader.Handle, _ ranges: [Range<Int64>], version: UInt64 = 1,
@@ -191,7 +193,7 @@ final class FaultRow {
       if reading.deliveredByteCount > 0 {
         if version > confirmed.version { confirmed = (version, []) }
         let start = reading.range.lowerBound
-        // What an old handle still reads is of no use to a later mount.
+        // The bytes that an old handle still reads are useless to a later mount.
         if version == confirmed.version {
           confirmed.ranges.append(start..<start + reading.deliveredByteCount)
         }
@@ -200,7 +202,7 @@ final class FaultRow {
     return readings
   }
 
-  /// Reads `ranges`, each of which must come whole.
+  /// Reads `ranges`, each of which must be complete.
   func expectRight(
     _ handle: VerifyingReader.Handle, _ ranges: [Range<Int64>], version: UInt64 = 1,
     length: Int64? = nil, threads: Int = 1, sourceLocation: SourceLocation = #_sourceLocation
@@ -215,7 +217,7 @@ final class FaultRow {
       sourceLocation: sourceLocation)
   }
 
-  /// Reads the whole file and then 500 pieces of it, in a pattern that the seed decides.
+  /// Reads the whole file and then 500 pieces of it, in a pattern that the seed determines.
   func expectWhole(
     _ handle: VerifyingReader.Handle, version: UInt64 = 1,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -237,7 +239,7 @@ final class FaultRow {
       sourceLocation: sourceLocation)
   }
 
-  /// Reads `range` until it comes whole: a failure is remembered for a moment.
+  /// Reads `range` until it is complete: a failure is cached for a moment.
   func expectRecovery(
     _ handle: VerifyingReader.Handle, _ range: Range<Int64>, version: UInt64 = 1,
     within limit: Duration = .seconds(5), sourceLocation: SourceLocation = #_sourceLocation
@@ -264,7 +266,7 @@ final class FaultRow {
     #expect(victim.ending == .signalled(SIGBUS), sourceLocation: sourceLocation)
   }
 
-  /// Lets the moment pass for which a failure is remembered, so no read gets it any more.
+  /// Waits until no read gets a cached failure any more.
   func letFailuresPass() { pause(for: .milliseconds(1200)) }
 
   /// The file's entry in `.status.json`.
@@ -291,8 +293,8 @@ final class FaultRow {
 
   // MARK: Downloads
 
-  /// Starts `httpfs get` of the same bytes, as its own resource, so the two count their
-  /// faults apart.
+  /// Starts `httpfs get` of the same bytes as a separate resource, so the faults are counted
+  /// separately.
   func startGet(
     _ options: [String] = [], name: String = "get.bin", query: String? = nil
   ) throws -> FaultDownload {
@@ -317,7 +319,7 @@ final class FaultRow {
 
   // MARK: The end
 
-  /// Unmounts, mounts again on the same cache, and gives a new reader.
+  /// Unmounts, mounts again on the same cache, and starts a new reader.
   func remount() throws {
     reader.end()
     #expect(try mount.unmount() == .exited(0))
@@ -327,10 +329,12 @@ final class FaultRow {
     reader = try VerifyingReader()
   }
 
-  /// Checks what every outcome requires, and prints the row's figures for `scripts/torture faults`.
+  /// Checks the requirements of every outcome, and prints the row's figures for `scripts/torture
+  /// faults`.
   ///
-  /// What was read of the newest version must still be there for a mount without the origin, unless
-  /// `keepsCache` is false; `length` is that version's, where the versions differ in it.
+  /// The correctly read bytes of the newest version must still be available to a mount without the
+  /// origin, unless `keepsCache` is false. `length` is that version's length, if the versions
+  /// differ in it.
   func end(
     keepsCache: Bool = true, length: Int64? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -349,7 +353,7 @@ final class FaultRow {
         + " \"wrong\": \(wrongCount), \"late\": \(lateCount), \"deaths\": \(isAlive ? 0 : 1)}")
   }
 
-  /// A mount without the origin must serve all that was read before.
+  /// Expects a mount without the origin to serve all previously read bytes.
   private func expectCached(length: Int64?, sourceLocation: SourceLocation) throws {
     origin.stop()
     try remount()

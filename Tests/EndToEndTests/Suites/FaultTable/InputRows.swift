@@ -3,13 +3,13 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 59 to 64 of the fault table: lists that are wrong or hostile.
+/// Rows 59 to 64 of the fault table: invalid or hostile lists.
 extension RealMounts {
   @Suite struct InputRows {
-    /// A list of valid lines with one bad one at a place that the seed decides.
+    /// A list of valid lines with one invalid line at a place that the seed determines.
     private struct SpoiltList {
       let bytes: [UInt8]
-      /// The number of the bad line, from 1.
+      /// The number of the invalid line, from 1.
       let lineNumber: Int
     }
 
@@ -33,7 +33,8 @@ extension RealMounts {
       return SpoiltList(bytes: Array(lines.joined(separator: [10])) + [10], lineNumber: place + 2)
     }
 
-    /// `mount`, `list` and `get` refuse the list, name its bad line, and do nothing.
+    /// Expects `mount`, `list` and `get` to refuse the list, to name its invalid line, and to do
+    /// nothing.
     private func expectRejection(
       _ list: SpoiltList, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -52,7 +53,7 @@ extension RealMounts {
         #expect(
           result.error.contains("bad.txt:\(list.lineNumber):"), "\(result.error.prefix(500))",
           sourceLocation: sourceLocation)
-        // One line for the terminal, whatever bytes the list holds.
+        // One line for the terminal, whatever bytes the list contains.
         #expect(
           result.error.split(separator: "\n").count == 1
             && result.error.dropLast().allSatisfy { !$0.isNewline && $0 >= " " },
@@ -99,7 +100,7 @@ extension RealMounts {
         let upload = try work.put("-H", header, try work.sandbox.write("x", to: "x"), url)
         #expect(upload.ending == .exited(1))
       }
-      // In a URL they would end up in the request's first line.
+      // In a URL they would become part of the request's first line.
       for character in ["\r\n", "\n", " "] {
         let result = try work.get("\(url)\(character)X-Injected:1")
         #expect(result.ending == .exited(1))
@@ -118,7 +119,7 @@ extension RealMounts {
       ] {
         try expectRejection(spoil(with: Array(" \(option)".utf8), seed: seed))
       }
-      // Nor may the path of a URL lead out, plain or encoded.
+      // The path of a URL must not lead out either, plain or encoded.
       for path in ["a/..", "a/.", "%2e%2e", ".%2E"] {
         try expectRejection(spoil(with: Array("http://127.0.0.1:9/\(path)".utf8), seed: seed))
       }
@@ -142,7 +143,7 @@ extension RealMounts {
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func longNames(seed: UInt64) throws {
       var random = SeededGenerator(seed: seed &* 62)
-      // Bytes count, not characters.
+      // The limit counts bytes, not characters.
       let unit = ["n", "ü", "漢"][Int.random(in: 0..<3, using: &random)]
       let fits = 255 / unit.utf8.count
       let long = String(repeating: unit, count: fits)
@@ -222,7 +223,7 @@ extension RealMounts {
         try Mount(
           source: list, mountpoint: try sandbox.makeDirectory("mnt"),
           cacheDirectory: sandbox.path("cache"),
-          // Where nothing else runs, it takes some ten times as long as to write the list.
+          // On an idle machine, it takes some ten times as long as to write the list.
           within: max(.seconds(60), min(pace * 100, .seconds(180)))))
       let ready = ContinuousClock.now - start
       #expect(mount.announcedFileCount == count)

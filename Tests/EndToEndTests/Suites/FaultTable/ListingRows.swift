@@ -3,10 +3,10 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Row 65 of the fault table: directory listings that are wrong or hostile.
+/// Row 65 of the fault table: invalid or hostile directory listings.
 extension RealMounts {
   @Suite struct ListingRows {
-    /// An origin whose directory `/data/list/` answers what a test says, and beside it a good one.
+    /// An origin whose directory `/data/list/` a test controls, and a second, valid directory.
     private final class HostileServer {
       let sandbox: Sandbox
       let origin: OriginServer
@@ -32,8 +32,9 @@ extension RealMounts {
         "http://127.0.0.1:\(origin.port)\(path)"
       }
 
-      /// Answers requests for `path`, or for a directory that nobody has looked at, with `actions` of
-      /// docs/ORIGIN.md.
+      /// Answers requests for `path` with `actions` of docs/ORIGIN.md.
+      ///
+      /// The default path is a new directory.
       ///
       /// - Returns: the name of that directory on the mount.
       @discardableResult
@@ -44,7 +45,7 @@ extension RealMounts {
         return "cases/\(caseCount)"
       }
 
-      /// The same with a page.
+      /// Answers requests for `path` with a page.
       @discardableResult
       func list(
         _ html: some Sequence<UInt8>, at path: String? = nil, fields: String = ""
@@ -72,7 +73,7 @@ extension RealMounts {
           options: ["--read-timeout", "8"])
       }
 
-      /// A file of the origin must be right on the mount.
+      /// Expects a file of the origin to be right on the mount.
       func expectRight(
         _ mount: Mount, _ name: String, sourceLocation: SourceLocation = #_sourceLocation
       ) throws {
@@ -81,7 +82,9 @@ extension RealMounts {
           "\(name)", sourceLocation: sourceLocation)
       }
 
-      /// The daemon lives, within its memory, and the neighbour is as it was; ends the mount.
+      /// Ends the mount.
+      ///
+      /// The daemon must be alive and within its memory limit, and the neighbour unchanged.
       func end(_ mount: Mount, sourceLocation: SourceLocation = #_sourceLocation) throws {
         #expect(mount.process.isRunning, "httpfs has died", sourceLocation: sourceLocation)
         #expect(throws: Never.self, sourceLocation: sourceLocation) { try mount.status() }
@@ -92,7 +95,7 @@ extension RealMounts {
       }
     }
 
-    /// What `ls` says against the directory; it must say it soon.
+    /// The error of `ls` on the directory, which must appear soon.
     private func error(of mount: Mount, _ name: String) throws -> String {
       let result = try run(["ls", "-a", mount.path(name)], within: .seconds(20))
       #expect(!result.succeeded, "\(result.output.prefix(300))")
@@ -135,7 +138,7 @@ extension RealMounts {
       try server.list("<a href='../'>up</a><a href='inner.bin'>x</a>", at: "/data/list/sub/")
       let mount = try server.mount()
       var shown = try names(mount)
-      // A backslash is a character like others here, and in a URL it is encoded.
+      // A backslash is an ordinary character here, and is encoded in a URL.
       let backslashes = "\\..\\..\\"
       #expect(shown.remove("f " + backslashes) != nil)
       #expect(
@@ -180,7 +183,7 @@ extension RealMounts {
         let name = try server.answer(actions)
         #expect(try error(of: mount, name).contains("Input/output error"))
       }
-      // A trickle, and nothing at all: the deadline ends it.
+      // A trickle, and silence: the deadline ends both.
       for rest: [Any] in [
         [["rate": endless], ["repeat": 900_000, "actions": [["text": link]]]], ["stall"],
       ] {
@@ -190,7 +193,7 @@ extension RealMounts {
         #expect(message.contains("Connection timed out"), "\(message)")
         #expect(duration < .seconds(13), "\(duration)")
       }
-      // The most that is shown.
+      // The maximum number of entries.
       let most = try server.answer([
         ["text": head + "\r\n"], ["repeat": 100_000, "actions": [["text": link]]], "close",
       ])
@@ -212,7 +215,7 @@ extension RealMounts {
       #expect(found.filter { $0.hasPrefix("f ") }.count == 33)
       let deepest = String(repeating: "loop/", count: 32) + "x.bin"
       try server.expectRight(mount, "list/\(deepest)")
-      // By name alone it goes no further either.
+      // A look-up by name goes no further either.
       #expect(access(mount.path("list/" + String(repeating: "loop/", count: 33)), F_OK) != 0)
       try server.end(mount)
     }
@@ -227,7 +230,7 @@ extension RealMounts {
         Data(base64Encoded: bomb) ?? Data(), fields: "Content-Encoding: gzip\r\n")
       let mount = try server.mount()
       #expect(try error(of: mount, coded).contains("Input/output error"))
-      // Coded bytes without the field are no links.
+      // Coded bytes without the header field are no links.
       let raw = try server.list(Data(base64Encoded: bomb) ?? Data())
       #expect(try names(mount, raw).isEmpty)
       for element in ["<div>", "<b>", "<table><tr><td>", "<a href=x>", "<!--", "&#x", "<a href='"] {

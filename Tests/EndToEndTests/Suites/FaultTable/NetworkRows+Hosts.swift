@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// The rows about who is asked, and when: gates, redirects, certificates.
+/// The rows about the hosts that get requests, and the times: gates, redirects, certificates.
 extension RealMounts.NetworkRows {
   // MARK: 23
 
@@ -26,7 +26,7 @@ extension RealMounts.NetworkRows {
       "/data/f0.bin", ["status": "\(status)", "retry-after": "\(delay)", "fault-count": "1"])
     let first = try sandbox.start(["sha256sum", mount.path("f0.bin")])
     #expect(try Deadline(after: .seconds(5)).wait { try !origin.requests().isEmpty })
-    // A file that is known, and one that was never asked for.
+    // A known file, and one without any earlier request.
     let others = try [1, 3].map { try sandbox.start(["sha256sum", mount.path(names[$0])]) }
     var reasons: [String] = []
     _ = try Deadline(after: .seconds(2)).wait(every: .milliseconds(100)) {
@@ -53,7 +53,7 @@ extension RealMounts.NetworkRows {
       urls: names.map { origin.url($0, length: 2 << 20, seed: seed) },
       options: ["--read-timeout", "4"])
     for name in names.prefix(2) { try output(of: ["stat", mount.path(name)]) }
-    // Far more than is obeyed.
+    // Far more than httpfs obeys.
     try origin.control("*", ["status": "503", "retry-after": "99999999999999999999"])
     let start = ContinuousClock.now
     for (index, name) in names.enumerated() {
@@ -64,7 +64,7 @@ extension RealMounts.NetworkRows {
       #expect(result.duration <= .seconds(4 + 5), "\(name): \(result.duration)")
       if index == 0 { try origin.clearLog() }
     }
-    // The gate is closed for 30 s: nobody has asked.
+    // The gate is closed for 30 s, so no request was sent.
     #expect(.now - start < .seconds(25))
     #expect(try origin.requests().isEmpty)
     #expect(mount.process.isRunning)
@@ -90,7 +90,7 @@ extension RealMounts.NetworkRows {
     try expectSilence(origin.requests(), status: 429, delay: 2)
   }
 
-  /// After the refusal nobody asked for `delay` seconds, but who was in flight already.
+  /// Expects no request for `delay` seconds after the refusal, except those in flight.
   private func expectSilence(
     _ requests: [LoggedRequest], status: Int, delay: Double,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -98,14 +98,14 @@ extension RealMounts.NetworkRows {
     let refusal = try #require(
       requests.first { $0.status == status }, sourceLocation: sourceLocation)
     let early = requests.filter {
-      // What was sent before the answer had arrived is logged within a moment.
+      // Requests that were sent before the answer arrived are logged within a moment.
       $0.start > refusal.end + 0.05 && $0.start < refusal.end + delay - 0.05
     }
     #expect(early.isEmpty, "\(early)", sourceLocation: sourceLocation)
     #expect(
       requests.contains { $0.start >= refusal.end + delay - 0.05 },
       sourceLocation: sourceLocation)
-    // The refused ones are asked for soon after, not at the ceiling.
+    // The refused files are requested soon after, not at the maximum delay.
     let first = requests.map(\.start).filter { $0 > refusal.end + 0.05 }.min() ?? .infinity
     #expect(first < refusal.end + delay + 2, sourceLocation: sourceLocation)
   }
@@ -141,7 +141,7 @@ extension RealMounts.NetworkRows {
     }
     #expect(work.names.isEmpty)
     #expect(try plain.requests().isEmpty)
-    // Once each: nothing of this passes.
+    // Once each: none of these errors is retried.
     #expect(try nginx.takeRequests().count <= 4)
   }
 
@@ -176,7 +176,7 @@ extension RealMounts.NetworkRows {
       }
     }
     #expect(work.names.isEmpty)
-    // One try each, by the mount, get and put.
+    // One attempt each, by the mount, get and put.
     #expect(try origin.requests().count <= 3 * targets.count + targets.count)
   }
 
@@ -190,7 +190,7 @@ extension RealMounts.NetworkRows {
     let (first, second) = (try OriginServer(), try OriginServer())
     let length: Int64 = 2 << 20
     let canary = "CANARY\(seed)"
-    // Another host, too: cookies belong to hosts, whatever the port.
+    // Use another host: cookies belong to hosts, whatever the port.
     let target = second.url("t.bin", length: length, seed: seed)
       .replacing("127.0.0.1", with: "localhost")
     let escaped = target.replacing("&", with: "%26").replacing("?", with: "%3F")
@@ -249,7 +249,7 @@ extension RealMounts.NetworkRows {
       let requests = server.requestCount
       #expect(requests > count && requests <= count + 3, "\(fault): \(requests) requests")
 
-      // One that never serves: the end comes, and after a bounded number of tries.
+      // A server that never serves: the transfer ends after a bounded number of attempts.
       let hopeless = try FaultyHTTP2Server(
         certificate: try authority.certificate(), fault: fault, count: 1_000_000)
       let failure = try work.run(
@@ -259,7 +259,7 @@ extension RealMounts.NetworkRows {
         ], within: .seconds(30))
       #expect(failure.ending == .exited(1), "\(fault)")
       #expect(!failure.error.isEmpty)
-      // libcurl repeats up to five times by itself.
+      // libcurl itself retries up to five times.
       let tries = hopeless.requestCount
       #expect((3...18).contains(tries), "\(fault): \(tries) requests")
       #expect(!work.names.contains("never.bin"))
@@ -282,7 +282,7 @@ extension RealMounts.NetworkRows {
     let root = try work.sandbox.makeDirectory("www")
     try TestContent.write(to: "\(root)/a.bin", seed: seed, byteCount: 10_000)
     let launcher = try MountNamespace.launcher(trusting: authority)
-    // A good one first: what refuses the others is not the test's set-up.
+    // A valid certificate first, to show that the test's set-up is not the reason for the refusals.
     let good = try work.sandbox.nginx(
       root: root, features: ServerFeatures(certificate: try authority.certificate()))
     let trusted = try MountNamespace.mount(

@@ -5,8 +5,8 @@ import Testing
 
 /// The rows of the fault table that need their own network: addresses, routes, links, names.
 ///
-/// Two namespaces with a cable between them, see `NetworkNamespacePair`. What is asserted of the
-/// mount is asserted of `get`, and of `put` where bytes go the other way.
+/// There are two namespaces with a cable between them; see `NetworkNamespacePair`. Every
+/// expectation of the mount also holds for `get`, and for `put` if bytes go in the other direction.
 extension RealMounts {
   @Suite struct NetworkRows {
     private typealias Pair = NetworkNamespacePair
@@ -36,7 +36,7 @@ extension RealMounts {
     func publicToPrivate(seed: UInt64) throws {
       let scene = try Scene(row: 32, seed: seed)
       let (origin, pair) = (scene.origin, scene.pair)
-      // A name, as an attacker's DNS server would answer for it.
+      // A name, for which an attacker's DNS server could return this address.
       try pair.setHosts(
         "\(Pair.publicAddress) public.test", "\(Pair.privateAddress) rebound.test")
       let length: Int64 = 100_000
@@ -53,7 +53,7 @@ extension RealMounts {
         let start = ContinuousClock.now
         let result = try run(mount.enter + ["cat", mount.path("r\(index).bin")])
         #expect(result.error.contains("Input/output error"), "\(targets[index]): \(result.error)")
-        // Nothing is tried again: it would not be mended.
+        // No attempt is repeated, because a retry would not help.
         #expect(.now - start < .seconds(4), "\(targets[index])")
         let error = try #require(try mount.status(of: "r\(index).bin").lastError)
         #expect(error.contains("redirect refused"), "\(error)")
@@ -140,7 +140,7 @@ extension RealMounts {
 
     // MARK: 41
 
-    /// Whose end of the cable goes down, for how long.
+    /// The end of the cable that goes down, and the duration.
     private func outage(_ scene: inout Scene) -> (isClient: Bool, Duration) {
       (
         Bool.random(using: &scene.random),
@@ -198,7 +198,8 @@ extension RealMounts {
           == Digest.ofContent(seed: scene.contentSeed, byteCount: length))
     }
 
-    /// Takes the link down for `outage` and says how long after its return bytes arrive again.
+    /// Takes the link down for `outage`, and measures the time from its return until bytes arrive
+    /// again.
     private func resumption(
       _ pair: NetworkNamespacePair, isClient: Bool, after outage: Duration
     ) throws -> Duration {
@@ -208,7 +209,7 @@ extension RealMounts {
       let before = try pair.receivedByteCount
       try pair.setLink(of: namespace, up: true)
       let start = ContinuousClock.now
-      // More than what it takes to look for neighbours and to connect.
+      // More than the traffic of neighbour discovery and connecting.
       _ = try Deadline(after: .seconds(30)).wait(every: .milliseconds(20)) {
         try pair.receivedByteCount > before + 100_000
       }
@@ -222,7 +223,7 @@ extension RealMounts {
       .timeLimit(.minutes(2)), arguments: FaultSeeds.all)
     func unknownName(seed: UInt64) throws {
       var scene = try Scene(row: 42, seed: seed)
-      // So long that nothing is read ahead to its end.
+      // Long enough that the read-ahead does not reach its end.
       let length: Int64 = 128 << 20
       try scene.pair.setHosts("\(Pair.publicAddress) server.test")
       let urls = ["whole.bin", "part.bin", "never.bin"].map {
@@ -271,7 +272,7 @@ extension RealMounts {
       let scene = try Scene(row: 43, seed: seed)
       let length: Int64 = 10_000
       for (name, address6) in [("swallowed", Pair.deadAddress6), ("refused", Pair.publicAddress6)] {
-        // Nothing listens at the server's IPv6 address.
+        // No server listens at this IPv6 address.
         try scene.pair.setHosts(
           "\(Pair.publicAddress) four.test", "\(address6) six.test", "\(address6) dual.test",
           "\(Pair.publicAddress) dual.test")
@@ -281,7 +282,7 @@ extension RealMounts {
         }
         let mount = try scene.pair.mount(urls, cache: "cache-\(name)")
         let digest = Digest.ofContent(seed: scene.contentSeed, byteCount: length)
-        // IPv6 comes first here, or the test would show nothing.
+        // IPv6 must come first here, or the test would show nothing.
         let addresses = try output(of: scene.pair.launcher + ["getent", "ahosts", "dual.test"])
         #expect(addresses.hasPrefix(address6), "\(addresses)")
         var durations: [Duration] = []
@@ -308,7 +309,7 @@ extension RealMounts {
         .replacing("=", with: "%3D").replacing("#", with: "%23")
     }
 
-    /// The URL of a redirect that sends an upload on as it is.
+    /// The URL of a redirect that preserves the method of an upload.
     private static func keepingMethod(_ url: String) -> String { url + "&redirect-status=307" }
   }
 }

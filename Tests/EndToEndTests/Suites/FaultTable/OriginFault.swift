@@ -1,6 +1,6 @@
 import Foundation
 
-/// Something that the origin does wrong: a `fault` of its parameters, or the actions of a script.
+/// A fault of the origin: a `fault` parameter, or the actions of a script.
 struct OriginFault: CustomStringConvertible {
   private enum Form {
     case parameters([String: String])
@@ -10,7 +10,7 @@ struct OriginFault: CustomStringConvertible {
   private let form: Form
   let description: String
 
-  /// The name of every script's rule, by which the log tells what it answered.
+  /// The name of every script's rule, which identifies its answers in the log.
   private static let rule = "fault"
 
   /// A fault by the parameters of docs/ORIGIN.md.
@@ -19,7 +19,7 @@ struct OriginFault: CustomStringConvertible {
     description = parameters.map { "\($0)=\($1)" }.sorted().joined(separator: "&")
   }
 
-  /// A fault by a script: which requests it is for, and what is done, as JSON (docs/ORIGIN.md).
+  /// A fault by a script: the requests that it matches and its actions, as JSON (docs/ORIGIN.md).
   init(match: String = "{}", actions: String) throws {
     let match = try JSONSerialization.jsonObject(with: Data(match.utf8))
     form = .script(
@@ -28,7 +28,8 @@ struct OriginFault: CustomStringConvertible {
     description = actions
   }
 
-  /// The message to the origin that makes it: for `pattern`, and only so many responses of each resource.
+  /// The message to the origin that creates the fault for `pattern`, in at most `times` responses
+  /// of each resource.
   func message(pattern: String = "*", times: Int? = nil) -> [String: Any] {
     switch form {
     case .parameters(var parameters):

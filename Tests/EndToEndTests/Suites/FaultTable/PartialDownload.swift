@@ -2,20 +2,21 @@ import Foundation
 import SeededRandom
 import Testing
 
-/// A download that was interrupted, with commits and with extents that no COMMIT covers, for the
-/// tests that damage what it left.
+/// An interrupted download, with commits and with extents that no COMMIT covers.
+///
+/// It is for tests that damage the files it left.
 struct PartialDownload {
   let file: RemoteTestFile
-  /// Where the whole file is to be.
+  /// The path of the complete file.
   let path: String
-  /// The command that continues with it.
+  /// The command that resumes the download.
   let command: [String]
   private let origin: OriginServer
 
   var part: String { path + ".httpfs-part" }
   var record: String { part + ".record" }
 
-  /// Downloads most of a file, from an origin that cuts it off; its log is empty then.
+  /// Downloads most of a file, from an origin that cuts it off, and clears the origin's log.
   ///
   /// - Throws: `HarnessError` if there is nothing to continue with.
   init(_ origin: OriginServer, _ sandbox: Sandbox, using random: inout SeededGenerator) throws {
@@ -24,7 +25,7 @@ struct PartialDownload {
     file = RemoteTestFile.random(1, lengths: (36 << 20)...(48 << 20), using: &random)[0]
     path = "\(try sandbox.makeDirectory("partial"))/\(file.name)"
     command = [try Products.httpfs, "get", file.url(origin), "-o", path]
-    // At this speed a COMMIT comes before the end, also where a sync takes half a second.
+    // At this speed, a COMMIT precedes the end even if a sync takes half a second.
     let rate = ["total-rate": "24m", "fault": "truncate", "fault-at": "\(32 << 20)"]
     try origin.control("*/\(file.name)", rate)
     let first = try run(command + ["-x", "1", "--retries", "0"], within: .seconds(20))
@@ -38,7 +39,9 @@ struct PartialDownload {
     try origin.clearLog()
   }
 
-  /// Goes on: the file must be right in the end, and what is said to be kept not be fetched again.
+  /// Resumes the download.
+  ///
+  /// The file must be right at the end, and the kept bytes must not be fetched again.
   func expectCompletion(
     keeping kept: Int64, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {

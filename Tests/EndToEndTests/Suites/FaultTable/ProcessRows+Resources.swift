@@ -39,8 +39,9 @@ extension RealMounts.ProcessRows {
     #expect(try mount.unmount() == .exited(0))
   }
 
-  /// Opens all files and holds them, reading of each that it has; then closes them all, opens
-  /// each one again, and reads the last one whole.
+  /// Opens all files and holds them open, reading a piece of each.
+  ///
+  /// It then closes them, reopens each one, and reads the last one whole.
   private static let manyOpens = """
     import errno, os, random, sys, time
     from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +160,7 @@ extension RealMounts.ProcessRows {
     let clock = try FakeClock(sandbox)
     let real = try clock.year()
     try clock.set(days: 365 * 2)
-    // The test would prove nothing with a library that does not work.
+    // The test would prove nothing if the library did not work.
     #expect(try clock.year() >= real + 1)
     try clock.set(days: 0)
     let urls = (0..<2).map {
@@ -197,12 +198,12 @@ extension RealMounts.ProcessRows {
     file.close()
     #expect(try first.unmount() == .exited(0))
     let fetched = try origin.requests().bodyByteCount
-    // Each jump's read cuts a request short, and what the sockets hold of that comes twice; of a forgotten
-    // cache all would.
+    // The read at each jump cuts a request short, and the bytes in its sockets are sent twice. If
+    // the cache were forgotten, all bytes would be.
     let cut = Int64(jumps.count) << 21
     #expect(fetched <= 2 * Self.length + cut, "something was fetched twice: \(fetched)")
 
-    // A later mount, with a clock of another year, finds its cache.
+    // A later mount, with a clock of another year, finds the cache.
     for days in jumps {
       try clock.set(days: days)
       let next = try mount()

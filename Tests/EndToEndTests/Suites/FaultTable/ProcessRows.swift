@@ -3,14 +3,16 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 67 to 70, 74 and 76 of the fault table: readers and daemons that die, hang or are suspended.
+/// Rows 67 to 70, 74 and 76 of the fault table: readers and daemons that die, hang or are
+/// suspended.
 extension RealMounts {
   @Suite struct ProcessRows {
     /// The length of the files.
     static let length: Int64 = 8 << 20
 
-    /// A mount of files whose server sends no body any more once their metadata is known, and of
-    /// `other.bin`, which it continues to send.
+    /// Mounts files whose server sends no more bodies once their metadata is known.
+    ///
+    /// The server continues to send `other.bin`.
     private func stalledMount(
       _ sandbox: Sandbox, _ origin: OriginServer, count: Int, seed: UInt64, readTimeout: Int
     ) throws -> Mount {
@@ -24,16 +26,16 @@ extension RealMounts {
       return mount
     }
 
-    /// Starts a reader from a block of 64 KiB on that only the server has.
+    /// Starts a reader at a block of 64 KiB that only the server has.
     ///
-    /// A program without handlers of signals: one that handles SIGINT, such as dd, is kept by the
-    /// kernel until its read is answered (docs/SEMANTICS.md).
+    /// The reader has no signal handlers: the kernel keeps a program that handles SIGINT, such as
+    /// dd, until its read is answered (docs/SEMANTICS.md).
     private func startReader(_ sandbox: Sandbox, _ path: String, block: Int) throws -> ChildProcess
     {
       try sandbox.start(["tail", "--bytes=+\((block << 16) + 1)", path])
     }
 
-    /// The bytes of a place of a file are read right.
+    /// Expects the right bytes at an offset of a file.
     private func expectRight(
       _ file: HeldFile, seed: UInt64, at offset: Int64, _ byteCount: Int = 65_536,
       sourceLocation: SourceLocation = #_sourceLocation
@@ -65,7 +67,7 @@ extension RealMounts {
         reader.signal(signal)
         #expect(reader.wait(within: .seconds(1)) == .signalled(signal), "\(reader.commandLine)")
       }
-      // Nobody else has noticed.
+      // No other reader is affected.
       #expect(try mount.sha256("other.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
       #expect(try mount.unmount() == .exited(0))
     }
@@ -90,8 +92,9 @@ extension RealMounts {
 
     // MARK: 68
 
-    /// Whether the mount point says for a while that nobody serves it: never an empty directory, which
-    /// `rsync --delete` would take for an order.
+    /// Expects that the mount point reports for a while that no daemon serves it.
+    ///
+    /// It must never be an empty directory, which `rsync --delete` would take for an order.
     private func expectNotConnected(
       _ mount: Mount, enter: [String] = [], for duration: Duration = .seconds(1),
       sourceLocation: SourceLocation = #_sourceLocation
@@ -118,9 +121,9 @@ extension RealMounts {
       try expectRight(file, seed: seed, at: 1_000_000)
       let watchdogs = ProcessTable.watchdogs(of: mount.mountpoint)
       #expect(watchdogs.count == 1)
-      // A shell whose pipeline the watchdog held open would never end.
+      // If the watchdog held a shell's pipeline open, the shell would never end.
       for watchdog in watchdogs {
-        // It closes them itself, as the first thing that it does.
+        // The watchdog closes the descriptors as its first step.
         let isClosed = Deadline(after: .seconds(5)).wait {
           let descriptors = ProcessTable.descriptors(of: watchdog)
           return descriptors.count == 3 && descriptors.count { $0 == "/dev/null" } == 2
@@ -136,7 +139,7 @@ extension RealMounts {
           watchdogs.allSatisfy { access("/proc/\($0)", F_OK) != 0 }
         }, "the watchdog stays")
       try expectNotConnected(mount)
-      // An open file of a daemon that is gone keeps nobody from clearing it away.
+      // An open file of a dead daemon does not prevent an unmount.
       let unmounting = try run([try Products.httpfs, "unmount", mount.mountpoint])
       #expect(unmounting.succeeded, "\(unmounting.error)")
       #expect(!mount.isMounted)
@@ -155,7 +158,7 @@ extension RealMounts {
       let digest = Digest.ofContent(seed: seed, byteCount: Self.length)
       let first = try sandbox.mount(urls: [url])
       #expect(try first.sha256("d.bin") == digest)
-      // Attributes that the kernel keeps must not make the dead mount look alive.
+      // Attributes in the kernel's cache must not make the dead mount look alive.
       _ = try run(["stat", first.mountpoint])
       let held = try HeldFile(first.path("d.bin"))
       first.process.signal(SIGKILL)
@@ -166,7 +169,7 @@ extension RealMounts {
           source: url, mountpoint: first.mountpoint, cacheDirectory: first.cacheDirectory))
       #expect(try second.sha256("d.bin") == digest)
       #expect(try origin.requests().bodyByteCount == Self.length, "something was fetched again")
-      // The first one's watchdog has had its time to be wrong.
+      // The first mount's watchdog has had time for a wrong reaction.
       pause(for: .milliseconds(500))
       #expect(second.isMounted)
       #expect(ProcessTable.watchdogs(of: first.mountpoint).count == 1)
@@ -188,7 +191,7 @@ extension RealMounts {
       #expect(
         try mount.sha256("d.bin") == Digest.ofContent(seed: seed, byteCount: 100_000))
       let watchdog = try #require(ProcessTable.watchdogs(of: mount.mountpoint).first)
-      // The table of the mount's namespace, which lives as long as a process in it.
+      // The table of mounts of the mount's namespace, which lives as long as a process in it.
       let holder = try sandbox.start(
         ["nsenter", "--target", String(watchdog), "--mount", "--", "sleep", "30"])
       #expect(
@@ -226,7 +229,7 @@ extension RealMounts {
       let sandbox = try Sandbox()
       let origin = try OriginServer()
       let url = origin.url("h.bin", length: Self.length, seed: seed)
-      // The least that the watchdog waits is 10 s; it asks every 5 s.
+      // The watchdog waits at least 10 s; it asks every 5 s.
       let mount = try sandbox.mount(urls: [url], options: ["--read-timeout", "5"])
       let held = try HeldFile(mount.path("h.bin"))
       try expectRight(held, seed: seed, at: 1 << 20)
@@ -245,12 +248,13 @@ extension RealMounts {
             || reader.standardError.contains("not connected"), "\(reader.standardError)")
       }
       print("69: readers of a hung daemon were freed after \(ContinuousClock.now - start)")
-      // The daemon's end comes later, and when it can run at all.
+      // The daemon ends later, when it can run again.
       try expectNotConnected(mount, for: .seconds(6))
       try group.setFrozen(false)
       #expect(mount.process.wait(within: .seconds(30)) != nil, "the hung daemon stays")
       #expect(ProcessTable.watchdogs(of: mount.mountpoint).isEmpty)
-      // A daemon that ends because its connection was aborted leaves that as it is, too.
+      // A daemon that ends because its connection was aborted leaves the mount point unchanged,
+      // too.
       try expectNotConnected(mount)
       let next = sandbox.adopt(
         try Mount(source: url, mountpoint: mount.mountpoint, cacheDirectory: mount.cacheDirectory))
@@ -359,7 +363,8 @@ extension RealMounts {
       let early = try HeldFile(mount.path("s.bin"))
       try expectRight(early, seed: seed, at: 0)
       try output(of: ["stat", mount.path("t.bin")])
-      // The answers come when the daemon runs again, long after the first deadlines; one never comes.
+      // The answers arrive when the daemon runs again, long after the first deadlines; one never
+      // arrives.
       try origin.control("*/s.bin", ["latency": "18000"])
       let places = (0..<4).map { Int64(2 + $0) << 20 }
       let readers = try places.map {
@@ -370,13 +375,13 @@ extension RealMounts {
       let stalledReader = try startReader(sandbox, mount.path("t.bin"), block: 64)
       #expect(
         try Deadline(after: .seconds(10)).wait {
-          // All requests are in progress: one that were sent after the pause would be answered too late.
+          // All requests are in flight: a request sent after the pause would be answered too late.
           let waiting = try mount.status().files.flatMap(\.waitingReads)
           return waiting.count >= places.count + 1
             && waiting.allSatisfy { $0.reason.hasPrefix("request sent") }
         })
       mount.process.signal(SIGSTOP)
-      // More than the watchdog's 10 s after a question, of which there is one every 5 s.
+      // More than the watchdog's 10 s after a question, which it asks every 5 s.
       pause(for: .seconds(17))
       #expect(mount.isMounted, "the watchdog takes a stopped daemon for a hung one")
       mount.process.signal(SIGCONT)
@@ -385,7 +390,7 @@ extension RealMounts {
         #expect(ending == .exited(0), "read at \(place): \(reader.standardError)")
       }
       try origin.control("*/s.bin", ["latency": "0"])
-      // A deadline that starts again still comes.
+      // A deadline that was restarted still takes effect.
       #expect(stalledReader.wait(within: .seconds(14 + 5)) == .exited(1))
       #expect(try mount.sha256("s.bin") == Digest.ofContent(seed: seed, byteCount: Self.length))
       early.close()

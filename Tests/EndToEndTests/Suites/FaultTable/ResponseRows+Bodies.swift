@@ -18,9 +18,9 @@ extension RealMounts.ResponseRows {
     try Self.expectResumption(40, seed: seed, fault: "reset")
   }
 
-  /// Reads and downloads a file whose bodies are cut several times, and counts what they cost.
+  /// Reads and downloads a file whose bodies are cut several times, and counts the bytes sent.
   private static func expectResumption(_ number: Int, seed: UInt64, fault: String) throws {
-    // One connection, in order: every byte that comes twice comes because of the fault.
+    // One connection, in order: only the fault makes a byte arrive twice.
     let row = try FaultRow(number, seed: seed, options: ["--connections", "1"])
     let handle = try row.open()
     let count = Int.random(in: 2...4, using: &row.random)
@@ -33,7 +33,7 @@ extension RealMounts.ResponseRows {
     }
     try row.expectRight(handle, pieces)
     try row.get(.right, options: ["-x", "1"])
-    // Each cut may cost what the kernels had in hand, and no more.
+    // Each cut may cost only the bytes in the kernels' buffers.
     let allowance = row.length + Int64(count + 1) * 65_536
     for name in [row.name, "get.bin"] {
       let requests = try row.origin.requests().filter { $0.path.hasSuffix("/" + name) }
@@ -71,7 +71,7 @@ extension RealMounts.ResponseRows {
     let fault = try #require(
       [
         OriginFault(["fault": "extra-bytes"]),
-        // What looks like the answer to the next question, and would be the wrong one.
+        // Bytes that look like the answer to the next request, and would be the wrong one.
         try OriginFault(
           match: #"{"range": true}"#,
           actions: #"""
@@ -83,7 +83,7 @@ extension RealMounts.ResponseRows {
     try row.inflict(fault)
     for place in row.randomRanges(12, byteCounts: 1...100) {
       try row.read(handle, [place])
-      // What comes only after the next request cannot be noticed before it.
+      // Bytes that arrive after the next request cannot be noticed before it.
       pause(for: .milliseconds(25))
     }
     try row.clearFaults()
@@ -106,7 +106,7 @@ extension RealMounts.ResponseRows {
     try Self.expectClosed(after: fault, row)
     try row.close(handle)
     try row.end()
-    // In its own mount, where nothing that is requested has been read already.
+    // Use a separate mount, in which no requested byte has been read already.
     try Self.expectRejection(try FaultRow(10, seed: seed, readTimeout: 2), [fault])
   }
 
@@ -126,7 +126,7 @@ extension RealMounts.ResponseRows {
       ].map { try OriginFault(match: #"{"range": true}"#, actions: $0) })
   }
 
-  /// No request came over a connection after a response with the fault.
+  /// Expects no request on a connection after a response with the fault.
   private static func expectClosed(after fault: OriginFault, _ row: FaultRow) throws {
     let requests = try row.origin.requests()
     let faulty = requests.filter(fault.isMet)
@@ -160,7 +160,7 @@ extension RealMounts.ResponseRows {
     let handle = try row.open()
     #expect(try row.length(of: handle) != 0)
     try row.expectRight(handle, row.piecesOfWhole().sorted { $0.lowerBound < $1.lowerBound })
-    // Behind the end there is nothing.
+    // There are no bytes after the end.
     let end = try row.read(handle, [row.length..<row.length + 4096])[0]
     #expect(end.error == nil && end.deliveredByteCount == 0)
     try row.get(.right)
@@ -211,7 +211,7 @@ extension RealMounts.ResponseRows {
     let fault = try #require(
       [
         OriginFault(["fault": "stall", "fault-at": String(place)]),
-        // A byte a second is no progress either.
+        // One byte per second is no progress either.
         try OriginFault(actions: #"["head", {"body": \#(place)}, {"rate": 1}, "body"]"#),
       ].randomElement(using: &row.random))
     try row.inflict(fault, times: 1)
@@ -255,7 +255,7 @@ extension RealMounts.ResponseRows {
       ].randomElement(using: &row.random))
     try row.inflict(fault, times: 1)
     let download = try row.startGet()
-    // The first question about the file is the one that is not answered.
+    // The first request for the file is the unanswered one.
     let handle = try row.open()
     try row.clearFaults()
     try row.inflict(fault, times: 1)
@@ -296,7 +296,7 @@ extension RealMounts.ResponseRows {
       .randomElement(using: &row.random)
     try row.control(try #require(fault))
     try row.expectBusError(absent)
-    // The others read on, through a mapping as well.
+    // The other readers continue, also through a mapping.
     for reading in try row.read(handle, present, call: .mmap) { #expect(reading.isWhole) }
     try row.clearFaults()
     try row.expectRecovery(handle, absent)

@@ -1,7 +1,7 @@
 import SeededRandom
 import Testing
 
-/// Rows 1 to 6 and 9: answers to a range that are of another range, or of none.
+/// Rows 1 to 6 and 9: answers to a range request with another range, or without one.
 extension RealMounts.ResponseRows {
   @Test(
     "01 range ignored: streamed once from the start, right at every offset",
@@ -10,7 +10,7 @@ extension RealMounts.ResponseRows {
     let row = try FaultRow(1, seed: seed, query: "ranges=no")
     let handle = try row.open()
     try row.expectWhole(handle)
-    // One for its length, cut as soon as the head has told it, and one for the bytes.
+    // One request for the length, cut as soon as the head has shown it, and one for the bytes.
     #expect(try row.requests().count == 2)
     try row.get(.right)
     try row.end()
@@ -53,7 +53,7 @@ extension RealMounts.ResponseRows {
       try FaultRow(2, seed: seed, readTimeout: 2),
       [
         OriginFault(["fault": "wrong-content-range"]),
-        // Right bytes under the name of others, others under the right name, and no name at all.
+        // Right bytes with the range of others, other bytes with the right range, and no range.
         try Self.contentRange("bytes {first + 1}-{last + 1}/{length + 1}"),
         try Self.contentRange("bytes {last}-{first}/{length}"),
         try Self.contentRange("bytes 18446744073709551616-x/*"),
@@ -130,7 +130,7 @@ extension RealMounts.ResponseRows {
     let handle = try row.open()
     try row.control(["fault": "short-body"])
     let download = try row.startGet(["--retries", "2"], name: "lasting.bin")
-    // A read whose last byte never comes; it lies on its page's end, as the request for it does.
+    // A read whose last byte never arrives. That byte is at the end of a page, as for the request.
     let page = Int64.random(in: 20...200, using: &row.random) * 4096
     try row.expectRead(handle, page..<page + 4096, failsWith: ["EIO", "ETIMEDOUT"])
     try download.expect(.failed)

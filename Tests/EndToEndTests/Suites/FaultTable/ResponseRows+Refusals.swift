@@ -1,7 +1,7 @@
 import SeededRandom
 import Testing
 
-/// Rows 19 to 25, 27, 28, 33 and 34: answers that are no file.
+/// Rows 19 to 25, 27, 28, 33 and 34: answers that do not contain the file.
 extension RealMounts.ResponseRows {
   @Test(
     "19 404 or 410: a new open gives ENOENT, cached bytes stay",
@@ -151,7 +151,7 @@ extension RealMounts.ResponseRows {
     .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
   func htmlPage(seed: UInt64) throws {
     let row = try FaultRow(24, seed: seed, readTimeout: 2)
-    // A download that sees nothing else than the page takes it, with a warning (docs/TRANSFERS.md).
+    // A download that receives only the page accepts it, with a warning (docs/TRANSFERS.md).
     try Self.expectRejection(row, [OriginFault(["fault": "html-200"])], lastingGet: .page)
   }
 
@@ -258,7 +258,7 @@ extension RealMounts.ResponseRows {
     try row.end()
   }
 
-  /// A head of so many times the same text.
+  /// A head that repeats the same text `count` times.
   private static func bomb(
     _ start: String, _ count: String, _ text: String, end: String = ""
   ) throws -> OriginFault {
@@ -312,7 +312,7 @@ extension RealMounts.ResponseRows {
     let fault = try #require(
       [
         OriginFault(["fault": "gzip"]),
-        // A valid one, of five bytes.
+        // A valid stream, of five bytes.
         try OriginFault(
           actions: #"""
             [{"text": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 25\r\n\r\n"},
@@ -320,7 +320,7 @@ extension RealMounts.ResponseRows {
             """#),
       ].randomElement(using: &row.random))
     try row.inflict(fault)
-    // The coding is part of the version: other bytes, or none that can be believed.
+    // The coding is part of the version: other bytes, or bytes that cannot be trusted.
     try row.expectRead(handle, absent, failsWith: ["ESTALE", "EIO", "ETIMEDOUT"])
     try row.expectRight(handle, present)
     #expect(try row.requests().contains(where: fault.isMet))

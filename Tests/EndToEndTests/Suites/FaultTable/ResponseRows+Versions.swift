@@ -1,7 +1,7 @@
 import SeededRandom
 import Testing
 
-/// Rows 12 to 18 and 26: what tells one version from another, and what happens when they differ.
+/// Rows 12 to 18 and 26: the facts that distinguish versions, and the reactions to a difference.
 extension RealMounts.ResponseRows {
   @Test(
     "12 206 with another ETag: ESTALE for the old handle, the new version at the next open",
@@ -35,8 +35,8 @@ extension RealMounts.ResponseRows {
     try row.end()
   }
 
-  /// Half of the file is read, the remote changes to a version of `length` bytes, and both halves are
-  /// read again.
+  /// Reads half of the file, changes the remote to a version of `length` bytes, and reads both
+  /// halves.
   private static func expectReplacement(
     _ row: FaultRow, by change: [String: String], length: Int64? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -44,9 +44,9 @@ extension RealMounts.ResponseRows {
     let old = try row.open()
     let present = row.earlyPlaces(10)
     let absent = (0..<5).map { _ in row.latePlace() }
-    // One at a time and small: nothing is read ahead as far as the second half.
+    // One small read at a time: the read-ahead does not reach the second half.
     try row.expectRight(old, present.shuffled(using: &row.random), sourceLocation: sourceLocation)
-    // An earlier version continues arriving in a partial file until it is known to be one.
+    // The first version still arrives in a partial file until the change is noticed.
     let half = try row.startGet(["--retries", "0"], query: "rate=256k")
     let hasPart = Deadline(after: .seconds(10)).wait { (half.partByteCount ?? 0) > 0 }
     #expect(hasPart, sourceLocation: sourceLocation)
@@ -66,7 +66,7 @@ extension RealMounts.ResponseRows {
     try row.expectRight(
       new, pieces.shuffled(using: &row.random), version: 2, length: length,
       sourceLocation: sourceLocation)
-    // The old handle is still of its own version.
+    // The old handle keeps its version.
     try row.expectRight(old, present, sourceLocation: sourceLocation)
     try row.expectRead(old, absent[0], failsWith: ["ESTALE"], sourceLocation: sourceLocation)
     try row.get(
@@ -84,7 +84,7 @@ extension RealMounts.ResponseRows {
     #expect(Deadline(after: .seconds(10)).wait { (download.partByteCount ?? 0) > 0 })
     download.interrupt()
     try row.remount()
-    // From now on every range is answered with the whole, tag and all.
+    // From now on, every range is answered with the whole file, with its entity tag.
     try row.control(["ranges": "no"])
     let again = try row.open()
     try row.expectWhole(again)
@@ -101,14 +101,14 @@ extension RealMounts.ResponseRows {
     let places = row.randomRanges(10)
     try row.expectRight(try row.open(), places)
 
-    // Unchanged: what is cached serves, after a question.
+    // Unchanged: the cache serves the file after one request.
     try row.remount()
     try row.origin.clearLog()
     let handle = try row.open()
     #expect(try !row.requests().isEmpty, "the cache is trusted without a question")
     try row.expectRight(handle, places)
 
-    // Changed: nothing of what is cached serves.
+    // Changed: no cached byte is served.
     try row.remount()
     try row.control(["version": "2"])
     try row.expectWhole(try row.open(), version: 2)
@@ -149,7 +149,7 @@ extension RealMounts.ResponseRows {
     let old = try row.open()
     let present = row.earlyPlaces(5)
     let readings = try row.read(old, present)
-    // Other bytes of the same second: nothing in the heads tells.
+    // Other bytes of the same second: the heads show no difference.
     try row.control(["version": "2"])
     try row.read(old, row.randomRanges(8, in: row.length / 2..<row.length))
     if readings[0].isWhole { try row.expectRight(old, [present[0]]) }
@@ -188,7 +188,7 @@ extension RealMounts.ResponseRows {
   func alternatingEntityTags(seed: UInt64) throws {
     let row = try FaultRow(17, seed: seed, query: "etag-flip=1", readTimeout: 3)
     let handle = try row.open()
-    // What the question about the file has brought is held, whatever later answers say.
+    // The bytes of the first request are kept, whatever later answers contain.
     let held = row.randomRanges(3, in: 0..<16_384)
     let places = row.randomRanges(12, in: row.length / 4..<row.length, byteCounts: 1...16_384)
     try row.expectRight(handle, held)
@@ -215,7 +215,7 @@ extension RealMounts.ResponseRows {
     .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
   func sizeChanged(seed: UInt64) throws {
     let row = try FaultRow(18, seed: seed)
-    // Shorter than what is read of the old one, so the answer is 416, or longer.
+    // Shorter than the range that is read of the old version, so the answer is 416, or longer.
     let length =
       Bool.random(using: &row.random)
       ? row.length / 2 - Int64.random(in: 0..<100_000, using: &row.random)
@@ -239,7 +239,7 @@ extension RealMounts.ResponseRows {
     try Self.expectContradiction(26, seed: seed, status: "412")
   }
 
-  /// A status that says that the version has gone, though it has not.
+  /// A status that claims that the version is gone, although it is not.
   private static func expectContradiction(_ number: Int, seed: UInt64, status: String) throws {
     let row = try FaultRow(number, seed: seed)
     let handle = try row.open()

@@ -1,14 +1,16 @@
 import SeededRandom
 import Testing
 
-/// The rows of the fault table that are made by what a server answers.
+/// The rows of the fault table about the answers of a server.
 extension RealMounts {
   @Suite struct ResponseRows {
-    /// A response that cannot be right: nothing of it is stored, and it is asked for again, at
-    /// growing intervals, until the deadline; then the read fails.
+    /// Expects that an invalid response is rejected.
     ///
-    /// The seed picks one of `faults`. `passingGet` is what becomes of
-    /// a download that meets the fault for a while, `lastingGet` of one that meets nothing else.
+    /// None of its bytes is stored. It is requested again, at growing intervals, until the
+    /// deadline; then the read fails.
+    ///
+    /// The seed picks one of `faults`. `passingGet` is the outcome of a download that meets the
+    /// fault for a while, `lastingGet` of one that meets nothing else.
     static func expectRejection(
       _ row: FaultRow, _ faults: [OriginFault],
       passingGet: FaultDownload.Outcome = .right, lastingGet: FaultDownload.Outcome = .failed,
@@ -16,14 +18,14 @@ extension RealMounts {
     ) throws {
       let fault = try #require(faults.randomElement(using: &row.random))
       let handle = try row.open()
-      // Scattered and small, so nothing looks like the beginning of a sequential read.
+      // Scattered and small, so no read looks like the beginning of a sequential one.
       let parts = row.parts(12).shuffled(using: &row.random)
       func place(in part: Int) -> Range<Int64> {
         row.randomRanges(1, in: parts[part], byteCounts: 1...4096)[0]
       }
       try row.expectRight(handle, [place(in: 0), place(in: 1)], sourceLocation: sourceLocation)
 
-      // It passes.
+      // The fault passes.
       let count = Int.random(in: 1...2, using: &row.random)
       let metBefore = try row.requests().count(where: fault.isMet)
       try row.inflict(fault, times: count)
@@ -32,7 +34,7 @@ extension RealMounts {
       let met = try row.requests().count(where: fault.isMet) - metBefore
       #expect(met == count, "\(fault)", sourceLocation: sourceLocation)
 
-      // It lasts.
+      // The fault lasts.
       try row.clearFaults()
       try row.inflict(fault)
       let cachedBefore = try row.status().cachedByteCount
@@ -44,7 +46,7 @@ extension RealMounts {
         try row.status().cachedByteCount == cachedBefore, "stored: \(fault)",
         sourceLocation: sourceLocation)
       let requestCount = try row.requests().count - requestsBefore
-      // 0.1 s doubling: some, and no storm.
+      // Intervals double from 0.1 s: a few requests, and no storm.
       #expect((2...40).contains(requestCount), "\(fault)", sourceLocation: sourceLocation)
       try download.expect(lastingGet, sourceLocation: sourceLocation)
 

@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 85 and 86 of the fault table: files that `get` has not made.
+/// Rows 85 and 86 of the fault table: files that `get` did not create.
 extension RealMounts.SecurityRows {
   // MARK: 85
 
@@ -36,7 +36,7 @@ extension RealMounts.SecurityRows {
     #expect(try work.run(command).succeeded)
     #expect(try work.sha256("a.bin") == digests[1])
 
-    // An edit in place, which leaves the length.
+    // An edit in place, which preserves the length.
     let offset = Int64.random(in: 0..<length, using: &random)
     try shell(
       "printf x | dd of=\(quoted(work.path("a.bin"))) bs=1 seek=\(offset) conv=notrunc status=none")
@@ -109,7 +109,7 @@ extension RealMounts.SecurityRows {
     #expect(foreign.ending == .exited(1))
     #expect(foreign.error.contains("belongs to another user"), "\(foreign.error)")
     #expect(try origin.requests().isEmpty)
-    // A file that only looks like one that is on its way is not taken away.
+    // A file that only looks like an unfinished one is not removed.
     try work.sandbox.write("precious", to: "work/todo.tmp")
     #expect(chown(session, geteuid(), getegid()) == 0)
     #expect(try work.get("--session", "todo").succeeded)

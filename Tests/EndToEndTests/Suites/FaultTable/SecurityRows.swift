@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Rows 78 and 79 of the fault table: other users, and what must not be seen.
+/// Rows 78 and 79 of the fault table: other users, and secrets.
 extension RealMounts {
   @Suite struct SecurityRows {
     // MARK: 78
@@ -35,7 +35,7 @@ extension RealMounts {
         try output(of: asUser + ["sha256sum", open.path("u.bin")]).prefix(64) == digest)
       let write = try run(asUser + ["sh", "-c", "echo x > \(quoted(open.path("u.bin")))"])
       #expect(!write.succeeded)
-      // The cache stays private nevertheless.
+      // The cache stays private.
       let cache = try run(asUser + ["ls", open.cacheDirectory])
       #expect(cache.error.contains("Permission denied"), "\(cache.output)\(cache.error)")
       #expect(try open.unmount() == .exited(0))
@@ -59,7 +59,7 @@ extension RealMounts {
 
     // MARK: 79
 
-    /// Secrets of every kind that a source can have, each one findable by itself.
+    /// Secrets of every kind that a source can have, each with a distinct text.
     private struct Canaries {
       let user: String
       let password: String
@@ -81,7 +81,7 @@ extension RealMounts {
         netrc = canary("netrc")
       }
 
-      /// What nobody may find, the coded form of the credentials included.
+      /// The texts that must not appear, including the coded form of the credentials.
       var all: [String] {
         [
           user, password, query, header, cookie, netrc,
@@ -104,7 +104,7 @@ extension RealMounts {
         }
       }
 
-      /// No file below `directory`, and no name of one, holds any of them.
+      /// Expects that no file below `directory`, and no file name, contains a secret.
       func expectNone(
         below directory: String, sourceLocation: SourceLocation = #_sourceLocation
       ) throws {
@@ -147,7 +147,7 @@ extension RealMounts {
           launcher: ["env", "HOME=\(home)"]))
       #expect(
         try mount.sha256("s0.bin") == Digest.ofContent(seed: 79, byteCount: length))
-      // The others fail in their own ways; what the readers are told is looked at, too.
+      // The others fail in different ways; the readers' errors are checked, too.
       let readers = try faults.indices.dropFirst().map {
         try sandbox.start(["cat", mount.path("s\($0).bin")])
       }
@@ -179,7 +179,8 @@ extension RealMounts {
       canaries.expectNone(in: text, "log")
       try canaries.expectNone(below: mount.cacheDirectory)
 
-      // The test would prove nothing if they had not been sent; the one of netrc must not be.
+      // The test would prove nothing if the secrets had not been sent; the one of netrc must not be
+      // sent.
       let request = try #require(try origin.requests().last { $0.path.hasSuffix("/s0.bin") })
       #expect(request.fields["x-key"] == canaries.header)
       #expect(request.fields["cookie"]?.contains(canaries.cookie) == true)
@@ -254,7 +255,7 @@ extension RealMounts {
       let canaries = Canaries(seed: seed)
       let sandbox = try Sandbox()
       let origin = try OriginServer()
-      // A process without our care shows that dumps are written here, and can be searched.
+      // An unprotected process shows that dumps are written here, and can be searched.
       let control = try sandbox.makeDirectory("control")
       _ = try run(
         coreLauncher(control) + ["env", "CANARY=\(canaries.query)", "sh", "-c", "kill -SEGV $$"])
@@ -280,7 +281,7 @@ extension RealMounts {
           launcher: coreLauncher(directory)))
       #expect(
         try mount.sha256("c.bin") == Digest.ofContent(seed: 79, byteCount: 4 << 20))
-      // Where a program takes the dumps, and heeds no limit: no memory but registers.
+      // A program that receives the dumps may ignore the limit: it gets registers but no memory.
       #expect(
         try String(
           contentsOfFile: "/proc/\(mount.process.processID)/coredump_filter", encoding: .utf8)
@@ -307,7 +308,7 @@ extension RealMounts {
         "the header was not sent")
     }
 
-    /// What starts a command in `directory`, where it may dump its memory whole.
+    /// The words that start a command in `directory`, where it may dump its whole memory.
     private func coreLauncher(_ directory: String) -> [String] {
       [
         "bash", "-c", "ulimit -c unlimited && cd \"$0\" && exec \"$@\"", directory,

@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Testing
 
-/// Row 80: an upload succeeds with a 2xx to all of its bytes, and in no other way.
+/// Row 80: an upload succeeds only with a 2xx to all of its bytes.
 extension RealMounts {
   @Suite struct UploadRows {
     private struct Upload {
@@ -28,7 +28,7 @@ extension RealMounts {
           ])
       }
 
-      /// Whether the server has said 2xx to the whole of the file.
+      /// Whether the server has answered the whole file with 2xx.
       func isThere() throws -> Bool {
         try origin.requests().contains {
           (200..<300).contains($0.status) && $0.requestBodyHash == hash
@@ -49,7 +49,7 @@ extension RealMounts {
     func cutOff(seed: UInt64) throws {
       var upload = try Upload(seed: seed)
       let place = Int64.random(in: 0..<upload.byteCount, using: &upload.random)
-      // One stall is what a second's patience allows here: libcurl takes its time to notice.
+      // The one-second time limit allows only one stall here: libcurl needs time to notice it.
       let (fault, most) =
         [("fault=upload-reset", 3), ("fault=stall-head", 1), ("status=503", 3)]
         .randomElement(using: &upload.random) ?? ("", 0)
@@ -84,7 +84,7 @@ extension RealMounts {
     func neverConfirmed(seed: UInt64) throws {
       var upload = try Upload(seed: seed)
       let place = Int64.random(in: 0..<upload.byteCount, using: &upload.random)
-      // Of these the Origin's log says what it would have answered.
+      // For these faults, the Origin's log has the status that it would have sent.
       let cutAnswers = ["fault=header-bomb", "fault=stall-head"]
       let fault =
         ([
@@ -101,8 +101,8 @@ extension RealMounts {
       "80 source changes during put: the upload is aborted",
       .timeLimit(.minutes(1)), arguments: FaultSeeds.all)
     func sourceChanges(seed: UInt64) throws {
-      // More than sockets hold: what was sent before the change must not be the whole file, also where
-      // a busy machine stretches the pause.
+      // More than sockets hold: the bytes sent before the change must not be the whole file, even
+      // if a busy machine extends the pause.
       var upload = try Upload(seed: seed, byteCount: (48 << 20)...(56 << 20))
       let url = upload.origin.url("up.bin", length: 1, seed: 1, query: "upload-rate=8m")
       let process = try upload.work.start("put", "--quiet", "--retries", "1", "up.bin", url)
@@ -114,14 +114,14 @@ extension RealMounts {
       case 0: #expect(truncate(path, Int(kept)) == 0)
       case 1: #expect(truncate(path, Int(upload.byteCount + kept + 1)) == 0)
       default:
-        // Other bytes and another modification time, at the same length.
+        // Other bytes and another modification time, with the same length.
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
         try file.write(contentsOf: Data(repeating: 0, count: 4096))
         try file.close()
       }
       #expect(process.wait(within: .seconds(30)) == .exited(1))
       #expect(process.standardError.contains("changed"), "\(process.standardError)")
-      // What went out first was of the old file; nothing has the server taken for a whole.
+      // The first bytes were those of the old file; the server has accepted no file as complete.
       let confirmed = try upload.origin.requests().filter { (200..<300).contains($0.status) }
       #expect(confirmed.isEmpty)
     }

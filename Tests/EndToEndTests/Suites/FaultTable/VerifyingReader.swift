@@ -1,24 +1,26 @@
 import Foundation
 import Glibc
 
-/// A process that opens files of a mount and reads them at our word, times every call, and compares
-/// every byte with a reference file.
+/// A process that opens and reads files of a mount on command.
 ///
-/// It does what an application does: after a short read it continues behind it, until it has all that
-/// it wanted, reaches the end of the file, or is told an error.
+/// It times every call, and compares every byte with a reference file.
+///
+/// It behaves like an application: after a short read it continues from there, until it has all
+/// requested bytes, reaches the end of the file, or gets an error.
 final class VerifyingReader {
   /// How one read of a range ended.
   struct Reading {
     let range: Range<Int64>
-    /// The bytes that came, from the range's start on; all of them were compared.
+    /// The number of bytes read from the range's start; all of them were compared.
     let deliveredByteCount: Int64
-    /// The symbol of `errno` behind them, such as `ESTALE`.
+    /// The symbol of `errno` after them, such as `ESTALE`.
     let error: String?
-    /// The file offset of the first byte that is not the reference's.
+    /// The file offset of the first byte that differs from the reference.
     let wrongOffset: Int64?
-    /// Where a call ended in the middle of the file although the next one gave bytes.
+    /// The offset in the middle of the file at which a call ended although the next one returned
+    /// bytes.
     ///
-    /// A call may end early before an error, which the next one then gives.
+    /// A call may end early before an error, which the next call then returns.
     let shortOffset: Int64?
     /// The longest single call.
     let duration: Duration
@@ -34,14 +36,14 @@ final class VerifyingReader {
     fileprivate let number: Int
   }
 
-  /// What an open gave.
+  /// The result of an open.
   enum Opening {
     case opened(Handle, Duration)
     /// The symbol of `errno`.
     case failed(String, Duration)
   }
 
-  /// How bytes are asked for.
+  /// The system call that reads bytes.
   enum Call: String {
     case pread, mmap
   }
@@ -77,8 +79,9 @@ final class VerifyingReader {
     _ = try ask("close \(handle.number)", within: .seconds(20))
   }
 
-  /// Reads `ranges`, by so many threads at a time; `reference` is a local file with the bytes that are
-  /// right.
+  /// Reads `ranges` with several threads.
+  ///
+  /// `reference` is a local file with the right bytes.
   func read(
     _ handle: Handle, _ ranges: [Range<Int64>], reference: String, threads: Int = 1,
     call: Call = .pread, within limit: Duration

@@ -1,4 +1,4 @@
-/// What can go wrong with the server of a file.
+/// A fault of a file's server.
 enum ModelFault: String, CaseIterable {
   case unavailable = "status 503"
   case serverError = "status 500"
@@ -27,7 +27,7 @@ enum ModelFault: String, CaseIterable {
   /// No server at all.
   case offline
 
-  /// The Origin's parameters; none for what is not one of its faults.
+  /// The Origin's parameters; empty for faults of other kinds.
   var parameters: [String: String] {
     switch self {
     case .unavailable: ["status": "503"]
@@ -49,7 +49,7 @@ enum ModelFault: String, CaseIterable {
     case .extraBytes: ["fault": "extra-bytes"]
     case .twoLengths: ["fault": "length-and-chunked", "fault-count": "2"]
     case .silentClose: ["fault": "silent-close"]
-    // Believed when it comes three times: then it is what the file has become.
+    // Once only: httpfs accepts the page as the new file if it arrives three times.
     case .htmlOnce: ["fault": "html-200", "fault-count": "1"]
     case .gzipOnce: ["fault": "gzip", "fault-count": "1"]
     case .headerBomb: ["fault": "header-bomb"]
@@ -59,13 +59,13 @@ enum ModelFault: String, CaseIterable {
     }
   }
 
-  /// Every parameter that a fault may set, to be taken back.
+  /// Every parameter that a fault may set, with nil to remove it.
   static let noParameters: [String: String?] = Dictionary(
     uniqueKeysWithValues: [
       "fault", "fault-at", "fault-count", "status", "retry-after", "latency", "rate",
     ].map { ($0, String?.none) })
 
-  /// The symbols of `errno` that it excuses, beside those of a server that fails.
+  /// The symbols of `errno` that it excuses for an open, in addition to those of a failing server.
   var openErrors: Set<String> {
     switch self {
     case .missing: ["ENOENT", "EIO"]
@@ -74,7 +74,7 @@ enum ModelFault: String, CaseIterable {
     }
   }
 
-  /// The symbols that a read of an open file may fail with.
+  /// The symbols of `errno` that it excuses for a read of an open file.
   var readErrors: Set<String> {
     switch self {
     case .missing: ["ENOENT", "EIO", "ETIMEDOUT", "SIGBUS"]
@@ -83,12 +83,14 @@ enum ModelFault: String, CaseIterable {
     }
   }
 
-  /// For how many seconds after its end an open may still answer as during the fault
-  /// (docs/SEMANTICS.md, "open"): a failure is remembered for a second, a silent server for five.
+  /// The seconds after its end for which an open may still answer as during the fault.
+  ///
+  /// A failure is cached for a second, a silent server for five (docs/SEMANTICS.md, "open").
   var openMemory: Double { self == .stallHead ? 5.7 : 1.5 }
 
-  /// For how many seconds after its end a read may still fail: the greatest delay before a range is
-  /// asked for again (5 s), which may be longer than a read waits, and the second for which its
-  /// failure then is remembered.
+  /// The seconds after its end for which a read may still fail.
+  ///
+  /// This is the greatest delay before a range is requested again (5 s), which may be longer than a
+  /// read waits, plus the second for which its failure is cached.
   var readMemory: Double { 6.5 }
 }

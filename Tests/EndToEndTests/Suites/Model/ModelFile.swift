@@ -1,16 +1,16 @@
-/// A remote file of the model: which version it had when, and what went wrong with it when.
+/// A remote file of the model: the history of its versions and of its faults.
 ///
-/// Times are seconds since the run's start. A version is taken to be visible from before the Origin
-/// was told of it until after the Origin was told of the next.
+/// Times are seconds since the run's start. A version counts as visible from before the Origin got
+/// it until after the Origin got the next.
 struct ModelFile {
-  /// A stretch of time in which the file had one version.
+  /// A period in which the file had one version.
   struct Epoch {
     let version: UInt64
     let start: Double
     var end = Double.infinity
   }
 
-  /// A stretch of time in which the server failed.
+  /// A period in which the server failed.
   struct Fault {
     let kind: ModelFault
     let start: Double
@@ -23,7 +23,7 @@ struct ModelFile {
   private(set) var epochs: [Epoch]
   private(set) var faults: [Fault] = []
 
-  /// When the file was in the list of the mount: the stretches, the last of which may be open.
+  /// The periods in which the file was in the list of the mount; the last one may be open.
   private(set) var listings: [(start: Double, end: Double)] = [(0, .infinity)]
 
   init(name: String, seed: UInt64, firstLength: Int64) {
@@ -38,7 +38,7 @@ struct ModelFile {
   /// The version that the server has now.
   var version: UInt64 { epochs[epochs.count - 1].version }
 
-  /// The length of a version: no two have the same, so `fstat` names the version.
+  /// The length of a version: all lengths differ, so `fstat` identifies the version.
   func length(of version: UInt64) -> Int64 { firstLength + Int64(version) * 4099 }
 
   /// The version of a length; nil if no version had it.
@@ -57,7 +57,7 @@ struct ModelFile {
     faults.append(Fault(kind: kind, start: start))
   }
 
-  /// All faults but those of `kind` end.
+  /// Ends all faults except `offline`, or only those of `kind`.
   mutating func heal(until end: Double, only kind: ModelFault? = nil) {
     for index in faults.indices where faults[index].end == .infinity {
       if kind == nil ? faults[index].kind != .offline : faults[index].kind == kind {
@@ -95,15 +95,14 @@ struct ModelFile {
     }
   }
 
-  /// The faults whose effect may be felt in `period`: each lasts a while longer than the fault.
+  /// The faults that may have an effect in `period`: each has an effect for a while after its end.
   func faults(felt period: ClosedRange<Double>, memory: (ModelFault) -> Double) -> [ModelFault] {
     faults.filter {
       $0.start <= period.upperBound && $0.end + memory($0.kind) >= period.lowerBound
     }.map(\.kind)
   }
 
-  /// Whether the server has had another version than `version` by `time`, since the version was
-  /// first there.
+  /// Whether the server has had another version by `time`, since `version` first appeared.
   func hasChanged(from version: UInt64, by time: Double) -> Bool {
     guard let first = epochs.firstIndex(where: { $0.version == version }) else { return true }
     return epochs[first...].contains { $0.version != version && $0.start <= time }

@@ -1,10 +1,10 @@
 import OriginContent
 
-/// Decides whether an answer is one that the model allows.
+/// Decides whether the model allows an answer.
 ///
-/// The rules are those of docs/SEMANTICS.md: bytes of the pinned version or an error; `ESTALE` only
-/// where the version has changed, another error only where the server has failed or the daemon was
-/// killed.
+/// The rules are those of docs/SEMANTICS.md. An answer has bytes of the pinned version or is an
+/// error. The error is `ESTALE` only if the version has changed, another one only if the server has
+/// failed or the daemon was killed.
 struct ModelJudge {
   /// An open file of the mount.
   struct Handle {
@@ -14,18 +14,19 @@ struct ModelJudge {
     let version: UInt64
   }
 
-  /// How long one system call may take: the deadline of reads and 5 s.
+  /// The time limit of one system call: the deadline of reads plus 5 s.
   let callLimit: Double
 
-  /// How long a name that has left the list may still be found, and one that has come not yet.
+  /// The seconds for which a name may still be found after its removal from the list, or not yet
+  /// after its addition.
   private static let nameMemory = 1.5
 
   private static let deadDaemonErrors: Set<String> = ["ENOTCONN", "ECONNABORTED", "EIO", "SIGBUS"]
 
-  /// An answer to an open.
+  /// Judges an answer to an open.
   ///
   /// - Parameters:
-  ///   - answer: what the reader saw.
+  ///   - answer: the answer that the reader got.
   ///   - file: the file.
   ///   - period: from before the open to after its answer.
   ///   - newest: the epoch of the file that an earlier open has shown.
@@ -62,7 +63,7 @@ struct ModelJudge {
       var allowed = faults.reduce(into: Set<String>()) { $0.formUnion($1.openErrors) }
       if !file.isListed(always: namePeriod) { allowed.insert("ENOENT") }
       if file.visibleEpochs(in: namePeriod).count > 1 { allowed.insert("ESTALE") }
-      // Without its mount the name leads to an empty directory.
+      // Without its mount, the name is in an empty directory.
       if isKilled { allowed.formUnion(Self.deadDaemonErrors.union(["ENOENT"])) }
       return allowed.contains(symbol)
         ? .success(nil)
@@ -71,7 +72,7 @@ struct ModelJudge {
     }
   }
 
-  /// An answer to a read of `count` bytes at `offset`; of the whole file where `count` is nil.
+  /// Judges a read of `count` bytes at `offset`, or of the whole file if `count` is nil.
   func judgeRead(
     _ answer: ReaderAgent.Answer, of handle: Handle, at offset: Int64, _ count: Int?,
     file: ModelFile, in period: ClosedRange<Double>, isKilled: Bool
@@ -95,7 +96,7 @@ struct ModelJudge {
       if count == nil || got == 0 {
         return ModelViolation("the end of the file at \(offset + got) of \(length)")
       }
-      // A short read stands for an error that the next one would have shown.
+      // A short read means an error that the next read would have returned.
       return allowedErrors(handle, file, in: period, isKilled: isKilled).isEmpty
         ? ModelViolation("only \(got) of \(expectedCount) bytes") : nil
     case .failed(let symbol):
@@ -113,7 +114,7 @@ struct ModelJudge {
       ? nil : ModelViolation("\(symbol), where only \(allowed.sorted()) can be")
   }
 
-  /// The errors that something excuses.
+  /// The errors that the circumstances excuse.
   private func allowedErrors(
     _ handle: Handle, _ file: ModelFile, in period: ClosedRange<Double>, isKilled: Bool
   ) -> Set<String> {
@@ -122,12 +123,12 @@ struct ModelJudge {
     if file.hasChanged(from: handle.version, by: period.upperBound) {
       allowed.formUnion(["ESTALE", "SIGBUS"])
     }
-    // A mapping of a file that cannot be asked for its length fails with EINVAL.
+    // A mapping fails with EINVAL if the file's length cannot be read.
     if isKilled { allowed.formUnion(Self.deadDaemonErrors.union(["EINVAL"])) }
     return allowed
   }
 
-  /// What the wrong bytes are, as far as that can be told.
+  /// The origin of the wrong bytes, as far as it can be determined.
   private func explanation(
     of digest: String, _ handle: Handle, _ file: ModelFile, at offset: Int64, _ count: Int64
   ) -> String {
@@ -140,7 +141,7 @@ struct ModelJudge {
   }
 }
 
-/// A rule of the model that was broken.
+/// A broken rule of the model.
 struct ModelViolation: Error, CustomStringConvertible {
   let description: String
 

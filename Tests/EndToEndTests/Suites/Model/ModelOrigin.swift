@@ -1,17 +1,17 @@
 import Foundation
 import Glibc
 
-/// An Origin that can go and come back with the versions that its files have by then.
+/// An Origin that can stop and return with the current versions of its files.
 final class ModelOrigin {
   let port: UInt16
   private var process: ChildProcess?
   private let scriptPath: String
-  /// The parameters in force of each path.
+  /// The current parameters of each path.
   private var rules: [String: [String: String]] = [:]
 
-  /// Starts it on a free port.
+  /// Starts the Origin on a free port.
   ///
-  /// - Parameter directory: where it may write the rules to start with.
+  /// - Parameter directory: the directory for the rules to start with.
   /// - Throws: `HarnessError` if it does not listen in time.
   init(directory: String) throws {
     scriptPath = directory + "/rules.json"
@@ -22,10 +22,10 @@ final class ModelOrigin {
 
   deinit { stop() }
 
-  /// Whether connections are taken.
+  /// Whether the server accepts connections.
   var isRunning: Bool { process != nil }
 
-  /// Sets parameters of `path`; those that are nil are taken back.
+  /// Sets parameters of `path`; nil removes one.
   func set(_ path: String, _ parameters: [String: String?]) throws {
     for (name, value) in parameters {
       rules[path, default: [:]][name] = value
@@ -41,7 +41,7 @@ final class ModelOrigin {
       ])
   }
 
-  /// Ends the server: connections are refused from then on.
+  /// Ends the server; later connections are refused.
   func stop() {
     guard let process else { return }
     process.signal(SIGTERM)
@@ -49,7 +49,7 @@ final class ModelOrigin {
     self.process = nil
   }
 
-  /// Starts the server on the port that it had, with the parameters that are in force.
+  /// Starts the server on its previous port, with the current parameters.
   func restart() throws {
     let script = rules.sorted { $0.key < $1.key }.map { path, parameters in
       ["match": path, "parameters": parameters] as [String: Any]

@@ -2,16 +2,16 @@ import Foundation
 import Glibc
 import SeededRandom
 
-/// A random sequence of operations on one mount, compared with a model of it after each step.
+/// A random sequence of operations on one mount, compared with a model after each step.
 ///
-/// The model is a function of (file, version, offset) for the bytes, and a history of what the
-/// server did for everything else.
+/// For the bytes, the model is a function of (file, version, offset). For everything else, it is a
+/// history of the server's behaviour.
 final class ModelRun {
-  /// What an agent is doing.
+  /// The current operation of an agent.
   private struct Operation {
     let step: ModelStep
     let start: Double
-    /// The number that an open will have.
+    /// The number that an opened handle will get.
     let number: Int
   }
 
@@ -35,11 +35,11 @@ final class ModelRun {
   private var openCount = 0
   private var mount: Mount
   private var isKilled = false
-  /// The epoch that opens of each file have shown, and when that was.
+  /// The epoch that opens of each file have shown, and the time.
   private var newest: [(epoch: Int, time: Double)]
-  /// What has happened, for a report.
+  /// The events so far, for a report.
   private(set) var log: [String] = []
-  /// The operations whose answers were judged.
+  /// The number of judged operations.
   private(set) var judgedCount = 0
 
   /// Mounts the files of the model.
@@ -85,9 +85,9 @@ final class ModelRun {
 
   // MARK: Steps
 
-  /// Makes `stepCount` random steps, then heals everything and reads every file to its end.
+  /// Makes `stepCount` random steps, then heals all faults and reads every file to its end.
   ///
-  /// - Throws: ``ModelViolation`` for the first rule that is broken.
+  /// - Throws: ``ModelViolation`` for the first broken rule.
   func run(stepCount: Int) throws {
     for _ in 0..<stepCount {
       try perform(.next(in: situation, using: &generator))
@@ -125,7 +125,7 @@ final class ModelRun {
       let start = now
       try origin.set(
         files[file].path, ModelFault.noParameters.merging(kind.parameters) { $1 })
-      // What was wrong before is not any more.
+      // Earlier faults no longer apply.
       files[file].heal(until: now)
       files[file].fail(kind, from: start)
     case .heal: try heal()
@@ -198,10 +198,10 @@ final class ModelRun {
     try mountAgain()
   }
 
-  /// Ends the daemon by a signal, as it is meant to be ended.
+  /// Ends the daemon in the regular way, by a signal.
   ///
-  /// Not by an unmount: while the copy of a mount namespace that another test has made holds the
-  /// mount, too, its daemon rightly continues.
+  /// An unmount is not enough: if a mount namespace of another test has a copy of the mount, the
+  /// daemon rightly continues.
   private func endMount() throws {
     mount.process.signal(SIGTERM)
     guard let ending = mount.process.wait(within: .seconds(10)) else {
@@ -211,7 +211,7 @@ final class ModelRun {
     guard !mount.isMounted else { throw ModelViolation("still mounted after SIGTERM") }
   }
 
-  /// Mounts the list on the same cache; every handle is gone.
+  /// Mounts the list on the same cache; all handles are gone.
   private func mountAgain() throws {
     for agent in agents { agent.kill() }
     handles = []
@@ -228,7 +228,7 @@ final class ModelRun {
     handles.first { $0.number == number }
   }
 
-  /// Starts an operation; half of them are left to end while other things happen.
+  /// Starts an operation; half of them may end while other steps happen.
   private func start(_ step: ModelStep) throws {
     let agent: Int
     let text: String
@@ -273,8 +273,9 @@ final class ModelRun {
     }
   }
 
-  /// Judges the answers of all operations that end within `limit`; longer ones stay in flight, unless
-  /// the limit is meant to be enough.
+  /// Judges the answers of all operations that end within `limit`.
+  ///
+  /// Longer ones stay in flight, unless the limit should be enough.
   private func collect(within limit: Duration) throws {
     for agent in agents.indices where operations[agent] != nil {
       try collect(agent, within: limit)
@@ -302,7 +303,7 @@ final class ModelRun {
   ) throws {
     switch operation.step {
     case .open(let file):
-      // What was seen by an open that had ended before this one began.
+      // The epoch that an open showed which ended before this one began.
       let known = newest[file].time < operation.start ? newest[file].epoch : 0
       let epoch = try judge.judgeOpen(
         answer, of: files[file], in: period, newest: known, isOriginSilent: isOriginSilent(period),
@@ -340,7 +341,7 @@ final class ModelRun {
     if let violation { throw violation }
   }
 
-  /// Whether the server has been silent to some question, so opens do not ask.
+  /// Whether the server has been silent on a request, so opens do not ask it.
   private func isOriginSilent(_ period: ClosedRange<Double>) -> Bool {
     files.contains { file in
       file.faults(felt: period) { $0.openMemory }.contains(.stallHead)
@@ -357,14 +358,14 @@ final class ModelRun {
 
   // MARK: The end
 
-  /// With everything well again, every file is read whole, as it is now.
+  /// Reads every current file whole, without faults.
   private func finish() throws {
     note("finish")
     try collect(within: .seconds(30))
     try restartOrigin()
     try heal()
     try reload(Array(files.indices))
-    // The names that have come may be unknown for a moment, and failures are remembered.
+    // New names may be unknown for a moment, and failures are cached.
     pause(for: .milliseconds(1600))
     _ = Deadline(after: .seconds(8)).wait(every: .milliseconds(50)) {
       files.allSatisfy { file in

@@ -1,6 +1,6 @@
 import SeededRandom
 
-/// One thing that happens in a run of the model.
+/// One step in a run of the model.
 enum ModelStep {
   case open(file: Int)
   case read(handle: Int, offset: Int64, count: Int)
@@ -19,7 +19,7 @@ enum ModelStep {
   case remount
   case pause(milliseconds: Int)
 
-  /// What the next step may be made of.
+  /// The state that determines the possible next steps.
   struct Situation {
     let fileCount: Int
     let lengths: [Int64]
@@ -35,7 +35,7 @@ enum ModelStep {
   ) -> ModelStep {
     let file = Int.random(in: 0..<situation.fileCount, using: &generator)
     let roll = Int.random(in: 0..<100, using: &generator)
-    // Troubles end soon, so most of a run shows what must work.
+    // Faults end soon, so most of a run shows operations that must succeed.
     if !situation.isOriginRunning, roll < 25 { return .restartOrigin }
     if situation.hasFault, roll < 18 { return .heal }
     let handle = situation.handles.randomElement(using: &generator)

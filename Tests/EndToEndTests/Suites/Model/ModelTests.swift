@@ -1,12 +1,13 @@
 import Foundation
 import Testing
 
-/// A reference model against a real mount: random reads, remote changes, failures of the server,
-/// evictions, reloads and kills.
+/// Compares a real mount with a reference model.
 ///
-/// A failed run prints its seed and what it did; `HTTPFS_MODEL_FIRST_SEED` and
-/// `HTTPFS_MODEL_SEEDS=1` begin the same run again. What happens depends on time, too: the seed
-/// repeats the operations, not the moments at which they meet.
+/// A run has random reads, remote changes, failures of the server, evictions, reloads and kills.
+///
+/// A failed run prints its seed and its steps; `HTTPFS_MODEL_FIRST_SEED` and `HTTPFS_MODEL_SEEDS=1`
+/// start the same run again. The result also depends on time: the seed repeats the operations, not
+/// their moments.
 extension RealMounts {
   @Suite struct Model {
     private static func number(_ name: String, default value: Int) -> Int {
@@ -30,7 +31,7 @@ extension RealMounts {
         return
       }
       print("model: seed \(seed), \(run.judgedCount) answers judged")
-      // Otherwise nothing has been proven.
+      // Otherwise the run has proven nothing.
       #expect(run.judgedCount >= stepCount / 6 + 10, "\(run.judgedCount) answers")
     }
   }

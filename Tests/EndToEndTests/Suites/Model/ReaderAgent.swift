@@ -1,14 +1,15 @@
 import Foundation
 
-/// A child process that holds files of a mount open and does what it is told, one operation at a
-/// time, so a read which never returns costs a test its deadline and no more.
+/// A child process that holds files of a mount open and executes operations, one at a time.
+///
+/// A read that never returns then costs a test only its deadline.
 final class ReaderAgent {
-  /// What an operation gave.
+  /// The result of an operation.
   enum Answer: Equatable {
     /// An open: the length that `fstat(2)` shows.
     case opened(length: Int64)
     case length(Int64)
-    /// Bytes, and the symbol of `errno` where the reading ended with an error.
+    /// Bytes, and the symbol of `errno` if the reading ended with an error.
     case bytes(count: Int64, sha256: String, failure: String?)
     /// The symbol of `errno`, or `SIGBUS`.
     case failed(String)
@@ -16,7 +17,7 @@ final class ReaderAgent {
     case closed
   }
 
-  /// An answer and the longest time that one system call took for it.
+  /// An answer and the longest duration of a system call for it.
   struct Reply {
     let answer: Answer
     let seconds: Double
@@ -35,13 +36,13 @@ final class ReaderAgent {
   /// Whether an operation is in flight.
   var isBusy: Bool { sentCount > answerCount }
 
-  /// Starts an operation; the one before must have ended.
+  /// Starts an operation; the previous one must have ended.
   func start(_ operation: String) throws {
     try process.write(line: operation)
     sentCount += 1
   }
 
-  /// The reply to the operation that was started last, if it is there within `limit`.
+  /// The reply to the last started operation, if it arrives within `limit`.
   func reply(within limit: Duration) throws -> Reply? {
     var line: Substring?
     _ = Deadline(after: limit).wait(every: .milliseconds(1)) {
@@ -83,7 +84,7 @@ final class ReaderAgent {
     }
   }
 
-  /// The program that carries out the operations, one a line.
+  /// The program that executes the operations, one per line.
   ///
   /// - `open ID PATH`, `close ID`, `length ID`
   /// - `read ID OFFSET COUNT`: one pread(2)

@@ -5,9 +5,9 @@ import Testing
 /// The configuration file: `$XDG_CONFIG_HOME/httpfs/config.toml`.
 extension RealMounts {
   @Suite struct ConfigurationFiles {
-    /// Writes the file where httpfs looks for it.
+    /// Writes the configuration file to the place that httpfs reads.
     ///
-    /// - Returns: the environment that leads there.
+    /// - Returns: the environment that selects it.
     private func configure(
       _ sandbox: Sandbox, _ text: String, mode: mode_t = 0o600
     ) throws -> [String: String] {
@@ -61,7 +61,7 @@ extension RealMounts {
       #expect(entry.options.contains("noexec"))
       let line = try output(of: ["sha256sum", "\(mountpoint)/c.bin"], within: .seconds(20))
       #expect(line.prefix(64) == Digest.ofContent(seed: 301, byteCount: 100_000))
-      // Beside the file, as the list.
+      // Relative to the file, like the list.
       #expect(access(sandbox.path("config/httpfs/cache/v1"), F_OK) == 0)
       #expect(
         try output(of: ["stat", "--format=%a", "\(mountpoint)/c.bin"]) == "400\n",
@@ -104,7 +104,7 @@ extension RealMounts {
     @Test func `two named mounts have caches of their own`() throws {
       let sandbox = try Sandbox()
       let environment = try configure(sandbox, "[mounts.a]\nsource = \"http://127.0.0.1:9/a\"\n")
-      // Root's is that of the service template.
+      // As root, the default is that of the service template.
       let cache =
         Host.isRoot ? "/var/cache/httpfs/a" : "\(sandbox.path("home"))/.cache/httpfs/mounts/a"
       let shown = try output(
@@ -141,7 +141,7 @@ extension RealMounts {
       #expect(result.error.contains(message), "\(result.error)")
       #expect(result.error.split(separator: "\n").count == 1, "\(result.error)")
       #expect(MountTable.httpfs(at: mountpoint) == nil)
-      // Help must be there nevertheless.
+      // Help must be available nevertheless.
       let help = try run([try Products.httpfs, "mount", "--help"], environment: environment)
       #expect(help.succeeded && help.output.contains("--config"))
     }
@@ -188,7 +188,7 @@ extension RealMounts {
         #expect(result.error.contains("config.toml:2: ") && result.error.contains("chmod 600"))
         #expect(!result.error.contains("abc123"))
       }
-      // Private, it continues to the mount point that is not there.
+      // With a private file, the command continues to the missing mount point.
       let environment = try configure(sandbox, "[mount]\n\(setting)\n")
       let result = try run(
         [try Products.httpfs, "mount", "--cache-dir", sandbox.path("cache")]
@@ -253,7 +253,7 @@ extension RealMounts {
         within: .seconds(20))
       #expect(result.ending == .exited(0), "\(result.error)")
       #expect(MountTable.httpfs(at: mountpoint)?.source == "@named")
-      // The file's cache, not the one that the helper gives to each mount point.
+      // The file's cache applies, not the helper's default for each mount point.
       #expect(access(sandbox.path("cache"), F_OK) == 0)
       let owner = try output(of: ["stat", "--format=%u %g", "\(mountpoint)/m.bin"])
       #expect(owner == "23456 12345\n")

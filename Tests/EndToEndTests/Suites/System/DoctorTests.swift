@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A7: `httpfs doctor` finds what keeps a mount from working, and says what mends it.
+/// `httpfs doctor` finds the obstacles to a mount, and suggests fixes.
 extension RealMounts {
   @Suite struct Doctor {
     private struct Report: Decodable {
@@ -16,13 +16,13 @@ extension RealMounts {
       let fit: Bool
       let findings: [Finding]
 
-      /// What a check has found that is not as it should be; nil if all is well.
+      /// The problem that a check has found; nil if there is none.
       func complaint(of check: String) -> Finding? {
         findings.first { $0.check == check && $0.level != "ok" }
       }
     }
 
-    /// Runs the doctor as `launcher` starts it; its exit code and its report agree.
+    /// Runs the doctor with `launcher`; its exit code and its report must agree.
     private func report(
       _ sandbox: Sandbox, _ options: [String] = [], launcher: [String] = [],
       environment: [String: String] = [:], cache: String? = nil
@@ -50,7 +50,7 @@ extension RealMounts {
         #expect(report.complaint(of: check) == nil)
         #expect(report.findings.contains { $0.check == check }, "\(check)")
       }
-      // It leaves nothing behind.
+      // The doctor leaves no files behind.
       #expect(access(sandbox.path("cache"), F_OK) != 0)
       let text = try output(
         of: [try Products.httpfs, "doctor", "--cache-dir", sandbox.path("cache")],
@@ -187,7 +187,7 @@ extension RealMounts {
       let mount = try sandbox.mount(urls: [origin.url("d.bin", length: 1000, seed: 331)])
       #expect(
         try report(sandbox).complaint(of: "mounts")?.message.contains(mount.mountpoint) != true)
-      // The watchdog would clear it away, sooner or later: it is stopped first.
+      // The watchdog would remove the mount sooner or later, so it is stopped first.
       let watchdogs = ProcessTable.watchdogs(of: mount.mountpoint)
       for watchdog in watchdogs { kill(watchdog, SIGSTOP) }
       defer { for watchdog in watchdogs { kill(watchdog, SIGCONT) } }

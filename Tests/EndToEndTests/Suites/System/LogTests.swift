@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Where a mount's log goes.
+/// The destination of a mount's log.
 extension RealMounts {
   @Suite struct Logs {
     private func text(_ path: String) -> String {
@@ -18,7 +18,7 @@ extension RealMounts {
       let mountpoint = try sandbox.makeDirectory("mnt")
       defer { _ = try? run(["fusermount3", "-u", "-z", mountpoint]) }
       let socket = try NotifySocket(name: sandbox.path("notify"))
-      // A relative name: the daemon leaves its directory.
+      // The name is relative, and the daemon leaves its directory.
       let command =
         "cd \(quoted(sandbox.directory)); NOTIFY_SOCKET=\(quoted(socket.name)) exec \"$@\""
       let child = try ChildProcess(
@@ -51,7 +51,7 @@ extension RealMounts {
       #expect(
         try FileManager.default.attributesOfItem(atPath: log)[.posixPermissions] as? Int == 0o600)
 
-      // Where it cannot be opened, nothing is lost.
+      // If the file cannot be opened, no message is lost.
       try #require(unlink(log) == 0)
       _ = try sandbox.makeDirectory("mount.log")
       try reload()
@@ -80,7 +80,7 @@ extension RealMounts {
       }
       let foreign = try sandbox.write("", to: "foreign")
       try #require(chmod(foreign, 0o666) == 0 && chown(foreign, 65534, 65534) == 0)
-      // One's own link does not make it one's own file.
+      // A user's own link to a foreign file is refused, too.
       try #require(symlink("foreign", sandbox.path("link")) == 0)
       for name in ["foreign", "link"] { try expectRefusal(of: name, "belongs to another user") }
       let precious = try sandbox.write("", to: "precious")
@@ -102,7 +102,7 @@ extension RealMounts {
       let list = try sandbox.write("http://127.0.0.1:9/l.bin\n", to: "urls.txt")
       let shared = try sandbox.makeDirectory("shared")
       try #require(chmod(shared, 0o1777) == 0)
-      // One that has lost its owner's rights to a directory is passed through nevertheless.
+      // The daemon can pass through a directory that its owner may not read.
       let closed = try sandbox.makeDirectory("closed")
       try #require(chmod(closed, 0o311) == 0)
       defer { chmod(closed, 0o755) }
@@ -171,7 +171,7 @@ extension RealMounts {
       let mountpoint = try sandbox.makeDirectory("mnt")
       let socket = try NotifySocket(name: sandbox.path("log"))
       let devices = try sandbox.makeDirectory("dev")
-      // /dev/log is the socket; what else httpfs needs of /dev is there, too.
+      // /dev/log is the socket; the other devices that httpfs needs exist, too.
       let script = """
         cd \(quoted(devices)) && mknod -m 666 null c 1 3 && mknod -m 666 fuse c 10 229 &&
         mknod -m 666 urandom c 1 9 && ln -s \(quoted(socket.name)) log &&

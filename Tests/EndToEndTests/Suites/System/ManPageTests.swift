@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The man page and `--help` say the same.
+/// The man page and `--help` agree.
 @Suite struct ManPages {
-  /// docs/man of the package.
+  /// The package's docs/man.
   private static let directory = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("docs/man")
@@ -83,7 +83,7 @@ import Testing
     let script = try output(of: [try Products.httpfs, "--generate-completion-script", "bash"])
     let file = try sandbox.write(script, to: "completions")
     try sandbox.write("", to: "urls-here.txt")
-    /// What bash offers for the last of `words`.
+    /// The words that bash offers to complete the last of `words`.
     func completions(_ words: [String]) throws -> [String] {
       let quotedWords = words.map(quoted).joined(separator: " ")
       let text = try shell(

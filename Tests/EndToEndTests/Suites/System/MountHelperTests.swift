@@ -2,11 +2,12 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A8: httpfs as mount(8) calls it, with the command line that mount(8) of Debian 12 makes;
-/// mount(8) itself and /etc/fstab are part of `scripts/package --check`.
+/// httpfs as a helper of mount(8), with the command line that mount(8) of Debian 12 makes.
+///
+/// `scripts/package --check` tests mount(8) itself and /etc/fstab.
 extension RealMounts {
   @Suite struct MountHelpers {
-    /// The helper by its name in `/sbin`.
+    /// Creates the helper under its name in `/sbin`.
     private func helper(_ sandbox: Sandbox, _ name: String = "mount.fuse.httpfs") throws -> String {
       let path = sandbox.path(name)
       if access(path, X_OK) != 0 {
@@ -34,7 +35,7 @@ extension RealMounts {
       #expect(result.ending == .exited(0), "\(result.error)")
       #expect(result.output.isEmpty && result.error.isEmpty)
       let entry = try #require(MountTable.httpfs(at: mountpoint))
-      // By which `mount -a` knows that this line of fstab is mounted.
+      // `mount -a` recognises by the source that this line of fstab is mounted.
       #expect(entry.source == list)
       #expect(Set(["nosuid", "nodev", "noexec"]).isSubset(of: entry.options))
       #expect(access(cache, F_OK) == 0)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A8: what a service manager is told.
+/// The messages to a service manager.
 extension RealMounts {
   @Suite struct ServiceManagers {
     @Test(arguments: [false, true])
@@ -33,7 +33,7 @@ extension RealMounts {
       #expect(reloaded["READY"] == "1")
       #expect(reloaded["STATUS"] == "2 files at \(mountpoint)")
 
-      // A list with an error changes nothing, and the manager must not wait for ever.
+      // A list with an error changes nothing, and the manager must not wait forever.
       try sandbox.write("no URL at all\n", to: "urls.txt")
       mount.process.signal(SIGHUP)
       #expect(try socket.next()["RELOADING"] == "1")

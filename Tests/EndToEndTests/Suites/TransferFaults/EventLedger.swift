@@ -1,6 +1,6 @@
 import HTTPTransfer
 
-/// Adds a transfer's events up and notes what must not be.
+/// Adds up a transfer's events and records violations.
 struct EventLedger: Sendable {
   private(set) var received: Int64 = 0
   private(set) var resumed: Int64 = 0
@@ -14,7 +14,7 @@ struct EventLedger: Sendable {
   private(set) var violations: [String] = []
   private var count = 0
 
-  /// The bytes at the destination, as the events have it.
+  /// The number of bytes at the destination according to the events.
   var present: Int64 { received + resumed }
 
   mutating func note(_ event: TransferEvent) {
@@ -47,7 +47,7 @@ struct EventLedger: Sendable {
     if total < 0 { violations.append("a total of \(total)") }
   }
 
-  /// What must hold when the sequence has ended, given how the transfer has.
+  /// Checks the conditions at the end of the sequence, given the transfer's outcome.
   mutating func close(_ outcome: Result<TransferResult, TransferError>) {
     if !hasEnded { violations.append("no finished or failed") }
     switch outcome {

@@ -2,9 +2,9 @@ import HTTPTransfer
 import HTTPTransferCore
 import SeededRandom
 
-/// One download and what goes wrong with it, as a seed decides.
+/// One download and its faults, which a seed determines.
 struct FaultScript: Sendable, CustomStringConvertible {
-  /// Where the bytes go.
+  /// The destination of the bytes.
   enum Target: String, CaseIterable {
     case file, memory, stream
   }
@@ -17,23 +17,23 @@ struct FaultScript: Sendable, CustomStringConvertible {
   let target: Target
   let connections: Connections
   let range: ByteRange?
-  /// Whether a file of other contents has the name already.
+  /// Whether a file with other contents already has the name.
   let replacesFile: Bool
-  /// What the resource has from the start, a fault included.
+  /// The parameters of the resource from the start, including a fault.
   private(set) var parameters: Parameters = [:]
-  /// The fault that a redirect leads to; nil if there is no redirect.
+  /// The fault after a redirect; nil if there is no redirect.
   private(set) var parametersBeyondRedirect: Parameters?
-  /// A fault that replaces the first one while the download runs.
+  /// A fault that replaces the first one during the download.
   private(set) var later: (parameters: Parameters, after: Duration)?
-  /// When the first transfer is cancelled.
+  /// The time after which the first transfer is cancelled.
   private(set) var cancelAfter: Duration?
-  /// When, and for how long, the first transfer is paused.
+  /// The time after which the first transfer is paused, and the duration.
   private(set) var pause: (after: Duration, lasting: Duration)?
-  /// How long the taker of a stream waits before some of its chunks.
+  /// The delay of a stream's consumer before some of its chunks.
   private(set) var takerDelay: Duration?
   let streamBufferByteCount: Int
 
-  /// The fault, or `none`, by which runs are counted.
+  /// The fault or `none`, under which the tally counts runs.
   var kind: String {
     parameters["fault"] ?? (parameters["etag-flip"] == nil ? "none" : "etag-flip")
   }
@@ -45,7 +45,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     var random = SeededGenerator(seed: seed &* 0x1000_0001)
     self.seed = seed
     length = Self.drawLength(&random)
-    // Files are what is resumed: half of all.
+    // Files can be resumed, so they are half of all targets.
     target = Bool.random(using: &random) ? .file : random.pick(Target.allCases)
     let count = Int.random(in: 1...8, using: &random)
     connections = Bool.random(using: &random) ? .adaptive(upTo: count) : .exactly(count)
@@ -86,7 +86,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     default: break
     }
     if isLengthUndeclared, Bool.random(using: &random) { parameters["ranges"] = "yes" }
-    // So slow that further connections pay.
+    // Slow enough that further connections pay.
     if length > 1_000_000, random.isTrue(outOf: 3) {
       parameters["rate"] = String(Int.random(in: 800_000...2_500_000, using: &random))
     }
@@ -117,7 +117,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     }
   }
 
-  /// What a download can meet; see docs/ORIGIN.md.
+  /// The faults that a download can meet; see docs/ORIGIN.md.
   private static let kinds = [
     "ignore-range", "wrong-content-range", "missing-content-range", "earlier-range", "empty-206",
     "multipart", "short-body", "truncate", "truncate", "reset", "reset", "reset", "stall",
@@ -128,8 +128,8 @@ struct FaultScript: Sendable, CustomStringConvertible {
 
   private func drawFault(_ random: inout SeededGenerator) -> Parameters {
     var kind = random.pick(Self.kinds)
-    // Nobody can notice these: the end of the connection is the end of the body, and without a
-    // validator one version is as good as another.
+    // These cannot be noticed: the end of the connection is the end of the body, and without a
+    // validator, versions cannot be distinguished.
     let hidden: Set = ["truncate", "short-body", "extra-bytes"]
     if parameters["close-delimited"] != nil, hidden.contains(kind) { kind = "reset" }
     if parameters["validators"] == "none", kind == "etag-change" { kind = "silent-close" }
@@ -159,7 +159,8 @@ struct FaultScript: Sendable, CustomStringConvertible {
     case "redirect":
       fault["redirect-status"] = random.pick(["301", "302", "303", "307", "308"])
     case "stall", "stall-head":
-      // Few are so long that the download must notice them: each of those costs more than a second.
+      // Few stalls are long enough that the download must notice them: each of those costs more
+      // than a second.
       if random.isTrue(outOf: 5) {
         fault["fault-count"] = "1"
       } else {
@@ -187,7 +188,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
 
   // MARK: Facts
 
-  /// The bytes wanted.
+  /// The requested bytes.
   var wanted: ByteRange { (range ?? 0..<length).clamped(to: 0..<length) }
 
   /// The path of the resource.
@@ -212,7 +213,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     return "\(path)?length=\(length)&seed=\(contentSeed)" + pairs.joined()
   }
 
-  /// What takes all faults of the resource away, with null for each parameter.
+  /// The parameters that remove all faults of the resource if set to null.
   static let faultParameters = ["fault", "status", "redirect", "etag-flip"]
 
   var description: String {
@@ -238,7 +239,7 @@ extension SeededGenerator {
 }
 
 extension String {
-  /// The text as a value of a query: what separates its parts is encoded.
+  /// The text as a value of a query, with its separators encoded.
   fileprivate var percentEncoded: String {
     let encoded = ["%": "%25", "&": "%26", "=": "%3D", "?": "%3F", "/": "%2F"]
     return map { encoded[String($0)] ?? String($0) }.joined()

@@ -4,23 +4,25 @@ import HTTPTransferCore
 import HTTPTypes
 import OriginContent
 
-/// Carries a script out: a transfer under faults, the same again where the first was cancelled, and
-/// the same without faults where none has succeeded; and says which of the properties do not hold.
+/// Executes a script, and reports which properties do not hold.
+///
+/// The script has a transfer under faults, a repetition if the first was cancelled, and a transfer
+/// without faults if none has succeeded.
 struct FaultScriptRun: Sendable {
-  /// How the transfer under faults ended.
+  /// The outcome of the transfer under faults.
   enum Ending: String, CaseIterable {
     case succeeded, failed, cancelled
-    /// It has brought the error page, which nothing has contradicted.
+    /// It has delivered the error page, which no response contradicted.
     case misled
   }
 
   let script: FaultScript
   let client: HTTPClient
-  /// Talks to the Origin itself: over connections that no fault has left bytes on.
+  /// Talks to the Origin over separate connections, without bytes left by a fault.
   let controlClient: HTTPClient
   /// Scheme, host and port of the Origin.
   let origin: String
-  /// Where files go; every script has its own name.
+  /// The directory of the files; every script has its own name.
   let directory: String
 
   private static let oldContents = Array("what was here before".utf8)
@@ -34,7 +36,7 @@ struct FaultScriptRun: Sendable {
 
   /// Runs the script.
   ///
-  /// - Returns: how it ended, and what must not be, in words; none where all properties hold.
+  /// - Returns: the outcome, and the violations in words; none if all properties hold.
   func run() async throws -> (ending: Ending, violations: [String]) {
     let request = try makeRequest()
     if script.target == .file, script.replacesFile {
@@ -62,7 +64,7 @@ struct FaultScriptRun: Sendable {
       last = second
     }
     if last.error != nil {
-      // Whatever has happened, nothing of it stays behind that would keep a transfer from succeeding.
+      // Remove every remaining fault that could keep a transfer from succeeding.
       let faults = FaultScript.faultParameters.map { ($0, nil as String?) }
       try await control(Dictionary(uniqueKeysWithValues: faults))
       // A busy machine may stall for the second that the scripts allow.
@@ -103,7 +105,7 @@ struct FaultScriptRun: Sendable {
     try await control(later.parameters)
   }
 
-  /// Sets parameters of the script's resources, or takes back those that are nil.
+  /// Sets parameters of the script's resources; nil removes one.
   private func control(_ parameters: [String: String?]) async throws {
     let values = parameters.mapValues { $0 ?? NSNull() as Any }
     for path in [script.path, "/data/faults/beyond/s\(script.seed).bin"] {
@@ -117,7 +119,7 @@ struct FaultScriptRun: Sendable {
 
   // MARK: Properties
 
-  /// The bytes are right, or the transfer failed and its name is as it was.
+  /// Checks that the bytes are right, or that the transfer failed and the file is unchanged.
   private func check(_ attempt: TransferAttempt) -> [String] {
     var violations = attempt.violations
     switch attempt.outcome {
@@ -149,10 +151,11 @@ struct FaultScriptRun: Sendable {
     return violations
   }
 
-  /// What is wrong with the bytes; nil if they are those that the response's head names.
+  /// The error in the bytes; nil if they match the response's head.
   private func mismatch(_ bytes: [UInt8], _ head: HTTPResponse) -> String? {
     if Self.isErrorPage(head) {
-      // A server that says that the file is this page is believed where nothing says otherwise.
+      // A server that presents this page as the file is trusted unless another response contradicts
+      // it.
       let page = Self.errorPage
       let range = (script.range ?? 0..<Int64(page.count)).clamped(to: 0..<Int64(page.count))
       return bytes == Array(page[Int(range.lowerBound)..<Int(range.upperBound)])
@@ -179,7 +182,7 @@ struct FaultScriptRun: Sendable {
     head.headerFields[.contentType]?.hasPrefix("text/html") == true
   }
 
-  /// A transfer continues where the one before has ended, or says why not.
+  /// Checks that a transfer resumes where the previous one ended, or reports why not.
   private func checkResumption(
     of first: TransferAttempt, by second: TransferAttempt
   ) -> [String] {

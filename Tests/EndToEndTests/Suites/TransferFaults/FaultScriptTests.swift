@@ -2,12 +2,13 @@ import Foundation
 import HTTPTransfer
 import Testing
 
-/// Issue 3, point 2: whatever a server does, a download is right or it fails, and keeps its accounts.
+/// Whatever a server does, a download is right or it fails, and its accounts are right.
 ///
-/// A script that fails is named by its seed; `HTTPFS_FAULT_SEED=N HTTPFS_FAULT_COUNT=1` runs it alone.
+/// A failure names the script by its seed; `HTTPFS_FAULT_SEED=N HTTPFS_FAULT_COUNT=1` runs only
+/// that script.
 extension RealMounts {
   @Suite struct FaultScripts {
-    /// So many scripts run at a time, each with files and resources of its own.
+    /// The number of scripts that run at a time, each with its own files and resources.
     private static let concurrentCount = 8
 
     private static func number(_ name: String, default value: UInt64) -> UInt64 {
@@ -53,7 +54,7 @@ extension RealMounts {
       print("\(count) fault scripts from seed \(first) in \(ContinuousClock.now - start)\n\(tally)")
       for failure in failures.prefix(20) { Issue.record(Comment(rawValue: failure)) }
       #expect(failures.count <= 20, "\(failures.count) violations in all")
-      // Scripts that all fail, or none of which meets its fault, would prove nothing.
+      // If all scripts failed, or none met its fault, the test would prove nothing.
       if count >= 1000 {
         #expect(tally.count(of: .succeeded) > 400)
         #expect(tally.count(of: .failed) > 50)

@@ -1,4 +1,4 @@
-/// How the scripts of each kind of fault have ended.
+/// The outcomes of the scripts for each kind of fault.
 struct FaultTally: CustomStringConvertible {
   private var counts: [String: [FaultScriptRun.Ending: Int]] = [:]
 

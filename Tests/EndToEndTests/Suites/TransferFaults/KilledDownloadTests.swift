@@ -4,31 +4,31 @@ import SeededRandom
 import Synchronization
 import Testing
 
-/// Issue 3, point 3: a download that was killed continues where it was, or begins anew and says so.
+/// A killed download resumes where it was, or restarts and reports that.
 extension RealMounts {
   @Suite struct KilledDownloads {
     private static let length: Int64 = 40 << 20
-    /// Bytes per second over all connections of a download: it lasts more than half a second.
+    /// Bytes per second over all connections of a download, which lasts more than half a second.
     private static let rate: Int64 = 64 << 20
     private static let killCount = 100
-    /// So many downloads run at a time, each from its own Origin.
+    /// The number of downloads that run at a time, each from its own Origin.
     private static let concurrentCount = 4
-    /// What a kill may cost: the same that a crash of the mount may.
+    /// The bytes that a kill may cost, which is the same as for a crash of the mount.
     private static let greatestLoss: Int64 = 16 << 20
 
-    /// When a download is killed: whatever the machine's pace, most have stored something.
+    /// The moment of the kill: on every machine, most downloads have stored some bytes by then.
     private enum Moment: Sendable {
-      /// So long after its start.
+      /// A duration after its start.
       case after(Duration)
-      /// When so many bytes are stored.
+      /// The moment at which a number of bytes is stored.
       case stored(Int64)
     }
 
-    /// What one download that was killed, and its continuation, have come to.
+    /// The results of one killed download and its continuation.
     private struct Outcome {
-      /// Bytes that travelled twice; nil if the remote file has changed in between.
+      /// Bytes that were sent twice; nil if the remote file has changed in between.
       var lostByteCount: Int64?
-      /// Whether it began anew and said so.
+      /// Whether it restarted and reported that.
       var startsOver = false
       var violations: [String] = []
     }
@@ -67,11 +67,11 @@ extension RealMounts {
       var random = SeededGenerator(seed: UInt64(worker) + 9000)
       var outcomes: [Outcome] = []
       var index = 0
-      // A download that has ended before its moment does not count.
+      // A download that ended before its moment does not count.
       while outcomes.count < count, index < 3 * count {
         let seed = UInt64(worker * 1000 + index)
         let changes = index % 6 == 5
-        // In the first moments, too. A version that changes costs something only where its first one has
+        // Include the first moments. A changed version costs bytes only if the first version has
         // been recorded.
         let place = Int64.random(
           in: changes ? 2 << 20..<length * 3 / 4 : -length / 5..<length, using: &random)
@@ -88,7 +88,7 @@ extension RealMounts {
       return outcomes
     }
 
-    /// One download, killed and gone on with; nil if it ended before.
+    /// One download, killed and resumed; nil if it ended before the kill.
     private static func outcome(
       seed: UInt64, killedAt moment: Moment, changes: Bool, _ origin: OriginServer,
       in directory: String
@@ -108,7 +108,7 @@ extension RealMounts {
       }
       guard first.isRunning else { return nil }
       first.kill()
-      // It may have ended at the very moment.
+      // It may have ended at that very moment.
       guard first.ending == .signalled(SIGKILL), FileStatus.byteCount(of: path) == nil else {
         return nil
       }
@@ -136,13 +136,13 @@ extension RealMounts {
       let startsOver = second.error.contains("starting over")
       outcome.startsOver = startsOver
       if changes {
-        // Nothing need be said of bytes whose record had not been written yet.
+        // No report is needed for bytes whose record was not yet written.
         if storedByteCount > 1 << 20, !startsOver {
           violated("begins anew silently: \(second.error)")
         }
         return outcome
       }
-      // An empty partial file may have been killed before it had a record.
+      // A download with an empty partial file may have been killed before it had a record.
       if startsOver, storedByteCount > 0 {
         violated("begins anew without a reason: \(second.error)")
       }

@@ -1,8 +1,8 @@
 import HTTPTransfer
 
-/// One transfer of a script's request, from start to end, and what its listeners saw.
+/// One transfer of a script's request, from start to end, and the events that its listeners got.
 struct TransferAttempt: Sendable {
-  /// What is done to a transfer while it runs.
+  /// The actions on a transfer while it runs.
   struct Verbs: Sendable {
     var cancelAfter: Duration?
     var pause: (after: Duration, lasting: Duration)?
@@ -10,13 +10,13 @@ struct TransferAttempt: Sendable {
   }
 
   let outcome: Result<TransferResult, TransferError>
-  /// The body, where the destination was memory or a stream.
+  /// The body, if the destination was memory or a stream.
   let body: [UInt8]
   let ledger: EventLedger
-  /// What must not be, in words.
+  /// The violations in words.
   let violations: [String]
 
-  /// No script lasts so long; a transfer that does will never end by itself.
+  /// Longer than any script: a transfer that reaches this limit hangs.
   private static let limit = Duration.seconds(30)
 
   var error: TransferError? {
@@ -57,7 +57,7 @@ struct TransferAttempt: Sendable {
       }
     }
     if !transfer.state.isFinal { violations.append("state \(transfer.state) after the end") }
-    // Who comes late is told the same sums.
+    // A late listener gets the same sums.
     var late = await Self.ledger(of: transfer.events)
     late.close(outcome)
     violations += late.violations.map { "late listener: \($0)" }
@@ -76,13 +76,13 @@ struct TransferAttempt: Sendable {
     return ledger
   }
 
-  /// What comes out of a stream before it ends or fails.
+  /// The bytes that a stream delivers before it ends or fails.
   private static func body(
     of transfer: Transfer, _ destination: Destination, delay: Duration?
   ) async -> [UInt8] {
     guard case .stream = destination else { return [] }
     var bytes: [UInt8] = []
-    // A failure is the transfer's, whose result tells it.
+    // A failure of the stream is a failure of the transfer, whose result has it.
     _ = try? await { () async throws(TransferError) in
       for try await chunk in transfer.body {
         bytes += chunk

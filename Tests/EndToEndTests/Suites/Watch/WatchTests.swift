@@ -2,18 +2,18 @@ import Foundation
 import Glibc
 import Testing
 
-/// Feature A7: `httpfs status --watch`, the live view, in a terminal.
+/// `httpfs status --watch`, the live view, in a terminal.
 extension RealMounts {
   @Suite struct LiveViews {
     private static let length: Int64 = 4 << 20
 
-    /// A mount of three files, one of them complete, and a window in which it is watched.
+    /// A mount of three files, one of them complete, and a window that shows it.
     private struct Scene {
       let sandbox: Sandbox
       let origin: OriginServer
       let mount: Mount
       let window: TmuxWindow
-      /// The modes of the terminal before the view was there.
+      /// The modes of the terminal before the view started.
       let modes: String
 
       init(columns: Int = 80, rows: Int = 24, environment: [String: String] = [:]) throws {
@@ -45,7 +45,7 @@ extension RealMounts {
         }
       }
 
-      /// Whether the view has ended with `code`, and the terminal is as it was.
+      /// Whether the view has ended with `code` and restored the terminal.
       func isRestored(code: Int32) throws -> Bool {
         guard window.waitForScreen({ $0.contains("code=\(code)") }) else { return false }
         let isRestored = try Deadline(after: .seconds(10)).wait(every: .milliseconds(50)) {
@@ -79,7 +79,7 @@ extension RealMounts {
       }
     }
 
-    /// The line with what differs from run to run replaced.
+    /// The line with its variable parts replaced.
     private static func normalised(_ line: String, mount: String) -> String {
       var line = line
       for (pattern, replacement) in [
@@ -124,13 +124,13 @@ extension RealMounts {
         q quit  ? help  / filter  s sort  a active  p pause  f prefetch  c cancel
         """
       #expect(lines.joined(separator: "\n") == expected)
-      // So says .status.json.
+      // .status.json agrees.
       let done = try scene.mount.status(of: "done.bin")
       #expect(done.state == "complete" && done.cachedByteCount == Self.length)
       #expect(try scene.mount.status().files.map(\.state) == ["complete", "unknown", "unknown"])
       try scene.window.type("q")
       #expect(try scene.isRestored(code: 0))
-      // What was there before the view is there again, and nothing of the view.
+      // The previous content of the terminal is back, without any part of the view.
       #expect(try !scene.window.lines().contains { $0.contains("done.bin") })
     }
 
@@ -172,7 +172,7 @@ extension RealMounts {
       try scene.window.type("i")
       #expect(try scene.mount.waitForStatus(of: "idle.bin") { $0.pinned })
       #expect(scene.waitForLine("version", "pinned"))
-      // What cannot be done is said.
+      // The view reports an impossible command.
       try scene.window.type("ey")
       #expect(scene.waitForLine("'idle.bin' is pinned: nothing is evicted"))
       try scene.window.type("i")
@@ -184,7 +184,7 @@ extension RealMounts {
       #expect(try scene.mount.status(of: "idle.bin").state == "complete")
       try scene.window.type("ey")
       #expect(try scene.mount.waitForStatus(of: "idle.bin") { $0.cachedByteCount == 0 })
-      // A name with wildcards and wide characters stands for itself.
+      // Wildcards and wide characters in a name are literal.
       try scene.select("[1]")
       try scene.window.type("f")
       #expect(try scene.mount.waitForStatus(of: odd) { $0.state == "complete" })
