@@ -1,4 +1,4 @@
-/// Listings as servers wrote them, of one directory; shortened.
+/// Shortened listings of one directory, as servers wrote them.
 enum Captured {
   /// nginx 1.22, `autoindex on`, with fewer blanks.
   static let nginx = #"""

@@ -3,7 +3,7 @@ import HTTPTransferCore
 import Testing
 
 @Suite struct CapturedTests {
-  /// What the directory of all of them holds, directories with a slash.
+  /// The names in that directory; directories end with a slash.
   private static let names: Set<String> = [
     "sub/", "with dir & x/", "%41.txt", "a&amp;b", "a&b.txt", "a+b.txt", "a:b.txt", "double\"q.txt",
     "grüße.txt", "what?.txt", "with space.txt",

@@ -30,7 +30,7 @@ private func listing(
   @Test func namesAreReadInTheCharsetThatIsDeclared() throws {
     let bytes = Array("<a href=\"".utf8) + [0xFC] + Array("\">".utf8)
     #expect(try listing(bytes, type: "text/html; charset=iso-8859-1").entries[0].name == "ü")
-    // Not UTF-8, whatever is said: a byte is a character.
+    // The text is not UTF-8, whatever it declares: each byte is a character.
     #expect(try listing(bytes).entries[0].name == "ü")
     let lying = Array("<meta charset=\"iso-8859-1\"><a href=\"ü\">".utf8)
     #expect(try listing(lying).entries[0].name == "ü")
@@ -70,7 +70,7 @@ private func listing(
     let limit = HTMLLinks.maximumTagByteCount
     #expect(try listing(html(limit)).entries.map(\.name) == ["a", "b"])
     #expect(throws: ListingError.tagTooLong) { try listing(html(limit + 1)) }
-    // Also where nobody ends it.
+    // This also holds without an end of the tag.
     let open = "<a href=\"" + String(repeating: "x", count: limit)
     #expect(throws: ListingError.tagTooLong) { try listing(Array(open.utf8)) }
   }
@@ -84,7 +84,7 @@ private func listing(
     #expect(throws: ListingError.tagTooLong) { try listing(html(limit + 1)) }
   }
 
-  /// libxml2's parser, which was used before, compared each attribute with all before it.
+  /// libxml2's parser, which was used before, compared each attribute with all previous ones.
   @Test(arguments: [
     "<a ATTRIBUTES>x</a>", "<html ATTRIBUTES>", "</a ATTRIBUTES>", "<!-- --><b ATTRIBUTES/>",
     "<a \"<b ATTRIBUTES>", "<script><a ATTRIBUTES></script>",
@@ -97,7 +97,7 @@ private func listing(
     let text = [UInt8](repeating: UInt8(ascii: "x"), count: bytes.count)
     let pace = ContinuousClock().measure { _ = try? listing(text) }
     let duration = ContinuousClock().measure { _ = try? listing(bytes) }
-    // Some hundred times on a machine of any speed with the other parser.
+    // With the other parser it took some hundred times as long, on a machine of any speed.
     #expect(duration < pace * 40 + .seconds(1), "\(duration), text \(pace)")
   }
 
@@ -148,7 +148,7 @@ private func listing(
     #expect(duration < .seconds(30), "\(piece)")
   }
 
-  /// Entities are not expanded, nothing is loaded, and nothing outside comes in.
+  /// Entities are not expanded, and no external resource is loaded.
   @Test func declarationsOfEntitiesMeanNothing() throws {
     let html = """
       <!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY y "boom">]>

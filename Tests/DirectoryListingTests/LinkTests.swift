@@ -2,7 +2,7 @@ import DirectoryListing
 import HTTPTransferCore
 import Testing
 
-/// The names that `html`, listed at `url`, gives: directories with a slash.
+/// The names in `html`, listed at `url`; directories end with a slash.
 private func names(
   _ html: String, at url: String = "http://h/d/", isRoot: Bool = false
 ) throws -> [String] {
@@ -82,7 +82,7 @@ private func links(_ references: String...) -> String {
   @Test func theServersOwnEncodingOfTheDirectoryCounts() throws {
     #expect(try names(links("/my%20dir/a", "/my dir/b"), at: "http://h/my%20dir/") == ["a", "b"])
     #expect(try names(links("/~u/a"), at: "http://h/%7Eu/") == ["a"])
-    // An encoded slash is none.
+    // An encoded slash is not a separator.
     #expect(try names(links("/a/b/c"), at: "http://h/a%2Fb/") == [])
   }
 

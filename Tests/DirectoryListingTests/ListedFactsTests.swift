@@ -9,7 +9,7 @@ import Testing
     return listing.entries.reduce(into: [:]) { $0[$1.name] = $1.facts }
   }
 
-  /// What stands beside the link of a file in a page like nginx's.
+  /// The facts from the text beside a file's link in a page like nginx's.
   private func facts(beside text: String) throws -> ListedFacts? {
     try facts(
       "<pre><a href=\"../\">../</a>\n<a href=\"f\">f</a> \(text)\n<a href=\"g\">g</a></pre>")["f"]

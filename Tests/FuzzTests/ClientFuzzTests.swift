@@ -4,7 +4,7 @@ import HTTPTypes
 import SeededRandom
 import Testing
 
-/// Raw bytes over a socket: whatever a server sends, an exchange ends, in order, with its own bytes.
+/// Raw bytes over a socket: an exchange always ends, in order, with its own bytes.
 @Suite(.timeLimit(.minutes(10))) struct ClientFuzzTests {
   /// The request and the response of a seed.
   private struct Exchange {
@@ -18,7 +18,7 @@ import Testing
       let count = generator.pick([0, 1, 999, 1000, 1001, 5000, 40_000])
       let body = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
       if generator.isOnce(in: 4) {
-        // Chunks of the body, rightly framed until they are mutated.
+        // Chunks of the body, with valid framing until they are mutated.
         for start in stride(from: 0, to: count, by: 1000) {
           let piece = body[start..<min(count, start + 1000)]
           response += Array("\(String(piece.count, radix: 16))\r\n".utf8) + piece + [13, 10]
@@ -33,8 +33,10 @@ import Testing
     }
   }
 
-  /// libcurl 7.88.1 keeps a pointer to the last header of an easy handle's transfer into the next one,
-  /// where a line that begins with a blank makes it use what has been freed.
+  /// libcurl 7.88.1 keeps a pointer to the last header of a transfer for the next one of the easy
+  /// handle.
+  ///
+  /// A line that begins with a blank then makes it use freed memory.
   @Test(
     "A head that begins with a folded line, after another exchange or a redirect, does no harm",
     arguments: ["HTTP/1.1 200 OK", "HTTP/1.1 302 Found\r\nLocation: /1"])
@@ -75,7 +77,7 @@ import Testing
       let tape = ExchangeTape()
       var request = ExchangeRequest(url: url, range: exchange.asked, maximumRedirects: 2)
       request.stallTimeout = .seconds(5)
-      // No response makes the next ones wait.
+      // No response delays the following ones.
       request.retryAfterCeiling = .zero
       client.start(request, receiver: tape)
       guard let record = tape.record(within: 20) else { return .broken("no end") }
@@ -94,7 +96,7 @@ import Testing
       guard let head = record.heads.first, case .finished = record.completions[0] else {
         return .refused
       }
-      // The length that the verdict believes is the one that the exchange has kept.
+      // The length in the verdict is the one that the exchange has kept.
       if case .part(_, let range) = ResponseVerdict(head, asked: exchange.asked),
         fields[.transferEncoding] == nil, fields[.contentLength] != nil,
         Int64(record.body.count) != range.byteCount

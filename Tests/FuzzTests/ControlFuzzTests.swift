@@ -2,7 +2,7 @@ import MountControl
 import SeededRandom
 import Testing
 
-/// `.control` takes what any program of its owner writes.
+/// `.control` accepts bytes from any program of its owner.
 @Suite(.timeLimit(.minutes(10))) struct ControlFuzzTests {
   private let mutator = ByteMutator(
     dictionary: [
@@ -29,7 +29,7 @@ import Testing
     return bytes
   }
 
-  /// What must hold of commands that were taken from `bytes`; nil if it does.
+  /// The violated rule of commands that were parsed from `bytes`; nil if there is none.
   private func brokenRule(_ commands: [ControlCommand], of bytes: [UInt8]) -> String? {
     let isText =
       String(validating: bytes, as: UTF8.self) != nil
@@ -44,7 +44,7 @@ import Testing
       case .files(let verb, let patterns):
         if patterns.isEmpty, !verb.mayLackNames { return "\(verb) without a name" }
         if patterns.contains(where: \.text.isEmpty) { return "an empty name" }
-        // Any answer will do.
+        // Every result is acceptable.
         for pattern in patterns { for name in names { _ = pattern.matches(name) } }
       case .connections(let count):
         if let count, !ControlCommand.connectionCounts.contains(count) { return "\(count)" }
@@ -108,14 +108,14 @@ import Testing
         let most = generator.pick([1, 50, 4096, 8192, 20_000, 40_000])
         let piece = Array(rest.prefix(Int.random(in: 1...most, using: &generator)))
         rest = rest.dropFirst(piece.count)
-        // Where a piece begins within a line, nothing of it may be taken.
+        // If a piece begins within a line, none of it may be accepted.
         let isInside = start > 0 && stream[start - 1] != 0x0A
         start += piece.count
         do throws(ControlRefusal) {
           _ = try writer.take(piece)
           if isInside { return .broken("a piece from within a line was taken") }
           if isRefused, piece.count > 4096 { return .broken("\(piece.count) bytes were taken") }
-          // But one line alone, as what may be one.
+          // The exception is a single line, which may be a command.
           let taken = piece.split(separator: 0x0A).map(Array.init)
           if piece.contains(0x0A), !taken.allSatisfy(lines.contains) {
             return .broken("half a line")

@@ -3,7 +3,7 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-/// Fields of responses, one at a time: what is read from them is what they say.
+/// Fields of responses, one at a time: the parsed value matches the field.
 @Suite(.timeLimit(.minutes(10))) struct FieldFuzzTests {
   private func mutated(
     _ text: String, using generator: inout SeededGenerator, most: Int = 3
@@ -49,7 +49,7 @@ import Testing
       parts.tm_mday = day
       (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock[2])
       let expected = Int64(timegm(&parts))
-      // `timegm` carries a day that the month does not have into the next one.
+      // `timegm` moves a day that the month does not have into the next month.
       guard seconds == expected, parts.tm_mday == day || clock[2] == 60 else {
         return .broken("\(text.debugDescription) is \(seconds), not \(expected)")
       }
@@ -70,7 +70,8 @@ import Testing
       if tag.bytes.isEmpty || tag.bytes.contains(where: { $0 <= 0x20 || $0 == 0x22 }) {
         return .broken("\(field) is \(tag)")
       }
-      // What is sent back to a server must not end its line, and must name the same version, byte by byte.
+      // The text that is returned to a server must not end its line, and must name the same version
+      // exactly.
       guard field.firstRange(of: tag.bytes) != nil else { return .broken("\(field) is \(tag)") }
       return EntityTag(field: tag.fieldBytes) == tag
         ? .accepted : .broken("\(field) is \(tag), sent as \(tag.fieldBytes)")
@@ -94,7 +95,7 @@ import Testing
       guard range.lowerBound >= 0, !range.isEmpty,
         range.upperBound <= field.completeLength ?? 1 << 60
       else { return .broken("\(text.debugDescription): \(range)") }
-      // Said again in the plainest way it is the same.
+      // The same range in its plainest form gives the same result.
       let plain =
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/"
         + (field.completeLength.map { "\($0)" } ?? "*")
@@ -149,16 +150,16 @@ import Testing
     if let one = pinned.entityTag, let other = response.entityTag {
       if one.bytes != other.bytes { return .different }
       if (one.isWeak || other.isWeak) && datesDiffer { return .different }
-      // What was strong has become weak: only the dates are left to prove anything.
+      // A strong tag has become weak: only the dates can prove equality.
       let isProven = dates.count == 2 && pinned.dateStrength != .weak
       return !one.isWeak && other.isWeak && !isProven ? .unknown : .same
     }
     if datesDiffer { return .different }
-    // A tag that only one of the two has, and a date that only one of them has.
+    // Only one of the two has the tag, and only one has the date.
     if pinned.entityTag == nil, pinned.lastModified == nil {
       return response.entityTag == nil && response.lastModified == nil ? .same : .different
     }
-    // A date of the second in which the response was made may be that of other bytes, too.
+    // The bytes may have changed within the second of the response, so its date proves nothing.
     let isProof = pinned.entityTag == nil && dates.count == 2 && pinned.dateStrength != .weak
     return isProof ? .same : .unknown
   }

@@ -4,7 +4,7 @@ import HTTPTypes
 import SeededRandom
 import Testing
 
-/// Whatever head a server sends, bytes are taken for what the head proves them to be, or not at all.
+/// Whatever head a server sends, bytes are accepted only as what the head proves them to be.
 @Suite(.timeLimit(.minutes(10))) struct HeadFuzzTests {
   static let mutator = ByteMutator(
     dictionary: [
@@ -41,7 +41,7 @@ import Testing
       }
       let oracle = HeadOracle(lines: lines)
       guard let response, !hasFailed || oracle != nil else {
-        // A fault behind the final head's end is a trailer's, which nobody reads.
+        // A fault after the final head is in a trailer, which is not read.
         return oracle == nil ? .refused : .broken("refused\(Self.shown(bytes))")
       }
       guard let oracle else { return .broken("taken for a head\(Self.shown(bytes))") }
@@ -106,7 +106,7 @@ import Testing
       let foldCount = generator.pick([0, 1, 900, 20_000])
       var lines = ["HTTP/1.1 200 OK\r\n"]
       if generator.isOnce(in: 2) {
-        // Fields of an interim response are none of the final one's.
+        // Fields of an interim response do not belong to the final one.
         lines = ["HTTP/1.1 103 x\r\n"] + Array(repeating: "b:\n", count: 900) + ["\n"] + lines
       }
       lines += Array(repeating: "a:\n", count: fieldCount)
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  /// A range to ask for, mostly one that a file of 5,000 bytes has.
+  /// A range to request, mostly one that a file of 5,000 bytes has.
   static func asked(using generator: inout SeededGenerator) -> ByteRange? {
     if generator.isOnce(in: 6) { return nil }
     let first =
@@ -172,7 +172,7 @@ import Testing
     return ByteRange(offset: first, byteCount: generator.pick([1, 100, 1000, 4096, 5000]))
   }
 
-  /// The lines as libcurl hands them over: each with its ending.
+  /// The lines in the form in which libcurl passes them: each with its ending.
   static func lines(_ bytes: [UInt8]) -> [[UInt8]] {
     var lines: [[UInt8]] = []
     var start = 0

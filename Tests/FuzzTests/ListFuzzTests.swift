@@ -2,7 +2,7 @@ import SeededRandom
 import SourceList
 import Testing
 
-/// Whatever a list holds, it is refused, or every entry of it obeys the rules of the format.
+/// A list is either refused, or every entry of it obeys the rules of the format.
 @Suite(.timeLimit(.minutes(10))) struct ListFuzzTests {
   private let mutator = ByteMutator(
     dictionary: [
@@ -62,7 +62,7 @@ import Testing
       guard let list = try? SourceListReader.parse(bytes, sourceName: "list") else {
         return .refused
       }
-      // The sum in the member's trailer was right, so the text was.
+      // The checksum in the member's trailer was right, so the text was right.
       let expected = try SourceListReader.parse(plain, sourceName: "list")
       return list == expected ? .accepted : .broken("another list than the one compressed")
     }

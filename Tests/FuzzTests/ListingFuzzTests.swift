@@ -4,7 +4,7 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-/// Listings are what any server cares to send: no page traps, and what it names lies in its directory.
+/// Listings are arbitrary bytes from a server: no page traps, and all names are in its directory.
 @Suite(.timeLimit(.minutes(10))) struct ListingFuzzTests {
   private static let base = "http://h/pub/a%20d/"
 
@@ -63,7 +63,7 @@ import Testing
     return Array(html.utf8)
   }
 
-  /// The rules of names, written again as plainly as possible.
+  /// The rules of names, in an independent and simple form.
   private func rule(brokenBy entry: ListingEntry, isRoot: Bool) -> String? {
     let name = entry.name
     if ["", ".", ".."].contains(name) { return "no name" }
@@ -78,7 +78,7 @@ import Testing
     guard let url = try? RemoteURL(Self.base + entry.segment) else { return "no URL" }
     if url.text != Self.base + entry.segment || url.query != nil { return "more than a path" }
     if entry.segment.contains("/") { return "another directory" }
-    // Byte by byte: strings compare by what they look like.
+    // Compare bytes: strings are equal if they look alike.
     guard let decoded = entry.segment.removingPercentEncoding,
       decoded.utf8.elementsEqual(name.utf8)
     else { return "another name than that of its URL, \(entry.segment)" }

@@ -3,7 +3,7 @@ import SeededRandom
 import SourceList
 import Testing
 
-/// Metalinks come from anybody's server: whatever they hold, they are refused, or every entry obeys the rules.
+/// Metalinks come from untrusted servers: they are refused, or every entry obeys the rules.
 @Suite(.timeLimit(.minutes(10))) struct MetalinkFuzzTests {
   private let mutator = ByteMutator(
     dictionary: [
@@ -88,7 +88,7 @@ import Testing
     return text + (isFour ? "" : "</files>") + "</metalink>\n"
   }
 
-  /// The rules, written again as plainly as possible.
+  /// The rules, in an independent and simple form.
   private func rule(brokenBy entry: SourceEntry) -> String? {
     let segments = entry.path.split(separator: "/", omittingEmptySubsequences: false)
     if segments.contains(where: { ["", ".", ".."].contains($0) || $0.utf8.count > 255 }) {

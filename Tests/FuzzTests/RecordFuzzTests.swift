@@ -5,11 +5,11 @@ import RangeCache
 import SeededRandom
 import Testing
 
-/// Whatever a cache's record says, no byte is served that was not stored, unless the record claims
-/// it with the right checksum and a commit.
+/// No byte is served that was not stored, unless the record claims it with the right checksum and a
+/// commit.
 ///
-/// Damage of single bits and bytes is the matter of `RecordDamageTests`; here whole sectors and
-/// records are lost, repeated, exchanged with those of other files, and forged.
+/// `RecordDamageTests` covers damage of single bits and bytes. Here, whole sectors and records are
+/// lost, repeated, exchanged with those of other files, and forged.
 @Suite(.timeLimit(.minutes(10))) struct RecordFuzzTests {
   let root: TemporaryDirectory
   let directory: CacheDirectory
@@ -20,7 +20,8 @@ import Testing
     directory = try CacheDirectory(path: root.path + "/cache")
   }
 
-  /// The bytes of version 1; a misplaced byte, a byte of another version and a hole show.
+  /// The bytes of a version, in which a misplaced byte, a byte of another version and a hole are
+  /// visible.
   private static func content(_ range: ByteRange, version: UInt64 = 1) -> [UInt8] {
     range.map { offset in
       var value = (UInt64(bitPattern: offset) &+ version << 40) &* 0x9E37_79B9_7F4A_7C15
@@ -29,7 +30,7 @@ import Testing
     }
   }
 
-  /// A record file, the data file beside it, and what they hold.
+  /// A record file, its data file, and their content.
   private struct Entry {
     let record: [UInt8]
     let data: [UInt8]
@@ -38,7 +39,7 @@ import Testing
     var stored = ExtentSet()
   }
 
-  /// Makes an entry of version `version` with random extents and, where wanted, commits.
+  /// Makes an entry of version `version` with random extents and, if `commits` is set, commits.
   private func makeEntry(
     version: UInt64 = 1, commits: Bool, using generator: inout SeededGenerator
   ) throws -> Entry {
@@ -80,7 +81,7 @@ import Testing
 
   // MARK: Oracle
 
-  /// Opens what lies there, checks it, stores more, and opens it again.
+  /// Opens the entry, checks it, stores more bytes, and opens it again.
   private func judge(
     _ entry: Entry, using generator: inout SeededGenerator
   ) throws -> FuzzCampaign.Verdict {
@@ -92,8 +93,8 @@ import Testing
       guard opened.recoveredVersion.entityTag == EntityTag(opaque: "v1") else {
         return .broken("of version \(opened.recoveredVersion)")
       }
-      // The entry continues: what is stored and committed now must neither be lost nor bring back
-      // what was left out.
+      // The entry remains usable: bytes stored and committed now must not be lost, nor bring back
+      // omitted ones.
       let room = opened.recoveredVersion.completeLength ?? 5000
       let range: ByteRange = 4000..<max(4000, min(4100, room))
       if !range.isEmpty, generator.isOnce(in: 2) {
@@ -110,7 +111,7 @@ import Testing
       ? .accepted : .broken("\(again.recoveredExtents.extents), not \(known.extents)")
   }
 
-  /// The rule that what an entry shows breaks: only what was stored, and its very bytes.
+  /// The rule that an entry violates: it may show only stored bytes, unchanged.
   private static func rule(brokenBy entry: CacheEntry, within stored: ExtentSet) -> String? {
     for range in entry.recoveredExtents.extents {
       if !stored.contains(range) { return "\(range) was never stored" }
@@ -127,7 +128,7 @@ import Testing
   @Test("Of 4,000 records with lost, repeated and foreign sectors, none yields a wrong byte")
   func sectors() throws {
     var generator = SeededGenerator(seed: 1)
-    // Older records of the same file, as a file system may show in place of what it lost.
+    // Older records of the same file, which a file system may show instead of lost ones.
     var older: [[UInt8]] = []
     for version in 2..<5 {
       let entry = try makeEntry(version: UInt64(version), commits: true, using: &generator)
@@ -191,7 +192,7 @@ import Testing
           }
         }
       }
-      // Every record is right by itself except for what it claims.
+      // Every record is valid except for its claim.
       for index in forged.records.indices where !generator.isOnce(in: 20) {
         forged.sign(recordAt: index)
       }
@@ -201,7 +202,7 @@ import Testing
       try Self.write(forged.bytes, to: entry.recordPath)
       try Self.write(entry.data, to: entry.dataPath)
       if claimsCommit {
-        // A forged commit is believed; it must not trap.
+        // A forged commit is accepted; it must not trap.
         _ = try directory.openEntry(key)
         return .refused
       }
@@ -257,7 +258,7 @@ import Testing
     }
   }
 
-  /// A record that is not understood must not be changed by looking at it.
+  /// Whether opening a record of an unknown form leaves it unchanged.
   private func leftAlone(
     _ forged: RecordImage, _ entry: Entry
   ) throws -> FuzzCampaign.Verdict {
@@ -283,7 +284,7 @@ import Testing
       try Self.write(data, to: entry.dataPath)
       guard let opened = try directory.openEntry(key) else { return .broken("no entry") }
       for range in opened.recoveredExtents.extents {
-        // What a commit covers is looked at before its first use, the rest has been by now.
+        // Committed bytes are verified before their first use; the rest has been verified by now.
         var intact = ExtentSet()
         intact.insert(range)
         for believed in opened.believedExtents.extents {
@@ -310,7 +311,8 @@ import Testing
       for case .commit(_, let sequence, _) in image.validRecords {
         covered = max(covered, sequence)
       }
-      // What is safe: every extent that a commit covers. Any sector beside those may be lost.
+      // The safe bytes are those of extents that a commit covers. Any sector outside them may be
+      // lost.
       var safe = ExtentSet()
       for (index, record) in image.validRecords.enumerated() where UInt64(index) < covered {
         if case .extent(let offset, let count, _) = record {
@@ -332,7 +334,7 @@ import Testing
       try Self.write(data, to: entry.dataPath)
       let verdict = try judge(entry, using: &generator)
       guard case .accepted = verdict else { return verdict }
-      // What was committed is not lost either.
+      // Committed bytes are not lost either.
       guard let opened = try directory.openEntry(key) else { return .broken("lost") }
       let length = opened.recoveredVersion.completeLength ?? .max
       for range in safe.extents where range.upperBound <= length {

@@ -5,7 +5,7 @@ import SeededRandom
 import Testing
 import TransferDisplay
 
-/// `.status.json` of another process is data from outside: what is read of it can be shown.
+/// `.status.json` of another process is untrusted: everything that is read of it can be displayed.
 @Suite(.timeLimit(.minutes(10))) struct StatusFuzzTests {
   private let mutator = ByteMutator(
     dictionary: [
@@ -34,7 +34,7 @@ import TransferDisplay
       let columns = Int.random(in: -1...200, using: &generator)
       var view = StatusView(mountpoint: report.mountpoint)
       view.take(report)
-      // What the keys do must hold for any report, too.
+      // The rules of the keys must hold for any report, too.
       for _ in 0..<4 {
         _ = view.press(.character(generator.pick(["s", "a", "j", "G", "d", "i", "e"])))
       }
@@ -50,7 +50,7 @@ import TransferDisplay
       {
         return .broken("\(lines.count) lines on a screen of \(rows) × \(columns)")
       }
-      // What is written again must be read again.
+      // A report that is written again must be readable.
       guard let again = try? StatusReport(json: report.json()) else {
         return .broken("written again it cannot be read: \(String(decoding: bytes, as: UTF8.self))")
       }
@@ -78,7 +78,7 @@ import TransferDisplay
       let entries = MountTable(mountinfo: bytes).entries
       let lineCount = bytes.split(separator: 0x0A).count
       if entries.count > lineCount { return .broken("\(entries.count) of \(lineCount) lines") }
-      // Octal digits of a byte are all that an escape can be: nothing longer comes out.
+      // An escape consists of the octal digits of one byte, so the text cannot become longer.
       let byteCount = entries.reduce(0) { $0 + $1.mountpoint.unicodeScalars.count }
       if byteCount > bytes.count { return .broken("more text than there was") }
       return entries.count == lineCount ? .accepted : .refused

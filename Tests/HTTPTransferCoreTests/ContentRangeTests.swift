@@ -34,9 +34,9 @@ import Testing
       "bytes 0 - 1/10", "bytes 0-1 /10", "bytes 0-1/ 10", "bytes 0-1/10, 2-3/10",
       // Non-ASCII digits are no digits.
       "bytes ٠-١/١٠", "bytes 0-１/10",
-      // The last byte before the first, at the length, behind it.
+      // The last byte is before the first, at the length, or after it.
       "bytes 2-1/10", "bytes 0-10/10", "bytes 0-11/10", "bytes 0-0/0", "bytes 10-19/10",
-      // Numbers beyond what an offset of a file can be.
+      // Numbers beyond the maximum offset of a file.
       "bytes 0-1/1152921504606846977", "bytes */1152921504606846977",
       "bytes 0-1152921504606846976/*", "bytes 0-1/9223372036854775807",
       "bytes 0-9223372036854775807/*", "bytes 0-1/9223372036854775808",

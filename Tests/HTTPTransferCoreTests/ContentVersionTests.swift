@@ -3,7 +3,7 @@ import HTTPTypes
 import Testing
 
 @Suite struct ContentVersionTests {
-  /// One row: what is pinned, what a response says, and whether they are the same bytes.
+  /// One row: the pinned version, the version of a response, and whether their bytes are the same.
   struct Comparison: CustomTestStringConvertible, Sendable {
     let pinned: ContentVersion
     let response: ContentVersion
@@ -21,7 +21,7 @@ import Testing
     var testDescription: String { "\(pinned) / \(response)" }
   }
 
-  /// Short for a version: `tag` starts with `W/` when weak.
+  /// Shorthand for a version: `tag` starts with `W/` if it is weak.
   private static func version(
     _ tag: String? = nil, date: String? = nil, length: Int64? = nil, coding: String? = nil
   ) -> ContentVersion {
@@ -48,7 +48,7 @@ import Testing
       Comparison(version("W/a", date: "d"), version("a", date: "e"), .different),
       Comparison(version("a", date: "d"), version("W/a", date: "e"), .different),
       Comparison(version("W/a", date: "d"), version("W/a"), .same),
-      // What was strong and is weak now: only dates are left to prove that the bytes are the same.
+      // A strong tag became weak: only dates can prove that the bytes are the same.
       Comparison(version("a"), version("W/a"), .unknown),
       Comparison(version("a", date: "d"), version("W/a"), .unknown),
       Comparison(version("a"), version("W/a", date: "d"), .unknown),
@@ -59,7 +59,7 @@ import Testing
       Comparison(version(date: "d"), version(date: "e"), .different),
       Comparison(version(date: "d"), version("a", date: "d"), .same),
       Comparison(version(date: "d"), version("a", date: "e"), .different),
-      // The response lacks what the pinned version has.
+      // The response lacks a validator of the pinned version.
       Comparison(version("a", date: "d"), version(date: "d"), .unknown),
       Comparison(version("a", date: "d"), version(date: "e"), .different),
       Comparison(version("a"), version(), .unknown),
@@ -67,14 +67,14 @@ import Testing
       Comparison(version(date: "d"), version(), .unknown),
       Comparison(version("a"), version(date: "d"), .unknown),
       Comparison(version(date: "d"), version("a"), .unknown),
-      // Nothing is pinned but the length.
+      // Only the length is pinned.
       Comparison(version(), version(), .same),
       Comparison(version(), version("a"), .different),
       Comparison(version(), version(date: "d"), .different),
       Comparison(version(length: 5), version(length: 5), .same),
       Comparison(version(length: 5), version("a", length: 5), .different),
       Comparison(version(length: 5), version("a", length: 6), .different),
-      // Lengths, where both are known, overrule equal validators.
+      // Lengths, if both are known, overrule equal validators.
       Comparison(version("a", length: 5), version("a", length: 5), .same),
       Comparison(version("a", length: 5), version("a", length: 6), .different),
       Comparison(version("a", length: 5), version("a", length: 0), .different),
@@ -83,7 +83,7 @@ import Testing
       Comparison(version(length: 5), version(), .same),
       Comparison(version("a", length: 5), version(length: 6), .different),
       Comparison(version("a", length: 5), version(length: 5), .unknown),
-      // Codings are part of the version: nothing overrules them.
+      // Codings are part of the version, and overrule everything.
       Comparison(version("a", coding: "gzip"), version("a", coding: "gzip"), .same),
       Comparison(version("a"), version("a", coding: "gzip"), .different),
       Comparison(version("a", coding: "gzip"), version("a"), .different),
@@ -154,7 +154,7 @@ import Testing
     let version = ContentVersion(fields, completeLength: 1)
     #expect(version.dateStrength == expected)
     #expect(version.strength == (expected == .strong ? .strong : .weak))
-    // What is not proven is not kept for later.
+    // An unproven validator is not kept for later.
     #expect((version.provable.lastModified != nil) == (expected == .strong))
     #expect(version.isTooFresh == (expected == .weak))
     fields[.eTag] = "\"a\""
@@ -183,7 +183,7 @@ import Testing
     #expect(version.entityTag == EntityTag(opaque: "x", isWeak: true))
     #expect(version.lastModified == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(version.completeLength == 100)
-    // A tag that is none leaves the date as the validator.
+    // An invalid tag leaves the date as the validator.
     let broken = ContentVersion([.eTag: "\"\"", .lastModified: "d"], completeLength: nil)
     #expect(broken == ContentVersion(lastModified: "d"))
   }
@@ -195,14 +195,14 @@ import Testing
       .eTag: text, .lastModified: text, .date: text, .contentRange: text, .contentType: text,
     ]
     #expect(ContentVersion(fields, completeLength: 5) == ContentVersion(completeLength: 5))
-    // What a date begins with makes none of it.
+    // A valid date at the start does not make the whole text a date.
     let padded = "Sun, 06 Nov 1994 08:49:37 GMT" + String(repeating: " x", count: 2000)
     #expect(ContentVersion([.lastModified: padded], completeLength: nil) == ContentVersion())
     // Several fields are one value.
     var tags = HTTPFields()
     for _ in 0..<900 { tags.append(HTTPField(name: .lastModified, value: "d")) }
     #expect(ContentVersion(tags, completeLength: nil).lastModified == nil)
-    // A coding stays one.
+    // A coding stays a single value.
     let coded = ContentVersion([.contentEncoding: text], completeLength: nil)
     #expect(coded.contentCoding?.utf8.count == 1024)
   }
@@ -218,7 +218,7 @@ import Testing
     #expect(version(.eTag, one).compare(version(.eTag, one)) == .same)
     #expect(version(.eTag, one).compare(version(.eTag, other)) == .different)
     #expect(!version(.eTag, one).hasSameIdentity(as: version(.eTag, other)))
-    // One text for people, composed and decomposed.
+    // The same text to a reader, composed and decomposed.
     let (composed, decomposed) = (Array("\"\u{E9}\"".utf8), Array("\"e\u{301}\"".utf8))
     #expect(version(.eTag, composed).compare(version(.eTag, decomposed)) == .different)
     #expect(version(.contentEncoding, one).compare(version(.contentEncoding, other)) == .different)

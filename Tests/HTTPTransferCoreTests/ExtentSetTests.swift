@@ -36,7 +36,7 @@ import Testing
     #expect(set.byteCount == 20)
   }
 
-  /// The set of the same bytes as one flag for each.
+  /// The same set of bytes, with one flag for each byte.
   private struct Bitmap {
     var isPresent: [Bool]
 
@@ -104,7 +104,7 @@ import Testing
       try #require(
         set.presentEnd(from: asked.lowerBound) == bitmap.end(from: asked.lowerBound))
     }
-    // The same bytes are the same value, however they came.
+    // Equal bytes make equal values, whatever the order of insertion.
     #expect(ExtentSet(bitmap.extents.shuffled(using: &random)) == set)
   }
 }

@@ -2,7 +2,7 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-/// What must hold of every plan, whatever the situation.
+/// The properties that every plan must have.
 @Suite struct FetchPlannerPropertyTests {
   /// A situation in which to plan.
   private struct Situation {
@@ -13,8 +13,10 @@ import Testing
     var streams = StreamTable()
     var limits: FetchPlanner.Limits
 
-    /// A file in which all that can come together does: extents, flights at every stage, demands
-    /// present, in flight and absent, readers and random access.
+    /// A file with all features that can occur together.
+    ///
+    /// It has extents, flights at every stage, demands present, in flight and absent, readers and
+    /// random access.
     init(using random: inout SeededGenerator) {
       length = .random(in: 1...(96 << 20), using: &random)
       let connections = Int.random(in: 1...16, using: &random)
@@ -55,7 +57,7 @@ import Testing
       }
     }
 
-    /// Adds a reader, who waits for its last read at times.
+    /// Adds a reader, which sometimes waits for its last read.
     private mutating func addReader(using random: inout SeededGenerator) {
       var range = randomRange(upTo: 131_072, using: &random)
       let step = range.byteCount * (Bool.random(using: &random) ? 1 : 4)
@@ -76,7 +78,7 @@ import Testing
         streams: streams.readers, limits: limits)
     }
 
-    /// The flights as they are once the plan's cuts are made.
+    /// The flights after the plan's cuts.
     func flights(after plan: FetchPlanner.Plan) -> [FetchPlanner.Flight] {
       var flights = flights
       for cut in plan.cuts {
@@ -87,15 +89,17 @@ import Testing
       return flights
     }
 
-    /// What is present or will be brought by flights.
+    /// The bytes that are present or that flights will deliver.
     func covered(by flights: [FetchPlanner.Flight]) -> ExtentSet {
       var covered = extents
       for flight in flights { covered.insert(flight.start..<max(flight.start, flight.end)) }
       return covered
     }
 
-    /// What a plan may ask for: pages of demands, windows of readers and, before a reader's cursor,
-    /// what it waits for and what lies between that and the cursor.
+    /// The bytes that a plan may request.
+    ///
+    /// These are pages of demands, windows of readers and, before a reader's cursor, the bytes from
+    /// its waiting read to the cursor.
     var wanted: ExtentSet {
       var wanted = ExtentSet()
       for demand in demands { wanted.insert(demand.aligned(to: 4096, limit: length)) }
@@ -105,14 +109,15 @@ import Testing
       return wanted
     }
 
-    /// Where the first demand of a reader begins, as far back as reads in order can be.
+    /// The start of a reader's first demand, as far back as reads in order can be.
     func waitedStart(of stream: StreamTable.Stream) -> Int64 {
       let near = stream.cursor - 2 * StreamTable.tolerance
       return demands.map(\.lowerBound).first { $0 >= near && $0 < stream.cursor } ?? stream.cursor
     }
 
-    /// Whether somebody waits for bytes that are not those of a reader with a window: such a read may
-    /// have a connection more, so it does not wait for the read-ahead of others.
+    /// Whether a read outside the readers' windows waits.
+    ///
+    /// Such a read may use one more connection, so it does not wait for the read-ahead of others.
     var hasReadElsewhere: Bool {
       let readers = streams.streams.filter { $0.window > 0 }
       return !readers.isEmpty
@@ -124,7 +129,7 @@ import Testing
         }
     }
 
-    /// The flights whose connections read-ahead cannot use yet.
+    /// The flights whose connections are not yet available for read-ahead.
     var busyFlightCount: Int {
       flights.count { flight in
         guard let rate = flight.rate else { return true }
@@ -156,7 +161,7 @@ import Testing
       startCount += plan.starts.count
       cutCount += plan.cuts.count
     }
-    // The situations are of the kind that the rule is about.
+    // The situations exercise the rule.
     #expect(startCount > 5000)
     #expect(cutCount > 300)
   }
@@ -178,7 +183,7 @@ import Testing
   @Test("Nothing is asked for beyond demands and windows", arguments: 1...4)
   func windowsHold(seed: UInt64) throws {
     try forEachSituation(seed: seed) { situation, plan in
-      // What is taken from a flight was asked for before.
+      // Bytes that are cut from a flight had been requested before.
       var allowed = situation.wanted
       for flight in situation.flights { allowed.insert(flight.start..<flight.end) }
       for start in plan.starts {
@@ -194,7 +199,7 @@ import Testing
       let most = limits.demandConnections + (situation.hasReadElsewhere ? 1 : 0)
       try #require(
         plan.starts.count <= max(0, most - situation.flights.count), "\(plan) in \(situation)")
-      // Read-ahead is what nobody waits for: no demand's page, nothing before a reader's cursor.
+      // No read waits for read-ahead: it is on no demand's page and not before a reader's cursor.
       let readAhead = plan.starts.filter { start in
         !situation.demands.contains { $0.aligned(to: 4096, limit: .max).overlaps(start) }
           && !situation.streams.streams.contains {
@@ -229,7 +234,7 @@ import Testing
       }
       var next = situation
       next.flights = situation.flights(after: plan)
-      // Without readers: those continue reading ahead with what is free.
+      // Without readers, because they continue to use free connections for read-ahead.
       next.streams = StreamTable()
       for (index, start) in plan.starts.enumerated() {
         next.flights.append(

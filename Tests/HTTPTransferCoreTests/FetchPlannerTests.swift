@@ -1,12 +1,13 @@
 import HTTPTransferCore
 import Testing
 
-/// What the planner decides in single, known situations.
+/// The planner's decisions in single, known situations.
 @Suite struct FetchPlannerTests {
   private static let mebibyte: Int64 = 1 << 20
 
-  /// The segment of read-ahead on four connections for a reader who has read 8 MiB in order: an
-  /// eighth of the window, whatever that is.
+  /// The segment of read-ahead on four connections for a reader that has read 8 MiB in order.
+  ///
+  /// It is an eighth of the window, whatever the window is.
   private var segment: Int64 {
     var table = StreamTable()
     for read in sequentialReads(to: 8 * Self.mebibyte) { table.note(read) }
@@ -36,7 +37,7 @@ import Testing
         connectionRate: connectionRate))
   }
 
-  /// The reads of a reader who has come from 0 to `end`.
+  /// The reads of a reader that has read in order from 0 to `end`.
   private func sequentialReads(to end: Int64) -> [ByteRange] {
     stride(from: 0, to: end, by: 131_072).map { $0..<($0 + 131_072) }
   }
@@ -46,16 +47,16 @@ import Testing
   @Test(
     "A far and fast line is kept full: four round trips' worth are asked for, up to 16 times the window",
     arguments: [
-      // Of one who has read 1 MiB, without a rate: 1 MiB.
+      // A reader of 1 MiB, without a known rate: 1 MiB.
       (1 << 20, nil, 1 << 20),
-      // A near line needs no more than he has read.
+      // A low bandwidth needs no more than the reader has read.
       (1 << 20, 1e6, 1 << 20),
-      // 100 MB/s and 50 ms: 20 MB, of which 16 MiB may be.
+      // 100 MB/s and 50 ms: 20 MB, limited to 16 MiB.
       (1 << 20, 100e6, 16 << 20),
       (2 << 20, 100e6, 20_000_000),
-      // Not for one who has just begun.
+      // Not for a reader that has just begun.
       (256 << 10, 100e6, 256 << 10),
-      // A rate that no line has.
+      // An impossible rate.
       (1 << 20, .infinity, 16 << 20),
     ] as [(Int64, Double?, Int64)])
   func farLine(consumed: Int64, rate: Double?, expected: Int64) {
@@ -83,7 +84,7 @@ import Testing
       (4095..<4097, [], [0..<8192]), (999_000..<1_000_000, [], [995_328..<1_000_000]),
       (0..<12_288, [4096..<8192], [0..<4096, 8192..<12_288]),
       (0..<12_288, [0..<12_288], []), (5000..<6000, [4096..<5500], [5500..<8192]),
-      // Beyond the end there is nothing to ask for.
+      // There are no bytes to request beyond the end.
       (999_000..<2_000_000, [], [995_328..<1_000_000]), (1_000_000..<2_000_000, [], []),
       (3_000_000..<3_004_096, [], []),
     ] as [(ByteRange, [ByteRange], [ByteRange])])
@@ -97,7 +98,7 @@ import Testing
   func demandInFlight() {
     let flights = [flight(0..<Self.mebibyte)]
     #expect(plan(flights: flights, demands: [524_288..<528_384]).isEmpty)
-    // Only what the flight does not bring is.
+    // Only bytes that the flight does not deliver are requested.
     #expect(
       plan(flights: flights, demands: [(Self.mebibyte - 4096)..<(Self.mebibyte + 4096)]).starts
         == [Self.mebibyte..<(Self.mebibyte + 4096)])
@@ -140,7 +141,7 @@ import Testing
     let start = 4 * Self.mebibyte
     let early = start..<(start + Self.mebibyte)
     let late = (start + 524_288)..<(start + 528_384)
-    // For the first alone, the flight would be in time.
+    // For the first demand alone, the flight would be in time.
     let flight = flight(
       id: 7, 0..<(64 * Self.mebibyte), position: start - 3 * Self.mebibyte / 4)
     #expect(plan(flights: [flight], demands: [early]).isEmpty)
@@ -274,9 +275,9 @@ import Testing
 }
 
 extension FetchPlanner.Plan {
-  /// Whether nothing is to be done.
+  /// Whether there is nothing to do.
   var isEmpty: Bool { starts.isEmpty && cuts.isEmpty }
 
-  /// Where the flights that are cut end, by their numbers.
+  /// The ends of the cut flights, by their numbers.
   var cutEnds: [Int: Int64] { Dictionary(cuts.map { ($0.id, $0.end) }, uniquingKeysWith: min) }
 }

@@ -45,7 +45,7 @@ import Testing
       "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 06 Nov 1994 08:49 GMT",
       "Sun, 06 Nov 1994 08:49:37:00 GMT", "Sun, 06 Nov 1994 8::37 GMT",
       "Sun, 06 Nov 1994 08:49:37 GMT GMT",
-      // Days that the month does not have.
+      // Days that do not exist in the month.
       "Wed, 29 Feb 2023 00:00:00 GMT", "Mon, 29 Feb 1900 00:00:00 GMT",
       "Fri, 30 Feb 2024 00:00:00 GMT", "Fri, 31 Apr 2026 00:00:00 GMT",
     ])

@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-/// When an origin that has asked for a delay may be asked again.
+/// The time at which an origin that has requested a delay may get the next request.
 @Suite struct HostGateTests {
   private let now = ContinuousClock.now
 

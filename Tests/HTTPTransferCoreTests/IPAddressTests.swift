@@ -2,7 +2,7 @@ import Glibc
 import HTTPTransferCore
 import Testing
 
-/// Which addresses the Internet does not reach.
+/// The addresses that are not reachable over the Internet.
 @Suite struct IPAddressTests {
   private func address(_ text: String) throws -> IPAddress {
     var bytes = [UInt8](repeating: 0, count: 16)
@@ -25,7 +25,7 @@ import Testing
       // Protocols, benchmarks, reserved.
       "192.0.0.0", "192.0.0.192", "192.0.0.255", "198.18.0.1", "198.19.255.255", "240.0.0.1",
       "255.255.255.255", "::ffff:198.18.0.1", "64:ff9b::198.18.0.1", "2002:c612:0001::1",
-      // Translated addresses (RFC 2765), and both addresses of Teredo's.
+      // Translated addresses (RFC 2765), and both addresses in a Teredo address.
       "::ffff:0:127.0.0.1", "::ffff:0:10.0.0.1", "2001:0:a00:1::f7f7:f7f7",
       "2001:0:808:808::80ff:fffe", "2001:0:1::1",
     ])

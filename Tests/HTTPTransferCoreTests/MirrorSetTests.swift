@@ -35,7 +35,7 @@ import Testing
     let own = mirrors.judge(weak, from: 1, pinned: weak, now: start)
     let others = mirrors.judge(weak, from: 0, pinned: weak, now: start)
     #expect(own == .ordinary && others != .ordinary)
-    // Who has defined it in this mount stays.
+    // The mirror that has defined the version in this mount stays.
     mirrors.recalled(weak, of: 0)
     #expect(mirrors.definer == 1)
   }
@@ -53,7 +53,7 @@ import Testing
       Row(pinned: version("a"), answer: version("a"), isSame: true),
       Row(pinned: version("a", date: "d"), answer: version("a", date: "e"), isSame: true),
       Row(pinned: version("a"), answer: version("b"), isSame: false),
-      // What copies look like, and so do other files of a length that were made together.
+      // Copies look like this, but so do other files of equal length that were created together.
       Row(pinned: version("a", date: "d"), answer: version("b", date: "d"), isSame: false),
       Row(pinned: version("W/a", date: "d"), answer: version("W/a", date: "d"), isSame: false),
       Row(pinned: version(date: "d"), answer: version(date: "d"), isSame: true),
@@ -114,7 +114,7 @@ import Testing
     _ = mirrors.refuse(2, reason: "other")
     #expect(mirrors.choose(isUrgent: true, now: start) == 1)
     #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .similar)
-    // It has changed: what it had was never shown to be the file.
+    // The file has changed, and the mirror's earlier file was never shown to be the right one.
     let changed = mirrors.judge(Self.version("c"), from: 1, pinned: pinned, now: start)
     #expect(changed == .contradicts(reason: "its file has changed"))
   }
@@ -131,7 +131,7 @@ import Testing
     #expect(mirrors.refuse(1, reason: "other bytes") == true)
     #expect(mirrors.refuse(1, reason: "again") == false)
     mirrors.failed(2, reason: "refused", now: start + .seconds(1))
-    // All rest: the one whose rest ends first.
+    // All mirrors rest: the one whose rest ends first is used.
     #expect(mirrors.contact(except: [], now: start + .seconds(1)) == 0)
     #expect(mirrors.contact(except: [0], now: start + .seconds(1)) == 2)
     #expect(mirrors.contact(except: [0, 2], now: start) == nil)
@@ -168,7 +168,7 @@ import Testing
     #expect(mirrors.choose(isUrgent: false, now: start) == 0)
     #expect(mirrors.judge(version, from: 1, pinned: version, now: start) == .same)
     #expect(mirrors.choose(isUrgent: false, now: start) == 1)
-    // Who is left alone must do.
+    // The only remaining mirror is used.
     mirrors.ended(1)
     mirrors.defined(version, by: 0)
     mirrors.began(1)
@@ -269,11 +269,11 @@ import Testing
       now = until
     }
     #expect(rests == [2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
-    // Requests that fail together are one failure.
+    // Requests that fail together count as one failure.
     mirrors.answered(0)
     let failures = [0, 1, 1].map { mirrors.failed(0, reason: "x", now: now + .seconds($0)) }
     #expect(failures == [1, 1, 1])
-    // The rest ends, so those who wait for that count again.
+    // The rest ends, so failures of later requests count again.
     #expect(mirrors.rest(of: 0, now: now) == .seconds(2))
     #expect(mirrors.failed(0, reason: "x", now: now + .seconds(2)) == 2)
     mirrors.failed(0, reason: "x", retryAfter: .seconds(20), now: now + .seconds(2))

@@ -8,7 +8,7 @@ import Testing
 
     var controller: ParallelismController
     var now = 0.0
-    /// How long the network thread has waited for its sockets.
+    /// The seconds for which the network thread has waited for its sockets.
     var idle = 0.0
     /// The target after each report.
     var targets: [Int] = []
@@ -19,8 +19,10 @@ import Testing
       controller.note(byteCount: 0, active: 0, idle: 0, isWaited: true, now: now)
     }
 
-    /// Runs for `seconds` on a line that brings `goodput` bytes per second for a number of
-    /// connections; the network thread waits for `idleShare` of the time.
+    /// Runs for `seconds` on a network with a goodput in bytes per second for each number of
+    /// connections.
+    ///
+    /// The network thread waits for `idleShare` of the time.
     mutating func run(
       _ seconds: Double, isWaited: Bool = true, active: Int? = nil, idleShare: Double = 1,
       goodput: (Int) -> Double
@@ -48,7 +50,7 @@ import Testing
   @Test("A step is measured against the requests that were in flight, not against the target")
   func demandInFlight() {
     var download = Download()
-    // Reads that could not wait have taken three connections where one was meant.
+    // Reads that could not wait have used three connections instead of one.
     download.run(0.125, active: 3) { _ in 30e6 }
     #expect(download.controller.target == 6)
     download.run(0.125) { Double($0) * 10e6 }
@@ -68,14 +70,15 @@ import Testing
   @Test("A doubling that gains nothing is taken back, and tried ever more rarely")
   func stepsBack() {
     var download = Download()
-    // The line is full with three connections: a fourth gains a quarter over two, eight nothing.
+    // Three connections fill the network: four deliver a quarter more than two, eight no more.
     let line = { (count: Int) in min(Double(count) * 10e6, 25e6) }
     download.run(0.5, goodput: line)
-    // Two brought twice as much as one, eight far from four times as much as two.
+    // Two connections delivered twice as much as one, but eight far less than four times as much as
+    // two.
     #expect(download.targets == [2, 8, 2, 2])
     download.run(120, goodput: line)
     #expect(download.targets.max() == 8)
-    // When nothing has changed for long, half as many are looked at, which bring less.
+    // After a long time without change, half as many connections are tried, which deliver less.
     #expect(download.targets.dropFirst(20).min() == 2)
     #expect(download.targets.dropFirst(20).filter { $0 == 2 }.count <= 6)
     #expect(download.controller.proven == 4)
@@ -149,14 +152,15 @@ import Testing
     #expect(download.controller.target == 8)
   }
 
-  /// A download over a line with a delay: a connection brings its rate once it has been open for
-  /// `delay` seconds.
+  /// A download over a network with a delay.
+  ///
+  /// A connection delivers its rate once it has been open for `delay` seconds.
   private struct DelayedDownload {
     static let tick = 0.01
 
     var controller = ParallelismController(initial: 1, maximum: 32)
     var now = 0.0
-    /// When each connection was asked for.
+    /// The time at which each connection was requested.
     var openedAt: [Double] = [0]
     var targets: [Int] = []
     var arrivedByteCount: Int64 = 0
@@ -184,7 +188,7 @@ import Testing
   func settles(delay: Double) {
     var download = DelayedDownload()
     download.run(delay * 3 + 0.25, delay: delay)
-    // One, four, then as many as bring 250 MB/s.
+    // One, four, then as many as deliver 250 MB/s.
     #expect(Set(download.targets).subtracting([25, 26]) == [1, 4])
     #expect((25...26).contains(download.controller.target))
   }
@@ -238,7 +242,7 @@ import Testing
     var download = Download()
     download.run(0.125) { Double($0) * 10e6 }
     #expect(download.controller.target == 2)
-    // Two seconds later few bytes have come: two connections did not bring less than one.
+    // Two seconds later few bytes have arrived: two connections did not deliver less than one.
     download.now += 2
     download.run(0.125) { _ in 1000 }
     #expect(download.controller.target == 2)

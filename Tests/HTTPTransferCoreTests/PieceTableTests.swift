@@ -2,7 +2,7 @@ import HTTPTransferCore
 import Testing
 
 @Suite struct PieceTableTests {
-  /// Ten pieces of 100 bytes, except for the last one, which has 50.
+  /// Ten pieces of 100 bytes, except the last one, which has 50.
   private func table() throws -> PieceTable {
     let hashes = try #require(
       PieceHashes(
@@ -45,7 +45,7 @@ import Testing
     #expect(table.settle(check, matches: true, trusted: [0]) == .verified)
     #expect(table.arrived.isEmpty)
     #expect(table.settle(check, matches: false, trusted: [0]) == .outdated)
-    // What is present does not arrive a second time.
+    // Present bytes do not arrive a second time.
     #expect(table.note(0..<100, from: 0, extents: ExtentSet([0..<100])).checks == [])
   }
 
@@ -81,7 +81,7 @@ import Testing
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.suspects == [0])
     #expect(table.excluded(fromPiece: 0) == [1])
-    // It is withheld from the ordinary plan, and fetched as a whole.
+    // The piece is excluded from the ordinary plan, and fetched as a whole.
     #expect(table.settled(with: ExtentSet()).contains(0..<100))
     #expect(table.restart(piece: 0) == 0..<100)
   }
@@ -107,7 +107,7 @@ import Testing
     #expect(table.failureCount(ofPiece: 0) == 0)
   }
 
-  /// A piece that several have brought was wrong, and `server` alone has brought it again.
+  /// A wrong piece from several servers, which `server` alone has delivered again.
   private func broughtAgain(
     after servers: Set<Int>, by server: Int
   ) throws -> (table: PieceTable, check: PieceTable.Check) {
@@ -133,7 +133,7 @@ import Testing
     #expect(one.table.liar(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
     let sure = try broughtAgain(after: [1, 2], by: 1)
     #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1, 2]) == 2)
-    // He was refused for something else meanwhile.
+    // The server was refused for another reason meanwhile.
     #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1]) == nil)
   }
 

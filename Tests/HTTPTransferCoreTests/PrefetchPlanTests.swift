@@ -2,7 +2,7 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-/// What is fetched of a file that nobody reads.
+/// The plan for a file without readers.
 @Suite struct PrefetchPlanTests {
   private func limits(_ connections: Int, rate: Double? = nil) -> FetchPlanner.Limits {
     FetchPlanner.Limits(
@@ -72,7 +72,7 @@ import Testing
             rate: nil))
       }
       #expect(flights.count <= connections)
-      // One of them brings some or all of its bytes.
+      // One of the flights delivers some or all of its bytes.
       let index = try #require(flights.indices.randomElement(using: &random))
       let flight = flights[index]
       let position =

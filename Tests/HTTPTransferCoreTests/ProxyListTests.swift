@@ -46,10 +46,10 @@ import Testing
     rotation.noteFailure(of: b, now: now)
     #expect(rotation.next(avoiding: [], now: now) == c)
     #expect(rotation.next(avoiding: [c], now: now) == .direct)
-    // All have failed this request but one, which rests.
+    // All but one, which rests, have failed this request.
     #expect(rotation.next(avoiding: [c, .direct, b], now: now) == a)
     #expect(rotation.next(avoiding: [a, b, c, .direct], now: now) == nil)
-    // After a while they are asked again.
+    // After a while, they are used again.
     let later = now + ProxyRotation.rest + .seconds(1)
     let again = rotation.next(avoiding: [], now: later)
     #expect(again == a || again == b)

@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-/// Bytes pass at the rate that was set, and never much faster.
+/// Bytes pass at the set rate, and never much faster.
 @Suite struct RateBucketTests {
   @Test(
     "In the long run as many bytes pass as the rate says", arguments: [1_000, 100_000, 50_000_000])

@@ -1,9 +1,9 @@
 import HTTPTransferCore
 import Testing
 
-/// Who may pass when there is a limit for all and others for some; on a simulated clock.
+/// The order of transfers under a limit for all and limits for some, on a simulated clock.
 @Suite struct RateScheduleTests {
-  /// Connections whose servers send as much as is taken, in pieces of 16 KiB.
+  /// Connections whose servers send as much as is received, in pieces of 16 KiB.
   private struct Simulation {
     private static let piece = 16_384
 
@@ -21,7 +21,7 @@ import Testing
       schedule.setTotal(total, now: now)
     }
 
-    /// Lets all of them continue until `end`; the least step is what a piece takes on the line.
+    /// Lets all connections run until `end`; the minimum step is the network's time for a piece.
     mutating func run(until end: Double, lineRate: Double = 100e6) {
       while now < end {
         while let id = schedule.next(now: now) {
@@ -30,7 +30,7 @@ import Testing
         }
         for index in running.sorted() { offer(index, lineRate) }
         guard running.isEmpty else { continue }
-        // Nobody runs: somebody must come to its turn, and not at once.
+        // No connection runs: one must get its turn, but not at once.
         guard let delay = schedule.delay(now: now), delay.isFinite else { return }
         now = min(end, now + max(delay, 1e-9))
       }
@@ -61,9 +61,9 @@ import Testing
     simulation.run(until: 130)
     #expect(isNear(simulation.rate(0..<3), 100_000), "\(simulation.rate(0..<3))")
     #expect(isNear(simulation.rate(3..<4), 1_000_000), "\(simulation.rate(3..<4))")
-    // Without a limit it gets nearly the whole line.
+    // Without a limit, it gets nearly the whole bandwidth.
     #expect(simulation.rate(4..<5) > 80e6, "\(simulation.rate(4..<5))")
-    // Each of those that share has its turns.
+    // Each connection that shares the limit gets its turns.
     #expect(simulation.passed[0..<3].allSatisfy { $0 > 600_000 }, "\(simulation.passed)")
   }
 
@@ -125,7 +125,7 @@ import Testing
       #expect(isAdmitted)
     }
     #expect(forgotten != nil)
-    // Twice as many come and go.
+    // Twice as many connections are added and removed.
     for id in 0..<3000 {
       let limit = RateLimit(bytesPerSecond: 1 << 30)
       _ = simulation.schedule.admit(1, of: UInt64(6000 + id), under: limit, now: 301)

@@ -25,7 +25,7 @@ import Testing
     #expect(history(cautious).trust == .low)
     #expect(history(cautious + [whole, whole]).trust == .usual)
     #expect(history(Array(repeating: whole, count: 100) + [early, early]).trust == .usual)
-    // Caution itself has readers find no more than they read.
+    // The caution itself makes readers fetch no more than they read.
     let frugal = (fetched: 2 * Self.mebibyte, read: 2 * Self.mebibyte)
     #expect(history(cautious + Array(repeating: frugal, count: 100)).trust == .low)
   }
@@ -61,7 +61,7 @@ import Testing
     #expect(history.trust == .usual)
     history.note(fetched: length, read: length, length: length)
     #expect(history.trust == .high)
-    // What the cache had says nothing.
+    // Bytes from the cache are no evidence.
     history.note(fetched: 0, read: 4096, length: length)
     #expect(history.trust == .high)
     history.note(fetched: 16384, read: 4096, length: length)
@@ -90,7 +90,7 @@ import Testing
     middle.trust = .high
     middle.note(Self.mebibyte..<Self.mebibyte + 131072)
     #expect(middle.readers.map(\.window) == [0])
-    // Who leaves out more than he reads is known after his second read.
+    // A reader that skips more than it reads is known after its second read.
     table.note(1_000_000..<1_004_096)
     #expect(table.readers.map(\.window) == [0])
   }

@@ -32,7 +32,7 @@ import Testing
     arguments: [
       ("", .missingScheme), ("h/a", .missingScheme), ("//h/a", .missingScheme),
       ("://h/a", .missingScheme), ("http:/h", .missingScheme), ("http:h", .missingScheme),
-      // What cannot be a scheme is not repeated in an error: it may be a secret.
+      // An error does not repeat an impossible scheme, because it may be a secret.
       ("pass@word://h", .missingScheme), ("1http://h", .missingScheme),
       ("\(String(repeating: "x", count: 33))://h", .missingScheme),
       ("ftp://h/a", .unsupportedScheme("ftp")), ("FILE:///a", .unsupportedScheme("file")),

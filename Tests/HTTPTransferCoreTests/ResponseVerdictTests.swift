@@ -59,7 +59,7 @@ import Testing
       [.contentRange: "bytes 0-999/5000"], [.contentRange: "bytes 999-1998/5000"],
       [.contentRange: "bytes 999-1000/5000"], [.contentRange: "items 1000-1999/5000"],
       [.contentRange: "bytes 1000-9223372036854775807/*"],
-      // The length contradicts the range, or is none.
+      // The length contradicts the range, or is invalid.
       [.contentRange: "bytes 1000-1999/5000", .contentLength: "999"],
       [.contentRange: "bytes 1000-1999/5000", .contentLength: "1001"],
       [.contentRange: "bytes 1000-1999/5000", .contentLength: "0"],
@@ -247,7 +247,7 @@ import Testing
       _ = judge(206, fields, asked: 0..<1)
       _ = fields.isDoubtful(forPath: "/a.iso")
     }
-    // 15 s where each value is read to its end; the machine may be busy, too.
+    // Reading each value to its end would take 15 s; the limit also allows for a busy machine.
     #expect(ContinuousClock.now - start < .seconds(4))
   }
 

@@ -2,7 +2,7 @@ import HTTPTransferCore
 import HTTPTypes
 import Testing
 
-/// The delay that a response names.
+/// The delay in a response.
 @Suite struct RetryAfterTests {
   /// 1994-11-06 08:49:37 GMT.
   private static let sunday: Int64 = 784_111_777
@@ -22,7 +22,7 @@ import Testing
     for now in [nil, 0, Self.sunday, Int64.max, Int64.min] {
       #expect(delay(later, date: "Sun, 06 Nov 1994 08:49:37 GMT", now: now) == .seconds(20))
     }
-    // In the past: at once.
+    // A time in the past: no delay.
     #expect(delay(later, date: "Sun, 06 Nov 1994 08:50:37 GMT") == .zero)
     #expect(delay(later, date: "Mon, 06 Nov 1950 08:50:37 GMT") == .seconds(86_400))
   }

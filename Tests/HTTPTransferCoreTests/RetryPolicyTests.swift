@@ -10,7 +10,7 @@ import Testing
     arguments: [
       (1, 100), (2, 200), (3, 400), (4, 800), (5, 1600), (6, 3200), (7, 5000), (8, 5000),
       (1000, 5000), (Int.max, 5000),
-      // No failure at all counts as one.
+      // Zero and negative counts are treated as one failure.
       (0, 100), (-5, 100), (Int.min, 100),
     ])
   func doubling(failures: Int, milliseconds: Int) {

@@ -4,7 +4,7 @@ import Testing
 @Suite struct SpeedMeterTests {
   private let start = ContinuousClock.now
 
-  /// A meter that has seen `rate` bytes per second for `seconds`, in a hundred pieces a second.
+  /// A meter after `seconds` at `rate` bytes per second, in a hundred pieces per second.
   private func meter(rate: Double, seconds: Int) -> (SpeedMeter, end: ContinuousClock.Instant) {
     var meter = SpeedMeter()
     var now = start

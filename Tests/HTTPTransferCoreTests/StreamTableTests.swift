@@ -5,8 +5,10 @@ import Testing
 @Suite struct StreamTableTests {
   private static let readByteCount: Int64 = 128 << 10
 
-  /// Whether `window` fits a reader who has read `byteCount` bytes in order: never more than that,
-  /// so that at most twice is fetched; at first perhaps much less, in the long run little less.
+  /// Whether `window` fits a reader that has read `byteCount` bytes in order.
+  ///
+  /// It is never more than that, so at most twice as many bytes are fetched. It may be much less at
+  /// first, but only a little less in the long run.
   private func isWindow(_ window: Int64, after byteCount: Int64) -> Bool {
     (max(byteCount / 4, byteCount - (4 << 20))...byteCount).contains(window)
   }
@@ -116,11 +118,11 @@ import Testing
   func leastRecentlyUsed() {
     var table = StreamTable()
     for reader in 0..<8 as Range<Int64> { table.note(read(at: reader << 30)) }
-    // The first is used again: now the second is the oldest.
+    // The first stream is used again: now the second is the oldest.
     table.note(read(at: Self.readByteCount))
     table.note(read(at: 8 << 30))
     #expect(Set(table.streams.map(\.start)) == Set([0, 2, 3, 4, 5, 6, 7, 8].map { $0 << 30 }))
-    // It starts anew when it returns.
+    // The stream starts again when it returns.
     #expect(table.note(read(at: (1 << 30) + Self.readByteCount)).readCount == 1)
   }
 
@@ -131,7 +133,7 @@ import Testing
     #expect(table.note(read(at: first.cursor + StreamTable.tolerance)).readCount == 2)
     let cursor = table.streams[0].cursor
     #expect(table.note(read(at: cursor + StreamTable.tolerance + 1)).readCount == 1)
-    // Before the stream's beginning there is nothing of it.
+    // A read before the stream's beginning does not belong to it.
     #expect(table.note(read(at: (1 << 30) - 4096)).readCount == 1)
     #expect(table.streams.count == 3)
   }

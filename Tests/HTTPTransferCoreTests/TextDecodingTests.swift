@@ -13,7 +13,7 @@ import Testing
       ("text/plain; charset=utf-16le", [0x61, 0, 0xAC, 0x20], "a€"),
       ("text/plain; charset=utf-16be", [0, 0x61, 0x20, 0xAC], "a€"),
       ("text/plain; charset=utf-16le", [0x3D, 0xD8, 0x00, 0xDE], "😀"),
-      // Without a mark, UTF-16 is big-endian.
+      // Without a byte order mark, UTF-16 is big-endian.
       ("text/plain; charset=utf-16", [0, 0x61], "a"),
     ] as [(String, [UInt8], String)])
   func charsets(contentType: String, bytes: [UInt8], expected: String) {
@@ -55,7 +55,7 @@ import Testing
       #expect(TextDecoding.text(of: little, charset: .utf16LittleEndian) == text)
       let big = units.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] }
       #expect(TextDecoding.text(of: big, charset: .utf16BigEndian) == text)
-      // What is malformed: cut characters, bytes that continue none, lone surrogates.
+      // Malformed text: cut characters, stray continuation bytes, lone surrogates.
       let broken = Array(text.utf8).enumerated().filter { $0.offset % 7 != lead % 7 }.map(\.element)
       let repaired = String(decoding: broken, as: UTF8.self)
       #expect(

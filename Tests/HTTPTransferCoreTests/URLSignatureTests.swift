@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-/// Which parts of a URL are a signature, which changes while the file does not.
+/// The parts of a URL that form a signature, which changes while the file does not.
 @Suite struct URLSignatureTests {
   /// 2026-01-31 12:00:00 UTC.
   private static let noon: Int64 = 1_769_860_800
@@ -10,7 +10,7 @@ import Testing
     "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F20260131%2Feu%2Fs3%2Faws4_request"
     + "&X-Amz-Date=20260131T120000Z&X-Amz-Expires=3600&X-Amz-SignedHeaders=host"
 
-  /// Queries, what is left of them, and when they expire.
+  /// Queries, their rest without the signature, and the time at which they expire.
   private static let signed: [(query: String, rest: String, expiry: Int64?)] = [
     (amazon + "&X-Amz-Signature=ab12", "", noon + 3600),
     (

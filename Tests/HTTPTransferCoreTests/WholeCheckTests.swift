@@ -1,7 +1,7 @@
 import HTTPTransferCore
 import Testing
 
-/// What becomes of a whole whose checksum is wrong.
+/// The handling of a whole file with a wrong checksum.
 @Suite struct WholeCheckTests {
   private func check(from mirrors: [Int], hasEarlierBytes: Bool = false) -> WholeCheck {
     var check = WholeCheck()

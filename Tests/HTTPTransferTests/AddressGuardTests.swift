@@ -3,13 +3,13 @@ import HTTPTransferCore
 import Testing
 
 extension TransferTests {
-  /// Where redirects may lead.
+  /// The targets to which redirects may lead.
   @Suite struct AddressGuards {
     private static func address(_ text: String) throws -> IPAddress {
       try #require(AddressGuard.address(text), "\(text)")
     }
 
-    /// Whether a request that goes from one address to the next is let through everywhere.
+    /// Whether a request that visits these addresses in order is permitted at each of them.
     private func isPermitted(_ addresses: String..., isProxied: Bool = false) throws -> Bool {
       var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
       for (hop, text) in addresses.enumerated() {

@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Bodies that come to memory or as a stream of chunks.
+  /// Bodies whose destination is memory or a stream of chunks.
   @Suite struct BodyDestinations {
     private let client = HTTPClient()
 
@@ -128,7 +128,7 @@ extension TransferTests {
       var chunks = transfer.body.makeAsyncIterator()
       var byteCount = try #require(try await chunks.next()).count
       try await Task.sleep(for: .milliseconds(500))
-      // What the sockets and the buffer hold, and no more.
+      // Only the capacity of the sockets and the buffer.
       #expect(server.sentByteCount < 32 << 20)
       #expect(transfer.progress.receivedByteCount <= 1 << 20)
       let waiting = server.sentByteCount

@@ -5,7 +5,7 @@ import Testing
 @Suite struct BodyGathererTests {
   private let pool = BufferPool()
 
-  /// Has `gatherer` take `piece`, and hands each full buffer over.
+  /// Makes `gatherer` accept `piece`, and passes each full buffer on.
   private func take(
     _ piece: [UInt8], upTo end: Int64, _ gatherer: BodyGatherer, into file: inout [Int64: [UInt8]]
   ) -> Int {

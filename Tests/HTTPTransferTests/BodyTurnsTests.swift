@@ -1,12 +1,12 @@
 import HTTPTransfer
 import Testing
 
-/// What one exchange may take of a turn of the network thread's loop.
+/// The share of one exchange in a turn of the network thread's loop.
 @Suite struct BodyTurnsTests {
   private let one = ExchangeID(rawValue: 1)
   private let other = ExchangeID(rawValue: 2)
 
-  /// How many of `count` pieces pass.
+  /// The number of pieces, of `count`, that pass.
   private func passed(
     _ count: Int, of byteCount: Int, by id: ExchangeID, _ turns: inout BodyTurns
   ) -> Int {

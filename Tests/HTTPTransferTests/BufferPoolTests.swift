@@ -15,7 +15,7 @@ import Testing
     }
     #expect(taken.allSatisfy { $0.capacity >= BufferPool.leastGatherByteCount })
     for buffer in taken { pool.giveBack(buffer) }
-    // All are back: a buffer alone is whole again.
+    // All buffers are back: a single buffer has its full size again.
     #expect(pool.take().capacity == BufferPool.bufferByteCount)
   }
 }

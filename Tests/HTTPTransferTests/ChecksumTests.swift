@@ -3,7 +3,7 @@ import HTTPTransferCore
 import Testing
 
 extension TransferTests {
-  /// Bodies that must hash to what was said.
+  /// Bodies that must match a given checksum.
   @Suite struct Checksums {
     private let client = HTTPClient()
 
@@ -49,7 +49,7 @@ extension TransferTests {
       file.isPaced = true
       let server = try ScriptedServer(answer: file.answer)
       defer { server.stop() }
-      // The right one is what a wrong one is answered with.
+      // The answer to a wrong checksum contains the right one.
       var request = try Request.quick(server.url("/"))
       request.connections = .exactly(4)
       request.checksum = try Checksum(Self.wrong)
@@ -89,7 +89,7 @@ extension TransferTests {
 
     @Test("A body that goes nowhere is hashed in order, and anew where everything begins anew")
     func discardedAnew() async throws {
-      // The first answer is cut; the version after it is another one.
+      // The first answer is cut; the next version differs.
       let first = ServedFile(byteCount: 300_000, seed: 1)
       var second = ServedFile(Array("abc".utf8))
       second.entityTag = "\"v2\""

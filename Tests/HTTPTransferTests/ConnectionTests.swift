@@ -47,15 +47,15 @@ extension TransferTests {
       firstRun.start()
       try await eventually { firstRun.progress.totalByteCount != nil }
       try await Task.sleep(for: .milliseconds(100))
-      // Nothing is known of the host, so the first request is alone until it brings bytes.
+      // The host is unknown, so no other request runs until the first one receives bytes.
       #expect(requestCount("/first") == 1)
       gates["/first"]?.open()
       #expect(try await firstRun.result().body == file.bytes)
-      // On a machine that stalls, one download may show nothing.
+      // On a machine that stalls, a single download may be inconclusive.
       var other = try Request.quick(server.url("/other"))
       other.connections = first.connections
       while learned(at: server) < 2 { _ = try await client.transfer(other).result() }
-      // Before a byte of the body has come.
+      // No byte of the body has arrived yet.
       var second = try Request.quick(server.url("/second"))
       second.connections = first.connections
       async let secondRun = client.run(second)
@@ -110,7 +110,7 @@ extension TransferTests {
       }
       defer { server.stop() }
       #expect(try await client.record(server.url("/1")).text == "first")
-      // The thread stays for 10 s, and looks once a second.
+      // The thread stays for 10 s, and checks once a second.
       try await Task.sleep(for: .seconds(12))
       sendsStray.open()
       try await Task.sleep(for: .milliseconds(200))
@@ -168,8 +168,9 @@ extension TransferTests {
       #expect(record.metrics.newConnections == 0)
     }
 
-    /// The directory of the client's thread in the kernel's process table, and the thread's name,
-    /// which it reads itself: it may end at any moment after that.
+    /// The directory of the client's thread in the kernel's process table, and the thread's name.
+    ///
+    /// The thread itself reads its name: it may end at any later moment.
     private func networkThread() async -> (directory: String, name: String?) {
       await withCheckedContinuation { continuation in
         client.perform {

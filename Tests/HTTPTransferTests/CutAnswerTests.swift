@@ -4,7 +4,8 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Answers that are cut, and come again in another way: one answer whole, or none.
+  /// Answers that are cut off, and differ at the second attempt: the result is one whole answer, or
+  /// none.
   @Suite struct CutAnswers {
     private let client = HTTPClient()
     private let directory: TemporaryDirectory
@@ -15,7 +16,7 @@ extension TransferTests {
       String(repeating: letter, count: count)
     }
 
-    /// A 200 whose declared length is `length`, of which `count` bytes come.
+    /// A 200 whose declared length is `length`, with only `count` bytes.
     private static func cut(
       _ letter: Character, _ count: Int, of length: Int, _ field: String = "X-Canary: 1"
     ) -> [ScriptedServer.Step] {
@@ -25,7 +26,7 @@ extension TransferTests {
       ]
     }
 
-    /// Where a GET's body goes.
+    /// The destination of a GET's body.
     enum Place: CaseIterable { case memory, file, stream }
 
     private func destination(_ place: Place) -> Destination {

@@ -5,15 +5,15 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Descriptors: none for what has ended.
+  /// A transfer that has ended uses no descriptors.
   ///
-  /// Each test in its own process, because others open files, too.
+  /// Each test runs in its own process, because other tests open files, too.
   @Suite struct Descriptors {
     private static var openCount: Int {
       ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).count
     }
 
-    /// What the connections of the few that run at a time may differ by, on both their ends.
+    /// The possible difference from the connections of concurrent transfers, at both ends.
     private static let tolerance = 30
 
     /// An answer in one piece: two would wait 40 ms for each other (Nagle, delayed ACK).
@@ -22,7 +22,7 @@ extension TransferTests {
 
     /// Runs `requests`, one after the other, in a queue that keeps them.
     ///
-    /// - Returns: by how many the open descriptors have grown since the first one.
+    /// - Returns: the growth of the number of open descriptors since the first one.
     private static func growth(_ requests: [Request]) async throws -> Int {
       var configuration = TransferQueue.Configuration()
       configuration.maximumConcurrent = 1
@@ -33,7 +33,7 @@ extension TransferTests {
       let before = openCount
       for request in requests.dropFirst() { queue.add(request) }
       await queue.finished()
-      // They are all still there to be looked at.
+      // The queue still has all of them.
       #expect(queue.transfers.count == requests.count)
       return openCount - before
     }
@@ -92,7 +92,7 @@ extension TransferTests {
         }
         let growth = try await Descriptors.growth(requests)
         #expect(growth <= Descriptors.tolerance)
-        // A partial file and its record for every second.
+        // A partial file and its record for every second transfer.
         #expect(directory.names.count == 200)
       }
     }

@@ -4,7 +4,7 @@ import HTTPTypes
 import SeededRandom
 import Testing
 
-/// Who is sent next to an origin that takes so many requests at once.
+/// The order of exchanges with an origin that limits the number of requests at once.
 @Suite struct ExchangeQueueTests {
   private final class Receiver: ExchangeReceiver {
     func receive(
@@ -25,7 +25,7 @@ import Testing
       id: ExchangeID(rawValue: number), request: request, receiver: Receiver())
   }
 
-  /// Everybody who finds a place now.
+  /// The exchanges that get a place now.
   private func started(_ queue: inout ExchangeQueue) -> [UInt64] {
     var ids: [UInt64] = []
     while let entry = queue.next() { ids.append(entry.id.rawValue) }
@@ -89,7 +89,7 @@ import Testing
     #expect(started(&queue).count == 8)
     queue.append(try entry(91, at: "http://d/file"))
     #expect(started(&queue).isEmpty)
-    // Nobody is forgotten who found no place because of others.
+    // An exchange that found no place because of others is not forgotten.
     leave(&queue, 51)
     #expect(started(&queue).count == 1)
     for number in 1...48 { leave(&queue, UInt64(number)) }
@@ -155,7 +155,7 @@ import Testing
     #expect(started(&queue).isEmpty)
     leave(&queue, 1)
     #expect(started(&queue) == [3])
-    // Who has left twice has left once.
+    // An exchange that leaves twice counts once.
     leave(&queue, 1)
     #expect(started(&queue).isEmpty)
   }

@@ -7,7 +7,7 @@ import LinuxSystem
 import Testing
 
 extension TransferTests {
-  /// What a download does to a file that has its name already.
+  /// The effect of a download on a file that already has its name.
   @Suite struct ExistingFiles {
     private let client = HTTPClient()
     private let directory: TemporaryDirectory
@@ -15,7 +15,7 @@ extension TransferTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// A server of `file` that heeds conditions unless told otherwise.
+    /// A server of `file` that evaluates conditions unless `heedsConditions` is false.
     private func server(_ file: ServedFile, heedsConditions: Bool = true) throws -> ScriptedServer {
       try ScriptedServer { request in
         let isSame = file.entityTag.map { request["if-none-match"] == [$0] } ?? false
@@ -35,7 +35,7 @@ extension TransferTests {
       return await client.run(request)
     }
 
-    /// One run against its own server on a port that is used again, so the URL is the same.
+    /// Two servers, one after the other, on the same port, so the URL is the same.
     private func servers(
       _ first: ServedFile, then second: ServedFile
     ) throws -> (ScriptedServer, Gate) {
@@ -162,7 +162,7 @@ extension TransferTests {
       defer { server.stop() }
       try directory.write(precious, to: "a")
       let path = directory.file("a")
-      // The user rw, user 1005 rw, the group nothing, a mask of rw, others nothing.
+      // The user rw, user 1005 rw, the group none, a mask of rw, others none.
       let entries: [(UInt8, UInt8, UInt32)] = [
         (1, 6, .max), (2, 6, 1005), (4, 0, .max), (16, 6, .max), (32, 0, .max),
       ]
@@ -172,7 +172,7 @@ extension TransferTests {
           [tag, 0, rights, 0] + (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
         }
       let name = "system.posix_acl_access"
-      // A file system without such lists has nothing to lose.
+      // A file system without such lists cannot lose them.
       let old = try #require(FileHandle(forUpdatingAtPath: path))
       defer { try? old.close() }
       guard (try? SystemCalls.setAttribute(name, of: old.fileDescriptor, to: list)) != nil else {
@@ -211,7 +211,7 @@ extension TransferTests {
       let path = directory.file("a")
       switch change {
       case "edit":
-        // As long as before, in place.
+        // The same length as before, in place.
         let file = try #require(FileHandle(forWritingAtPath: path))
         try file.write(contentsOf: precious)
         try file.close()
@@ -291,7 +291,7 @@ extension TransferTests {
       let (first, second) = (newer, older)
       let server = try ScriptedServer { request in
         guard gate.isOpen else { return first.answer(request) }
-        // What is older than the date of the condition has not been modified since.
+        // A file that is older than the date of the condition has not been modified since.
         guard request["if-modified-since"].isEmpty else {
           return [.head("HTTP/1.1 304 Not Modified", "Date: \(second.date ?? "")")]
         }
@@ -327,7 +327,7 @@ extension TransferTests {
       let run = try await download(server) { $0.checksum = wrong }
       #expect(run.error?.code == .checksumMismatch)
       #expect(directory.contents("a") == file.bytes)
-      // It still is a result, which may be left.
+      // The file is still a result, which may be left in place.
       #expect(try await download(server).result?.isUnchanged == true)
     }
 
@@ -353,7 +353,7 @@ extension TransferTests {
       defer { try? handle.close() }
       try handle.write(contentsOf: precious)
       let name = "user.httpfs.stamp"
-      // A file system without attributes keeps the stamp where others may not write it.
+      // A file system without attributes keeps the stamp in a place that other users cannot write.
       guard let stamp = SystemCalls.attribute(name, of: handle.fileDescriptor) else { return }
       var words = String(decoding: stamp, as: UTF8.self).split(separator: " ").map(String.init)
       let modified = status("a").st_mtim
@@ -408,7 +408,7 @@ extension TransferTests {
         let run = await TransferRun(transfer)
         #expect(run.error?.code == .destinationExists, "\(isThere)")
         #expect(directory.contents("a") == precious)
-        // Nothing is fetched again where the caller then says that it may go.
+        // Nothing is fetched again if the caller then permits the replacement.
         let asked = server.requests.count
         let last = try await download(server, existing: .replace)
         #expect(last.log.resumed == 2 << 20)
@@ -438,7 +438,7 @@ extension TransferTests {
         ("link/f", ExistingFile.replace, TransferError.Code.destination),
         ("link/new", .replaceResult, .destination), ("f", .replaceResult, .destinationExists),
         ("../outside/f", .replace, .destination), ("/x", .replace, .destination),
-        // To Swift these slashes and what is behind them are one character each.
+        // To Swift, these slashes and the following scalars are one character each.
         ("link/\u{301}f", .replace, .destination), ("link/\u{200D}f", .replace, .destination),
         ("link/f\u{600}/\u{301}f", .replace, .destination),
         ("..\u{301}/\u{301}../../outside/f", .replace, .destination),
@@ -454,7 +454,7 @@ extension TransferTests {
       }
       #expect(directory.contents("outside/f") == precious)
       #expect(server.requests.isEmpty)
-      // The link itself is what has the name.
+      // The link itself has the name.
       let run = await client.run(
         try .quick(
           server.url("/x"),

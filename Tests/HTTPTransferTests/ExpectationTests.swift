@@ -4,12 +4,13 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// `Expect: 100-continue`, which libcurl sends before a large body, and servers that will have
-  /// none of it.
+  /// `Expect: 100-continue`, which libcurl sends before a large body.
+  ///
+  /// Some of the servers reject it.
   @Suite struct Expectations {
     private let client = HTTPClient()
 
-    /// Above the size from which libcurl asks first.
+    /// Above the size from which libcurl waits for permission.
     private static let largeBody = ServedFile.randomBytes(3 << 20)
 
     private func request(

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What becomes of the path at which a download is to appear.
+  /// The file at the destination path of a download.
   @Suite struct FileDestinations {
     private let client = HTTPClient()
     private let directory: TemporaryDirectory
@@ -42,7 +42,7 @@ extension TransferTests {
       let server = try ScriptedServer(answer: ServedFile([]).answer)
       defer { server.stop() }
       let directory = try TemporaryDirectory()
-      // In the place of the partial file.
+      // A directory has the name of the partial file.
       #expect(mkdir(directory.file("a.httpfs-part"), 0o700) == 0)
       var request = try Request.quick(server.url("/a"), to: .file(directory.file("a")))
       request.resumes = false
@@ -70,7 +70,7 @@ extension TransferTests {
       #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
       let attributes = try FileManager.default.attributesOfItem(atPath: directory.file("a"))
       #expect(attributes[.posixPermissions] as? Int == 0o640)
-      // Who had it open still reads what it was.
+      // A program that had the file open still reads the old content.
       #expect(try old.readToEnd() == Data("old".utf8))
     }
 
@@ -224,7 +224,7 @@ extension TransferTests {
       #expect(directory.contents(name) == Array("new".utf8))
     }
 
-    /// A destination that cannot be, and the `errno` that says why.
+    /// An impossible destination, and the resulting `errno`.
     struct BadPath: Sendable {
       let path: String
       let errno: CInt
@@ -237,7 +237,7 @@ extension TransferTests {
         BadPath(path: "file/below", errno: ENOTDIR), BadPath(path: "pipe", errno: EINVAL),
         BadPath(path: String(repeating: "n", count: 256), errno: ENAMETOOLONG),
         BadPath(path: "dir/..", errno: EISDIR),
-        // Those of the partial file of `a`, which would get the bytes of this one.
+        // The partial file's names of `a`, which would get the bytes of this download.
         BadPath(path: "a.httpfs-part", errno: EINVAL),
         BadPath(path: "a.httpfs-part.record", errno: EINVAL),
       ])
@@ -264,7 +264,7 @@ extension TransferTests {
       let server = try ScriptedServer { file.answer($0) }
       defer { server.stop() }
       let leftovers = ["new", "mode", "origin"].map { "a.httpfs-part.record-\($0)" }
-      // Others' files, by their names.
+      // Other files, by their names.
       let others = [
         "a.httpfs-part.record-", "a.httpfs-part.record-newer", "b.httpfs-part.record-new",
       ]
@@ -276,7 +276,7 @@ extension TransferTests {
         #expect(directory.names == (["a"] + others).sorted())
         for name in leftovers { try directory.write([1], to: name) }
       }
-      // Also where the file stays as it is.
+      // This also holds if the file does not change.
       let run = await client.run(try .quick(server.url("/"), to: .file(directory.file("a"))))
       #expect(run.result != nil)
       #expect(directory.names == (["a"] + others).sorted())

@@ -5,10 +5,10 @@ import HTTPTransferFoundation
 import Testing
 
 extension TransferTests {
-  /// `Foundation.Progress` beside transfers and queues.
+  /// `Foundation.Progress` for transfers and queues.
   ///
-  /// A mirror follows a moment later: a test waits until it shows what it must, and the limit of the
-  /// suite fails one that waits for ever.
+  /// The progress object is updated a moment later: a test waits until it shows the expected state,
+  /// and the suite's time limit ends a test that waits forever.
   @Suite struct FoundationProgresses {
     private static let half = [UInt8](repeating: 7, count: 1 << 20)
     private let client = HTTPClient()

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Requests that bring nothing, beside which another one is sent.
+  /// Requests that deliver no bytes, for which a second request is sent.
   @Suite struct Hedges {
     private let client = HTTPClient()
 
@@ -57,7 +57,7 @@ extension TransferTests {
         }
         guard request.target.hasSuffix("0x1") else { return file.answer(request) }
         guard now < expiry else { return [.head("HTTP/1.1 403 Expired", "Content-Length: 0")] }
-        // Slowly, then nothing from the time on when the URL is renewed, until it has expired.
+        // Slow bytes, then none from the time of the URL's renewal until it has expired.
         let count = max(0, Int((expiry - 1.3 - now) / 0.01))
         let (head, body) = (file.answer(request)[0], file.bytes[(request.range?.first ?? 0)...])
         let chunks = (0..<count).flatMap { index -> [ScriptedServer.Step] in
@@ -116,7 +116,7 @@ extension TransferTests {
       for transfer in transfers { transfer.start() }
       try await Task.sleep(for: .seconds(6))
       for transfer in transfers { transfer.cancel() }
-      // A hedge would ask for what comes next. Other requests begin far behind.
+      // A hedge would request the following bytes. Other requests begin much later in the file.
       let near = server.requests.filter { ($0.range?.first ?? 0) < 100_000 }
       #expect(near.count == 4, "\(near.map { $0.range?.first ?? 0 })")
     }

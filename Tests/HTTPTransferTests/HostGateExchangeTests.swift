@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 extension TransferTests {
-  /// What an origin that has asked for a delay sees of the others of the same client.
+  /// The effect of a requested delay on other requests of the same client.
   @Suite(.timeLimit(.minutes(3))) struct HostGates {
     /// A server that refuses its first request with `fields`, and serves the others.
     private func server(status: Int = 503, _ fields: String...) throws -> ScriptedServer {
@@ -26,16 +26,18 @@ extension TransferTests {
       return formatter.string(from: Date(timeIntervalSinceNow: offset))
     }
 
-    /// Sends a first request, whose refusal keeps the others of `client` back for 600 s: far longer than
-    /// a busy machine lets pass between two lines.
+    /// Sends a first request, whose refusal delays the other requests of `client` for 600 s.
+    ///
+    /// This is far longer than the pause between two lines of the test on a busy machine.
     private func closeGate(_ server: ScriptedServer, of client: HTTPClient) async throws {
       var request = ExchangeRequest(url: try RemoteURL(server.url("/first")))
       request.retryAfterCeiling = .seconds(600)
       _ = await client.record(request)
     }
 
-    /// How long two exchanges take, of which the first one is refused; so much at least the second one
-    /// has waited.
+    /// The duration of two exchanges, of which the first one is refused.
+    ///
+    /// The second one has waited at least that long.
     private func delay(
       after server: ScriptedServer, ceiling: Duration = .seconds(30)
     ) async throws -> Duration {
@@ -78,7 +80,7 @@ extension TransferTests {
       let server = try server(
         field == "past" ? "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT" : field)
       defer { server.stop() }
-      // On a busy machine seconds pass between two lines.
+      // On a busy machine, seconds pass between two lines of the test.
       let delay = try await delay(after: server, ceiling: .seconds(600))
       #expect(delay < .seconds(100), "\(delay)")
     }
@@ -129,7 +131,7 @@ extension TransferTests {
 
     @Test("A redirect into a closed gate waits, too")
     func redirects() async throws {
-      // The time counts from before the refusal, so no busy machine makes it shorter.
+      // The time is measured from before the refusal, so a busy machine cannot shorten it.
       let gated = try server("Retry-After: 6")
       let other = try ScriptedServer { _ in ScriptedServer.redirect(to: gated.url("/b")) }
       defer {

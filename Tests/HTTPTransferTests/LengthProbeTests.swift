@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// The lengths of those that wait, asked for ahead of them.
+  /// The lengths of waiting transfers, which are requested in advance.
   @Suite struct LengthProbes {
     private func queue() -> TransferQueue {
       var configuration = TransferQueue.Configuration()
@@ -39,12 +39,12 @@ extension TransferTests {
       queue.start()
       let waiting = queue.transfers.dropFirst().map(\.request.url.path)
       try await eventually { Set(server.requests.map(\.target)).isSuperset(of: waiting) }
-      // The unknown ones have their own total once they have ended.
+      // Transfers of unknown length have a known total once they have ended.
       #expect(queue.progress.totalByteCount == nil)
       for transfer in unknown { transfer.cancel() }
       try await eventually { queue.progress.totalByteCount == 6000 }
       #expect(queue.progress.finishedCount == 0)
-      // Nobody is asked twice, also not for what it does not tell.
+      // No length is requested twice, even if the server does not provide it.
       #expect(server.requests.map(\.target).filter { $0 != "/first" }.sorted() == waiting.sorted())
       gate.open()
       await queue.finished()

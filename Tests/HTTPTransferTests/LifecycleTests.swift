@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 extension TransferTests {
-  /// How transfers end: whole, stopped, cancelled, failed; each exactly once.
+  /// The ends of transfers: complete, stopped, cancelled, failed; each exactly once.
   @Suite struct Lifecycle {
     private let client = HTTPClient()
     private static let mebibyte = String(repeating: "x", count: 1 << 20)
@@ -141,7 +141,7 @@ extension TransferTests {
         return .proceed
       })
       started.withLock { id in
-        // The network thread cannot get to the body before the lock is free.
+        // The network thread cannot reach the body before the lock is free.
         id = (try? RemoteURL(server.url("/"))).map {
           client.start(ExchangeRequest(url: $0), receiver: receiver)
         }
@@ -165,7 +165,7 @@ extension TransferTests {
       try await server.waitForRequests(20)
       client.cancelAll()
       for receiver in receivers { #expect(await receiver.finished().outcome == "cancelled") }
-      // The last one is counted off behind its receiver's end.
+      // The last exchange leaves the count after its receiver has got the end.
       try await eventually { client.activeExchangeCount == 0 }
       #expect(try await client.record(server.url("/next")).text == "n")
     }

@@ -4,11 +4,11 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Several servers of one file: failing over, spreading, and telling who is wrong.
+  /// Several servers of one file: failover, distribution, and the detection of a wrong server.
   @Suite struct Mirrors {
     private let client = HTTPClient()
 
-    /// A file that is worth several connections, and takes a while over each.
+    /// A file that justifies several connections, and takes a while on each.
     private static func pacedFile(_ byteCount: Int = 8 << 20) -> ServedFile {
       var file = ServedFile(byteCount: byteCount)
       file.isPaced = true
@@ -75,7 +75,7 @@ extension TransferTests {
       let servers = try (0..<2).map { _ in
         try ScriptedServer { request in
           let count = counter.next()
-          // Each takes another time, so failures do not come together for ever.
+          // The pauses differ, so the failures do not always coincide.
           let pause = ScriptedServer.Step.pause(milliseconds: UInt32(count % 5))
           guard count <= 8 else { return [pause, .reset] }
           return Array(file.answer(request).prefix(7)) + [.reset]
@@ -168,10 +168,10 @@ extension TransferTests {
       let dying = try ScriptedServer { request in
         switch counter.next() {
         case 1:
-          // It stalls, and what it has brought is not stored yet.
+          // It stalls, and its delivered bytes are not stored yet.
           return [file.answer(request)[0], .send(Array(file.bytes[..<100_000])), .hold]
         default:
-          // Once the other mirror has been asked, and found to have another version.
+          // After the other mirror has been asked, and found to have another version.
           return [.wait(for: gate), .reset]
         }
       }
@@ -256,7 +256,7 @@ extension TransferTests {
     @Test("A piece that is wrong is fetched from another mirror, and the liar is named")
     func lyingPiece() async throws {
       let file = Self.pacedFile()
-      // In the middle of what is fetched last, and in what is fetched first.
+      // In the middle of the bytes that are fetched last, and in those that are fetched first.
       for place in [6 << 20, 100] {
         let liar = Self.lying(file, at: place)
         let servers = try [
@@ -313,7 +313,7 @@ extension TransferTests {
       request.connections = .exactly(connections)
       let run = await client.run(request)
       #expect(run.result?.body == file.bytes)
-      // Of several connections another one may have brought it.
+      // With several connections, another one may have delivered it.
       if connections == 1 { #expect(run.log.negativeDifferences == [-(1 << 20)]) }
     }
 
@@ -417,7 +417,7 @@ extension TransferTests {
       let directory = try TemporaryDirectory()
       var request = try request([server.url("/a")], to: .file(directory.file("a")))
       request.connections = .exactly(1)
-      // One piece, which is not whole when the first run ends.
+      // One piece, which is incomplete when the first run ends.
       request.pieces = TestHashes.pieces(file.bytes, of: 4 << 20)
       let first = client.transfer(request)
       first.start()

@@ -6,9 +6,9 @@ import Synchronization
 import Testing
 
 extension TransferTests {
-  /// The thread that carries transfers out, and the count of those.
+  /// The thread that executes transfers, and the number of such threads.
   @Suite struct NetworkThreads {
-    /// How many threads of this process are network threads.
+    /// The number of network threads of this process.
     private static var threadCount: Int {
       let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
       return tasks.count { task in
@@ -19,7 +19,7 @@ extension TransferTests {
 
     @Test("The thread comes with the first transfer, serves all, and goes when there is none")
     func threadLife() async {
-      // In its own process, because other tests have network threads, too.
+      // Use a separate process, because other tests have network threads, too.
       await #expect(processExitsWith: .success) {
         let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
         let client = HTTPClient()
@@ -30,7 +30,7 @@ extension TransferTests {
         await queue.finished()
         guard queue.progress.finishedCount == 20 else { exit(3) }
         guard NetworkThreads.threadCount == 1 else { exit(4) }
-        // It stays for a while, for a program that fetches one thing after another.
+        // The thread stays for a while, for programs that fetch one file after another.
         for _ in 0..<300 where NetworkThreads.threadCount > 0 {
           try await Task.sleep(for: .milliseconds(50))
         }
@@ -60,7 +60,7 @@ extension TransferTests {
       #expect(client.activeTransferCount == 0)
     }
 
-    /// The digits of so many chunks, each of which holds one of them.
+    /// The bytes of `count` chunks, each with one digit.
     private static func digits(inChunks count: Int) -> [UInt8] {
       (0..<count).flatMap { Array("1\r\n\($0 % 10)\r\n".utf8) }
     }
@@ -91,7 +91,7 @@ extension TransferTests {
         worst = max(worst, ContinuousClock.now - start)
         #expect(record.text == "end")
       }
-      // Where libcurl reads as long as there is something, each turn takes seconds.
+      // If libcurl read as long as bytes are available, each turn would take seconds.
       #expect(worst < .seconds(2), "\(worst)")
       client.cancelAll()
     }
@@ -127,7 +127,7 @@ extension TransferTests {
         try .quick(server.url("/"), to: .stream()))
       var chunks = transfer.body.makeAsyncIterator()
       var body = Array(try #require(try await chunks.next()))
-      // All of it arrives meanwhile.
+      // The whole body arrives meanwhile.
       try await eventually { transfer.progress.receivedByteCount == Int64(count) }
       var chunkCount = 0
       while let chunk = try await chunks.next() {

@@ -4,11 +4,11 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Pauses that meet an end: of the answer, or of the transfer.
+  /// Pauses at the end of the answer or of the transfer.
   @Suite struct Pauses {
     private let client = HTTPClient()
 
-    /// An answer that comes while the transfer is paused.
+    /// An answer that arrives while the transfer is paused.
     struct Answer: Sendable, CustomTestStringConvertible {
       let status: Int
       let text: String
@@ -47,7 +47,7 @@ extension TransferTests {
       transfer.pause()
       try await eventually { transfer.state == .paused }
       gate.open()
-      // Until the answer, and the connection's end, have long been there.
+      // Long after the answer and the connection's end have arrived.
       try await Task.sleep(for: .milliseconds(200))
       #expect(transfer.state == .paused)
       #expect(transfer.outcome == nil)
@@ -93,7 +93,8 @@ extension TransferTests {
 
     @Test("A pause at the moment of the end leaves what has finished finished")
     func pauseAtTheEnd() async throws {
-      // In one piece: head and body would wait 40 ms for each other (Nagle, delayed ACK).
+      // In one piece: a separate head and body would wait 40 ms for each other (Nagle, delayed
+      // ACK).
       let server = try ScriptedServer { _ in
         [.text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")]
       }
@@ -105,7 +106,8 @@ extension TransferTests {
         let transfer = queue.add(
           try .quick(server.url("/"), to: .file(directory.file("\(number)"))))
         try await eventually { transfer.state == .finishing || transfer.outcome != nil }
-        // While the file gets its name nothing can be paused; one of these meets the end.
+        // A transfer cannot be paused while its file gets its name; one of these calls meets the
+        // end.
         while transfer.outcome == nil {
           queue.pause(transfer)
           try Task.checkCancellation()

@@ -5,9 +5,9 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Requests that go through a proxy, which the environment names.
+  /// Requests through a proxy that the environment names.
   @Suite struct Proxies {
-    /// The environment is the process's own, and libcurl reads it for every transfer.
+    /// The environment belongs to the process, and libcurl reads it for every transfer.
     private static func setProxy(_ server: ScriptedServer) {
       for name in ["http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "no_proxy", "NO_PROXY"] {
         unsetenv(name)
@@ -17,7 +17,7 @@ extension TransferTests {
 
     @Test("The answer to CONNECT is never the response: without TLS behind it there is none")
     func connectHead() async {
-      // In its own process, because of its environment.
+      // Use a separate process, because of its environment.
       await #expect(processExitsWith: .success) {
         let heads = [
           "HTTP/1.1 200 Connection established\r\n\r\n",
@@ -67,7 +67,7 @@ extension TransferTests {
           #expect(run.log.responses.isEmpty)
           #expect(run.log.redirects.isEmpty)
           #expect(server.requests.allSatisfy { $0.method == "CONNECT" })
-          // The origin's credentials are none of the proxy's.
+          // The proxy does not get the origin's credentials.
           #expect(server.requests.allSatisfy { $0["authorization"] == [] })
           #expect(target.requests.isEmpty)
         }

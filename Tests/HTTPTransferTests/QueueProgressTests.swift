@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// How far a queue is, by transfers and by bytes.
+  /// The progress of a queue, by transfers and by bytes.
   @Suite struct QueueProgresses {
     private func queue(
       _ change: (inout TransferQueue.Configuration) -> Void
@@ -16,7 +16,7 @@ extension TransferTests {
 
     @Test("Five requests: 0, 20, 40, 60, 80, 100 percent, while bytes move the accurate fraction")
     func simpleAndAccurate() async throws {
-      // Half of each body comes when its first gate opens, the rest at the second one.
+      // Half of each body arrives when its first gate opens, the rest at the second one.
       let gates = (0..<5).map { _ in (half: Gate(), end: Gate()) }
       let server = try ScriptedServer { request in
         let number = Int(request.target.dropFirst()) ?? 0
@@ -38,7 +38,7 @@ extension TransferTests {
         $0.learnsLengths = false
       }
       let transfers = try (0..<5).map { number in
-        // Streams show bytes as they come.
+        // Streams report bytes as they arrive.
         queue.add(try .quick(server.url("/\(number)"), to: .stream()))
       }
       queue.start()
@@ -79,7 +79,7 @@ extension TransferTests {
       }
       for number in 1...7 { queue.add(try .quick(server.url("/\(number)"))) }
       queue.start()
-      // The first one runs, and its length is known when it is answered.
+      // The first transfer runs, and its length is known when it is answered.
       try await eventually {
         server.requests.count { $0.range?.last == 0 } >= 6
       }

@@ -3,11 +3,11 @@ import SeededRandom
 import Testing
 
 extension TransferTests {
-  /// ``QueueState`` under random operations, against what must hold of every queue.
+  /// ``QueueState`` under random operations, checked against the properties of every queue.
   @Suite struct QueueProperties {
     private typealias State = QueueState<Int>
 
-    /// What the actions so far have made of the transfers, as their owner would see it.
+    /// The state of the transfers after the actions so far, as their owner sees it.
     private struct Model {
       var running: Set<Int> = []
       var begun: Set<Int> = []
@@ -66,7 +66,7 @@ extension TransferTests {
             actions = state.resume(id)
             paused.remove(id)
           default:
-            // Only what exists can end, running or cancelled.
+            // Only existing transfers can end, running or cancelled.
             guard exists else { continue }
             model.ended.insert(id)
             model.running.remove(id)
@@ -78,7 +78,7 @@ extension TransferTests {
             state, model, paused, isSuspended, limit: limit, hostLimit: hostLimit,
             "seed \(seed), step \(step)")
         }
-        // Whatever has happened, all can end.
+        // After any history, all transfers can end.
         model.carryOut(state.start(), seed)
         for id in paused.sorted() { model.carryOut(state.resume(id), seed) }
         while let id = model.running.min() {
@@ -106,7 +106,7 @@ extension TransferTests {
       let perHost = Dictionary(grouping: running) { model.hosts[$0] ?? "" }.mapValues(\.count)
       #expect(perHost.values.allSatisfy { $0 <= hostLimit ?? .max }, place)
       guard !isSuspended, running.count < limit else { return }
-      // Who waits beside a free place waits for its host.
+      // A transfer that waits although a place is free waits for its host.
       let waiting = model.hosts.filter {
         !running.contains($0.key) && !model.ended.contains($0.key) && !paused.contains($0.key)
       }

@@ -4,14 +4,14 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Verbs of a queue that meet the ends and beginnings of its transfers.
+  /// Operations of a queue at the ends and beginnings of its transfers.
   @Suite struct QueueRaces {
-    /// Head and body in one piece: two would wait 40 ms for each other (Nagle, delayed ACK).
+    /// Sends head and body in one piece: two would wait 40 ms for each other (Nagle, delayed ACK).
     private static func server() throws -> ScriptedServer {
       try ScriptedServer { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")] }
     }
 
-    /// How many transfers have ended, and how, by what a queue tells.
+    /// The number and the kinds of ended transfers, according to the queue's events.
     private struct Ends: Equatable {
       var finished = 0
       var failed = 0
@@ -40,7 +40,7 @@ extension TransferTests {
       let queue = TransferQueue()
       let events = queue.events
       async let ends = Ends(events) { queue.removeEnded() }
-      // Nobody but the queue holds the transfers.
+      // Only the queue holds the transfers.
       for _ in 0..<600 { queue.add(try .quick(server.url("/"))) }
       queue.start()
       await queue.finished()
@@ -81,19 +81,19 @@ extension TransferTests {
       let server = try Self.server()
       defer { server.stop() }
       let queue = TransferQueue()
-      // Telling takes a while: many listeners are told before the one that counts.
+      // Delivery takes a while: many listeners get the event before the relevant one.
       let listeners = (0..<200).map { _ in queue.events }
       defer { withExtendedLifetime(listeners) {} }
       let listener = queue.events
       let url = server.url("/")
       queue.start()
-      // Slots become free on the network thread, while others are added on these.
+      // Slots become free on the network thread, while these threads add transfers.
       try await withThrowingTaskGroup { group in
         for _ in 0..<4 {
           group.addTask {
             for number in 0..<200 {
               var request = try Request.quick(url)
-              // The newest is the next to start, when it is hardly there.
+              // The newest transfer is the next to start, immediately after it was added.
               request.priority = number
               queue.add(request)
             }

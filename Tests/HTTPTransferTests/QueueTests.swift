@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What runs when: the verbs of a queue, seen from the server.
+  /// The order of transfers and the operations of a queue, as the server sees them.
   @Suite struct Queues {
     /// A server whose answers for each path wait for the test.
     private final class GatedServer: Sendable {
@@ -43,7 +43,7 @@ extension TransferTests {
       return TransferQueue(configuration: configuration)
     }
 
-    /// Long enough for what must not happen to happen.
+    /// Waits long enough for a forbidden event to occur.
     private func settle() async throws { try await Task.sleep(for: .milliseconds(60)) }
 
     // MARK: Running
@@ -226,7 +226,7 @@ extension TransferTests {
         #expect(await TransferRun(transfer).error?.code == .cancelled)
       }
       #expect(queue.progress.cancelledCount == 8)
-      // What waited is not begun in the places of those that were cancelled first.
+      // Waiting transfers do not start in the places of those that were cancelled first.
       #expect(Set(server.targets) == ["/1", "/2"])
       #expect(queue.client.activeTransferCount == 0)
     }
@@ -330,7 +330,7 @@ extension TransferTests {
       queue.start()
       _ = try await done.result()
       try await server.server.waitForRequests(2)
-      // The queue enters the end after it was told to who waits.
+      // The queue registers the end after the waiting caller has got it.
       try await eventually {
         queue.removeEnded()
         return queue.transfers.map(\.id) == [waiting.id]

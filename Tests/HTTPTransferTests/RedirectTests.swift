@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Where redirects lead, and what goes with them.
+  /// The targets of redirects, and the parts of the request that are sent there.
   @Suite struct Redirects {
     private let client = HTTPClient()
 
@@ -172,7 +172,7 @@ extension TransferTests {
       let otherPort = other.port
       let home = try ScriptedServer { request in
         request.target == "/a"
-          // The way back is in the target's path.
+          // The target's path contains the port for the redirect back.
           ? ScriptedServer.redirect(to: "http://127.0.0.1:\(otherPort)/\(request["x-port"][0])")
           : ScriptedServer.ok("home")
       }
@@ -185,7 +185,7 @@ extension TransferTests {
       let stranger = try #require(other.requests.first)
       #expect(stranger["authorization"].isEmpty)
       #expect(stranger["cookie"].isEmpty)
-      // What anybody may see goes along.
+      // Fields that are not secret are sent, too.
       #expect(stranger["x-port"] == [String(home.port)])
       #expect(home.requests.map(\.target) == ["/a", "/back"])
       for request in home.requests {
@@ -256,7 +256,7 @@ extension TransferTests {
         request.userInfo = "user:pw"
         #expect(await client.record(request).outcome == "finished")
       }
-      // Asked for directly, too, the other origin is not told.
+      // The other origin does not get the credentials even if its URL is requested directly.
       var request = ExchangeRequest(url: try RemoteURL(outside))
       request.userInfo = "user:pw"
       request.confidentialOrigin = "http://127.0.0.1:\(home.port)"

@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Uploads whose answer is at another URL: what was sent once is not sent there.
+  /// Uploads whose answer is at another URL: an accepted body is not sent there.
   @Suite struct RedirectedUploads {
     private let client = HTTPClient()
     private let body = ServedFile.randomBytes(50_000)
@@ -37,7 +37,7 @@ extension TransferTests {
         #expect(target["transfer-encoding"] == [])
         #expect(target["expect"] == [])
       }
-      // Each time the whole, where it belongs.
+      // Each time the whole body, to the right URL.
       let sources = server.requests.filter { $0.target == "/a" }
       #expect(sources.allSatisfy { $0.method == "PUT" && $0.body == body })
       #expect(sources.count == 3)
@@ -89,7 +89,7 @@ extension TransferTests {
 
     // MARK: Connections that are used again
 
-    /// A method that must not be carried out twice, and how often its request may be sent.
+    /// Methods, and whether their requests may be sent more than once.
     static let methods: [(HTTPRequest.Method, isRepeatable: Bool)] = [
       (.post, false), (.patch, false), (.put, true),
     ]

@@ -4,8 +4,9 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Uploads that are sent again: as often as the request's retries say, and an answer is no
-  /// version of a file.
+  /// Uploads that are sent again.
+  ///
+  /// The request's retries limit the number, and an answer is not treated as a version of a file.
   @Suite struct RepeatedUploads {
     private let client = HTTPClient()
     private let body = ServedFile.randomBytes(10_000)
@@ -18,7 +19,7 @@ extension TransferTests {
       return request
     }
 
-    /// The head of an answer that differs from all before it.
+    /// The head of an answer that differs from all previous ones.
     private static func head(_ number: Int) -> ScriptedServer.Step {
       .head(
         "HTTP/1.1 200 OK", "Last-Modified: Sat, 21 Nov 2026 04:0\(number % 10):00 GMT",

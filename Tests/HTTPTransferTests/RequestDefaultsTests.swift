@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What a request is when nothing is said.
+  /// The default values of a request.
   @Suite struct RequestDefaults {
     private let client = HTTPClient()
 

@@ -4,18 +4,18 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Redirects as the user of a ``Request`` sees them.
+  /// Redirects from the view of a ``Request``'s user.
   @Suite struct RequestRedirects {
     private let client = HTTPClient()
 
-    /// What arrives at a redirect's target.
+    /// The request that arrives at a redirect's target.
     struct Case: Sendable, CustomTestStringConvertible {
       let status: Int
       let method: HTTPRequest.Method
       let keepsMethod: Bool
       let targetMethod: HTTPRequest.Method
 
-      /// Whether the body goes along.
+      /// Whether the body is sent to the target.
       var keepsBody: Bool { targetMethod == .post || targetMethod == .put }
 
       init(
@@ -264,7 +264,7 @@ extension TransferTests {
       #expect(run.result != nil)
       let cookies = server.requests.first?["cookie"].joined().split(separator: "; ") ?? []
       #expect((100...150).contains(cookies.count), "\(cookies.count)")
-      // A busy machine takes some seconds, the square of 20,000 many times that.
+      // A busy machine takes some seconds; quadratic work on 20,000 would take many times that.
       let duration = ContinuousClock.now - start
       #expect(duration < .seconds(30), "\(duration)")
     }
@@ -293,7 +293,8 @@ extension TransferTests {
       configuration.cookies = ["127.0.0.1\tFALSE\t/\tFALSE\t0\town\tmine"]
       let client = HTTPClient(configuration: configuration)
       _ = await client.run(try .quick(server.url("/")))
-      // libcurl would send 150 of the many, and as many bytes as it ever sends of the large ones.
+      // libcurl would send 150 of the many cookies, and of the large ones as many bytes as it ever
+      // sends.
       for _ in 0..<10 { _ = await client.run(try .quick(flood.url("/many"))) }
       let counts = flood.requests.map { $0["cookie"].joined().split(separator: ";").count }
       #expect(counts.max() ?? 0 > 40)

@@ -4,11 +4,11 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What a server sees of a request.
+  /// The request that a server receives.
   @Suite struct Requests {
     private let client = HTTPClient(configuration: .init(userAgent: "unit-test/1"))
 
-    /// Carries out a request and returns how the server got it.
+    /// Executes a request and returns it as the server received it.
     private func received(
       path: String = "/a", userInfo: String = "",
       _ change: (inout ExchangeRequest) -> Void = { _ in }

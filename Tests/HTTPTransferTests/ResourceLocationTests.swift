@@ -2,15 +2,15 @@ import HTTPTransfer
 import HTTPTransferCore
 import Testing
 
-/// Which URL is asked next, while URLs expire.
+/// The choice of the next URL, while URLs expire.
 @Suite struct ResourceLocationTests {
   private let start = ContinuousClock.now
-  /// The same moment by the clock on the wall.
+  /// The same moment on the wall clock.
   private let epoch = Duration.seconds(1_769_860_800)
 
   private func url(_ text: String) throws -> RemoteURL { try RemoteURL("http://\(text)") }
 
-  /// A link that is good for so many seconds from the start on.
+  /// A link that is valid for `seconds` seconds from the start.
   private func link(_ text: String, for seconds: Int64) throws -> RemoteURL {
     try url("\(text)?expires=\(1_769_860_800 + seconds)&signature=0x1")
   }
@@ -44,12 +44,12 @@ import Testing
     #expect(location.base == listed)
     #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
     #expect(location.current == listed)
-    // Others come later, and find that somebody asks already, or that it is known again.
+    // Later refusals find that a renewal is in flight, or that the URL is known again.
     #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
     answer(&location, from: second, asked: listed, after: 10)
     #expect(location.noteRefusal(of: first, now: start + .seconds(10)) == .expired)
     #expect(location.current == second)
-    // An answer that was long on its way changes nothing.
+    // A delayed answer changes nothing.
     answer(&location, from: first, asked: first, after: 10)
     #expect(location.current == second)
   }
@@ -76,7 +76,7 @@ import Testing
       #expect(location.takeTargetRenewal(now: due) == false)
       #expect(location.redirected != nil)
     }
-    // Clocks differ: what has expired already is asked until it refuses.
+    // Clocks differ: an expired link is used until it is refused.
     var location = ResourceLocation(listed: listed)
     answer(&location, from: try link("cdn/a", for: -5), asked: listed, after: 0)
     #expect(location.takeTargetRenewal(now: start + .seconds(100_000)) == false)
@@ -99,7 +99,7 @@ import Testing
     #expect(location.noteRefusal(of: first, now: start + .seconds(11)) == .expired)
     #expect(location.current == nil)
     #expect(location.takeSignerTurn(now: start + .seconds(11)) == true)
-    // Its redirects are remembered, and forgotten with it.
+    // Its redirects are cached, and dropped with it.
     let second = try link("s/a", for: 20)
     let target = try url("cdn/a")
     location.noteSigned(second, now: start + .seconds(11), sinceEpoch: epoch + .seconds(11))
@@ -121,7 +121,7 @@ import Testing
       refusals.append(location.noteRefusal(of: signed, now: start))
     }
     #expect(refusals == [.expired, .expired, .expired, .final])
-    // What came next could be right again.
+    // The next link could be valid again.
     let signed = try url("s/5")
     location.noteSigned(signed, now: start, sinceEpoch: epoch)
     #expect(location.noteRefusal(of: signed, now: start) == .expired)

@@ -4,11 +4,11 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What becomes of the lines of a response's head.
+  /// The handling of the lines of a response's head.
   @Suite struct ResponseHeads {
     private let client = HTTPClient()
 
-    /// What a receiver is told of a response.
+    /// The record of a receiver for one response.
     private func exchange(_ steps: [ScriptedServer.Step]) async throws -> RecordingReceiver.Record {
       let server = try ScriptedServer { _ in steps }
       defer { server.stop() }
@@ -94,7 +94,7 @@ extension TransferTests {
 
     @Test("A head that drips in is given up at its deadline, however slowly it comes")
     func slowHead() async throws {
-      // Much longer than other tests can keep this one from continuing.
+      // Much longer than other tests can delay this one.
       let steps = ("HTTP/1.1 200 OK\r\nX-Slow: " + String(repeating: "x", count: 3000)).flatMap {
         [ScriptedServer.Step.text(String($0)), .pause(milliseconds: 100)]
       }
@@ -175,7 +175,7 @@ extension TransferTests {
       "A head of 2,000 lines, folded ones too, is taken, one of more is not",
       arguments: [1996, 1997, 80_000])
     func manyFolds(count: Int) async throws {
-      // Beside them are the status, two fields and the end.
+      // The other parts are the status, two fields and the end.
       let record = try await exchange([
         .text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: y\r\n"),
         .text(String(repeating: " z\n", count: count) + "\r\n"), .text("hi"),

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Downloads that are interrupted, and what a later one makes of what they left.
+  /// Interrupted downloads, and later downloads that resume them.
   @Suite struct Resuming {
     private static let byteCount = 3 << 20
 
@@ -17,12 +17,12 @@ extension TransferTests {
     /// Downloads a part of `file`, then cancels.
     ///
     /// - Parameters:
-    ///   - file: what is served.
-    ///   - server: who serves it.
+    ///   - file: the file to serve.
+    ///   - server: the server of the file.
     ///   - path: the path of its URL.
     ///   - name: the destination in the test's directory.
-    ///   - change: makes the request another one.
-    /// - Returns: how many bytes were there at the end.
+    ///   - change: modifies the request.
+    /// - Returns: the number of bytes present at the end.
     /// - Throws: if the test's time is up.
     private func interrupt(
       _ file: ServedFile, at server: SwitchedServer, _ path: String = "/f", to name: String = "a",
@@ -80,10 +80,10 @@ extension TransferTests {
       #expect(run.log.resumed == present)
       #expect(run.log.startedTotal == Int64(Self.byteCount))
       #expect(run.log.restarts == [])
-      // Only what was missing has travelled.
+      // Only the missing bytes were sent.
       #expect(run.result?.rawByteCount == Int64(Self.byteCount) - present)
       #expect(server.requestsSinceAnswer.first?.range?.first == Int(present))
-      // Bytes of an earlier run are no speed.
+      // Bytes of an earlier run do not count for the speed.
       let speed = run.transfer.progress.averageBytesPerSecond
       let seconds = run.transfer.progress.elapsed / .seconds(1)
       #expect(speed * seconds < Double(Self.byteCount) - Double(present) + 1000)
@@ -99,7 +99,7 @@ extension TransferTests {
       let transfer = client.transfer(try request(server))
       transfer.start()
       try await eventually { directory.names == ["a.httpfs-part"] }
-      // What comes is gathered for as long as this.
+      // Received bytes are gathered for this time.
       try await Task.sleep(for: .milliseconds(300))
       #expect(directory.names == ["a.httpfs-part"])
       transfer.cancel()
@@ -169,7 +169,7 @@ extension TransferTests {
       let pacedFile = paced
       let range: ByteRange = (2 << 20)..<(12 << 20)
       server.answer { request in
-        // Each connection brings a part of its segment, the first a larger one.
+        // Each connection delivers a part of its segment, the first a larger one.
         let isFirst = request.range?.first == 2 << 20
         return pacedFile.answer(request).prefix(isFirst ? 64 : 32) + [.hold]
       }
@@ -246,7 +246,7 @@ extension TransferTests {
 
     // MARK: From the start
 
-    /// Why a partial file cannot be gone on with.
+    /// The reason that a partial file cannot be resumed.
     enum Obstacle: String, CaseIterable, Sendable {
       case changedTag, changedLength, weakTag, undated, noValidator, otherURL, otherRange,
         damagedRecord, shortRecord, noRecord, emptyRecord
@@ -260,7 +260,7 @@ extension TransferTests {
       case .weakTag: file.entityTag = "W/\"v1\""
       case .noValidator: file.entityTag = nil
       case .undated:
-        // Nothing tells whether it was modified in the second of the response.
+        // It is unknown whether the file was modified in the second of the response.
         file.entityTag = nil
         file.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
       default: break
@@ -399,7 +399,7 @@ extension TransferTests {
       let file = ServedFile(byteCount: Self.byteCount)
       let gate = Gate()
       server.answer { request in
-        // The last byte comes late, so the download can be cancelled before it is finished.
+        // The last byte arrives late, so the download can be cancelled before it is finished.
         let steps = file.answer(request)
         return [steps[0], .send(Array(file.bytes.dropLast())), .wait(for: gate)]
       }

@@ -3,10 +3,11 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-/// What must hold of every download's plan, whatever the server does.
+/// The properties that every download's plan must have, whatever the server does.
 @Suite struct SegmentTableTests {
-  /// A download without network, disk or clock: a server of random speed sends what the table asks
-  /// for, cuts bodies off and fails.
+  /// A download without network, disk or clock.
+  ///
+  /// A server of random speed sends the requested bytes, cuts bodies off and fails.
   private struct Simulation {
     var table: SegmentTable
     let length: Int64
@@ -14,10 +15,10 @@ import Testing
     var random: SeededGenerator
     var now = ContinuousClock.now
     var idle = 0.0
-    /// Which bytes arrived for nothing, in all.
+    /// The number of bytes that arrived in vain.
     var repeatedByteCount: Int64 = 0
     var violations: [String] = []
-    /// How often out of a hundred steps of a segment its exchange fails.
+    /// The percentage of steps of a segment in which its exchange fails.
     let failurePercentage: Int
     /// Bytes per second of each segment in flight.
     private var rates: [Int: Double] = [:]
@@ -47,7 +48,7 @@ import Testing
       if !extents.isEmpty { table.adopt(extents) }
     }
 
-    /// Runs to the end; nil if nothing is in flight and nothing is asked for, yet bytes are absent.
+    /// Runs to the end; nil if bytes are missing without any request for them.
     mutating func run() -> Int? {
       guard !table.isComplete else { return 0 }
       started(table.add(table.firstRange, isWhole: false))
@@ -72,7 +73,7 @@ import Testing
       if Int.random(in: 0..<100, using: &random) < failurePercentage { return fail(segment) }
       let rate = rates[segment.id] ?? 1e6
       let byteCount = max(1, Int64(rate * .random(in: 0.005...0.3, using: &random)))
-      // A piece may reach beyond the end, which may have been moved down meanwhile.
+      // A piece may reach beyond the end, which may have been reduced meanwhile.
       let position = segment.position + byteCount
       guard let end = table.advance(segment.id, to: position, idle: idle, now: now) else { return }
       let reached = min(position, end)
@@ -89,12 +90,12 @@ import Testing
     private mutating func fail(_ segment: SegmentTable.Segment) {
       switch Int.random(in: 0..<4, using: &random) {
       case 0:
-        // A refusal, as one of many connections meets it.
+        // A refusal of one of many connections.
         table.stepDown(now: now)
         table.remove(segment.id)
         plan()
       case 1:
-        // A part shorter than asked for.
+        // A part that is shorter than requested.
         table.remove(segment.id)
         plan()
       default:
@@ -128,7 +129,7 @@ import Testing
     }
 
     private mutating func started(_ segment: SegmentTable.Segment) {
-      // Slow and fast connections, some so fast that no other one pays.
+      // Slow and fast connections, some so fast that no further one pays.
       rates[segment.id] = pow10(.random(in: 4...8.5, using: &random))
     }
 
@@ -234,7 +235,7 @@ import Testing
     table.setLength(1000)
     var added = [table.store(segment.id, 0..<600, now: .now)]
     _ = table.fail(segment.id)
-    // The whole is sent again from its first byte.
+    // The whole file is sent again from its first byte.
     let again = table.retry(segment.id)
     #expect(again?.start == 0)
     added.append(table.store(segment.id, 0..<600, now: .now))
@@ -304,7 +305,7 @@ import Testing
     table.setLength(1 << 36)
     _ = table.plan(now: .now)
     var now = ContinuousClock.now
-    // Each connection brings the same.
+    // All connections deliver the same rate.
     for step in 1...400 {
       now += .milliseconds(10)
       for segment in table.segments {
@@ -331,7 +332,7 @@ import Testing
     #expect(!table.isComplete)
     table.stored(one.id, 0..<800, runs: first, now: .now)
     #expect(table.isComplete)
-    // What is forgotten may be handed over again.
+    // Forgotten bytes may be handed over again.
     #expect(table.forget(700..<800) == 100)
     let again = table.handOver(600..<900)
     #expect(again == [700..<800])
@@ -339,7 +340,7 @@ import Testing
 
   // MARK: Hedges
 
-  /// A table whose only segment, of 1 MiB, has brought half of it at `now`.
+  /// A table whose only segment, of 1 MiB, has delivered half of it at `now`.
   private func stalledTable(now: ContinuousClock.Instant) -> (table: SegmentTable, id: Int) {
     var table = SegmentTable(range: nil, connections: .exactly(4))
     let segment = table.add(0..<(1 << 20), isWhole: false)
@@ -426,7 +427,7 @@ import Testing
     }
     let first = table.plan(except: pieces, now: now)
     #expect(first.count == 1)
-    // Each of them gives its connection back.
+    // Each of them releases its connection.
     for segment in table.segments where segment.suspectPiece != nil { table.remove(segment.id) }
     let second = table.plan(except: pieces, now: now)
     #expect(second.count == 3)
@@ -448,7 +449,7 @@ import Testing
     #expect(!others.isEmpty)
     #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
     #expect(table.segments.count <= 4)
-    // It continues at the same server, and begins again at another one.
+    // It resumes at the same server, and restarts at another one.
     table.noteAsked(suspect.id, of: 1)
     table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)
     for failureCount in 1...3 {
@@ -467,7 +468,7 @@ import Testing
 }
 
 extension SegmentTable {
-  /// Hands bytes over and has them stored at once.
+  /// Hands bytes over and stores them at once.
   @discardableResult
   fileprivate mutating func store(
     _ id: Int, _ range: ByteRange, now: ContinuousClock.Instant

@@ -4,22 +4,23 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Bodies that nobody wants, of redirects, challenges and refusals: they are not waited for.
+  /// Unneeded bodies of redirects, challenges and refusals, for which a request does not wait.
   @Suite struct StalledPages {
     private let client = HTTPClient()
 
-    /// How long such a body may hold up what comes after it.
+    /// The maximum delay that such a body may cause.
     ///
-    /// It is given 0.5 s. Without an end to the wait, it would be the stall timeout of 600 s, which a body
-    /// that trickles does not even reach; the suite's limit of 3 minutes ends the test before. The limit
-    /// is far above the 20 s for which hundreds of other tests may keep this one from running.
+    /// The implementation waits 0.5 s for the body. Without that limit, the wait would last for the
+    /// stall timeout of 600 s, which a trickling body does not even reach; the suite's limit of 3
+    /// minutes ends the test before that. This limit is far above the 20 s for which hundreds of
+    /// other tests may keep this one from running.
     static let limit = Duration.seconds(120)
 
-    /// How the rest of a body stays away.
+    /// The form in which the rest of a body is missing.
     enum Stall: CaseIterable, Sendable {
-      /// No byte of it comes.
+      /// No byte of it arrives.
       case silent
-      /// A part comes, then nothing.
+      /// A part arrives, then no further bytes.
       case cut
       /// A byte now and then, so the exchange does not stall.
       case trickling

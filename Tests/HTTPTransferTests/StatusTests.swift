@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Answers that are no success, and what is tried again.
+  /// Unsuccessful answers, and which of them are retried.
   @Suite struct Statuses {
     private let client = HTTPClient()
     private static let page = "<html>an error page that must not land in the file</html>"
@@ -117,7 +117,7 @@ extension TransferTests {
       request.retries = 1
       let run = await client.run(request)
       #expect(run.result?.body.fingerprint == file.bytes.fingerprint)
-      // Nothing was fetched twice.
+      // No byte was fetched twice.
       #expect(run.result?.rawByteCount == 4 << 20)
       #expect(run.log.negativeDifferences == [])
     }
@@ -129,7 +129,7 @@ extension TransferTests {
       let file = served
       let seen = SeenStarts()
       let server = try ScriptedServer { request in
-        // The first request for each place but the file's start is cut without a byte.
+        // The first request for each place except the file's start is cut without a byte.
         guard let first = request.range?.first, first > 0, seen.insert(first) else {
           return file.answer(request)
         }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct StorageQueueTests {
   private let queue = StorageQueue(client: HTTPClient())
 
-  /// Hands over a store that has the disk for itself.
+  /// Hands over a store that uses the disk exclusively.
   private func store(_ work: @escaping @Sendable () -> Void) {
     queue.store {
       work()
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  /// Hands over stores that wait for `gate`, one signal each.
+  /// Hands over stores that each wait for a signal of `gate`.
   private func handOver(_ count: Int, _ gate: DispatchSemaphore) {
     for _ in 0..<count { store { gate.wait() } }
   }
@@ -30,7 +30,7 @@ import Testing
     #expect(queue.hasRoom(for: transfers[0]))
     handOver(1, gate)
     #expect(!queue.hasRoom(for: transfers[0]))
-    // One is stored: those who have paused go first.
+    // One store is done: paused transfers go first.
     queue.perform { ended.signal() }
     gate.signal()
     #expect(!queue.hasRoom(for: transfers[1]))
@@ -88,7 +88,7 @@ import Testing
       }
     }
     queue.follow { done.signal() }
-    // Nobody waits for the disk.
+    // No store waits for the disk.
     done.wait()
     gate.signal()
     queue.finish()
@@ -117,7 +117,7 @@ import Testing
     queue.divertIfStuck(now: .now + .seconds(2))
     gate.signal()
     queue.finish()
-    // Once, though the disk has not taken it.
+    // Once, although the disk has not accepted it.
     #expect(log.numbers == [1])
   }
 
@@ -161,11 +161,11 @@ import Testing
     }
     queue.finish()
     #expect(log.numbers == [0, 1, 10, 20, 21, 30, 40, 41, 50, 60, 61, 70])
-    // Each buffer has ended, and counts no more.
+    // Each buffer has ended, and no longer counts.
     #expect(queue.hasRoom(for: transfer))
   }
 
-  /// Confined to the queue until it has ended.
+  /// Confined to the queue until the queue has ended.
   private final class Log: @unchecked Sendable {
     private(set) var numbers: [Int] = []
     func append(_ number: Int) { numbers.append(number) }

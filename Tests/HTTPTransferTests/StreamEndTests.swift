@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Streams that end before the body does, and what is left of those that have ended.
+  /// Streams that end before the body does, and the remains of ended streams.
   @Suite struct StreamEnds {
     private let client = HTTPClient()
 
@@ -83,7 +83,7 @@ extension TransferTests {
       let transfer = client.transfer(
         try .quick(server.url("/"), to: .stream(bufferByteCount: 64 << 10)))
       for try await _ in transfer.body {
-        // The network waits for the taker by now.
+        // By now, the network waits for the consumer.
         try await Task.sleep(for: .milliseconds(50))
         break
       }
@@ -127,7 +127,7 @@ extension TransferTests {
 
     // MARK: What is left
 
-    /// Takes a stream to its end and lets go of everything.
+    /// Reads a stream to its end and releases everything.
     private func takeAll(_ server: ScriptedServer) async throws -> WeakClient {
       let client = HTTPClient()
       let transfer = client.transfer(try .quick(server.url("/"), to: .stream()))
@@ -138,7 +138,7 @@ extension TransferTests {
       return WeakClient(client)
     }
 
-    /// Breaks off a stream and lets go of everything.
+    /// Stops a stream early and releases everything.
     private func takeFirst(_ server: ScriptedServer) async throws -> WeakClient {
       let client = HTTPClient()
       for try await _ in client.transfer(try .quick(server.url("/"), to: .stream())).body { break }
@@ -151,11 +151,11 @@ extension TransferTests {
         try isWhole ? ScriptedServer { _ in ScriptedServer.ok("whole") } : Self.heldServer()
       defer { server.stop() }
       let held = try await isWhole ? takeAll(server) : takeFirst(server)
-      // The network thread, which stays for a while, keeps it until it goes.
+      // The network thread, which stays for a while, keeps it until the thread ends.
       try await eventually { held.client == nil }
     }
 
-    /// Looks at a client without keeping it.
+    /// Observes a client without keeping it.
     private struct WeakClient {
       private(set) weak var client: HTTPClient?
 

@@ -4,8 +4,9 @@ import Testing
 @Suite struct SyncScheduleTests {
   private let start = ContinuousClock.now
 
-  /// How many bytes at most are written between two syncs, each of which ends at once, while
-  /// `byteCount` are written in steps of 1 MiB.
+  /// The maximum number of bytes between two syncs while `byteCount` are written in steps of 1 MiB.
+  ///
+  /// Each sync ends at once.
   private func greatestGap(wanted: Int64?, writing byteCount: Int64) -> Int64 {
     var schedule = SyncSchedule(wantedByteCount: wanted, now: start)
     var (gap, greatest): (Int64, Int64) = (0, 0)

@@ -1,7 +1,7 @@
 import HTTPTransfer
 import Testing
 
-/// Which files of a long list become transfers next.
+/// The choice of the next files of a long list that become transfers.
 @Suite struct TransferBacklogTests {
   @Test("A long list is begun in its order, a bounded part of it at a time")
   func inOrder() {

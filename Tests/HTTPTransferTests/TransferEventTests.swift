@@ -4,7 +4,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// What a transfer tells: to those who listen, at once, late, or slowly.
+  /// The events of a transfer, for listeners that are immediate, late or slow.
   @Suite struct Events {
     private let client = HTTPClient()
 
@@ -100,11 +100,11 @@ extension TransferTests {
       let events = listened.events
       async let log = EventLog(events, pause: .milliseconds(100))
       let slowTime = try await clock.measure { _ = try await listened.result() }
-      // Other tests run beside this one; a listener that held the transfer up would cost 6 s.
+      // Other tests run at the same time; a listener that delayed the transfer would cost 6 s.
       #expect(slowTime < time * 4 + .seconds(1))
       await log.checkOrder(#_sourceLocation)
       #expect(await log.received == 64 << 20)
-      // 64 MiB are 128 pieces or more; what nobody took was added up.
+      // 64 MiB are 128 pieces or more; events that were not received were added up.
       #expect(await log.events.count < 60)
     }
 
@@ -216,7 +216,7 @@ extension TransferTests {
       transfer.resume()
       let run = await TransferRun(transfer)
       #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
-      // What had arrived when it was paused is stored, and asked for no second time.
+      // The bytes that had arrived before the pause are stored, and are not requested again.
       #expect(run.result?.rawByteCount == 4 << 20)
       let first = try #require(server.requests.last?.range?.first)
       #expect(first >= 512 << 10)

@@ -5,8 +5,9 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Responses that do not say how long they are: bytes flow, no length is made up, and the sums
-  /// are right at the end.
+  /// Responses of undeclared length.
+  ///
+  /// Bytes are delivered, no length is invented, and the sums are right at the end.
   @Suite struct UnknownLength {
     private let client = HTTPClient()
 
@@ -34,7 +35,7 @@ extension TransferTests {
       #expect(run.result?.response.headerFields[.eTag] == nil)
     }
 
-    /// Answers 204, with a length that it cannot have where one is given.
+    /// Answers 204, with an invalid length if one is given.
     private func serverWithoutContent(length: Int?) throws -> ScriptedServer {
       try ScriptedServer { _ in
         var head = "HTTP/1.1 204 No Content\r\n"
@@ -122,7 +123,7 @@ extension TransferTests {
       let transfer = client.transfer(request)
       var chunks = transfer.body.makeAsyncIterator()
       #expect(try await chunks.next() == Array("first".utf8)[...])
-      // Bytes are counted a moment after they were handed on.
+      // Bytes are counted a moment after they were delivered.
       try await eventually { transfer.progress.receivedByteCount == 5 }
       #expect(transfer.progress.fractionCompleted == nil)
       gates[0].open()
@@ -207,7 +208,7 @@ extension TransferTests {
         #expect(run.error?.code == .invalidResponse)
         #expect(directory.names == [])
       } else {
-        // As the whole of a 200 it is a file like others.
+        // A whole body with status 200 is an ordinary file.
         #expect(directory.contents("a") == Array(body.utf8))
       }
     }
@@ -350,7 +351,7 @@ extension TransferTests {
       let run = await client.run(try .quick(server.url("/")))
       #expect(run.result?.body == bytes)
       #expect(run.result?.response.headerFields[.contentEncoding] == "gzip")
-      // It may be asked for again, in case another server of the host keeps to the request.
+      // The request may be retried, because another server of the host may respect it.
       #expect(server.requests.count <= 3)
       #expect(server.requests.allSatisfy { $0["accept-encoding"] == ["identity"] })
     }

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Bodies that are sent: as they arrive, and counted as they leave.
+  /// The bodies of uploads: the bytes that arrive, and the progress as they leave.
   @Suite struct Uploads {
     private let client = HTTPClient()
     private let directory: TemporaryDirectory
@@ -367,7 +367,7 @@ extension TransferTests {
       #expect(run.error?.code == .unreadableBody)
       #expect(run.error?.reason.contains("changed") == true)
       #expect(server.requests.count == 1)
-      // The server never got what it could take for the whole.
+      // The server never received a complete body.
       try await eventually { server.openCount == 0 }
       #expect(server.requests.first.map { $0.body.count < byteCount } == true)
     }

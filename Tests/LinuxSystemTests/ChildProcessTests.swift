@@ -50,7 +50,7 @@ import Testing
     #expect(read(pipe.readEnd, &line, line.count) == 8)
     child.killGroup()
     #expect(try child.waitForEnd() == .signalled(SIGKILL))
-    // It ends when the last process that has the other end is gone.
+    // The output ends when the last process that holds the other end is gone.
     #expect(try StreamCalls.contents(of: pipe.readEnd).isEmpty)
   }
 

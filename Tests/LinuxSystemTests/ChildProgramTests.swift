@@ -3,7 +3,7 @@ import LinuxSystem
 import Testing
 
 @Suite struct ChildProgramTests {
-  /// Runs a script of the shell, and returns what it prints to standard output.
+  /// Runs a shell script, and returns its standard output.
   private func output(
     of script: String, _ change: (inout ChildProgram) -> Void = { _ in }
   ) throws -> String {
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test func `blocked signals are unblocked, and ignored ones reset`() throws {
-    // Nothing else uses this one.
+    // No other code uses this signal.
     let number: Int32 = 40
     var blocked = sigset_t()
     var before = sigset_t()

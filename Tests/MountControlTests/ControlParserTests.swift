@@ -1,7 +1,7 @@
 import MountControl
 import Testing
 
-/// What is written to `.control` is understood as documented, or refused with a reason.
+/// Commands in `.control` are parsed as documented, or refused with a reason.
 @Suite struct ControlParserTests {
   private func parse(_ text: String) throws(ControlRefusal) -> [ControlCommand] {
     try ControlParser.commands(text.utf8)

@@ -1,9 +1,11 @@
 import MountControl
 import Testing
 
-/// What becomes of several writes over one handle.
+/// The results of several writes over one handle.
 @Suite struct ControlWriterTests {
-  /// What each of `texts` gives, written one after the other: the number of commands, or why not.
+  /// The result of each of `texts`, written one after the other.
+  ///
+  /// A result is the number of commands, or the refusal.
   private func outcomes(_ texts: String...) -> [Outcome] {
     var writer = ControlWriter()
     return texts.map { text in
@@ -22,7 +24,7 @@ import Testing
 
   private let nonsense = Outcome.refused(.invalid("there is no command 'nonsense'"))
 
-  /// Commands of together `byteCount` bytes with the newline.
+  /// A command of `byteCount` bytes including the newline.
   private func line(byteCount: Int) -> String {
     "evict " + String(repeating: "a", count: byteCount - 7) + "\n"
   }
@@ -40,7 +42,7 @@ import Testing
     #expect(outcomes("pause", " a.bin\n", "resume\n") == [.taken(1), continued, continued])
     #expect(outcomes("nonsense", "\n", "resume\n") == [nonsense, continued, continued])
     #expect(ControlRefusal.continuation.errno == 22)
-    // Of several lines the last one may be the half of one.
+    // The last of several lines may be incomplete.
     let cut = Outcome.refused(.invalid("the last one of several lines has no newline"))
     #expect(outcomes("pause\nevict *", ".iso\n") == [cut, continued])
   }

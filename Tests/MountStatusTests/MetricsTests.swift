@@ -35,7 +35,7 @@ import Testing
       files: [FileStatus(name: "a\\b\"c\nd", url: "http://h/", state: .idle)])
     let text = String(decoding: report.metrics(), as: UTF8.self)
     #expect(text.contains(#"httpfs_file_requests_total{file="a\\b\"c\nd"} 0"#))
-    // Not known: no sample rather than a 0.
+    // An unknown length has no sample, rather than a 0.
     #expect(!text.contains("httpfs_file_length_bytes{"))
   }
 

@@ -157,7 +157,7 @@ private let unlimited = StatusReport(
     let totals = StatusSums(of: [file, file]).totals
     #expect(totals.length == .max)
     #expect(totals.cachedBytes == .max)
-    // Neither does the text trap on figures that cannot be.
+    // The text does not trap on impossible figures either.
     for length in [Int64.min, -1, 0, 1, .max] {
       let odd = FileStatus(
         name: "a", url: "u", state: .idle, length: length, cachedBytes: .max,

@@ -40,7 +40,7 @@ import Testing
     #expect(bytes == Self.whole(form, count))
   }
 
-  /// The bound holds for any number of files: what is kept is the window, and what one read brings.
+  /// The bound holds for any number of files: only the window and the bytes of one read are kept.
   @Test(arguments: StatusDocument.Form.allCases)
   func whatIsHeldDoesNotGrowWithTheFiles(form: StatusDocument.Form) throws {
     let stream = Self.stream(form, 100_000)
@@ -75,7 +75,7 @@ import Testing
   @Test func aLongReportForgetsWhatLiesFarBehindAndSaysSo() throws {
     let stream = Self.stream(.json, 100_000)
     let whole = Self.whole(.json, 100_000)
-    // Forward by a jump.
+    // A jump forward.
     let far = whole.count - 100
     #expect(stream.read(at: far, byteCount: 1000) == Array(whole[far...]))
     // A step back.
@@ -106,12 +106,12 @@ import Testing
   }
 }
 
-/// A number that several tasks count up.
+/// A number that several tasks increment.
 private final class Counter: Sendable {
   private let number = Atomic<Int>(0)
 
   var value: Int { number.load(ordering: .relaxed) }
 
-  /// - Returns: what it was before.
+  /// - Returns: the previous number.
   func advance(by step: Int) -> Int { number.wrappingAdd(step, ordering: .relaxed).oldValue }
 }

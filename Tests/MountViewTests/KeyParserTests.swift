@@ -21,7 +21,7 @@ import Testing
     ] as [(String, Key)])
   func aKeyIsUnderstood(bytes: String, key: Key) {
     #expect(keys(bytes) == [key])
-    // However its bytes come.
+    // However its bytes are split.
     var parser = KeyParser()
     var found = bytes.utf8.flatMap { parser.keys(from: [$0]) }
     found += parser.flush()

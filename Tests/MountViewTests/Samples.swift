@@ -1,7 +1,7 @@
 import MountStatus
 import MountView
 
-/// A report with a file in each state that matters.
+/// A report with a file in each relevant state.
 let sample: StatusReport = {
   var report = StatusReport(
     mountpoint: "/mnt/remote", uptimeSeconds: 61,
@@ -41,7 +41,7 @@ func sampleView(of report: StatusReport = sample) -> StatusView {
 }
 
 extension StatusView {
-  /// The text of the screen, with no blanks at the ends of lines.
+  /// The text of the screen, without blanks at the ends of lines.
   mutating func text(columns: Int = 80, rows: Int = 24, isUTF8: Bool = true) -> [String] {
     screen(columns: columns, rows: rows, isUTF8: isUTF8).lines.map { line in
       var text = line.text
@@ -50,7 +50,7 @@ extension StatusView {
     }
   }
 
-  /// The names of the visible files, and the selected one's with a `>` before it.
+  /// The names of the visible files, with a `>` before the selected one.
   mutating func names(columns: Int = 120, rows: Int = 24) -> [String] {
     let lines = text(columns: columns, rows: rows)
     guard let start = lines.firstIndex(where: { $0.hasSuffix(" NAME") }),
@@ -61,7 +61,7 @@ extension StatusView {
     }
   }
 
-  /// Types text and keys; the actions that came of it.
+  /// Types text and keys, and returns the resulting actions.
   @discardableResult
   mutating func type(_ text: String, then keys: Key...) -> [ViewAction] {
     let typed = text.map { Key.character($0) } + keys

@@ -17,7 +17,7 @@ import Testing
     #expect(!second.contains("\u{1B}[2J"))
     #expect(!second.contains("\u{1B}[1;1H"))
     #expect(second.contains("by name"))
-    // Another size, or a screen that somebody else has used, is drawn as a whole.
+    // After a change of size, or if another program has used the screen, all of it is redrawn.
     #expect(
       text(painter.draw(view.screen(columns: 80, rows: 25, isUTF8: true))).contains("\u{1B}[2J"))
     painter.forget()

@@ -39,7 +39,7 @@ import Testing
     changed.files[1].connections = 0
     view.take(changed)
     #expect(view.names() == ["stuck.bin", "gone.bin", "done.bin", ">images/big.iso", "new.txt"])
-    // A file that is gone leaves its place to another.
+    // The next file takes the place of a removed one.
     changed.files.remove(at: 1)
     view.take(changed)
     #expect(view.names() == ["stuck.bin", "gone.bin", "done.bin", ">new.txt"])
@@ -47,7 +47,7 @@ import Testing
     view.take(changed)
     #expect(view.text().contains("  no files"))
     #expect(view.type("pfe").isEmpty)
-    // Who has not moved sees what comes first.
+    // Without a moved selection, the first file is selected.
     view = sampleView()
     changed = sample
     changed.files[3].state = .idle
@@ -96,7 +96,7 @@ import Testing
     #expect(view.type("p") == [.control(.file(.pause, name: name))])
     view.finish(.file(.pause, name: name), failure: nil)
     #expect(view.text().last == "pause images/big.iso: accepted")
-    // It may continue because somebody reads it, and is paused nevertheless.
+    // The file may continue because of a reader, although it is paused.
     #expect(view.type("p") == [.control(.file(.resume, name: name))])
     view.finish(.file(.resume, name: name), failure: "no such file")
     #expect(view.text().last == "no such file")
@@ -121,7 +121,7 @@ import Testing
     #expect(view.text().last == "evict the cached bytes of stuck.bin? y/n")
     #expect(view.type("n").isEmpty)
     #expect(view.text().last == "nothing was evicted")
-    // Not what has come to the place of the file meanwhile.
+    // Not the file that has taken its place meanwhile.
     view.type("e")
     var changed = sample
     changed.files.remove(at: 3)
@@ -163,7 +163,7 @@ import Testing
     arguments: [
       (.file(.pause, name: "a b"), ["pause", "--", "/m", "a b"]),
       (.file(.evict, name: "-x"), ["evict", "--", "/m", "-x"]),
-      // It stands for itself alone.
+      // The name is literal.
       (.file(.pin, name: #"[a]*?\"#), ["pin", "--", "/m", #"\[a]\*\?\\"#]),
       (.file(.resume, name: nil), ["resume", "/m"]),
       (.connections("auto"), ["connections", "/m", "auto"]),

@@ -116,7 +116,7 @@ import TransferDisplay
     }
   }
 
-  /// Names that a server may give.
+  /// Unusual names that a server may provide.
   private let oddReport: StatusReport = {
     let names = [
       "文件名/很长的名字/電影.mkv", "a\u{1B}[2J\u{7}\r\nb", "שלום עולם.txt", "\u{202E}exe.txt",
@@ -184,7 +184,7 @@ import TransferDisplay
     print(
       "10,000 files, \(json.count) bytes: decoded in \(decoding), ordered in \(taking), by name in"
         + " \(byName), filtered in \(filtered), drawn in \(drawing / 100)")
-    // A key is answered within what nobody notices, on a busy machine too.
+    // The response to a key is imperceptibly fast, even on a busy machine.
     #expect(drawing / 100 < .milliseconds(50))
     #expect(taking < .seconds(2))
     _ = view.press(.end)

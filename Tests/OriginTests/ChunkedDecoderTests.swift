@@ -2,7 +2,7 @@ import OriginContent
 import Testing
 
 struct ChunkedDecoderTests {
-  /// What a decoder makes of text that comes in pieces, and how much of it was used.
+  /// The result of decoding text in pieces, and the number of bytes used.
   private func decode(
     _ text: String, pieceByteCount: Int
   ) throws -> (body: String, used: Int, isAtEnd: Bool) {

@@ -57,7 +57,7 @@ struct OriginContentTests {
     #expect(found == index)
   }
 
-  /// The definition of the content, written down a second time.
+  /// An independent definition of the content.
   private static func reference(seed: UInt64, version: UInt64, word: UInt64) -> [UInt8] {
     func mix(_ counter: UInt64) -> UInt64 {
       let first = (counter ^ (counter >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -36,7 +36,7 @@ struct ScriptMatchTests {
     #expect(try !answers(#"{"reused": false}"#, isReused: true))
   }
 
-  /// Which of ten requests, alternately with and without a range, a rule answers.
+  /// The indices of the answered requests among ten, alternately with and without a range.
   private func answered(_ match: String, seed: Int = 0) throws -> [Int] {
     var resource = try ScriptedResource(
       #"[{"seed": \#(seed)}, {"match": \#(match), "actions": ["reset"]}]"#)
@@ -110,7 +110,7 @@ struct ScriptMatchTests {
       [{"seed": 3}, {"match": "*", "name": "r",
         "actions": [{"choose": [[{"text": "a"}], [{"text": "b"}]]}, {"text": "{random(1, 1k)}"}]}]
       """
-    // Requests of other resources between them, and other rules, change nothing.
+    // Interleaved requests of other resources, and other rules, change nothing.
     var alone = try ScriptedResource(script)
     var among = try ScriptedResource(
       script.replacing("[{\"seed\"", with: "[{\"match\": \"/x\", \"actions\": []}, {\"seed\""))

@@ -2,12 +2,12 @@ import Glibc
 import OriginContent
 import Testing
 
-/// What a script says arrives at a client, byte for byte.
+/// A client receives exactly the bytes of a script.
 @Suite(.timeLimit(.minutes(2)))
 struct ScriptOverSocketTests {
   private static let target = "/data/a?length=10000&seed=7"
 
-  /// What a client gets that asks an origin with these actions.
+  /// The response of an origin with these actions.
   private func response(
     _ actions: String, fields: String = "", silence: Int32 = 10_000
   ) throws -> (text: String, ending: RawClient.Ending) {
@@ -56,7 +56,7 @@ struct ScriptOverSocketTests {
     let slow = clock.measure { all = client.receive(limit: 60).bytes }
     let fast = clock.measure { all += client.receive().bytes }
     #expect(all.count == 10_060)
-    // 60 bytes at 100 a second, of which a quarter of a second's worth goes at once.
+    // 60 bytes at 100 per second, of which a quarter of a second's worth is sent at once.
     #expect(slow > .milliseconds(300))
     #expect(fast < slow)
   }
@@ -77,7 +77,7 @@ struct ScriptOverSocketTests {
     let head = "HTTP/1.1 200"
     let first = try RawClient(port: origin.port)
     try first.get(target)
-    // The first response, of some hundred bytes, comes whole within a moment.
+    // The first response, of some hundred bytes, arrives completely within a moment.
     #expect(String(decoding: first.receive(silence: 500).bytes, as: UTF8.self).hasPrefix(head))
     try first.get(target)
     #expect(first.receive().ending == .reset)
@@ -155,7 +155,7 @@ struct ScriptOverSocketTests {
   func manyConnections() throws {
     var limit = rlimit()
     #expect(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
-    // A thousand sockets, and what the test program has open.
+    // A thousand sockets, and the test program's open descriptors.
     limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, 4096))
     #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
     let origin = try OriginProcess()
@@ -168,7 +168,7 @@ struct ScriptOverSocketTests {
         let bytes = client.receive(limit: 12).bytes
         #expect(String(decoding: bytes, as: UTF8.self) == "HTTP/1.1 200")
       }
-      // One after the other they would take minutes.
+      // Sequentially, they would take minutes.
       #expect(ContinuousClock.now - began < .seconds(20))
       #expect(origin.threadCount > 1000)
     }

@@ -15,7 +15,7 @@ struct ScriptPlanTests {
     return try resource.plan(method, range: range, fields: fields)
   }
 
-  /// The processor time that this thread has had.
+  /// The processor time that this thread has used.
   private var threadSeconds: Double {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -123,8 +123,9 @@ struct ScriptPlanTests {
     #expect(try plan(actions).steps == [.raw(Array("<0010><1011>".utf8))])
   }
 
-  // The processor time of this thread, so neither other tests nor a busy machine count. Were
-  // each piece copied with those before it, that would be 470 GB: most of a minute.
+  // The test measures the processor time of this thread, which other tests and a busy machine do
+  // not affect. If each piece were copied with all previous ones, that would be 470 GB: most of a
+  // minute.
   @Test("A header bomb of a long line costs what its bytes cost, not their square")
   func longLine() throws {
     let actions = #"[{"repeat": "300k", "actions": [{"text": "xxxxxxxxxx"}]}]"#

@@ -18,7 +18,7 @@ struct UploadPlanTests {
     return maker.plan()
   }
 
-  /// The head and body of the response to an upload that was received.
+  /// The head and body of the response to a received upload.
   private func answer(
     _ plan: ResponsePlan, to body: [UInt8]
   ) throws -> (head: ResponseHead, body: [UInt8]) {

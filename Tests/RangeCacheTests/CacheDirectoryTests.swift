@@ -6,7 +6,7 @@ import Testing
 
 @testable import RangeCache
 
-/// Who may use a cache directory, and what is kept in it.
+/// The users of a cache directory, and its content.
 @Suite struct CacheDirectoryTests {
   let root: TemporaryDirectory
   let cachePath: String
@@ -59,7 +59,7 @@ import Testing
     child.standardInput = input
     child.standardOutput = output
     try child.run()
-    // The line says that the lock is taken.
+    // The line shows that the lock is taken.
     _ = try output.fileHandleForReading.read(upToCount: 1)
     #expect(code(cachePath) == .inUse(pid: 4242))
     try input.fileHandleForWriting.close()
@@ -178,7 +178,7 @@ import Testing
       let times = [timespec](repeating: timespec(tv_sec: 1000 + age, tv_nsec: 0), count: 2)
       #expect(utimensat(AT_FDCWD, directory.path(of: keys[index]), times, 0) == 0)
     }
-    // Touching counts as use; opening is no write.
+    // Touching counts as use; opening does not.
     _ = try directory.openEntry(keys[5])
     for index in [1, 4] { directory.touch(keys[index]) }
     let total = directory.allocatedByteCount
@@ -208,7 +208,7 @@ import Testing
     var asked: [CacheKey] = []
     let freed = directory.evict(downTo: directory.allocatedByteCount - 1) { key, remove in
       asked.append(key)
-      // Opened after they were counted, before its turn.
+      // Opened after the count, before its turn.
       if key != keys[0] { remove() }
     }
     #expect(asked == [keys[0], keys[1]])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RangeCache
 
-/// What an entry keeps, through closing, crashes and replacement.
+/// The bytes that an entry keeps after closing, crashes and replacement.
 @Suite struct CacheEntryTests {
   let root: TemporaryDirectory
   let cachePath: String
@@ -22,7 +22,7 @@ import Testing
   @Test("What is stored is there when the entry is opened again, without any commit")
   func survivesWithoutCommit() throws {
     let directory = try CacheDirectory(path: cachePath)
-    // Nothing is closed in order: this is what a killed process leaves.
+    // Nothing is closed in order, as in a killed process.
     try {
       let entry = try directory.createEntry(key, version: version, source: "http://example.org/a")
       try entry.storePattern(0..<100)
@@ -53,7 +53,7 @@ import Testing
     _ = try directory.createEntry(key, version: version, source: "http://example.org/a")
     #expect(try isSettled { _ in })
     #expect(try !isSettled { try $0.storePattern(0..<100) })
-    // Bytes that an entry left uncommitted when it was closed are read from the disk.
+    // Bytes that an entry left uncommitted at its close are read from the disk.
     #expect(
       try isSettled {
         try $0.storePattern(100..<200)
@@ -107,12 +107,12 @@ import Testing
     #expect(!entry.isCommitted)
     try entry.checkpoint(fetchedByteCount: 1500)
     #expect(entry.isCommitted)
-    // Written and not claimed: no COMMIT will cover it.
+    // Written but not claimed: no COMMIT will cover these bytes.
     try Pattern.bytes(2000..<2100).withUnsafeBytes { try entry.write($0, at: 2000) }
     #expect(entry.uncommittedByteCount == 0)
     #expect(!entry.isCommitted)
     try entry.checkpoint(fetchedByteCount: 1500)
-    // Of an entry that is removed nothing is recorded any more.
+    // A removed entry records no more bytes.
     try entry.storePattern(3000..<3100)
     directory.removeEntry(key)
     #expect(entry.uncommittedByteCount == 0)
@@ -292,7 +292,7 @@ import Testing
     try entry.storePattern(0..<4096)
     let tooMany = #expect(throws: CacheError.self) { try entry.storePattern(4096..<500_000) }
     #expect(tooMany?.code == .noSpace)
-    // Room again: what failed is absent, what is stored now is there.
+    // There is room again: the failed bytes are absent, and newly stored ones are present.
     #expect(ftruncate(entry.dataDescriptor, 4096) == 0)
     try entry.storePattern(4096..<8192)
     try entry.checkpoint(fetchedByteCount: 8192)
@@ -393,7 +393,7 @@ import Testing
       try entry.storePattern(0..<5000)
       try entry.storePattern(90_000..<100_000)
       try entry.checkpoint(fetchedByteCount: 15_000)
-      // As bytes of a failed sync, which the record no longer claims.
+      // Like bytes of a failed sync, which the record no longer claims.
       let lost = Pattern.bytes(0..<200_000)
       for range in [5000..<90_000, 100_000..<200_000] {
         let count = lost[range].withUnsafeBytes {
@@ -414,7 +414,7 @@ import Testing
         pread(entry.dataDescriptor, &bytes, bytes.count, off_t(range.lowerBound)) == bytes.count)
       #expect(bytes.allSatisfy { $0 == 0 })
     }
-    // Once is enough: what another object has stored meanwhile stays.
+    // Once is enough: bytes that another object has stored meanwhile stay.
     try entry.storePattern(10_000..<11_000)
     let again = try #require(try directory.openEntry(key))
     try entry.storePattern(20_000..<21_000)

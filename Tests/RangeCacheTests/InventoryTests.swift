@@ -4,7 +4,7 @@ import HTTPTransferCore
 import RangeCache
 import Testing
 
-/// A cache directory is looked at without being held or changed.
+/// The inventory neither locks nor changes a cache directory.
 @Suite struct InventoryTests {
   let root: TemporaryDirectory
   let path: String
@@ -14,7 +14,7 @@ import Testing
     path = root.path + "/cache"
   }
 
-  /// An entry of the pattern's bytes in `ranges`, all of them committed.
+  /// Creates an entry of the pattern's bytes in `ranges`, all of them committed.
   private func store(
     _ url: String, _ ranges: [ByteRange], length: Int64?, in directory: CacheDirectory
   ) throws {
@@ -43,7 +43,7 @@ import Testing
     for (url, length) in zip(urls, lengths) {
       try store(url, [0..<2000, 1000..<3000, 4000..<5000], length: length, in: directory)
     }
-    // By the clock of the file system, whose steps may be of several milliseconds.
+    // The clock of the file system may have steps of several milliseconds.
     Thread.sleep(forTimeInterval: 0.05)
     directory.touch(CacheKey(urls[1]))
     let inventory = try CacheInventory(path: path)
@@ -87,7 +87,7 @@ import Testing
       let directory = try CacheDirectory(path: path)
       try store("http://example.org/a", [0..<3000], length: 3000, in: directory)
     }()
-    // Something that opening the entry would remove, and a mode that it would tighten.
+    // A file that opening the entry would remove, and a mode that it would tighten.
     try writeFile(root.recordPath() + "-0123456789abcdef", [1, 2, 3])
     #expect(chmod(try root.recordPath(), 0o644) == 0)
     func facts() throws -> [String] {
@@ -117,7 +117,7 @@ import Testing
     withExtendedLifetime(directory) {}
     directory = nil
     #expect(inventory.holder == nil)
-    // As a process leaves it that was killed: by its own number, of a process that lives.
+    // Like a lock of a killed process, whose number a living process has now.
     try writeFile(path + "/lock", Array("\(getpid())\n".utf8))
     #expect(inventory.holder == nil)
   }
@@ -152,7 +152,7 @@ import Testing
     bytes[70] ^= 1
     try writeFile(record, bytes)
     #expect(try inventory.presence(of: entry)?.byteCount == 1000)
-    // In the place of another key.
+    // At the place of another key.
     let other = (record as NSString).deletingLastPathComponent.replacingOccurrences(
       of: CacheKey("http://example.org/a").hex.dropFirst(2),
       with: String(repeating: "0", count: 62))

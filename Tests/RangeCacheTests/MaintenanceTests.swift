@@ -5,7 +5,7 @@ import RangeCache
 import SeededRandom
 import Testing
 
-/// A cache is verified, repaired and emptied by whoever holds it.
+/// The holder of a cache can verify, repair and empty it.
 @Suite struct MaintenanceTests {
   let root: TemporaryDirectory
   let directory: CacheDirectory
@@ -72,7 +72,7 @@ import Testing
     #expect(entry.recoveredExtents == ExtentSet(intact))
     #expect(entry.believedExtents == ExtentSet(intact.filter { $0.lowerBound < committed * 1000 }))
     #expect(entry.recoveredVersion.completeLength == 100_000)
-    // What was fetched stays fetched, except for what counted as stored since the last commit.
+    // The count of fetched bytes stays, except for bytes stored since the last commit.
     let lost = Int64(damaged.filter { $0 >= committed }.count) * 1000
     #expect((fetched - lost...fetched).contains(entry.recoveredFetchedByteCount))
     #expect(entry.holdsPattern(entry.recoveredExtents))
@@ -172,7 +172,7 @@ import Testing
     #expect(try directory.openEntry(key) == nil)
     let other = try #require(try directory.openEntry(otherKey))
     #expect(other.recoveredExtents.extents == [0..<20_000])
-    // Nothing is left of the one that is gone, not even the directory that grouped it.
+    // No trace of the removed entry is left, not even the directory that grouped it.
     #expect(root.files { $0 == String(key.hex.prefix(2)) }.isEmpty)
 
     try store(blockCount: 1, committed: 1)
@@ -191,7 +191,7 @@ import Testing
     try store(blockCount: 1, committed: 1)
     let path = try root.recordPath()
     try FileManager.default.removeItem(atPath: path)
-    // What unlink(2) does not remove, whoever calls it.
+    // An object that unlink(2) cannot remove for any user.
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let entry = try stored()
     let error = #expect(throws: CacheError.self) { try directory.remove(entry) }

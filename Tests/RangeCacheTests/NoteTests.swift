@@ -2,7 +2,7 @@ import Foundation
 import RangeCache
 import Testing
 
-/// A small text beside the entries.
+/// A small text in the cache directory, beside the entries.
 @Suite struct NoteTests {
   @Test("A note is there for the next process, is replaced and removed, and is no entry")
   func note() throws {

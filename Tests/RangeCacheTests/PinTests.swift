@@ -4,7 +4,7 @@ import HTTPTransferCore
 import RangeCache
 import Testing
 
-/// What is pinned is never evicted, now and later.
+/// A pinned entry is never evicted, now or later.
 @Suite struct PinTests {
   let root: TemporaryDirectory
   let path: String
@@ -47,7 +47,7 @@ import Testing
     }
     let directory = try CacheDirectory(path: path)
     #expect(directory.pinnedKeys == [pinned])
-    // The pin was there before the entry, and stays when that is replaced.
+    // The pin precedes the entry, and stays when the entry is replaced.
     try store(pinned, in: directory)
     try store(pinned, in: directory)
     try store(other, in: directory)
@@ -104,7 +104,7 @@ import Testing
     let audit = try #require(try directory.audit(other))
     #expect(audit.damaged.extents == [1000..<2000, 5000..<6000])
     #expect(audit.version.hasSameIdentity(as: entry.recoveredVersion))
-    // It is still the one that records.
+    // The entry still records new bytes.
     try entry.storePattern(5000..<6000)
     #expect(try #require(try directory.audit(other)).damaged.extents == [1000..<2000])
     #expect(try directory.audit(pinned) == nil)

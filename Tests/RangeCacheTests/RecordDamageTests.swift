@@ -6,7 +6,7 @@ import Testing
 
 @testable import RangeCache
 
-/// Whatever happens to the files of an entry, what is recovered from them is true.
+/// Whatever damage the files of an entry have, the recovered claims are true.
 @Suite struct RecordDamageTests {
   let root: TemporaryDirectory
   let directory: CacheDirectory
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  /// What the first `count` claims say together: the oracle.
+  /// The combined result of the first `count` claims: the oracle.
   private func expected(count: Int) -> (extents: ExtentSet, length: Int64?) {
     var extents = ExtentSet()
     var length: Int64?
@@ -59,7 +59,7 @@ import Testing
     try #require(record.withUnsafeBytes { RecordHeader.byteCount(ofHeaderStartingWith: $0) })
   }
 
-  /// Checks the recovery of a record that is whole up to `validByteCount`.
+  /// Checks the recovery of a record that is intact up to `validByteCount`.
   private func expectPrefix(_ validByteCount: Int, headerByteCount: Int) throws {
     guard let entry = try directory.openEntry(key) else {
       #expect(validByteCount < headerByteCount)
@@ -82,11 +82,11 @@ import Testing
     let headerByteCount = try headerByteCount(record)
     for byteCount in 0...record.count {
       try writeFile(path, Array(record.prefix(byteCount)))
-      // The last turn has written into it, and given back what no claim was left of.
+      // The previous round has written to the file, and freed the blocks without a claim.
       try writeFile(dataPath, data)
       try expectPrefix(byteCount, headerByteCount: headerByteCount)
       guard byteCount >= headerByteCount else { continue }
-      // What is stored next is found next to what was left.
+      // Newly stored bytes are found beside the remaining ones.
       try directory.openEntry(key)?.storePattern(110..<120)
       var oracle = expected(count: (byteCount - headerByteCount) / LogRecord.byteCount).extents
       oracle.insert(110..<120)
@@ -116,13 +116,13 @@ import Testing
     try makeEntry()
     let path = try root.recordPath()
     let record = try readFile(path)
-    // The third last record is damaged, the two behind it are whole.
+    // The third last record is damaged, the two after it are intact.
     let place = record.count - 3 * LogRecord.byteCount
     var damaged = record
     damaged[place + 30] ^= 1
     try writeFile(path, damaged)
     try directory.openEntry(key)?.storePattern(0..<1)
-    // A cut-off power supply may keep the new record but not the shortening of the file.
+    // A power failure may preserve the new record but not the truncation of the file.
     var mixed = try readFile(path)
     mixed.append(contentsOf: record[mixed.count...])
     try writeFile(path, mixed)
@@ -205,7 +205,7 @@ import Testing
     try entry?.storePattern(100..<200)
     try entry?.storePattern(200..<300)
     entry = nil
-    // What a loss of power leaves: the record, the file's size, zeros for bytes.
+    // The result of a power loss: the record, the file's size, and zeros instead of bytes.
     let path = try root.dataPath()
     var data = try readFile(path)
     data.replaceSubrange(100..<200, with: repeatElement(0, count: 100))
@@ -261,7 +261,7 @@ import Testing
           let entry = try #require(try directory.openEntry(key))
           let isSubset = entry.recoveredExtents.extents.allSatisfy { whole.extents.contains($0) }
           #expect(isSubset, "\(extreme)")
-          // What a mount adds to it must not overflow.
+          // The additions of a mount must not overflow.
           #expect(entry.recoveredFetchedByteCount <= 1 << 60, "\(extreme)")
         }
       }
@@ -297,12 +297,12 @@ import Testing
       }
       let isSubset = extents.extents.allSatisfy { whole.extents.contains($0) }
       #expect(isTrue && isSubset, "seed \(seed): \(extents.extents)")
-      // What recovery made of the record must be stable.
+      // The recovered record must be stable.
       #expect(try directory.openEntry(key)?.recoveredExtents == extents, "seed \(seed)")
       if isShortened { try writeFile(dataPath, data) }
       recovered += 1
     }
-    // The mutations must leave something to recover often enough to prove anything.
+    // The mutations must leave enough to recover, or the test proves nothing.
     #expect(recovered > 2000)
   }
 
@@ -318,7 +318,7 @@ import Testing
     case 4: bytes.replaceSubrange(start..<end, with: repeatElement(0, count: end - start))
     case 5: bytes.insert(contentsOf: bytes[start..<end], at: end)
     default:
-      // A whole record in another's place: right by itself, wrong where it is.
+      // A complete record in another's place: valid by itself, but in the wrong position.
       let count = (bytes.count - 100) / LogRecord.byteCount
       guard count > 1 else { return }
       let size = LogRecord.byteCount

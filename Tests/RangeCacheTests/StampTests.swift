@@ -7,8 +7,9 @@ import Testing
 
 @testable import RangeCache
 
-/// A stamp spares a later process the look at all bytes, and holds for as long as nobody has touched
-/// the data file under the same kernel.
+/// A stamp saves a later process the verification of all bytes.
+///
+/// It is valid as long as the data file is unchanged under the same kernel.
 @Suite struct StampTests {
   let root: TemporaryDirectory
   let directory: CacheDirectory
@@ -16,13 +17,13 @@ import Testing
 
   private static let byteCount: Int64 = 5000
   private static let boot = "c0ffee00-0000-4000-8000-000000000001"
-  /// When a file that is written now has settled.
+  /// A time by which a file that is written now has settled.
   private static var later: Duration { ProcessCalls.timeOfDay + .seconds(10) }
 
   init() throws {
     root = try TemporaryDirectory()
     directory = try CacheDirectory(path: root.path + "/cache", bootID: Self.boot)
-    // Where this fails, the temporary directory is on a file system of which nothing is believed.
+    // If this fails, the temporary directory is on a file system that is not trusted.
     try #require(directory.context.stamps.bootID == Self.boot)
   }
 
@@ -62,7 +63,7 @@ import Testing
 
   // MARK: Why it is not believed: the data file
 
-  /// What may have happened to the data file, each by the least change that shows.
+  /// The possible changes of the data file, each in its smallest visible form.
   enum Change: String, CaseIterable {
     case flippedBit, sameByteWritten, mappedWrite, cut, cutAndGrown, grown, holePunched
     case exchangedForCopy, renamedAwayAndBack, modeSet, timesSetBack, linked
@@ -74,7 +75,7 @@ import Testing
     #expect(try isBelieved())
     try apply(change, to: root.dataPath())
     #expect(try !isBelieved(), "\(change)")
-    // It can be stamped anew, when it has been looked at.
+    // The file can be stamped again after its verification.
     let entry = try opened()
     if try entry.verify(0..<Self.byteCount).damaged.isEmpty {
       #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .stamped)
@@ -91,7 +92,7 @@ import Testing
     case .flippedBit:
       byte ^= 0x10
       try #require(pwrite(descriptor, &byte, 1, 2500) == 1)
-      // As one would who has something to hide.
+      // As an attacker would hide a change.
       var times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
       try #require(futimens(descriptor, &times) == 0)
     case .sameByteWritten: try #require(pwrite(descriptor, &byte, 1, 2500) == 1)
@@ -130,7 +131,7 @@ import Testing
     let path = directory.path
     for boot in ["c0ffee00-0000-4000-8000-000000000002", nil] {
       let copy = root.path + "/cache-" + (boot ?? "none")
-      // The lock of the first is held: the same files under another name.
+      // The first directory's lock is held: use the same files under another name.
       try FileManager.default.createDirectory(
         atPath: copy, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
       try #require(rename(path + "/v1", copy + "/v1") == 0)
@@ -196,7 +197,7 @@ import Testing
     let record = try readFile(path)
     try writeFile(path, record + [UInt8](repeating: 7, count: 20))
     #expect(try !isBelieved())
-    // What that opening has written.
+    // The effect of that opening.
     #expect(try !isBelieved())
   }
 
@@ -248,7 +249,7 @@ import Testing
   @Test("A change by somebody else between two of the writer's own is noticed")
   func foreignChangeBetween() throws {
     let entry = try commit()
-    // What the clock of the file system does not tell apart, nothing does.
+    // Changes within one tick of the file system's clock cannot be distinguished.
     usleep(20_000)
     try apply(.flippedBit, to: root.dataPath())
     usleep(20_000)
@@ -290,7 +291,7 @@ import Testing
     "A look at all bytes finds what a stamp does not show, and ends it", arguments: [true, false])
   func damageWithoutChange(byAudit: Bool) throws {
     try stamped()
-    // As if the disk had changed a bit: the hash is another, the file's times are not.
+    // As if the disk had changed a bit: the hash differs, the file's times do not.
     let path = try root.recordPath()
     var record = try readFile(path)
     let start = try #require(
@@ -334,14 +335,14 @@ import Testing
     let entry = try commit()
     try #require(
       try entry.appendStamp(fetchedByteCount: Self.byteCount, now: Self.later) == .stamped)
-    // A change is not of the tick of the clock in which the bytes were written.
+    // A change must not fall into the clock tick in which the bytes were written.
     usleep(20_000)
     return entry
   }
 
   private func opened() throws -> CacheEntry { try #require(try directory.openEntry(key)) }
 
-  /// Whether an opening finds all bytes, and nothing left to be verified.
+  /// Whether an opening finds all bytes, and none left to verify.
   private func isBelieved() throws -> Bool {
     let entry = try opened()
     return entry.recoveredExtents.extents == [0..<Self.byteCount] && entry.believedExtents.isEmpty
@@ -349,7 +350,7 @@ import Testing
 }
 
 extension CacheEntry {
-  /// Syncs what is there; records nothing.
+  /// Syncs the stored bytes without a record.
   fileprivate func checkpointNothing() throws {
     _ = try syncData()
     try syncRecord()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RangeCache
 
-/// Bytes that an earlier process has committed are looked at before they are used.
+/// Bytes that an earlier process has committed are verified before their use.
 @Suite struct VerificationTests {
   let root: TemporaryDirectory
   let directory: CacheDirectory
@@ -17,7 +17,7 @@ import Testing
     directory = try CacheDirectory(path: root.path + "/cache")
   }
 
-  /// An entry of committed blocks of 1,000 bytes, as a later process finds it.
+  /// Creates an entry of committed blocks of 1,000 bytes, and opens it like a later process.
   private func reopened(blockCount: Int64) throws -> CacheEntry {
     try {
       let entry = try directory.createEntry(
@@ -42,7 +42,7 @@ import Testing
     #expect(entry.believedExtents.extents == [0..<3000])
     try entry.storePattern(3000..<4000)
     let again = try #require(try directory.openEntry(key))
-    // The last block is in no COMMIT: its hash was checked by the opening.
+    // No COMMIT covers the last block: the opening checked its hash.
     #expect(again.recoveredExtents.extents == [0..<4000])
     #expect(again.believedExtents.extents == [0..<3000])
   }
@@ -59,7 +59,7 @@ import Testing
   func flippedBit(offset: Int) throws {
     let entry = try reopened(blockCount: 5)
     try flipBit(at: offset)
-    // The entry's descriptor is of the file that was there before the flip replaced it.
+    // The entry's descriptor refers to the file from before the flip, which replaced it.
     let fresh = try #require(try directory.openEntry(key))
     let result = try fresh.verify(0..<5000)
     let block = Int64(offset / 1000) * 1000
@@ -74,7 +74,7 @@ import Testing
     try flipBit(at: 2500)
     let entry = try #require(try directory.openEntry(key))
     #expect(try entry.verify(2000..<3000).damaged.extents == [2000..<3000])
-    // Half of it only: the older claim stays false.
+    // Only half of it: the older claim stays false.
     try entry.storePattern(2000..<2400)
     try entry.checkpoint(fetchedByteCount: 5400)
     let half = try #require(try directory.openEntry(key))

@@ -80,7 +80,7 @@ import Testing
     for await _ in reloads {}
     #expect(await served.lookup("a.bin").errno == ENOENT)
     #expect(await served.lookup("b.bin").entry != nil)
-    // The kernel may still use what it has looked up.
+    // The kernel may still use earlier look-ups.
     #expect(await served.attributes(old).attributes != nil)
   }
 }

@@ -3,7 +3,7 @@ import RemoteFiles
 import Synchronization
 import Testing
 
-/// What the file system asks of the kernel when files are opened and released.
+/// The requests of the file system to the kernel when files are opened and released.
 @Suite(.timeLimit(.minutes(1))) struct KernelTests {
   /// A kernel that reads backing files directly, or refuses to.
   private final class FakeKernel: Kernel {
@@ -38,8 +38,9 @@ import Testing
     served = try ServedFileSystem(["a.bin": .bytes(ServedFileSystem.bytes(1000))])
   }
 
-  /// Opens `inode` until the file system has offered `kernel` its backing file, which the cache must
-  /// have committed.
+  /// Opens `inode` until the file system has offered its backing file to `kernel`.
+  ///
+  /// The cache must have committed that file before.
   private func openCommitted(_ inode: UInt64, _ kernel: FakeKernel) async throws -> Answer {
     let deadline = ContinuousClock.now + .seconds(30)
     while true {

@@ -26,7 +26,7 @@ import Testing
     #expect(file.timeout == FileAttributes.standardTimeout)
     let same = try #require(await served.attributes(file.inode.rawValue).attributes)
     #expect(same.values.st_size == 5000)
-    // The second look-up asks the server nothing.
+    // The second look-up sends no request.
     #expect(try await served.inode("a.bin", in: directory.inode.rawValue) == file.inode.rawValue)
     #expect(served.server.targets == ["/dir/a.bin"])
   }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import RemoteFiles
 
-/// Looks into the cache while its disk stalls.
+/// Look-ups in the cache while its disk stalls.
 @Suite struct CacheLooksTests {
-  /// What has been called, in order.
+  /// The calls so far, in order.
   private final class Journal: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -82,12 +82,12 @@ import Testing
       }
     }
     #expect(journal.all == [String](repeating: "late", count: 100 + CacheLooks.stuckCount))
-    // One thread continues, and takes what waits in its order.
+    // One thread continues, and executes the waiting look-ups in their order.
     disk.signal()
     try await journal.wait(for: 150 + CacheLooks.stuckCount)
     #expect(journal.all.dropFirst(100 + CacheLooks.stuckCount) == (0..<50).map { "\(2 * $0)" }[...])
     for _ in 1..<CacheLooks.stuckCount { disk.signal() }
-    // The disk is well again: what is asked for again is done, too.
+    // The disk works again: repeated look-ups are executed, too.
     try await Task.sleep(for: .milliseconds(100))
     looks.perform(isRepeated: true) {
       journal.note("again")
@@ -102,7 +102,7 @@ import Testing
     let looks = CacheLooks(patience: .milliseconds(100))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
-    // One more than show it.
+    // One more than indicate a stall.
     let count = CacheLooks.stuckCount + 1
     for _ in 0..<count {
       looks.perform {
@@ -124,7 +124,7 @@ import Testing
     try await journal.wait(for: 2 * count + 2)
     #expect(journal.all.count { $0 == "done" } == count)
     #expect(journal.all.contains("newcomer done"))
-    // The disk is well again.
+    // The disk works again.
     looks.perform {
       journal.note("later")
     } late: {

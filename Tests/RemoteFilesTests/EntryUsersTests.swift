@@ -3,9 +3,9 @@ import Testing
 
 @testable import RemoteFiles
 
-/// Which cache entries an eviction may remove, and when one may be opened.
+/// The cache entries that an eviction may remove, and the times at which an entry may be opened.
 @Suite struct EntryUsersTests {
-  /// A file and its version in one.
+  /// A file that is also its version.
   private final class Item: EntryOwner, EntryHolder {
     var entryOwner: any EntryOwner { self }
     var isInUse: Bool { false }
@@ -15,7 +15,7 @@ import Testing
 
   private let key = CacheKey("a")
 
-  /// The macros cannot call what mutates.
+  /// The macros cannot call mutating methods.
   private func removal(_ users: inout EntryUsers) -> String {
     switch users.beginRemoval(key) {
     case .no: "no"

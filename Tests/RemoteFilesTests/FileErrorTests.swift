@@ -6,7 +6,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What applications see of failures.
+/// The errors that applications get for failures.
 @Suite struct FileErrorTests {
   private static let table: [(FileError.Code, open: CInt, read: CInt)] = [
     (.missing, ENOENT, EIO), (.denied, EACCES, EACCES), (.stale, ESTALE, ESTALE),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// Who waits for the answer to a file's question, and how often the question is asked again.
+/// The waiters for the answer about a file, and the number of its requests.
 @Suite final class FileProbeTests {
   private let start = ContinuousClock.now
   private var probe = FileProbe()
@@ -38,7 +38,7 @@ import Testing
       answer: { _ in answers.withLock { $0 += 1 } }, deadline: now + .seconds(60))
     let id = try #require(
       file.state.withLock { $0.probe.join(early, limit: nil, byteCount: 1) { 0 } })
-    // After its time is up, but before anybody has looked.
+    // After its deadline, but before any check.
     #expect(file.state.withLock { $0.probe.join(late, limit: nil, byteCount: 1) { 0 } } == nil)
     #expect(file.expire(now: now))
     #expect(answers.withLock { $0 } == 100)
@@ -170,7 +170,7 @@ import Testing
     #expect(next(after: 0))
   }
 
-  // The macros cannot call what mutates.
+  // The macros cannot call mutating methods.
 
   private func take(_ count: Int = 2, _ body: (inout FileProbe) -> Bool) -> [Bool] {
     (0..<count).map { _ in body(&probe) }

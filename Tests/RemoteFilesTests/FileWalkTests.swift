@@ -3,7 +3,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a walk of a directory asks about.
+/// The files that a walk of a directory looks up.
 @Suite struct FileWalkTests {
   @Test("Files come into being as they are asked about; those of no interest are passed over")
   func order() throws {
@@ -20,7 +20,7 @@ import Testing
     #expect(looked.indices.withLock { $0 } == [0, 1, 2, 3])
   }
 
-  /// The places that were looked at.
+  /// The indices that were looked up.
   private final class Looked: Sendable {
     let indices = Mutex<[Int]>([])
   }

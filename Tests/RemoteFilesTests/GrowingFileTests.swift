@@ -3,7 +3,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// A file whose length only the end of its body tells.
+/// A file whose length is known only at the end of its body.
 @Suite struct GrowingFileTests {
   private let start = ContinuousClock.now
 
@@ -22,7 +22,7 @@ import Testing
     var state = state()
     #expect(state.show() == 0)
     let segment = state.addSegment(range: 0..<Int64.max, isWhole: true, now: start)
-    // Nothing could be shown before it is stored.
+    // Bytes cannot be shown before they are stored.
     #expect(state.advance(segment.id, to: 4095, now: start)?.mustFlush == false)
     #expect(state.advance(segment.id, to: 5000, now: start)?.mustFlush == true)
     #expect(state.show() == 0)
@@ -42,7 +42,7 @@ import Testing
     #expect(state.show() == 8192)
     #expect(presentByteCount(state.attempt(4096..<20_000, now: start)) == 4904)
     #expect(presentByteCount(state.attempt(8192..<12_288, now: start)) == 808)
-    // The cache has lost something.
+    // The cache has lost bytes.
     state.forget(6000..<9000)
     for range in [4096..<8192, 4096..<20_000, 0..<131_072] as [ByteRange] {
       #expect(presentByteCount(state.attempt(range, now: start)) == nil)
@@ -51,7 +51,7 @@ import Testing
     #expect(presentByteCount(state.attempt(4096..<6000, now: start)) == 1904)
     state.setCached(ExtentSet([0..<8192]))
     #expect(presentByteCount(state.attempt(4096..<20_000, now: start)) == 4096)
-    // The file is not shorter than what was shown of it.
+    // The file is at least as long as its shown part.
     state.forget(0..<8192)
     var actions = VersionActions()
     #expect(!state.learn(length: 8191, into: &actions))
@@ -80,7 +80,7 @@ import Testing
     #expect(later.lengthAnswers.count == 1)
     #expect(state.demand.lengthWaits.isEmpty)
     #expect(state.segments.first?.isWaitedFor == false)
-    // It is known.
+    // The length is known.
     #expect(wait(&state) == nil)
   }
 

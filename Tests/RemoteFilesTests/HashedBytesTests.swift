@@ -8,7 +8,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a hash says of bytes it says of those that were read, and only while they are there.
+/// A hash proves only the bytes that were read for it, and only while they are present.
 @Suite struct HashedBytesTests {
   private static let mebibyte: Int64 = 1 << 20
 
@@ -27,12 +27,12 @@ import Testing
         digests: Array(repeating: digest(byteCount: Self.mebibyte).digest, count: 2)))
     let disk = try VersionOnDisk(
       length: 2 * Self.mebibyte, details: SourceDetails(pieces: hashes))
-    // Like a handle: nobody lets go of the entry.
+    // Like a handle: the entry is not released.
     disk.version.state.withLock { $0.holdCount += 1 }
     return disk
   }
 
-  /// Waits until what was to be hashed by now is hashed and taken up.
+  /// Waits until all due bytes are hashed and the results are applied.
   private func finishHashing(_ disk: VersionOnDisk) {
     let done = DispatchSemaphore(value: 0)
     disk.environment.hashPiece { done.signal() }
@@ -67,7 +67,7 @@ import Testing
     let state = version.snapshot()
     #expect(state.extents.isEmpty)
     #expect(state.pieces?.failureCount(ofPiece: 0) == 0)
-    // A cut file is no disk that gives nothing back.
+    // A truncated file does not mean a disk that returns no data.
     #expect(!version.state.withLock { $0.isUncacheable })
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
@@ -81,7 +81,7 @@ import Testing
     let half = Self.mebibyte / 2
     try version.storeBytes(0..<half)
     #expect(ftruncate(try dataDescriptor(version), 4096) == 0)
-    // This makes the file long again.
+    // This extends the file again.
     try version.storeBytes(half..<Self.mebibyte)
     finishHashing(disk)
     let pieces = try #require(version.snapshot().pieces)
@@ -108,7 +108,7 @@ import Testing
   func wrongInMemory() throws {
     let disk = try pieces()
     let version = disk.version
-    // Whatever is the failure: for a while the cache takes nothing.
+    // After any failure, the cache accepts no bytes for a while.
     disk.environment.health.noteFailure("test")
     try version.storeBytes(0..<Self.mebibyte, value: 9)
     finishHashing(disk)
@@ -141,13 +141,14 @@ import Testing
     gate.signal()
     disk.environment.storage.finish()
     #expect(!version.state.withLock { $0.wholeCheck.isRight })
-    // They are hashed by themselves, and are wrong.
+    // They are hashed without a reader, and are wrong.
     finishHashing(disk)
     #expect(version.presentExtents == [])
   }
 
-  /// A version of 1000 bytes with a checksum, all of which lie in memory and are hashed; what the hash has
-  /// shown is taken up when `gate` is signalled.
+  /// A version of 1000 bytes with a checksum, all of which are in memory and hashed.
+  ///
+  /// The result of the hash is applied when `gate` is signalled.
   private func hashedInMemory(until gate: DispatchSemaphore) throws -> VersionOnDisk {
     let disk = try VersionOnDisk(
       length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
@@ -171,7 +172,7 @@ import Testing
     gate.signal()
     disk.environment.storage.finish()
     #expect(!version.state.withLock { $0.wholeCheck.isRight })
-    // They are hashed by themselves, and are wrong.
+    // They are hashed without a reader, and are wrong.
     finishHashing(disk)
     #expect(version.presentExtents == [])
   }
@@ -224,7 +225,7 @@ import Testing
     #expect(disk.environment.health.mayStore())
   }
 
-  /// The descriptor of this process that is open on a file whose path contains `directory` and ends with
+  /// The descriptor of this process for a file whose path contains `directory` and ends with
   /// `name`.
   private func descriptor(of name: String, below directory: String) -> CInt? {
     (3..<4096).first { number in
@@ -240,7 +241,7 @@ import Testing
   func refusedByRecord() throws {
     let disk = try pieces()
     let version = disk.version
-    // No checkpoint: its commit would be refused, too.
+    // Prevent a checkpoint: its commit would be refused, too.
     #expect(version.state.withLock { $0.checkpoint.beginStamp() })
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
@@ -253,7 +254,7 @@ import Testing
     finishHashing(disk)
     #expect(version.isComplete)
     #expect(!version.isCompleteInCache)
-    // The cache takes bytes again, and nobody needs these just now.
+    // The cache accepts bytes again, and no reader needs these just now.
     disk.environment.health.noteSuccess()
     version.state.withLock { $0.holdCount -= 1 }
     #expect(!version.isKeptFromCache())

@@ -4,13 +4,13 @@ import Testing
 
 @testable import RemoteFiles
 
-/// A second request beside one that brings nothing.
+/// A second request in addition to one that delivers no bytes.
 @Suite struct HedgingTests {
   private static let mebibyte: Int64 = 1 << 20
   private let start = ContinuousClock.now
   private let settings = FileSettings(stallTimeout: .seconds(15))
 
-  /// A version of whose bytes a read waits for `range`, the request of which is with the server.
+  /// A version with a read that waits for `range`, whose request the server has.
   private func waiting(
     for range: ByteRange = 0..<4096, roundTrip: Double? = 0.05
   ) throws -> (state: VersionState, segment: Segment) {
@@ -71,14 +71,14 @@ import Testing
     state.note(.handedOver(to: segment.end), of: segment.id, now: start)
     let arrived = expire(&state, at: 40, allowance: 5)
     #expect(arrived.starts.isEmpty && arrived.cancels.isEmpty && arrived.silentMirrors.isEmpty)
-    // One that was cut short, too, until what it has brought is stored.
+    // Also a request that was cut short, until its delivered bytes are stored.
     var (cut, short) = try waiting()
     _ = cut.advance(short.id, to: 2048, now: start)
     cut.note(.handedOver(to: 2048), of: short.id, now: start)
     cut.note(.ended, of: short.id, now: start)
     let stored = expire(&cut, at: 40, allowance: 5)
     #expect(stored.starts.isEmpty && stored.cancels.isEmpty && stored.silentMirrors.isEmpty)
-    // A few bytes after a pause do not make up for it.
+    // A few bytes after a pause do not compensate for it.
     var (resumed, late) = try waiting(for: 0..<8192)
     _ = resumed.advance(late.id, to: 2048, now: start)
     resumed.note(.awaitsStorage, of: late.id, now: start)
@@ -96,7 +96,7 @@ import Testing
     #expect(state.requests.isThrottled(now: start + .seconds(40)))
     let patient = expire(&state, at: 40)
     #expect(patient.starts.isEmpty && patient.cancels.isEmpty)
-    // From then on it is the server that brings nothing.
+    // From then on, the server is the cause of the silence.
     _ = state.advance(segment.id, to: 100, now: start + .seconds(42))
     #expect(!state.requests.isThrottled(now: start + .seconds(42)))
     #expect(expire(&state, at: 42.4).starts.isEmpty)
@@ -130,10 +130,10 @@ import Testing
       let loser = hedgeWins ? segment.id : hedge.id
       let advice = state.advance(winner, to: 2048, now: now)
       #expect(advice?.rival == ids[hedgeWins ? 0 : 1])
-      // What it brings nevertheless is not stored.
+      // Its late bytes are not stored.
       let late = state.advance(loser, to: 1024, now: now)
       #expect(late?.end == 0)
-      // The rest of what it was to bring is asked for again.
+      // The rest of its range is requested again.
       var actions = VersionActions()
       state.removeSegment(loser)
       state.plan(now: now, into: &actions)

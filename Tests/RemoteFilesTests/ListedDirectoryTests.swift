@@ -6,9 +6,9 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a directory with a listing keeps of what was looked at, and for how long.
+/// The results of look-ups that a directory with a listing keeps, and for how long.
 @Suite struct ListedDirectoryTests {
-  /// A reference that keeps nothing.
+  /// A weak reference.
   private final class Trace<Item: AnyObject> {
     weak var item: Item?
 
@@ -46,7 +46,7 @@ import Testing
     return found
   }
 
-  /// Gives `file` a current version, as an answer of its server does.
+  /// Gives `file` a current version, like an answer of its server.
   private func describe(_ file: RemoteFile) -> RemoteVersion {
     let version = RemoteVersion(
       of: file,
@@ -55,13 +55,13 @@ import Testing
     return version
   }
 
-  /// Has what was looked at given up, and waits until that is done.
+  /// Drops the results of look-ups, and waits until that is done.
   private func forget() async {
     directory.forget()
     await settle()
   }
 
-  /// Waits until what the background was asked for has been done.
+  /// Waits until the background has finished its work.
   private func settle() async {
     let environment = disk.environment
     for _ in 0..<2 {
@@ -77,7 +77,7 @@ import Testing
     let described = Trace(file("b"))
     let below = Trace(subdirectory("sub"))
     if let file = described.item { _ = describe(file) }
-    // The directory keeps them, until it is to forget.
+    // The directory keeps them until it must forget.
     #expect(plain.item != nil && described.item?.current != nil && below.item != nil)
     #expect(disk.files.listings.total > 0)
     await forget()
@@ -95,7 +95,7 @@ import Testing
     #expect(version != nil)
     #expect(known.item?.current === version)
     #expect(directory.existingFiles.map(\.source.path) == ["d/a"])
-    // Who looks again finds the same file, which is kept from then on.
+    // A repeated look-up finds the same file, which is kept from then on.
     #expect(file("a") === version?.remoteFile)
     let number = version?.id
     version = nil
@@ -142,7 +142,7 @@ import Testing
     let source = FileSource(
       path: "d/file-100000-of-an-ordinary.tar",
       url: try RemoteURL("http://127.0.0.1:1/d/file-100000-of-an-ordinary.tar"))
-    // There is room for a million of them, of which 80,000 are looked at.
+    // There is room for a million names, of which 80,000 are looked up.
     let ordinary = short.byteCount * 1000 + 80_000 * HeldBytes.of(source)
     #expect(ordinary <= ListingRegistry.standardLimit)
     let accents = String(repeating: "%C3%A9", count: 120)
@@ -152,7 +152,7 @@ import Testing
     _ = file("a")
     let after = disk.files.listings.total
     #expect(after > before + 1000)
-    // Looking again makes nothing new.
+    // A repeated look-up creates no object.
     _ = file("a")
     #expect(disk.files.listings.total == after)
   }
@@ -173,11 +173,11 @@ import Testing
     }
     while !areDone(), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
     #expect(areDone())
-    // That is no use of their entries, and nobody has looked them up.
+    // That is not a use of their entries, and no program has looked them up.
     #expect(files.allSatisfy { !$0.wasAskedFor })
     files.first?.afterLook {}
     #expect(files.filter(\.wasAskedFor).count == 1)
-    // Out of order: nobody walks.
+    // Out of order: this is no walk.
     for name in ["f1190", "f1180", "f1170"] { directory.lookAhead(from: name, in: many) }
     #expect(directory.existingFiles.count == LookAhead.distance)
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What the head of a listing says of it.
+/// The meaning of a listing's head.
 @Suite struct ListingAnswerTests {
   private func answer(
     from path: String, type: String = "text/html"

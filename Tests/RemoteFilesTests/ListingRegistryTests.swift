@@ -21,7 +21,7 @@ import Testing
     #expect(holders.allSatisfy { $0.hasNames })
     let last = Holder(usedAt: 0)
     registry.note(last, byteCount: 10)
-    // Never that whose names have just come, however long ago they were wanted.
+    // Never the one whose names have just arrived, however long ago they were requested.
     #expect(last.hasNames)
     #expect(holders.map(\.hasNames) == [true, false, true, false, true])
     #expect(registry.total == 610)

@@ -15,10 +15,10 @@ import Testing
       entityTag: tag.map { EntityTag(opaque: $0) })
   }
 
-  /// The moment so many seconds after the start.
+  /// The moment `seconds` seconds after the start.
   private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-  /// Asks for the names; nil if the answer is known or somebody has asked already.
+  /// Requests the names; nil if the answer is known or a request is in flight.
   private func ask(at seconds: Double, isSilent: Bool = false) -> ProbeID? {
     guard case .ask(let id) = state.want(now: at(seconds), isSilent: isSilent, { _ in }) else {
       return nil
@@ -64,7 +64,7 @@ import Testing
     _ = answer(id, try names(), now: at(0))
     let second = try #require(ask(at: 100))
     let error = FileError(.unreachable, "gone")
-    // With names there is nothing to try again for.
+    // With names there is no reason to retry.
     #expect(delay(of: second, error, at: 100) == nil)
     let conclusion = try #require(fail(second, error, now: at(100)))
     guard case .success = conclusion.result else {
@@ -106,7 +106,7 @@ import Testing
     let second = try #require(ask(at: 100))
     #expect(answer(second, nil, now: at(100)) != nil)
     #expect(isKnown(at: 159))
-    // Not while the server may say that they are as before.
+    // Not while the server may confirm that they are unchanged.
     let third = try #require(ask(at: 200))
     state.forget()
     #expect(answer(third, nil, now: at(200)) != nil)
@@ -116,7 +116,7 @@ import Testing
     #expect(ask(at: 201) != nil)
   }
 
-  // The macros cannot call what mutates.
+  // The macros cannot call mutating methods.
 
   private func answer(
     _ id: ProbeID, _ names: ListedNames?, now: ContinuousClock.Instant

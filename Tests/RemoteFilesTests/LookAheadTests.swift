@@ -2,7 +2,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// How far the cache is looked into ahead of lookups.
+/// The distance of look-ups in the cache ahead of a walk.
 @Suite struct LookAheadTests {
   @Test(
     "Names that are looked up in order are looked into once, before their lookups, and not far ahead",

@@ -4,7 +4,7 @@ import Testing
 @testable import RemoteFiles
 
 @Suite struct LooksAheadTests {
-  /// Looks that end when they are told to.
+  /// Look-ups in the cache that end on command.
   private final class Looks: Sendable {
     private let state = Mutex<(begun: [Int], ends: [@Sendable () -> Void])>(([], []))
     private let looks = LooksAhead(descriptorLimit: 128)
@@ -37,7 +37,7 @@ import Testing
     #expect(looks.begun == Array(0..<5))
     for _ in 0..<9 { looks.endFirst() }
     #expect(looks.begun == Array(0..<10))
-    // All have ended: four begin at once again.
+    // All have ended: four begin again at once.
     looks.add(10..<16)
     #expect(looks.begun == Array(0..<14))
   }

@@ -36,7 +36,7 @@ import Testing
       (0..<100, 35, true, 41),
     ] as [(ByteRange, Int64, Bool, Int64?)])
   func nextWake(range: ByteRange, position: Int64, partly: Bool, expected: Int64?) {
-    // A long read and shorter ones within and behind it.
+    // A long read, and shorter ones within and after it.
     let parked = reads(partly ? [10..<30, 40..<60] : [10..<30, 40..<60, 12..<80])
     #expect(parked.nextWake(in: range, after: position, partly: partly) == expected)
   }
@@ -58,7 +58,7 @@ import Testing
       }
       let range = randomRange()
       let chance = UInt64.random(in: 1...4, using: &random)
-      // Depends on the read alone, so both are asked the same.
+      // It depends only on the read, so both get the same predicate.
       let predicate = { (read: ParkedRead) in
         UInt64(bitPattern: Int64(read.id.hashValue)) % chance == 0
       }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// The transitions of the question that files and directories have in common, and its deadlines.
+/// The transitions of the probe that files and directories share, and its deadlines.
 @Suite struct ProbeTests {
   fileprivate typealias Subject = Probe<Int>
 
@@ -18,13 +18,13 @@ import Testing
     Subject.Waiting(answer: { _ in }, deadline: at(seconds))
   }
 
-  /// Asks a question for one waiter; the macros cannot call what mutates.
+  /// Starts a probe for one waiter; the macros cannot call mutating methods.
   private static func ask(_ probe: inout Subject, until seconds: Double) throws -> ProbeID {
     let id = probe.join(waiting(until: seconds), limit: nil)
     return try #require(id)
   }
 
-  /// What the owner of a question may do, with the question that it knows.
+  /// The actions of a probe's owner, with the probe that it knows.
   enum Event: CaseIterable {
     case join, begin, started, sent, awaitURL, takeURL, takeUnanswered, retry, retryDelay, giveUp
     case takeLate, postpone, end
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  /// A question in `phase`, and its name; the name of one that has ended where there is none.
+  /// A probe in `phase`, and its identifier; that of an ended one if there is none.
   private static func probe(in phase: Subject.Phase) throws -> (Subject, ProbeID) {
     var probe = Subject()
     let id = try ask(&probe, until: 20)

@@ -3,13 +3,15 @@ import Foundation
 import RemoteFiles
 import Testing
 
-/// The planner against access patterns: made up here, and recorded of real tools
-/// (`httpfs mount --trace`, kernel 6.18, read-ahead of 512 KiB).
+/// The planner under access patterns: synthetic ones, and recordings of real tools.
+///
+/// The recordings are from `httpfs mount --trace` (kernel 6.18, read-ahead of 512 KiB).
 @Suite struct ReplayTests {
   private static let mebibyte: Int64 = 1 << 20
 
-  /// A program that opens a file of `length` bytes and reads `ranges` one after another, each
-  /// `pause` seconds after the one before.
+  /// A program that opens a file of `length` bytes and reads `ranges` one after another.
+  ///
+  /// Each read begins `pause` seconds after the previous one.
   private func trace(
     length: Int64, _ ranges: [Range<Int64>], pause: Double = 0
   ) -> AccessTrace {
@@ -67,7 +69,8 @@ import Testing
     let length = 256 * Self.mebibyte
     let result = figures(trace(length: length, sequential(length)))
     #expect(result.fetchedByteCount == length)
-    // Two round trips for the first answer, one for the first read, and some until the line is full.
+    // Two round trips for the first answer, one for the first read, and some until the bandwidth is
+    // used.
     let least = Double(length) / ReplayNetwork().totalRate
     #expect(result.elapsedSeconds < least + 9 * ReplayNetwork().roundTrip)
   }
@@ -125,13 +128,14 @@ import Testing
 
   // MARK: Recorded tools
 
-  /// The most that a tool may cost at 50 ms and 1 Gbit/s.
+  /// The maximum cost of a tool at 50 ms and 1 Gbit/s.
   struct Budget: Sendable, CustomTestStringConvertible {
     let tool: String
     let requests: Int
-    /// Bytes fetched for each byte that was read.
+    /// The number of bytes fetched for each byte that was read.
     let amplification: Double
-    /// Seconds from the first operation to the end of the last, over those of the program itself.
+    /// Seconds from the first operation to the end of the last, in excess of those of the program
+    /// itself.
     let seconds: Double
 
     var testDescription: String { tool }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// Who is to be told what becomes of a read.
+/// The replies that get the results of reads.
 @Suite struct ReplyTableTests {
   @Test("Each read gets its own reply back, once, with what became of its deadline meanwhile")
   func takenOnce() {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// How many requests a server can have sent by answers that bring nothing, and what is learned of lengths.
+/// The bound of requests after answers without bytes, and the learning of lengths.
 @Suite struct RequestBoundTests {
   private static let mebibyte: Int64 = 1 << 20
   private let start = ContinuousClock.now
@@ -23,7 +23,7 @@ import Testing
     return actions
   }
 
-  /// A response brings `range` and ends; what follows for the next request is done.
+  /// A response delivers `range` and ends; the steps for the next request are executed.
   private func answer(
     _ segment: Segment, with range: ByteRange?, in state: inout VersionState, at time: Duration
   ) -> VersionActions {
@@ -113,7 +113,7 @@ import Testing
       }
       var actions = VersionActions()
       state.failParked(FileError(.denied, "HTTP 403"), now: start + time, into: &actions)
-      // The next reader is there at once.
+      // The next reader arrives at once.
       time += .milliseconds(1)
     }
     #expect(time >= .seconds(60))
@@ -133,7 +133,7 @@ import Testing
     #expect(actions.wakes.map(\.range) == [8192..<12_288])
     #expect(state.isComplete)
     #expect(state.segments.first { $0.id == segment.id }?.end == 8192)
-    // It is learned once.
+    // The length is learned only once.
     let isNewAgain = state.learn(length: 9000, into: &actions)
     #expect(!isNewAgain)
     #expect(state.length == 8192)
@@ -207,7 +207,7 @@ import Testing
     meter.note(2, second: 500)
     #expect(meter.count(second: 500) == 2)
     #expect(meter.count(second: 10_000) == 0)
-    // A clock that is behind.
+    // A clock that is slow.
     meter.note(1, second: 20_000)
     meter.note(4, second: 19_990)
     #expect(meter.count(second: 20_059) == 5)

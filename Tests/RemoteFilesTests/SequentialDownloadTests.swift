@@ -6,18 +6,18 @@ import Testing
 
 /// Whole downloads against a simulated network, decision by decision.
 @Suite struct SequentialDownloadTests {
-  /// What readers, network and state have come to.
+  /// The state of readers, network and version.
   private struct Simulation {
     static let readByteCount: Int64 = 131_072
 
     let length: Int64
     var state: VersionState
     var now = ContinuousClock.now
-    /// Where each reader is.
+    /// The position of each reader.
     var positions: [Int64]
-    /// The readers that wait, by their reads.
+    /// The waiting readers, by their reads.
     var waiting: [ReadID: Int] = [:]
-    /// The body bytes that have travelled.
+    /// The number of body bytes that were sent.
     var arrivedByteCount: Int64 = 0
     var requestCount = 0
     var greatestRequestCount = 0
@@ -66,7 +66,7 @@ import Testing
       }
     }
 
-    /// Lets some bytes of some request arrive, or cuts its connection.
+    /// Delivers some bytes of a random request, or cuts its connection.
     mutating func receive(failureRate: Double) {
       now += .milliseconds(5)
       guard let segment = state.segments.randomElement(using: &random) else { return }
@@ -82,7 +82,7 @@ import Testing
         _ = state.advance(segment.id, to: end, now: now)
         state.stored(segment.id, segment.position..<end, now: now, into: &actions)
       }
-      // Its end may have been moved down meanwhile.
+      // Its end may have been reduced meanwhile.
       if let current = state.segments.first(where: { $0.id == segment.id }), end >= current.end {
         state.removeSegment(segment.id)
         state.plan(now: now, into: &actions)

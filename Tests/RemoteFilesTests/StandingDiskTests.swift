@@ -8,11 +8,11 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a version does while the disk under the cache stalls, or takes nothing, and after that.
+/// The behaviour of a version while the disk under the cache stalls or accepts no bytes, and later.
 @Suite struct StandingDiskTests {
   private static let mebibyte: Int64 = 1 << 20
 
-  /// Waits for what another thread does; false after 20 s.
+  /// Waits for a result of another thread; false after 20 s.
   private func waitUntil(_ condition: () -> Bool) -> Bool {
     let deadline = ContinuousClock.now + .seconds(20)
     while !condition() {
@@ -22,7 +22,7 @@ import Testing
     return true
   }
 
-  /// The hashes of `count` pieces of what `storeBytes(_:of:)` stores.
+  /// The hashes of `count` pieces of the bytes that `storeBytes(_:of:)` stores.
   private func hashes(of count: Int, pieceByteCount: Int64) throws -> PieceHashes {
     let digest = RunningDigest(.sha256)
     let piece = [UInt8](repeating: 7, count: Int(pieceByteCount))
@@ -63,7 +63,7 @@ import Testing
     try store(0..<39)
     #expect(spilled() == [0..<(39 * Self.mebibyte)])
 
-    // It is being read: what lies behind the reader may go.
+    // The version is being read: bytes behind the reader may be dropped.
     version.state.withLock {
       var actions = VersionActions()
       $0.version.dropParked(into: &actions)
@@ -90,7 +90,7 @@ import Testing
     _ = state.advance(segment.id, to: 3 * piece / 2, now: .now)
     state.stored(segment.id, 0..<(3 * piece / 2), now: .now, into: &actions)
     #expect(state.awaitsReader(segment.id, now: .now, into: &actions))
-    // The head of the second piece is gone; a read wants what has come of its rest.
+    // The head of the second piece is lost; a read needs bytes of its rest.
     state.forgetUnverified(piece..<(piece + 4096))
     actions = VersionActions()
     state.park(parkedRead((piece + 8192)..<(piece + 16384)), into: &actions)
@@ -129,7 +129,7 @@ import Testing
     let version = VersionOnDisk.makeVersion(
       "p.bin", length: 3 * piece,
       details: SourceDetails(pieces: try hashes(of: 3, pieceByteCount: piece)), in: environment)
-    // One in the ordinary way.
+    // A regular store.
     try version.storeBytes(0..<piece)
     #expect(waitUntil { version.presentExtents == [0..<piece] })
     let still = StandingDisk(environment)
@@ -174,7 +174,7 @@ import Testing
     version.checkpoints.commitFinally()
     _ = version.releaseIdleEntry()
     let reply = KeptReply()
-    // As after a look that has failed: the handle is there, and its entry is not.
+    // As after a failed look-up: the handle exists, its entry does not.
     #expect(disk.environment.openVersions.begin())
     version.state.withLock {
       $0.openCount += 1
@@ -183,7 +183,7 @@ import Testing
     #expect(version.hasCachedBytes)
     version.wait(for: 0..<100, reply: reply)
     #expect(version.presentExtents == [])
-    // The record is still there: an open without the server succeeds.
+    // The record still exists: an open without the server succeeds.
     #expect(version.hasCachedBytes)
     version.lookAgainIfDue(now: .now)
     #expect(version.state.withLock { !$0.isLookQueued && $0.entry == nil })
@@ -191,7 +191,7 @@ import Testing
     #expect(waitUntil { reply.byteCount != nil })
     #expect(reply.byteCount == 100)
     #expect(version.presentExtents == [0..<1000])
-    // No more looks: it is found.
+    // No further look-ups: the entry is found.
     version.lookAgainIfDue(now: .now + .seconds(60))
     #expect(version.state.withLock { !$0.isLookQueued && !$0.isRecordUnread })
     version.releaseHandle()
@@ -238,7 +238,7 @@ import Testing
       version.checkpoints.commitFinally()
       let reply = KeptReply()
       if opening == 0 {
-        // As after a look that has failed.
+        // As after a failed look-up.
         #expect(version.releaseIdleEntry())
         version.wait(for: 0..<100, reply: reply)
         try version.storeBytes(500..<600)
@@ -271,7 +271,7 @@ import Testing
     let ticket = try #require(version.checkpoints.beginCheckpoint(now: .now, interval: .zero))
     #expect(version.checkpoints.syncData(ticket) == nil)
     version.checkpoints.endCheckpoint()
-    // Before the storage queue comes to it the entry is let go of.
+    // The entry is released before the storage queue reaches it.
     #expect(version.releaseIdleEntry())
     still.move()
     try version.loader.bring(create: false)
@@ -313,7 +313,7 @@ import Testing
     gate.signal()
   }
 
-  /// Keeps how many bytes a read has got.
+  /// Records how many bytes a read has received.
   private final class KeptReply: ReadReply {
     private let count = Mutex<Int?>(nil)
     var byteCount: Int? { count.withLock { $0 } }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What is marked present is what was put somewhere, and is still there.
+/// Bytes that are marked present were stored, and still exist.
 @Suite struct StoredBytesTests {
   private static let mebibyte: Int64 = 1 << 20
 
-  /// A version whose bytes the cache does not take.
+  /// A version whose bytes the cache does not accept.
   private func spilling(length: Int64) throws -> VersionOnDisk {
     let disk = try VersionOnDisk(length: length)
     disk.version.state.withLock { $0.isUncacheable = true }
@@ -27,7 +27,7 @@ import Testing
     #expect(version.storer.giveUpSpilled(0..<50, in: file))
     #expect(version.presentExtents == [])
 
-    // The memory of the version ends; its number is not that of the next one.
+    // The memory of the version ends; its number is not reused.
     let late = StoreReceipt(range: 50..<60, place: .memory(file))
     version.state.withLock { $0.version.dropSpill() }
     #expect(version.state.withLock { $0.accept(late) } == [])
@@ -48,7 +48,7 @@ import Testing
     try version.storeBytes(100..<200)
     #expect(version.snapshot().pacing.readAheadLimit == nil)
     #expect(version.presentExtents == [0..<200])
-    // What is in memory only is fetched for the cache.
+    // Bytes that are only in memory are fetched for the cache.
     #expect(!version.isKeptFromCache())
     #expect(version.presentExtents == [100..<200])
     #expect(version.state.withLock { $0.spill == nil })
@@ -70,7 +70,7 @@ import Testing
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
       #expect(version.state.withLock { $0.accept(late) } == [])
-      // What is begun after it counts again.
+      // A later store counts again.
       let place = try #require(try version.loader.writableEntry())
       let next = StoreReceipt(
         range: 100..<200, place: .cache(place.0, generation: place.generation))
@@ -111,7 +111,7 @@ import Testing
   func presentIsKept() throws {
     let disk = try VersionOnDisk(length: 2000)
     try disk.version.storeBytes(0..<1000)
-    // The entry could not be opened so far: all of it was taken for absent.
+    // The entry could not be opened so far, so all bytes count as absent.
     let version = RemoteVersion(
       of: disk.version.home, content: disk.version.content, mayHaveRecord: true)
     #expect(version.presentExtents == [])
@@ -154,7 +154,7 @@ import Testing
     let segment = version.state.withLock {
       $0.version.addSegment(range: 0..<1000, isWhole: true, now: .now)
     }
-    // The stream passes over what is there; another thread finds that damaged.
+    // The stream skips present bytes; another thread finds them damaged.
     var actions = VersionActions()
     _ = version.verifier.refute(ExtentSet([0..<100]))
     version.state.withLock {
@@ -171,7 +171,7 @@ import Testing
     let version = disk.version
     let other = VersionOnDisk.makeVersion("b.bin", length: length, in: disk.environment)
     other.state.withLock { $0.isUncacheable = true }
-    // A read waits for more than memory is to hold, and for more to come.
+    // A read waits for more bytes than memory may hold.
     other.state.withLock {
       var actions = VersionActions()
       $0.version.park(parkedRead(0..<(50 * Self.mebibyte)), into: &actions)
@@ -183,7 +183,7 @@ import Testing
     for index in 0..<Int64(8) {
       let range = ByteRange(offset: index * Self.mebibyte, byteCount: Self.mebibyte)
       try version.storeBytes(range)
-      // Of this file only the last is kept, and nothing is said to be there that is not.
+      // Of this file, only the last bytes are kept, and no others are marked present.
       #expect(version.presentExtents == [range])
       #expect(version.state.withLock { $0.spill?.extents.extents } == [range])
     }
@@ -237,7 +237,8 @@ import Testing
 
   @Test("Trouble of one file leaves the cache to the others")
   func troubleOfOneFile() throws {
-    // ext4 and tmpfs have no file of that length; where one has, nothing is to be seen here.
+    // ext4 and tmpfs cannot have a file of that length; on a file system that can, this test shows
+    // nothing.
     let disk = try VersionOnDisk(length: .max)
     let version = disk.version
     let range = ByteRange(offset: 1 << 62, byteCount: 100)
@@ -311,7 +312,7 @@ import Testing
     let open = disk.environment.openVersions
     var others = 0
     while open.begin() { others += 1 }
-    // One place, for which two versions contend by many threads.
+    // One slot, for which two versions compete with many threads.
     open.end()
     let second = VersionOnDisk.makeVersion("b.bin", length: 1000, in: disk.environment)
     for _ in 0..<200 {
@@ -330,7 +331,7 @@ import Testing
     for _ in 0..<others { open.end() }
   }
 
-  /// Keeps the bytes of a read, as long as they are not taken.
+  /// Keeps the bytes of a read until they are taken.
   private final class KeptReply: ReadReply {
     private let bytes = Mutex<PresentBytes?>(nil)
 

@@ -4,13 +4,13 @@ import Testing
 
 @testable import RemoteFiles
 
-/// A stream of the whole that only memory can hold waits for its reader.
+/// A stream of the whole file that only memory can hold waits for its reader.
 @Suite struct StreamPacingTests {
   private static let mebibyte: Int64 = 1 << 20
   private static let length = 96 * mebibyte
   private let start = ContinuousClock.now
 
-  /// A stream that has brought `position` bytes, all of which are there, to one who has read `read` of them.
+  /// A stream of `position` bytes, all of them present, and a reader that has read `read` of them.
   private func stream(
     at position: Int64, read: Int64, limit: Int64? = 4 << 20
   ) throws -> (state: VersionState, id: SegmentID) {
@@ -73,7 +73,7 @@ import Testing
     #expect(actions.resumes.count == 1)
     #expect(state.segments[0].awaitsReaderSince == nil)
     #expect(state.segments[0].firstByteAt == later)
-    // Not silent: it was we who did not listen.
+    // The server was not silent: we did not receive.
     #expect(state.segments[0].lastProgressAt == later)
   }
 
@@ -106,7 +106,7 @@ import Testing
     state.park(parkedRead(0..<4096), into: &actions)
     #expect(!state.awaitsReader(id, now: start, into: &actions))
     #expect(state.advance(id, to: 15 * Self.mebibyte, now: start)?.isAhead == false)
-    // The next one is nobody's yet.
+    // The next segment has no reader yet.
     #expect(state.advance(id, to: 21 * Self.mebibyte, now: start)?.isAhead == true)
   }
 

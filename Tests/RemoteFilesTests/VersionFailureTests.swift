@@ -5,7 +5,8 @@ import Testing
 
 @testable import RemoteFiles
 
-/// How one version of a file gets over failures: retries, deadlines, another version's arrival.
+/// The reactions of a file's version to failures: retries, deadlines, the arrival of another
+/// version.
 @Suite struct VersionFailureTests {
   private static let mebibyte: Int64 = 1 << 20
   private let start = ContinuousClock.now
@@ -174,7 +175,7 @@ import Testing
     #expect(actions.failures.map(\.error.code) == [.timedOut])
     #expect(actions.failures.first?.error.reason.contains("sends nothing") == true)
     #expect(state.parked.reads.map(\.range) == [8192..<12_288])
-    // The kernel asks for the failed pages again, one by one.
+    // The kernel requests the failed pages again, one by one.
     #expect(code(state.attempt(0..<4096, now: start + .seconds(2.5))) == .timedOut)
     #expect(isAbsent(state.attempt(8192..<12_288, now: start + .seconds(2.5))))
   }
@@ -272,7 +273,7 @@ import Testing
     var state = state()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     state.setTransfer(ids[0], of: segment.id)
-    // While it waits for a connection nothing is the server's fault.
+    // While it waits for a connection, the server is not at fault.
     var early = VersionActions()
     state.expire(now: start + .seconds(limit), settings: FileSettings(), into: &early)
     #expect(early.cancels.isEmpty)
@@ -300,7 +301,7 @@ import Testing
     #expect(actions.failures.map(\.error.code) == [.stale, .stale])
     #expect(actions.cancels == ids)
     #expect(state.parked.isEmpty)
-    // What is still on its way is not taken any more.
+    // Bytes in flight are no longer accepted.
     #expect(state.advance(segment.id, to: 5000, now: start) == nil)
     #expect(code(state.attempt(4096..<8192, now: start)) == .stale)
     if case .present = state.attempt(0..<4096, now: start) {
@@ -327,7 +328,7 @@ import Testing
     #expect(actions.starts.isEmpty)
     state.stored(segment.id, 4096..<504_096, now: start, into: &actions)
     #expect(actions.wakes.map(\.range) == [0..<4096, 500_000..<504_096])
-    // When it has ended and nobody waits, nothing is asked for.
+    // After its end, no bytes are requested without a waiting read.
     state.removeSegment(segment.id)
     #expect(plan(&state, at: .seconds(1)).isEmpty)
   }
@@ -339,7 +340,7 @@ import Testing
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     park(3_000_000..<3_004_096, in: &state)
     park(1_000_000_000..<1_000_004_096, in: &state)
-    // 100 kB a second: 3 MB come within a minute, 1 GB does not.
+    // 100 kB per second: 3 MB arrive within a minute, 1 GB does not.
     _ = state.advance(segment.id, to: 1, now: start)
     _ = state.advance(segment.id, to: 50_000, now: start + .milliseconds(500))
     var actions = VersionActions()
@@ -389,9 +390,9 @@ import Testing
       state.expire(now: now, settings: FileSettings(), hedgeAllowance: 1, into: &actions)
       #expect(actions.cancels.isEmpty && actions.starts.isEmpty && actions.failures.isEmpty)
     }
-    // Nor does it count as a pace.
+    // It does not count as a rate either.
     #expect(state.segments.first?.rate(now: start + .seconds(41)) == nil)
-    // The reader has gone: nobody wants more of that.
+    // The reader has gone, so no more bytes are needed.
     var actions = VersionActions()
     state.dropParked(into: &actions)
     for second in 41...60 {

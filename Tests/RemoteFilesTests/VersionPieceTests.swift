@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What one version of a file decides whose list has hashes of its pieces.
+/// The decisions of a file's version whose list has hashes of its pieces.
 @Suite struct VersionPieceTests {
   private static let piece: Int64 = 1 << 20
   private let start = ContinuousClock.now
@@ -83,7 +83,7 @@ import Testing
     #expect(again.start..<again.end == 0..<Self.piece)
     #expect(again.suspect?.excludedMirrors == [1])
     #expect(state.extents.isEmpty)
-    // One request, while it is in flight.
+    // One request while it is in flight.
     #expect(park(4096..<8192, in: &state).starts.isEmpty)
     state.setMirror(0, of: again.id)
     let second = try #require(store(0..<Self.piece, of: again, in: &state).checks.first)
@@ -98,7 +98,7 @@ import Testing
     state.removeSegment(segment.id)
     _ = state.beginSpill(into: try SpillFile())
     state.noteSpilled([0..<Self.piece])
-    // Nothing of it is present yet.
+    // None of it is present yet.
     #expect(state.content.spilledByteCount == 0)
     #expect(!state.content.isInCache)
     let again = try #require(
@@ -128,7 +128,7 @@ import Testing
     }
 
     state.setCached(ExtentSet())
-    // Of what memory alone holds, nothing is lost.
+    // Bytes that are only in memory are not lost.
     #expect(state.extents.extents == [Self.piece..<(2 * Self.piece)])
     #expect(state.content.spilledByteCount == Self.piece)
     #expect(state.pieces?.arrived.byteCount == Self.piece)
@@ -217,7 +217,7 @@ import Testing
     var actions = VersionActions()
     state.endRequests(to: 1, into: &actions)
     #expect(actions.cancels == [ExchangeID(rawValue: 7)])
-    // What it brings until then is nobody's.
+    // Its bytes until then are discarded.
     #expect(state.advance(liar.id, to: 4096, now: start)?.end == 0)
     #expect(state.advance(other.id, to: Self.piece + 1, now: start)?.end == 2 * Self.piece)
   }
@@ -243,7 +243,7 @@ import Testing
       settle(check, matches: false, trusted: [0], in: &state).starts.first)
     state.setCached(ExtentSet([0..<Self.piece]))
     state.removeSegment(again.id)
-    // It waits for the next piece only.
+    // The read waits only for the next piece.
     let starts = park((Self.piece - 4096)..<(Self.piece + 4096), in: &state).starts
     #expect(starts.map { $0.start..<$0.end } == [Self.piece..<(2 * Self.piece)])
   }
@@ -258,9 +258,9 @@ import Testing
     #expect(state.demand.mustKeep(first, of: state.content, now: start))
     let later = (4 * Self.piece - 4096)..<(4 * Self.piece)
     #expect(state.demand.mustKeep(later, of: state.content, now: start))
-    // What they have read may go.
+    // The bytes that they have read may be dropped.
     #expect(!state.demand.mustKeep(0..<4096, of: state.content, now: start))
-    // A third one takes the place of the one who has not read for longest.
+    // A third reader replaces the one that has been idle longest.
     state.note((5 * Self.piece)..<(5 * Self.piece + half), now: start)
     #expect(!state.demand.mustKeep(first, of: state.content, now: start))
   }

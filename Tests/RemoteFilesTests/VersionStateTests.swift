@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What one version of a file decides, without I/O.
+/// The decisions of a file's version, without I/O.
 @Suite struct VersionStateTests {
   private static let mebibyte: Int64 = 1 << 20
   private let start = ContinuousClock.now
@@ -16,7 +16,7 @@ import Testing
     VersionState(length: length, extents: ExtentSet(present), connections: connections)
   }
 
-  /// Parks a read of `range` and plans; returns what is to be done.
+  /// Parks a read of `range` and plans; returns the actions.
   @discardableResult
   private func park(
     _ range: ByteRange, in state: inout VersionState, at time: Duration = .zero,
@@ -29,7 +29,7 @@ import Testing
     return actions
   }
 
-  /// The bytes of `range` arrive for a segment and are stored; returns what is to be done.
+  /// Stores arrived bytes of `range` for a segment; returns the actions.
   private func store(
     _ range: ByteRange, of segment: Segment, in state: inout VersionState,
     at time: Duration = .zero
@@ -96,7 +96,7 @@ import Testing
     #expect(ranges(actions.starts) == [4096..<8192])
     #expect(!segment.isWhole)
     #expect(actions.wakes.isEmpty)
-    // Bytes before those that it waits for, and some of those, wake nobody.
+    // Bytes before the requested ones, and only some of those, wake no read.
     #expect(store(4096..<5500, of: segment, in: &state).wakes.isEmpty)
     let woken = store(5500..<8192, of: segment, in: &state)
     #expect(woken.wakes.map(\.range) == [5000..<6000])
@@ -136,7 +136,7 @@ import Testing
     #expect(ranges([segment]) == [0..<(2 * Self.mebibyte)])
     let advice = state.advance(segment.id, to: 3 * Self.mebibyte, now: start)
     #expect(advice?.end == 2 * Self.mebibyte)
-    // Where nothing is known, only the body's end will tell.
+    // If no length is known, only the body's end shows it.
     var unknown = self.state(length: nil)
     let whole = unknown.addSegment(range: 0..<Int64.max, isWhole: true, now: start)
     #expect(whole.end == Int64.max)
@@ -152,7 +152,7 @@ import Testing
     }
     #expect(startCount == 2)
     #expect(state.segments.count == 2)
-    // One that ends makes room for the next.
+    // A request that ends makes room for the next.
     var actions = VersionActions()
     state.removeSegment(state.segments[0].id)
     state.plan(now: start, into: &actions)
@@ -182,7 +182,7 @@ import Testing
           waiting.append(read)
         }
         guard let segment = state.segments.randomElement(using: &random) else { continue }
-        // Some of what the segment is to bring arrives; at its end it is gone.
+        // Some bytes of the segment arrive; at its end, it is removed.
         let end = min(
           segment.end, segment.position + .random(in: 1...40_000, using: &random))
         var actions = VersionActions()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What one version of a file does when it is paused or prefetched.
+/// The behaviour of a file's version when it is paused or prefetched.
 @Suite struct VersionWishTests {
   private static let mebibyte: Int64 = 1 << 20
   private let start = ContinuousClock.now
@@ -51,7 +51,7 @@ import Testing
     let actions = park((2 << 20)..<(2 << 20) + 4096, &state)
     #expect(actions.starts.map(\.start) == [2 * Self.mebibyte])
     #expect(actions.starts.map(\.end) == [2 * Self.mebibyte + 4096])
-    // As soon as that is taken back, the reader is read ahead for.
+    // As soon as the pause ends, the read-ahead resumes.
     #expect(!follow(FileWishes(), &state, connections: 4).starts.isEmpty)
   }
 
@@ -74,7 +74,7 @@ import Testing
     let first = try #require(follow(prefetch, &state).starts.first)
     #expect(first.start == Self.mebibyte)
     #expect(first.isPrefetch)
-    // Its turn is over: what is in flight continues, and nothing new begins.
+    // Its turn is over: requests in flight continue, and no new ones begin.
     follow(FileWishes(isPrefetched: true), &state)
     #expect(state.segments.count == 1)
     var actions = VersionActions()
@@ -94,7 +94,7 @@ import Testing
     let far = 60 * Self.mebibyte
     let actions = park(far..<far + 4096, &state)
     #expect(actions.starts.map(\.start) == [far])
-    // Nothing is begun for nobody while it waits.
+    // Without a reader, no request begins while it waits.
     state.removeSegment(state.segments[0].id)
     var later = VersionActions()
     state.plan(now: start, into: &later)

@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  /// Each would keep a careless parser busy for minutes, or fill the memory.
+  /// Without bounds, each would keep a parser busy for minutes, or fill the memory.
   @Test(
     .timeLimit(.minutes(10)),
     arguments: ["nesting", "attributes", "namespaces", "quotes", "comment", "text", "entities"])
@@ -292,7 +292,8 @@ import Testing
     }
   }
 
-  /// libxml2 continues after an error, with nobody to stop it at a tag of too many attributes.
+  /// libxml2 continues after an error, and would then parse a tag of too many attributes without a
+  /// check.
   @Test func manyAttributesBehindAnErrorAreRefusedBeforeTheyAreParsed() {
     let tag = "<file " + (0..<8000).map { "a\($0)='' " }.joined() + "/>"
     let body = "&undefined;" + String(repeating: tag, count: 300)
@@ -303,11 +304,12 @@ import Testing
         "\(error)".contains("a tag of more than 65536 bytes or 80 attributes")
       }
     }
-    // Else a minute.
+    // Without the bound, it takes a minute.
     #expect(duration < .seconds(10))
   }
 
-  /// Each prefix is looked for among all namespaces in scope, and after an error nobody bounds those.
+  /// The parser searches each prefix among all namespaces in scope, which are unbounded after an
+  /// error.
   @Test func whatFollowsAnErrorIsNotParsed() {
     let declarations = (0..<80).map { " xmlns:p\($0)='u'" }.joined()
     let body =
@@ -320,7 +322,7 @@ import Testing
         "\(error)".contains("not well-formed XML: Entity 'undefined' not defined")
       }
     }
-    // Else half a minute.
+    // Without the bound, it takes half a minute.
     #expect(duration < .seconds(10))
   }
 

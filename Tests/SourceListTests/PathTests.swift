@@ -9,13 +9,13 @@ import Testing
     ("http://h/a%20b.bin#part", "a b.bin"),
     ("http://h/%C3%A9t%C3%A9", "été"),
     ("http://h/été", "été"),
-    // No directory is made of what is encoded, and no name is cut short by it.
+    // Encoded slashes create no directory, and an encoded NUL does not cut a name short.
     ("http://h/a%2Fb", "a_b"),
     ("http://h/..%2f..%2fetc%2fpasswd", ".._.._etc_passwd"),
     ("http://h/a%00b", "a_b"),
     ("http://h/a%0Ab%1b%7Fc", "a_b__c"),
     ("http://h/a%C2%9Bb", "a_b"),
-    // Not UTF-8 once decoded: left as it is.
+    // Not UTF-8 after decoding: left unchanged.
     ("http://h/caf%E9", "caf%E9"),
     ("http://h/a%2Fcaf%E9", "a%2Fcaf%E9"),
     ("http://h/100%", "100%"),

@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  /// Whatever is planted as userinfo, query or header value stays out of every message.
+  /// No message contains userinfo, queries or header values.
   @Test(arguments: [
     "http://u:CANARY@h:x/a", "http://CANARY:CANARY@/a", "https://h/a b?CANARY",
     "CANARY@x.y://h/", "http://u:CANARY@h/?CANARY", "http://u:CANARY@h/a\nhttp://h/a?CANARY",
@@ -131,7 +131,7 @@ import Testing
 
   // MARK: Bounds
 
-  /// Something of which a list may have so much and no more.
+  /// A property of a list that has a maximum.
   enum Bounded: CaseIterable {
     case urls, headerLines, headerBytes, directories, lineBytes, length
 
@@ -146,7 +146,7 @@ import Testing
       }
     }
 
-    /// A list that has `count` of it.
+    /// A list with `count` of the property.
     func list(_ count: Int) -> String {
       func repeated(_ text: String, _ count: Int) -> String {
         String(repeating: text, count: count)
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  /// Each line continued with a copy of all hashes before it.
+  /// The parser must not copy all previous hashes for each line.
   @Test func aLineForEachPieceCostsNoMoreThanItsBytes() throws {
     func list(_ count: Int) -> String {
       let hash = String(repeating: "0a", count: 16)

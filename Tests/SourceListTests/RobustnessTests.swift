@@ -18,7 +18,7 @@ import Testing
 
     """
 
-  /// Bytes that mean something to the parser come up more often than chance would have it.
+  /// Bytes with a meaning for the parser, which occur more often than by chance.
   private static let hotBytes: [UInt8] = Array("\n\r\t #=:/%@?.[]\\".utf8) + [0, 0xFF, 0xC2, 0x80]
 
   @Test func mutatedListsNeverTrapAndAcceptedOnesObeyTheRules() throws {
@@ -56,7 +56,7 @@ import Testing
         }
       }
     }
-    // Otherwise the rules above are checked on nothing.
+    // Otherwise the rules above check nothing.
     #expect(acceptedCount > 1000)
   }
 

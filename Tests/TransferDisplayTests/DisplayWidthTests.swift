@@ -2,7 +2,7 @@ import Testing
 import TransferDisplay
 
 @Suite struct DisplayWidthTests {
-  /// As `wcwidth` and the terminals that join emoji have it.
+  /// The widths of `wcwidth`, and of terminals that join emoji.
   @Test(
     arguments: [
       ("", 0), ("abc", 3), ("é", 1), ("e\u{301}", 1), ("e\u{301}\u{302}\u{303}", 1), ("文件", 4),

@@ -46,7 +46,7 @@ import TransferDisplay
 
   // MARK: - Exact lines
 
-  /// The fields go in the order of their priority.
+  /// The fields disappear in the order of their priority.
   @Test(
     arguments: [
       (

@@ -11,14 +11,14 @@ let bigFile = DisplayItem(
   bytesPerSecond: 98.2 * Double(mebibyte), timeLeft: 6, elapsed: 4.5, connections: 16)
 
 extension DisplayItem {
-  /// The item with some of it changed.
+  /// A copy of the item with a change.
   func with(_ change: (inout DisplayItem) -> Void) -> DisplayItem {
     var item = self
     change(&item)
     return item
   }
 
-  /// An item with anything that could disturb a display.
+  /// An item with every text that could disturb a display.
   static func random(id: Int, using random: inout SeededGenerator) -> DisplayItem {
     let counts: [Int64] = [0, 1, 999, 1023, 1024, 43 * mebibyte, gibibyte, 1 << 50, .max]
     func count(_ random: inout SeededGenerator) -> Int64 {
@@ -68,7 +68,7 @@ extension DisplaySnapshot {
   }
 }
 
-/// Whether a terminal would show the text as it is, in one line.
+/// Whether a terminal would show the text unchanged, in one line.
 func isPlain(_ text: String) -> Bool {
   text.unicodeScalars.allSatisfy {
     $0.properties.generalCategory != .control && !$0.properties.isBidiControl

@@ -11,14 +11,14 @@ import TransferDisplay
 
   // MARK: - On a terminal
 
-  /// Draws, permanent lines, resizes and typing in any order leave nothing behind and overwrite
-  /// nothing above.
+  /// Draws, permanent lines, resizes and typing in any order leave no remains and overwrite no
+  /// earlier line.
   @Test(arguments: 0..<60)
   func theTerminalShowsThePermanentLinesAndTheLastRendering(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var terminal = TinyTerminal(columns: .random(in: 3...120, using: &random), height: .max)
     var painter = TerminalPainter(color: Bool.random(using: &random), isUTF8: true)
-    // What other programs wrote before.
+    // The earlier output of other programs.
     terminal.write(Array("$ httpfs get\r\n".utf8))
     var permanent = [DisplayLine("$ httpfs get")]
     var lines: [DisplayLine] = []
@@ -54,7 +54,7 @@ import TransferDisplay
     }
   }
 
-  /// On a terminal with as many rows as were told, nothing scrolls away but permanent lines.
+  /// On a terminal with the given number of rows, only permanent lines scroll away.
   @Test(arguments: 2..<30)
   func aRenderingStaysWithinTheRowsOfTheTerminal(rows: Int) {
     var random = SeededGenerator(seed: UInt64(rows))
@@ -158,7 +158,7 @@ import TransferDisplay
     for (index, draw) in draws.enumerated() where index + 10 < draws.count {
       #expect(draws[index + 10] - draw >= 0.999_999)
     }
-    // Nor are draws withheld: 75 s at no less than one in 0.13 s.
+    // Draws are not withheld either: 75 s with at least one every 0.13 s.
     #expect(draws.count > 500)
   }
 }

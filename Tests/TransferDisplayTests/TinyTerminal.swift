@@ -1,10 +1,11 @@
 import TransferDisplay
 
-/// A terminal that understands what the painter writes, wraps lines, and wraps them anew when its
-/// width changes, as common terminals do.
+/// A terminal that interprets the painter's output.
 ///
-/// After a character in the last column the cursor stays on it until the next one comes, so
-/// clearing to the end of the line then clears that character (as on a VT100).
+/// It wraps lines, and rewraps them when its width changes, like common terminals.
+///
+/// After a character in the last column, the cursor stays on it until the next one arrives. To
+/// clear the end of the line then clears that character (as on a VT100).
 struct TinyTerminal {
   private struct Row {
     /// One element for each column in use; nil for a character's columns after the first.
@@ -14,13 +15,13 @@ struct TinyTerminal {
   }
 
   private(set) var columns: Int
-  /// How many rows are visible: the cursor cannot go to rows above.
+  /// The number of visible rows: the cursor cannot move to rows above.
   private let height: Int
   private var rows: [Row] = [Row()]
   private var row = 0
   private var column = 0
   private(set) var unknownSequences: [String] = []
-  /// How often a line was wrapped while it was written.
+  /// The number of lines that were wrapped while they were written.
   private(set) var wrapCount = 0
 
   init(columns: Int, height: Int) {
@@ -28,7 +29,8 @@ struct TinyTerminal {
     self.height = height
   }
 
-  /// All lines from the first on, rows of one line joined, except for an empty one with the cursor.
+  /// All lines from the first on, with the rows of a line joined, except an empty line with the
+  /// cursor.
   var lines: [String] {
     var lines: [String] = []
     var line = ""
@@ -41,7 +43,8 @@ struct TinyTerminal {
     return lines.last == "" ? lines.dropLast() : lines
   }
 
-  /// What remains of a text here: no characters without width, no spaces at the end.
+  /// The text as this terminal keeps it: without zero-width characters, and without spaces at the
+  /// end.
   static func trimmed(_ text: String) -> String {
     var characters = text.filter { displayWidth($0) > 0 }
     while characters.last == " " { characters.removeLast() }

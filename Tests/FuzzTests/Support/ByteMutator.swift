@@ -1,11 +1,12 @@
 import SeededRandom
 
-/// Changes bytes as damage, a careless program or an attacker would.
+/// Changes bytes like damage, a careless program or an attacker.
 struct ByteMutator {
-  /// Byte strings that mean something to the format under test: put in more often than chance would.
+  /// Byte strings with a meaning in the format under test, which are inserted more often than by
+  /// chance.
   let dictionary: [[UInt8]]
 
-  /// Changes `bytes` once; nothing happens to none.
+  /// Changes `bytes` once, unless they are empty.
   func mutate(_ bytes: inout [UInt8], using generator: inout SeededGenerator) {
     guard !bytes.isEmpty else { return }
     let start = Int.random(in: 0..<bytes.count, using: &generator)
@@ -32,7 +33,7 @@ struct ByteMutator {
 }
 
 extension SeededGenerator {
-  /// Whether something that happens once in `count` times happens now.
+  /// Whether an event that happens once in `count` times happens now.
   mutating func isOnce(in count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
 
   /// One of `choices`, which must not be empty.
@@ -40,7 +41,7 @@ extension SeededGenerator {
     choices[Int.random(in: 0..<choices.count, using: &self)]
   }
 
-  /// A number that is often an edge of some range, for fields that count.
+  /// A number that is often a limit of a range, for fields with counts.
   mutating func edgeNumber() -> Int64 {
     let edges: [Int64] = [
       0, 1, 2, 9, 10, 99, 100, 255, 256, 499, 500, 999, 1000, 1 << 31, (1 << 32) - 1, 1 << 32,

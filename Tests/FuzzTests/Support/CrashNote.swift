@@ -1,17 +1,17 @@
 import Glibc
 import Synchronization
 
-/// Names the input under test on standard error when the process traps in it.
+/// Prints the input under test to standard error when the process traps in it.
 ///
-/// A trap ends the process before a test framework can say which seed it was; a signal handler can,
-/// as long as it allocates nothing: it writes lines that were made before.
+/// A trap ends the process before a test framework can report the seed. A signal handler can report
+/// it if it allocates no memory: it writes prepared lines.
 struct CrashNote {
   private static let slotCount = 32
   private static let slotByteCount = 128
 
-  /// The lines, one slot for each campaign that runs; a slot that begins with 0 is free.
+  /// The lines, with one slot for each running campaign; a slot that begins with 0 is free.
   ///
-  /// Unsafe, because a signal handler reads it whenever it must; each slot has one writer.
+  /// It is unsafe because a signal handler reads it at any time. Each slot has one writer.
   private nonisolated(unsafe) static let slots = UnsafeMutablePointer<UInt8>.allocate(
     capacity: slotCount * slotByteCount)
 
@@ -26,7 +26,7 @@ struct CrashNote {
           let line = CrashNote.slots + slot * CrashNote.slotByteCount
           if line.pointee != 0 { _ = write(STDERR_FILENO, line, strnlen(line, 127)) }
         }
-        // The second time, the signal does what it does.
+        // The second time, the signal has its default effect.
         signal(number, SIG_DFL)
         raise(number)
       }
@@ -48,7 +48,7 @@ struct CrashNote {
     }
   }
 
-  /// Says which seed is tried now.
+  /// Sets the seed that is tried now.
   func set(seed: UInt64) {
     guard let slot else { return }
     var text = "trapped in \(name), HTTPFS_FUZZ_SEED=\(seed)\n"

@@ -4,13 +4,13 @@ import HTTPTransferCore
 import HTTPTypes
 import Synchronization
 
-/// A receiver that keeps what it is told of one exchange.
+/// A receiver that records the events of one exchange.
 final class ExchangeTape: ExchangeReceiver {
   struct Record: Sendable {
     var heads: [HTTPResponse] = []
     var body: [UInt8] = []
     var completions: [ExchangeCompletion] = []
-    /// The first call out of the promised order: head, body, end.
+    /// The first call that violates the promised order: head, body, end.
     var brokenOrder: String?
   }
 
@@ -41,7 +41,7 @@ final class ExchangeTape: ExchangeReceiver {
     ended.signal()
   }
 
-  /// What was told by the exchange's end; nil if it has not ended after `seconds`.
+  /// The record at the exchange's end; nil if it has not ended after `seconds`.
   func record(within seconds: Int) -> Record? {
     ended.wait(timeout: .now() + .seconds(seconds)) == .success ? state.withLock { $0 } : nil
   }

@@ -1,25 +1,25 @@
 import SeededRandom
 import Testing
 
-/// A test of many seeds: each seed makes one input, which is judged by an oracle.
+/// A test of many seeds: each seed makes one input, which an oracle judges.
 ///
-/// A seed that fails is named in the test's report, and one that traps on standard error; either is
-/// repeated alone with `HTTPFS_FUZZ_SEED`.
+/// The test's report names a failed seed, and standard error names one that traps.
+/// `HTTPFS_FUZZ_SEED` repeats either of them alone.
 struct FuzzCampaign {
-  /// What a seed has shown.
+  /// The result of a seed.
   enum Verdict {
-    /// The input was taken as one that means something, and what it was taken for is right.
+    /// The input was accepted with a meaning, and that meaning is right.
     case accepted
     /// The input was refused.
     case refused
-    /// The rule that was broken.
+    /// A rule was broken.
     case broken(String)
   }
 
-  /// How many failures are reported before a campaign gives up: more would say the same.
+  /// The number of failures after which a campaign stops: more would show the same.
   private static let failureLimit = 5
 
-  /// From how many inputs on their shares are judged: a campaign that is scaled down may have six.
+  /// The minimum number of inputs to judge their shares: a scaled-down campaign may have six.
   private static let fewestToJudge = 40
 
   let name: String
@@ -29,8 +29,8 @@ struct FuzzCampaign {
   /// Runs every seed.
   ///
   /// - Parameters:
-  ///   - leastAccepted: the share of inputs that must be accepted: otherwise the oracle is asked
-  ///     about nothing.
+  ///   - leastAccepted: the share of inputs that must be accepted: otherwise the oracle is not
+  ///     tested.
   ///   - leastRefused: the share of inputs that must be refused.
   ///   - body: makes an input from the generator and judges it.
   func run(
@@ -61,7 +61,7 @@ struct FuzzCampaign {
       }
       if failureCount >= Self.failureLimit { return }
     }
-    // Of a few inputs none may happen to be of the kind that is looked for.
+    // Among a few inputs, there may be none of the expected kind.
     guard FuzzScale.onlySeed == nil, seedCount >= Self.fewestToJudge else { return }
     #expect(Double(acceptedCount) >= leastAccepted * Double(seedCount), "of \(seedCount)")
     #expect(Double(refusedCount) >= leastRefused * Double(seedCount), "of \(seedCount)")

@@ -1,13 +1,13 @@
 import SeededRandom
 
-/// Makes heads of responses: right ones, odd ones, and ones that lie about their bytes.
+/// Makes heads of responses: valid ones, odd ones, and ones that misstate their bytes.
 enum HeadGrammar {
   /// The lines of a final head, with line endings and the blank line at the end.
   ///
   /// - Parameters:
-  ///   - asked: the range that the request asks for; nil for the whole.
-  ///   - generator: decides everything.
-  /// - Returns: the bytes of the head, perhaps of an interim one before it and of lines behind it.
+  ///   - asked: the requested range; nil for the whole.
+  ///   - generator: makes all choices.
+  /// - Returns: the bytes of the head, perhaps with an interim one before it and lines after it.
   static func head(
     asked: Range<Int64>?, using generator: inout SeededGenerator
   ) -> [UInt8] {
@@ -72,7 +72,7 @@ enum HeadGrammar {
     return generator.pick(statuses)
   }
 
-  /// The first and last byte that a part says to hold: right ones, shifted ones, and nonsense.
+  /// The first and last byte that a part claims to hold: right ones, shifted ones, and nonsense.
   private static func partRange(
     _ asked: Range<Int64>, length: Int64, using generator: inout SeededGenerator
   ) -> (first: Int64, last: Int64) {

@@ -1,6 +1,6 @@
 import HTTPTransferCore
 
-/// What a head of a response may be taken for, decided from its bytes by as few rules as will do.
+/// The meanings that a head of a response may have, decided from its bytes by few rules.
 struct HeadOracle {
   /// The status code of the final head.
   let status: Int
@@ -12,7 +12,7 @@ struct HeadOracle {
   init?(lines: [[UInt8]]) {
     var status: Int?
     if lines.count > 2000 { return nil }
-    // Whether the line before was a field, which a fold continues with.
+    // Whether the previous line was a field, which a fold continues.
     var isAfterField = false
     for line in lines {
       var bytes = line[...]
@@ -27,13 +27,13 @@ struct HeadOracle {
       } else if status == nil {
         return nil
       } else if let status, bytes.isEmpty {
-        // Another protocol, which nobody has asked for, has no head that could be read.
+        // A switch to another protocol, which the request does not ask for, has no readable head.
         if status == 101 { return nil }
         if status < 200 { continue }
         self.status = status
         return
       } else if bytes.first == 0x20 || bytes.first == 0x09 {
-        // A fold belongs to the line before it, and goes where that went.
+        // A fold belongs to the previous line and shares its destination.
         if isAfterField, let last = fields.indices.last {
           fields[last].value = Self.trimmed(fields[last].value + " " + Self.text(bytes))
         }
@@ -51,7 +51,7 @@ struct HeadOracle {
 
   // MARK: The rules
 
-  /// The bytes that the body of a 206 may be taken for; nil if nothing of it may be stored.
+  /// The bytes that the body of a 206 may contain; nil if none of them may be stored.
   func storableRange(asked: Range<Int64>?) -> (range: Range<Int64>, completeLength: Int64?)? {
     guard status == 206, let asked, !hasTwoLengths else { return nil }
     if let type = values("content-type").first, type.lowercased().hasPrefix("multipart/") {
@@ -66,7 +66,7 @@ struct HeadOracle {
       return nil
     }
     if values("transfer-encoding").isEmpty {
-      // Two that mean the same are written alike, or one of them is not meant.
+      // Two equal lengths have the same text, or one of them is invalid.
       let lengths = Set(values("content-length"))
       if lengths.count > 1 { return nil }
       for value in lengths {
@@ -78,7 +78,7 @@ struct HeadOracle {
     return (range, length)
   }
 
-  /// Whether the body of a 200 may be taken for the whole, and of which length; nil if not.
+  /// The length of the whole file if the body of a 200 may be stored as such; nil if not.
   var storableWhole: Int64?? {
     guard status == 200, !hasTwoLengths else { return nil }
     let lengths = Set(values("content-length"))
@@ -115,7 +115,7 @@ struct HeadOracle {
     return (first..<(last + 1), length)
   }
 
-  /// Digits and nothing else, at most 2⁶⁰.
+  /// A number of only digits, at most 2⁶⁰.
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
     guard !bytes.isEmpty else { return nil }
     var value: Int64 = 0
@@ -129,7 +129,7 @@ struct HeadOracle {
     return value
   }
 
-  /// The number that digits and nothing else stand for, 2⁶⁰ for a greater one; nil for other text.
+  /// A number of only digits, capped at 2⁶⁰; nil for other text.
   static func cappedNumber(_ text: String) -> Int64? {
     let isNumber = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
     return isNumber ? number(Array(text.utf8)[...]) ?? 1 << 60 : nil
@@ -144,8 +144,9 @@ struct HeadOracle {
       }
   }
 
-  /// The bytes as text; a control character, which no field value can hold, is taken for a space
-  /// (RFC 9110 §5.5).
+  /// The bytes as text, in which a space replaces each control character.
+  ///
+  /// No field value can contain such characters (RFC 9110 §5.5).
   private static func text(_ bytes: ArraySlice<UInt8>) -> String {
     let legal = bytes.map { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F ? 0x20 : $0 }
     return trimmed(String(decoding: legal, as: UTF8.self))

@@ -1,15 +1,16 @@
 import SeededRandom
 
-/// Makes lists that look like lists, with everything in them that a list must not hold.
+/// Makes texts like lists, with everything that a list must not contain.
 enum ListGrammar {
-  /// Stands where a list has secrets, which no message may show: user information, queries, the
-  /// values of header fields.
+  /// The text in all places of secrets, which no message may show.
+  ///
+  /// These are user information, queries and the values of header fields.
   static let secret = "S3CR3T"
 
   /// A list of a few entries.
   ///
   /// - Parameters:
-  ///   - generator: decides everything.
+  ///   - generator: makes all choices.
   ///   - isHarmless: whether it breaks no rule of the format.
   /// - Returns: the bytes of the list.
   static func list(using generator: inout SeededGenerator, isHarmless: Bool = false) -> [UInt8] {
@@ -65,7 +66,7 @@ enum ListGrammar {
     return bytes
   }
 
-  /// URLs that are none, or that give a file no name that it may have.
+  /// Invalid URLs, and URLs that give a file a forbidden name.
   private static let hostileURLs = [
     "http://h/", "http://h/..", "http://h/%2e%2e", "http://h/a/../b", "http://h/.status",
     "http://h/.status.json?q", "http://h/a%00b", "http://h/a%0Ab", "http://h/a%2Fb",

@@ -1,18 +1,19 @@
 import HTTPTransferCore
 import SourceList
 
-/// The rules of the list's format, written again as plainly as possible.
+/// The rules of the list's format, in an independent and simple form.
 struct ListOracle {
   private let rules: PathRules
 
-  /// Whether the bytes begin as gzip does, so their lines are not those of the list.
+  /// Whether the bytes begin like gzip, so their lines are not those of the list.
   let isCompressed: Bool
 
   /// The numbers of the lines that hold URLs, ascending.
   private var urlLines: [Int] = []
 
-  /// The first line that must be refused for its bytes alone: control characters, bytes that are not
-  /// UTF-8, a line over the limit.
+  /// The first line that must be refused for its bytes alone.
+  ///
+  /// The reasons are control characters, bytes that are not UTF-8, and a length over the limit.
   private var firstBadLine: Int?
 
   private var lineCount = 0
@@ -39,7 +40,7 @@ struct ListOracle {
 
   // MARK: Refused lists
 
-  /// The rule that a refusal breaks; nil if it is right.
+  /// The rule that a refusal violates; nil if it is right.
   func rule(brokenBy error: SourceListError) -> String? {
     if error.diagnostics.isEmpty { return "an error without a reason" }
     for diagnostic in error.diagnostics {
@@ -57,7 +58,7 @@ struct ListOracle {
 
   // MARK: Accepted lists
 
-  /// The rule that an accepted list breaks; nil if there is none.
+  /// The rule that an accepted list violates; nil if there is none.
   func rule(brokenBy list: SourceList) -> String? {
     if list.entries.isEmpty { return "a list without entries" }
     if !isCompressed {
@@ -122,7 +123,7 @@ struct ListOracle {
     return nil
   }
 
-  /// A path that is given twice, or that is a file and a directory of other files.
+  /// A path that occurs twice, or that is both a file and a directory of other files.
   private static func clash(_ paths: [String]) -> String? {
     var files: Set<PathKey> = []
     for path in paths where !files.insert(PathKey(path)).inserted { return path }

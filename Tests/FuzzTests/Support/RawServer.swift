@@ -2,12 +2,13 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A server on the loopback interface that answers each request with bytes as they are, then closes
-/// the connection; one connection at a time.
+/// A server on the loopback interface that answers each request with raw bytes.
+///
+/// It then closes the connection. It serves one connection at a time.
 final class RawServer: Sendable {
   let port: UInt16
   private let listener: CInt
-  /// What is sent for the path of a request, which is a number.
+  /// The answer for the path of a request, which is a number.
   private let answer: @Sendable (UInt64) -> [UInt8]
   private let isStopped = Atomic<Bool>(false)
 
@@ -73,7 +74,7 @@ final class RawServer: Sendable {
     var rest = answer(number)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { send(connection, $0.baseAddress, $0.count, 0x4000) }
-      // 0x4000 is MSG_NOSIGNAL: a client may have had enough.
+      // 0x4000 is MSG_NOSIGNAL: a client may have closed the connection.
       guard count > 0 else { return }
       rest = rest.dropFirst(count)
     }

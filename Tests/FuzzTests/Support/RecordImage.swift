@@ -2,8 +2,8 @@ import ExtentRecord
 import HTTPTransferCore
 import SeededRandom
 
-/// The record file of an entry as its parts, so it can be spoiled where it hurts: each part
-/// right by itself and wrong where it stands.
+/// The parts of an entry's record file, to damage it selectively: each part valid but in a wrong
+/// place.
 struct RecordImage {
   /// The header with its checksum.
   var header: [UInt8]
@@ -12,7 +12,7 @@ struct RecordImage {
   /// The seed of the checksums.
   let salt: UInt64
 
-  /// Takes a record file apart; nil if it has no header.
+  /// Splits a record file; nil if it has no header.
   init?(_ bytes: [UInt8]) {
     let count = bytes.withUnsafeBytes { RecordHeader.byteCount(ofHeaderStartingWith: $0) }
     guard let count, count <= bytes.count,
@@ -25,13 +25,14 @@ struct RecordImage {
     }
   }
 
-  /// The file.
+  /// The bytes of the file.
   var bytes: [UInt8] { header + records.joined() }
 
   // MARK: Forgery
 
-  /// Gives the record at `index` a checksum that fits what is in it now, and the sequence number of
-  /// its place.
+  /// Gives the record at `index` a checksum that matches its current content.
+  ///
+  /// The record also gets the sequence number of its place.
   mutating func sign(recordAt index: Int) {
     guard records[index].count == LogRecord.byteCount else { return }
     Self.store(UInt64(index + 1), in: &records[index], at: 8)
@@ -39,7 +40,7 @@ struct RecordImage {
     Self.store(sum, in: &records[index], at: 0)
   }
 
-  /// Gives the header a checksum that fits what is in it now, and the length that it has.
+  /// Gives the header a checksum and a length that match its current content.
   mutating func signHeader() {
     guard header.count >= RecordHeader.minimumByteCount else { return }
     let count = UInt64(header.count)
@@ -52,13 +53,13 @@ struct RecordImage {
     Self.store(sum, in: &header, at: end)
   }
 
-  /// Appends a record with everything right about it but its claim.
+  /// Appends a record that is valid except for its claim.
   mutating func append(_ record: LogRecord) {
     let words = record.encoded(sequence: UInt64(records.count + 1), salt: salt)
     records.append(withUnsafeBytes(of: words) { Array($0) })
   }
 
-  /// The number of records, from the first on, that are whole and in their places.
+  /// The valid records from the first on, which are complete and in their places.
   var validRecords: [LogRecord] {
     var valid: [LogRecord] = []
     for bytes in records {

@@ -1,6 +1,6 @@
-/// gzip data (RFC 1952) of stored blocks, written without a library.
+/// gzip data (RFC 1952) of stored blocks, made without a library.
 enum StoredGzip {
-  /// One member that holds `bytes`.
+  /// One member that contains `bytes`.
   static func data(_ bytes: [UInt8]) -> [UInt8] {
     var data: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
     var rest = bytes[...]

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Counts from 1, for scripts that answer the first request in another way than the second.
+/// Counts from 1, for scripts that answer the first request differently from the second.
 final class Counter: Sendable {
   private let value = Atomic(0)
 

@@ -3,11 +3,11 @@ import HTTPTransferCore
 import HTTPTypes
 import Testing
 
-/// All events that one listener has taken, and their sums.
+/// All events that one listener has received, and their sums.
 struct EventLog: Sendable {
   private(set) var events: [TransferEvent] = []
 
-  /// Takes events until there are no more.
+  /// Receives events until there are no more.
   ///
   /// - Parameters:
   ///   - events: the listener.
@@ -29,7 +29,7 @@ struct EventLog: Sendable {
   var received: Int64 { sum { if case .received(let count) = $0 { count } else { nil } } }
   var sent: Int64 { sum { if case .sent(let count) = $0 { count } else { nil } } }
 
-  /// The total that the events add up to.
+  /// The total according to the events.
   var total: Int64 {
     sum {
       switch $0 {
@@ -42,7 +42,7 @@ struct EventLog: Sendable {
 
   // MARK: Single kinds
 
-  /// What `started` has told; nil if it was not told or unknown.
+  /// The total in `started`; nil if there was no such event or the total was unknown.
   var startedTotal: Int64? {
     for event in events { if case .started(let total) = event.kind { return total } }
     return nil
@@ -62,7 +62,7 @@ struct EventLog: Sendable {
     events.compactMap { if case .restarted(let reason) = $0.kind { reason } else { nil } }
   }
 
-  /// The paths of the mirrors that were given up, with the reasons.
+  /// The paths of the excluded mirrors, with the reasons.
   var excludedMirrors: [(path: String, reason: String)] {
     events.compactMap {
       if case .mirrorExcluded(let url, let reason) = $0.kind { (url.path, reason) } else { nil }
@@ -97,12 +97,14 @@ struct EventLog: Sendable {
 
   // MARK: Rules
 
-  /// Checks what holds for every sequence of events: numbers without a gap, a beginning, one end
-  /// and nothing after it, and sums that are never below zero on the way.
+  /// Checks the rules for every sequence of events.
+  ///
+  /// The numbers have no gap, there is a beginning and one final end, and sums are never below
+  /// zero.
   ///
   /// - Parameters:
-  ///   - isSilent: whether the sequence ends without an event that says so.
-  ///   - location: where to report.
+  ///   - isSilent: whether the sequence ends without an event for its end.
+  ///   - location: the place to report.
   func checkOrder(isSilent: Bool = false, _ location: SourceLocation) {
     #expect(events.map(\.number) == Array(0..<events.count), sourceLocation: location)
     let ends = events.indices.filter {
@@ -121,7 +123,7 @@ struct EventLog: Sendable {
       case .resumed(let count), .received(let count): present += count
       case .sent(let count): sent += count
       case .totalChanged(let difference):
-        // An unknown total that turns out to be 0 is told, too.
+        // An unknown total that becomes 0 is reported, too.
         #expect(difference != 0 || total == 0, sourceLocation: location)
         total += difference
       case .redirected, .responded, .retrying, .mirrorExcluded, .restarted, .finished, .failed:

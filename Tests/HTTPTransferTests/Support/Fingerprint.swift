@@ -1,4 +1,4 @@
-/// What tells large bodies apart in a test's message, which their bytes would flood.
+/// Identifies a large body in a test's message, which its bytes would flood.
 struct Fingerprint: Equatable, Sendable {
   let byteCount: Int
   private let hash: Int

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Lets threads of a server wait until a test opens it.
+/// Blocks threads of a server until a test opens it.
 ///
-/// `@unchecked Sendable`: `wasOpened` is guarded by the condition.
+/// `@unchecked Sendable`: the condition guards `wasOpened`.
 final class Gate: @unchecked Sendable {
   private let condition = NSCondition()
   private var wasOpened = false
@@ -10,7 +10,7 @@ final class Gate: @unchecked Sendable {
   /// Whether it is open.
   var isOpen: Bool { condition.withLock { wasOpened } }
 
-  /// Lets those who wait continue, and all who come later.
+  /// Releases all waiting threads and all later ones.
   func open() {
     condition.withLock {
       wasOpened = true
@@ -18,7 +18,7 @@ final class Gate: @unchecked Sendable {
     }
   }
 
-  /// Returns when the gate is open, or after 600 s, so no thread is there for ever.
+  /// Returns when the gate is open, or after 600 s, so no thread waits forever.
   func wait() {
     let limit = Date(timeIntervalSinceNow: 600)
     condition.withLock {

@@ -1,19 +1,19 @@
-/// A request as the server got it.
+/// A request as the server received it.
 struct ReceivedRequest: Sendable {
   /// The number of its connection, from 1.
   let connection: Int
   let method: String
   /// The request target: path and query.
   let target: String
-  /// The request line and the fields as they came.
+  /// The request line and the fields as received.
   let headText: String
-  /// The same, byte by byte.
+  /// The bytes of the request line and the fields.
   let headBytes: [UInt8]
-  /// What of the body has been read, without the framing of chunks.
+  /// The part of the body that was read, without the framing of chunks.
   var body: [UInt8] = []
   private let fields: [(name: String, value: String)]
 
-  /// Splits the lines before the blank one; nil if the first is no request line.
+  /// Splits the lines before the blank one; nil if the first is not a request line.
   init?(head: [UInt8], connection: Int) {
     headText = String(decoding: head, as: UTF8.self)
     headBytes = head
@@ -35,10 +35,10 @@ struct ReceivedRequest: Sendable {
     fields.filter { $0.name == name }.map(\.value)
   }
 
-  /// The length of the body as the head declares it; 0 where it declares none.
+  /// The length of the body that the head declares; 0 if it declares none.
   var contentLength: Int { self["content-length"].first.flatMap { Int($0) } ?? 0 }
 
-  /// The first byte asked for and the last one, where one range is; the last is nil for "to the end".
+  /// The first and last requested byte, if there is one range; the last is nil for "to the end".
   var range: (first: Int, last: Int?)? {
     guard let field = self["range"].first, field.hasPrefix("bytes=") else { return nil }
     let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)

@@ -3,24 +3,24 @@ import HTTPTransferCore
 import HTTPTypes
 import Synchronization
 
-/// A receiver that writes down all it is told and says what it was told to say.
+/// A receiver that records its calls and returns prescribed results.
 final class RecordingReceiver: ExchangeReceiver {
-  /// All that a receiver was told.
+  /// All calls of a receiver.
   struct Record: Sendable {
     var heads: [HTTPResponse] = []
-    /// Where the heads came from.
+    /// The URLs of the heads.
     var urls: [RemoteURL] = []
     var transfers: [ExchangeID] = []
     var body: [UInt8] = []
     var greatestPiece = 0
     var completions: [ExchangeCompletion] = []
     var metrics = ExchangeMetrics()
-    /// Calls out of the promised order: a body before the head, anything after the end.
+    /// Calls out of the promised order: a body before the head, or any call after the end.
     var misplacedCallCount = 0
 
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// How the transfer ended, in a word: `finished`, `stopped`, `cancelled` or the error's code.
+    /// The transfer's end in a word: `finished`, `stopped`, `cancelled` or the error's code.
     var outcome: String {
       switch completions.first {
       case nil: "none"
@@ -86,10 +86,10 @@ final class RecordingReceiver: ExchangeReceiver {
     waiter?.resume(returning: record)
   }
 
-  /// What has been told so far.
+  /// The record so far.
   var record: Record { state.withLock { $0.record } }
 
-  /// The record at the transfer's end, or as it is when the test's time is up; to be awaited once.
+  /// The record at the transfer's end, or when the test's time is up; to be awaited once.
   func finished() async -> Record {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -116,19 +116,19 @@ final class RecordingReceiver: ExchangeReceiver {
 }
 
 extension HTTPClient {
-  /// Carries out `request` and returns what a receiver was told.
+  /// Executes `request` and returns the record of its receiver.
   func record(_ request: ExchangeRequest) async -> RecordingReceiver.Record {
     let receiver = RecordingReceiver()
     start(request, receiver: receiver)
     return await receiver.finished()
   }
 
-  /// Carries out a request for `url`.
+  /// Executes a request for `url`.
   func record(_ url: String) async throws -> RecordingReceiver.Record {
     await record(ExchangeRequest(url: try RemoteURL(url)))
   }
 
-  /// Returns when the network thread has done all that it was told before.
+  /// Returns when the network thread has executed all earlier calls.
   func settle() async {
     await withCheckedContinuation { continuation in
       perform { continuation.resume() }

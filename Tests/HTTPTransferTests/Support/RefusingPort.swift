@@ -1,8 +1,8 @@
 import Glibc
 
-/// A port on loopback that refuses connections, and that nobody else gets until it is closed.
+/// A port on loopback that refuses connections, and that no other server gets until it is closed.
 ///
-/// Whoever closes a port that was free a moment ago may find another test's server there.
+/// A port that was merely free a moment ago may belong to another test's server.
 struct RefusingPort {
   let number: UInt16
   private let socket: CInt

@@ -3,25 +3,25 @@ import Synchronization
 
 /// A server on loopback that answers each request with a script.
 ///
-/// A script is given bytes, pauses, and ways to end a connection: the server knows no HTTP beyond
+/// A script consists of bytes, pauses, and ways to end a connection. Of HTTP, the server knows only
 /// where a request's head ends, and how long its body is.
 final class ScriptedServer: Sendable {
-  /// What is done to answer a request, step by step.
+  /// A step of the answer to a request.
   enum Step: Sendable {
     case send([UInt8])
     case pause(milliseconds: UInt32)
-    /// Goes on when the gate is open.
+    /// Continues when the gate is open.
     case wait(for: Gate)
-    /// Reads what is left of the request's body.
+    /// Reads the rest of the request's body.
     case receiveBody
-    /// Ends the connection in order, as after the end of a body.
+    /// Closes the connection in order, as after the end of a body.
     case close
     /// Ends the connection with RST.
     case reset
-    /// Keeps silent until the client goes away.
+    /// Sends no bytes until the client disconnects.
     case hold
 
-    /// Sends text, whose lines are ended as HTTP wants it.
+    /// Sends lines of text with the line endings of HTTP.
     static func head(_ lines: String...) -> Step {
       .send(Array((lines + ["", ""]).joined(separator: "\r\n").utf8))
     }
@@ -58,12 +58,12 @@ final class ScriptedServer: Sendable {
     let errno: CInt
   }
 
-  /// A server that listens.
+  /// Starts a server that listens.
   ///
   /// - Parameters:
   ///   - bodyLimit: how many bytes of a request's body are read before it is answered.
-  ///   - answer: the script for a request, whose body is there as far as it was read.
-  /// - Throws: if no port can be had.
+  ///   - answer: the script for a request, which has the part of its body that was read.
+  /// - Throws: if no port is available.
   init(
     bodyLimit: Int = .max,
     answer: @escaping @Sendable (ReceivedRequest) -> [Step]
@@ -72,7 +72,7 @@ final class ScriptedServer: Sendable {
     self.answer = answer
     (listener, port) = try Self.bind(accepting: true)
     let server = listener
-    // The thread keeps the server alive no longer than a test does: see `stop`.
+    // The thread does not keep the server alive after the test: see `stop`.
     Thread.detachNewThread { [weak self] in
       while true {
         let connection = accept(server, nil, nil)
@@ -100,40 +100,42 @@ final class ScriptedServer: Sendable {
 
   // MARK: What it saw
 
-  /// The requests so far, in the order in which their heads were complete; a body is there when it
-  /// has been read.
+  /// The requests so far, in the order in which their heads were complete.
+  ///
+  /// A request has its body once that has been read.
   var requests: [ReceivedRequest] { state.withLock { $0.requests } }
 
   /// The connections accepted so far.
   var connectionCount: Int { state.withLock { $0.connectionCount } }
 
-  /// The most connections that were open at a time.
+  /// The largest number of connections that were open at a time.
   var greatestOpenCount: Int { state.withLock { $0.greatestOpenCount } }
 
   /// The connections that are open now.
   var openCount: Int { state.withLock { $0.openConnections.count } }
 
-  /// The bytes that the kernel has taken for the clients so far.
+  /// The number of bytes that the kernel has accepted for the clients so far.
   var sentByteCount: Int { state.withLock { $0.sentByteCount } }
 
-  /// Returns when so many requests have arrived.
+  /// Returns when `count` requests have arrived.
   func waitForRequests(_ count: Int) async throws {
     while requests.count < count { try await Task.sleep(for: .milliseconds(2)) }
   }
 
-  /// The URL of `path` on this server; `userInfo` is followed by `@` where there is one.
+  /// The URL of `path` on this server, with `userInfo` and `@` if that is not empty.
   func url(_ path: String, userInfo: String = "") -> String {
     "http://\(userInfo)127.0.0.1:\(port)\(path)"
   }
 
   // MARK: Connections
 
-  /// A socket of a new port on loopback.
+  /// Binds a socket to a new port on loopback.
   ///
-  /// - Parameter accepting: whether it listens; if not, it refuses connections and keeps the port from
-  ///   others.
+  /// - Parameter accepting: whether it listens; if not, it refuses connections and keeps the port
+  ///   from
+  ///   other servers.
   /// - Returns: the socket, which the caller closes, and its port.
-  /// - Throws: if none can be had.
+  /// - Throws: if no port is available.
   static func bind(accepting: Bool) throws -> (CInt, UInt16) {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
     guard listener >= 0 else { throw SocketError(errno: errno) }
@@ -155,7 +157,7 @@ final class ScriptedServer: Sendable {
     return (listener, UInt16(bigEndian: address.sin_port))
   }
 
-  /// Enters a connection; nil once the server has stopped.
+  /// Registers a connection; nil once the server has stopped.
   private func register(_ connection: CInt) -> Int? {
     state.withLock { state in
       guard !state.isStopped else { return nil }
@@ -191,8 +193,7 @@ final class ScriptedServer: Sendable {
     }
   }
 
-  /// Reads a request's body until `limit` bytes of it are there; false if the connection has ended
-  /// before that.
+  /// Reads `limit` bytes of a request's body; false if the connection ends before that.
   private func receiveBody(
     _ connection: CInt, _ buffered: inout [UInt8], of request: inout ReceivedRequest,
     _ index: Int, upTo limit: Int
@@ -217,7 +218,7 @@ final class ScriptedServer: Sendable {
     return true
   }
 
-  /// Does one step; false if the connection has ended.
+  /// Executes one step; false if the connection has ended.
   private func perform(_ step: Step, _ connection: CInt) -> Bool {
     switch step {
     case .send(let bytes): return send(bytes, connection)

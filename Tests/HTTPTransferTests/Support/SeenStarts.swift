@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The places at which requests have begun so far.
+/// The offsets at which requests have begun so far.
 final class SeenStarts: Sendable {
   private let starts = Mutex<Set<Int>>([])
 
-  /// Enters a place; false if it has been seen before.
+  /// Adds an offset; false if it was already present.
   func insert(_ start: Int) -> Bool { starts.withLock { $0.insert(start).inserted } }
 }

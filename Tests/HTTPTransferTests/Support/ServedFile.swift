@@ -1,6 +1,6 @@
 import SeededRandom
 
-/// A file that a ``ScriptedServer`` answers requests for, with ranges and validators.
+/// A file that a ``ScriptedServer`` serves, with ranges and validators.
 struct ServedFile: Sendable {
   var bytes: [UInt8]
   /// The `ETag` field; nil for none.
@@ -8,12 +8,12 @@ struct ServedFile: Sendable {
   var lastModified: String?
   /// The `Date` field of responses; nil for none.
   var date: String?
-  /// Whether a range is answered with 206; else the whole comes with 200.
+  /// Whether a range is answered with 206; otherwise the whole file is sent with 200.
   var servesRanges = true
-  /// Where the first request's body stops, and the connection is held until the client goes away.
+  /// The number of bytes after which the first body stops, until the client disconnects; nil for
+  /// none.
   var heldAfter: Int?
-  /// Whether bodies come at about 12 MB/s, so it is worth while to share a file among
-  /// connections.
+  /// Whether bodies are sent at about 12 MB/s, so several connections pay.
   var isPaced = false
 
   /// `byteCount` random bytes, the same for each `seed`.

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A ``ScriptedServer`` whose answers are changed while it listens, so the URL stays the same.
+/// A ``ScriptedServer`` whose answers change while it listens, so the URL stays the same.
 ///
 /// It stops with its last reference.
 final class SwitchedServer: Sendable {
@@ -21,13 +21,13 @@ final class SwitchedServer: Sendable {
 
   deinit { server.stop() }
 
-  /// Answers in another way from now on.
+  /// Changes the answers from now on.
   func answer(_ answer: @escaping Answer) {
     current.answer.withLock { $0 = answer }
     firstRequest.withLock { $0 = server.requests.count }
   }
 
-  /// The requests since the answers were changed last.
+  /// The requests since the last change of the answers.
   var requestsSinceAnswer: [ReceivedRequest] {
     Array(server.requests[firstRequest.withLock { $0 }...])
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory of a test's own, removed with its last reference.
+/// A directory of one test, which is removed with its last reference.
 final class TemporaryDirectory: Sendable {
   let path: String
 

@@ -1,7 +1,7 @@
 import CCrypto
 import HTTPTransferCore
 
-/// SHA-256 by libcrypto, for what a transfer must compare its bytes with.
+/// SHA-256 by libcrypto, to check a transfer's hashes.
 enum TestHashes {
   static func sha256(_ bytes: some Collection<UInt8>) -> [UInt8] {
     let context = EVP_MD_CTX_new()

@@ -2,7 +2,7 @@ import HTTPTransfer
 import HTTPTransferCore
 import HTTPTypes
 
-/// Transfers' names can be had from a client only.
+/// Creates identifiers of transfers, which only a client can provide.
 func transferIDs(_ count: Int) throws -> [ExchangeID] {
   final class Deaf: ExchangeReceiver {
     func receive(head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID)

@@ -2,22 +2,23 @@ import HTTPTransfer
 import HTTPTransferCore
 import Testing
 
-/// A transfer that was carried out while a listener took its events.
+/// An executed transfer with the events of a listener.
 struct TransferRun: Sendable {
   let transfer: Transfer
   let outcome: Result<TransferResult, TransferError>
-  /// The events of a listener that was there from the start.
+  /// The events of a listener from the start on.
   let log: EventLog
-  /// The events of a listener that came after the end.
+  /// The events of a listener that joined after the end.
   let lateLog: EventLog
 
-  /// Awaits the end of `transfer` and checks the rules that hold for all: see
-  /// ``EventLog/checkOrder(isSilent:_:)``, and the sums.
+  /// Awaits the end of `transfer` and checks the rules for all transfers.
+  ///
+  /// See ``EventLog/checkOrder(isSilent:_:)``; the sums are checked, too.
   ///
   /// - Parameters:
-  ///   - transfer: what to carry out.
+  ///   - transfer: the transfer to execute.
   ///   - pause: how long the listener sleeps after each event.
-  ///   - location: where to report what does not hold.
+  ///   - location: the place to report violations.
   init(
     _ transfer: Transfer, listenerPause pause: Duration = .zero,
     _ location: SourceLocation = #_sourceLocation
@@ -43,7 +44,7 @@ struct TransferRun: Sendable {
     let progress = transfer.progress
     for log in [log, lateLog] {
       if log.events.count == 1 {
-        // Failed before it has begun.
+        // It failed before it began.
         #expect(log.failure?.code == error?.code, sourceLocation: location)
       } else {
         log.checkOrder(location)
@@ -68,7 +69,7 @@ struct TransferRun: Sendable {
 }
 
 extension HTTPClient {
-  /// Carries `request` out, with a listener, and checks the rules that hold for all transfers.
+  /// Executes `request` with a listener, and checks the rules for all transfers.
   func run(
     _ request: Request, listenerPause: Duration = .zero,
     _ location: SourceLocation = #_sourceLocation
@@ -78,15 +79,17 @@ extension HTTPClient {
 }
 
 extension Request {
-  /// A request for a test: with the shortest delays between retries, and so patient that what keeps
-  /// silent while a busy machine stalls is not asked again.
+  /// A request for a test, with the shortest delays between retries.
+  ///
+  /// Its stall timeout is long, so a response that is silent because a busy machine stalls is not
+  /// retried.
   static func quick(
     _ url: String, to destination: Destination = .memory()
   ) throws -> Request {
     var request = Request(url: try RemoteURL(url), destination: destination)
     request.retryPolicy = RetryPolicy(base: .milliseconds(2), ceiling: .milliseconds(20))
     request.stallTimeout = .seconds(600)
-    // Many tests hold a response back, to look at what is there meanwhile.
+    // Many tests delay a response, to check the state meanwhile.
     request.isHedged = false
     return request
   }

@@ -10,9 +10,9 @@ final class OriginProcess {
   let port: UInt16
   private let process = Process()
 
-  /// Starts it, with a script if one is given, and waits until it listens.
+  /// Starts the program, with a script if one is given, and waits until it listens.
   ///
-  /// - Throws: ``Failure`` where the program is not built or does not listen.
+  /// - Throws: ``Failure`` if the program is not built or does not listen.
   init(script: String? = nil) throws {
     let program = try Self.program
     process.executableURL = URL(fileURLWithPath: program)
@@ -27,7 +27,7 @@ final class OriginProcess {
     let output = Pipe()
     process.standardOutput = output
     try process.run()
-    // The line comes at once, or the end of a process that could not start.
+    // The line arrives at once, or the output of a process that could not start ends.
     let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
     let number = line.split(separator: ":").last.flatMap { UInt16($0.dropLast()) }
     guard let number else {
@@ -43,20 +43,21 @@ final class OriginProcess {
     process.waitUntilExit()
   }
 
-  /// Sends a control message; answers with the status and the body.
+  /// Sends a control message, and returns the status and the body.
   func control(_ json: String) throws -> String {
     try RawClient(port: port).exchange(
       "POST /control HTTP/1.1\r\nHost: o\r\nConnection: close\r\n"
         + "Content-Length: \(json.utf8.count)\r\n\r\n\(json)")
   }
 
-  /// The threads of the process now (proc(5)).
+  /// The number of the process's threads (proc(5)).
   var threadCount: Int {
     let path = "/proc/\(process.processIdentifier)/task"
     return (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
   }
 
-  /// Looks in `HTTPFS_BIN_DIR`, then beside the test program, where SwiftPM puts all products.
+  /// Searches `HTTPFS_BIN_DIR`, then the directory of the test program, where SwiftPM puts all
+  /// products.
   private static var program: String {
     get throws {
       var directories: [String] = []

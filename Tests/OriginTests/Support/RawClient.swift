@@ -1,6 +1,6 @@
 import Glibc
 
-/// A TCP client that sends bytes and shows what comes back, byte for byte.
+/// A TCP client that sends raw bytes and returns the received ones.
 ///
 /// No call takes longer than its limit: a receive that waits longer ends with ``Ending/silence``.
 final class RawClient {
@@ -15,9 +15,9 @@ final class RawClient {
     case closed
     /// The peer aborted the connection (RST).
     case reset
-    /// Nothing came for so long.
+    /// No byte arrived for the given time.
     case silence
-    /// As many bytes came as were wanted.
+    /// The requested number of bytes arrived.
     case complete
   }
 
@@ -57,12 +57,12 @@ final class RawClient {
     try send("GET \(target) HTTP/1.1\r\nHost: origin:81\r\n\(fields)\r\n")
   }
 
-  /// Receives until the connection ends, so many bytes are there, or nothing comes for so long.
+  /// Receives until the connection ends, `limit` bytes have arrived, or no byte arrives in time.
   ///
   /// - Parameters:
-  ///   - limit: the most bytes to receive.
-  ///   - silence: how long nothing may come, in milliseconds.
-  /// - Returns: the bytes, and why there are no more.
+  ///   - limit: the maximum number of bytes to receive.
+  ///   - silence: the time limit without bytes, in milliseconds.
+  /// - Returns: the bytes, and the reason that there are no more.
   func receive(
     limit: Int = 16 << 20, silence: Int32 = 10_000
   ) -> (bytes: [UInt8], ending: Ending) {
@@ -79,7 +79,7 @@ final class RawClient {
     return (bytes, .complete)
   }
 
-  /// Sends a message and receives all until the connection is closed.
+  /// Sends a message and receives all bytes until the connection is closed.
   func exchange(_ message: String) throws -> String {
     try send(message)
     return String(decoding: receive().bytes, as: UTF8.self)

@@ -1,6 +1,6 @@
 import OriginContent
 
-/// A resource of 10,000 bytes under a script, as the origin plans its responses, without a socket.
+/// A resource of 10,000 bytes under a script, with planned responses and without a socket.
 struct ScriptedResource {
   static let seed: UInt64 = 7
   private var rules = RuleSet()
@@ -9,7 +9,7 @@ struct ScriptedResource {
     for command in try CommandParser.commands(json: Array(script.utf8)) { rules.apply(command) }
   }
 
-  /// The plan of the next request; what the parameters alone make where no rule is for it.
+  /// The plan of the next request; without a matching rule, that of the parameters alone.
   mutating func plan(
     _ method: String = "GET", _ target: String = "/data/a", range: String? = nil,
     fields: [String: String] = [:], isReused: Bool = false, now: Int64 = 1_000_000_000
@@ -33,7 +33,7 @@ struct ScriptedResource {
     ).plan()
   }
 
-  /// The texts of a plan that no content, wait or head interrupts.
+  /// The texts of a plan without content, waits or heads.
   mutating func text(
     _ target: String = "/data/a", range: String? = nil, fields: [String: String] = [:]
   ) throws -> String {

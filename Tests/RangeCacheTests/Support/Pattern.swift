@@ -3,12 +3,12 @@ import Foundation
 import HTTPTransferCore
 import RangeCache
 
-/// The bytes of a remote file as a function of the offset: a misplaced byte shows.
+/// The bytes of a remote file as a function of the offset: a misplaced byte is visible.
 enum Pattern {
   static func byte(at offset: Int64) -> UInt8 {
     var value = UInt64(bitPattern: offset) &* 0x9E37_79B9_7F4A_7C15
     value ^= value >> 29
-    // Never 0: a hole must not pass for stored bytes.
+    // Never 0: a hole must not look like stored bytes.
     return UInt8(truncatingIfNeeded: value % 255) + 1
   }
 
@@ -23,7 +23,7 @@ extension CacheEntry {
     try Pattern.bytes(range).withUnsafeBytes { try store($0, at: range.lowerBound) }
   }
 
-  /// Takes all three steps of a checkpoint.
+  /// Executes all three steps of a checkpoint.
   func checkpoint(fetchedByteCount: Int64) throws {
     try appendCommit(try syncData(), fetchedByteCount: fetchedByteCount)
     try syncRecord()

@@ -1,7 +1,7 @@
 import Glibc
 import RemoteFileSystem
 
-/// What the file system has replied to a request.
+/// The reply of the file system to a request.
 enum Answer: Sendable {
   case error(CInt)
   case entry(FileAttributes)

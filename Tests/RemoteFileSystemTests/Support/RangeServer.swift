@@ -3,7 +3,7 @@ import Synchronization
 
 /// A server on loopback that answers `GET` requests for files, with ranges and entity tags.
 final class RangeServer: Sendable {
-  /// What the server has at a path.
+  /// The content at a path.
   enum Content: Sendable {
     case bytes([UInt8])
     case page(String)
@@ -118,7 +118,7 @@ final class RangeServer: Sendable {
     }
   }
 
-  /// The first and last offset that a request asks for.
+  /// The first and last requested offset.
   private static func range(in lines: [String]) -> (first: Int, last: Int?)? {
     let prefix = "range: bytes="
     guard let line = lines.first(where: { $0.lowercased().hasPrefix(prefix) }) else { return nil }

@@ -17,7 +17,7 @@ final class ServedFileSystem: Sendable {
   let environment: FileEnvironment
   private let cachePath: String
 
-  /// Shows `contents` of a server under the same paths.
+  /// Serves `contents` from a server under the same paths.
   init(_ contents: [String: RangeServer.Content], listings: [String] = []) throws {
     cachePath =
       FileManager.default.temporaryDirectory.path + "/httpfs-file-system-\(UUID().uuidString)"
@@ -50,7 +50,7 @@ final class ServedFileSystem: Sendable {
     try names.map { FileSource(path: $0, url: try RemoteURL(server.url("/" + $0))) }
   }
 
-  /// Bytes that differ from offset to offset.
+  /// Bytes that depend on the offset.
   static func bytes(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
   }
@@ -59,7 +59,7 @@ final class ServedFileSystem: Sendable {
     await TestReply.to { fileSystem.lookup(parent, name, $0) }
   }
 
-  /// The inode of a name that can be looked up.
+  /// The inode of an existing name.
   func inode(_ name: String, in parent: UInt64 = root) async throws -> UInt64 {
     try #require(await lookup(name, in: parent).entry).inode.rawValue
   }
@@ -101,7 +101,7 @@ final class ServedFileSystem: Sendable {
     return try #require(await read(handle, at: 0, 1 << 20).text)
   }
 
-  /// Returns when the server has got a request for `name`, or fails after 20 s.
+  /// Returns when the server has received a request for `name`, or fails after 20 s.
   func waitForRequest(_ name: String) async throws {
     let deadline = ContinuousClock.now + .seconds(20)
     while !server.targets.contains("/" + name) {

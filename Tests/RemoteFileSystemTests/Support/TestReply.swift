@@ -5,11 +5,11 @@ import Synchronization
 
 /// A reply that resumes the test that waits for it.
 struct TestReply: FileSystemReply, ~Copyable {
-  /// What becomes of one request.
+  /// The state of one request.
   private final class Request: Sendable {
     private let waiting: Mutex<CheckedContinuation<Answer, Never>?>
     let acceptsOpens: Bool
-    /// Gets the reply if it is parked, as a driver does that can interrupt the request.
+    /// Gets the reply if it is parked, like a driver that can interrupt the request.
     let whenParked: (@Sendable (ParkedReply<TestReply>) -> Void)?
 
     init(
@@ -33,10 +33,10 @@ struct TestReply: FileSystemReply, ~Copyable {
   /// Sends a request to the file system and waits for the reply.
   ///
   /// - Parameters:
-  ///   - acceptsOpens: whether the kernel takes what the request opens.
+  ///   - acceptsOpens: whether the kernel accepts the handle that the request opens.
   ///   - whenParked: gets the reply if it is parked.
   ///   - send: calls the file system.
-  /// - Returns: what the file system has replied.
+  /// - Returns: the file system's reply.
   static func to(
     acceptsOpens: Bool = true,
     whenParked: (@Sendable (ParkedReply<TestReply>) -> Void)? = nil,

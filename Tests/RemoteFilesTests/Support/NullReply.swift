@@ -1,6 +1,6 @@
 import RemoteFiles
 
-/// A reply that nobody looks at.
+/// A reply that is ignored.
 final class NullReply: ReadReply {
   func succeed(_ bytes: PresentBytes) {}
   func fail(_ error: FileError) {}

@@ -5,7 +5,7 @@ import Synchronization
 
 private let lastRead = Atomic<Int>(0)
 
-/// A read that waits, for tests that look at its range and its deadline; each has its own number.
+/// A waiting read, for tests of its range and its deadline; each has its own number.
 func parkedRead(
   _ range: ByteRange, since: ContinuousClock.Instant = .now, timeout: Duration = .seconds(60)
 ) -> ParkedRead {

@@ -3,7 +3,7 @@ import HTTPTransfer
 
 @testable import RemoteFiles
 
-/// A disk under the cache that stalls: the head of the storage queue does not move until ``move()``.
+/// A stalled disk under the cache: the head of the storage queue does not move until ``move()``.
 final class StandingDisk {
   private let gate = DispatchSemaphore(value: 0)
   private let storage: StorageQueue
@@ -22,7 +22,7 @@ final class StandingDisk {
 
   deinit { move() }
 
-  /// Has it move again; what was handed over to it is done when this returns.
+  /// Makes the disk work again; returns when the pending stores are done.
   func move() {
     guard !hasMoved else { return }
     hasMoved = true

@@ -7,15 +7,16 @@ import RangeCache
 
 @testable import RemoteFiles
 
-/// A version of a file that nobody serves, over its own cache directory, for tests that store its bytes
-/// by themselves.
+/// A version of a file without a server, over its own cache directory.
+///
+/// Tests store its bytes themselves.
 final class VersionOnDisk {
   let files: FileEnvironment
   let environment: MountEnvironment
   let version: RemoteVersion
   let path: String
 
-  /// A version of `length` bytes; `details` are what the list says of the file.
+  /// Creates a version of `length` bytes; `details` are the file's details in the list.
   init(length: Int64, details: SourceDetails? = nil) throws {
     path =
       FileManager.default.temporaryDirectory.path + "/httpfs-version-\(UUID().uuidString)"
@@ -28,11 +29,11 @@ final class VersionOnDisk {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Another version, of its own file.
+  /// Creates another version, of its own file.
   static func makeVersion(
     _ name: String, length: Int64, details: SourceDetails? = nil, in environment: MountEnvironment
   ) -> RemoteVersion {
-    // Port 1 of this machine: refused, where anybody asks.
+    // Port 1 of this machine refuses any request.
     guard let url = try? RemoteURL("http://127.0.0.1:1/\(name)") else {
       preconditionFailure("an ordinary URL")
     }
@@ -46,13 +47,13 @@ final class VersionOnDisk {
 }
 
 extension RemoteVersion {
-  /// Its file.
+  /// The file of the version.
   var remoteFile: RemoteFile {
     guard let file = home as? RemoteFile else { preconditionFailure("a version of no file") }
     return file
   }
 
-  /// Stores `range` as the storage queue does, as a part of the request `id`; each byte is `value`.
+  /// Stores `range` like the storage queue, as a part of the request `id`; each byte is `value`.
   func storeBytes(
     _ range: ByteRange, of id: SegmentID = SegmentID(rawValue: 0), value: UInt8 = 7
   ) throws {

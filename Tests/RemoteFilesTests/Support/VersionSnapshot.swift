@@ -3,6 +3,6 @@ import Synchronization
 @testable import RemoteFiles
 
 extension RemoteVersion {
-  /// A copy of what it knows.
+  /// A copy of the version's state.
   func snapshot() -> VersionState { state.withLock { $0.version } }
 }

@@ -3,7 +3,7 @@ import HTTPTransferCore
 
 @testable import RemoteFiles
 
-/// What becomes of requests, for tests that decide it.
+/// The events of requests, for tests that control them.
 extension VersionState {
   mutating func addSegment(
     range: ByteRange, isWhole: Bool, now: ContinuousClock.Instant

@@ -3,7 +3,7 @@ import HTTPTransferCore
 @testable import RemoteFiles
 
 extension VersionState {
-  /// Bytes are stored while the network thread has done nothing but wait for its sockets.
+  /// Stores bytes while the network thread has only waited for its sockets.
   mutating func stored(
     _ id: SegmentID, _ range: ByteRange, now: ContinuousClock.Instant,
     into actions: inout VersionActions
