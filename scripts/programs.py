@@ -10,7 +10,7 @@ import urllib.request
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MIB = 1 << 20
 
-# What runs here talks to the loopback only, whatever proxy the environment names.
+# All connections from here are to the loopback, whatever proxy the environment names.
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -84,7 +84,8 @@ class CachedReads:
     def again(self, subject):
         with subject.open() as mount:
             mount.read(workloads.sequential, subject.file)
-            # A release comes after the close; the next open shall find the file closed.
+            # The kernel sends the release after the close; wait, so the next open finds the file
+            # closed.
             time.sleep(0.2)
             return self._timed(mount, workloads.sequential, subject)
 

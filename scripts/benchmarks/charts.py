@@ -9,7 +9,7 @@ from html import escape
 WIDTH, LABEL_WIDTH, VALUE_WIDTH = 780, 260, 110
 BAR_HEIGHT, BAR_GAP, GROUP_GAP, TITLE_HEIGHT = 16, 5, 16, 22
 
-# Each of them has a contrast of at least 3 to white and to nearly black.
+# Each of them has a contrast of at least 3 to white and to near black.
 TEXT, OWN_BAR, OTHER_BAR, LIMIT_BAR = "#7d8590", "#2f81f7", "#8b949e", "#bc8c3a"
 
 

@@ -14,9 +14,9 @@ from benchmarks.servers import digest_of
 from benchmarks.support import TIME_LIMIT, last_line, warm_memory
 from programs import Failure
 
-# GNU time, not the shell's word. It is a small process that starts the client and waits for it: a
-# child started from here directly would be reported with Python's own peak, because the kernel
-# keeps that across exec.
+# GNU time, not the shell's keyword. This small process starts the client and waits for it. A child
+# started directly from here would be reported with Python's own peak, because the kernel keeps that
+# across exec.
 TIME_PROGRAM = "/usr/bin/time"
 
 
@@ -39,7 +39,7 @@ class Client:
             *self.arguments(url, directory), option, authority_path])
 
 
-# The options that the names leave out keep configuration files away and bars silent.
+# The options that the names omit disable configuration files and progress bars.
 GET = Client("httpfs get", "httpfs", lambda url, directory: ["get", "-o", f"{directory}/file", url],
              is_own=True)
 ARIA2 = Client("aria2c -x16 -s16 -k1M", "aria2c",
@@ -61,7 +61,7 @@ def _execute(bench, client, url, directory):
                *client.arguments(url, directory)]
     with open(error_file, "w") as errors:
         start = time.monotonic()
-        # Its own session, so the client can be ended together with `time`.
+        # Use a separate session, so the client can be ended together with `time`.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
             cwd=directory, env=bench.environment(), start_new_session=True)

@@ -13,13 +13,13 @@ from programs import Failure
 # Enough for a whole file in memory twice: as a cache file, and as pages of the mount.
 WARM_FACTOR = 2.5
 
-# Nearly 256 MiB: httpdirfs asks past the end of a whole number of its blocks of 8 MiB, and dies of
-# the answer.
+# Nearly 256 MiB: if the length is a multiple of httpdirfs's blocks of 8 MiB, it requests bytes past
+# the end, and the answer crashes it.
 LINE_LENGTH = 256 * MIB - 4096
 
 METRICS = ("seconds", "speed", "cpu_seconds", "peak_bytes", "requests")
 
-# Nobody's figure: what is left when everything else takes no time.
+# A computed limit: the time if all other steps took none.
 FLOOR = "handshake, round trip and line"
 
 METHOD = """\
@@ -107,7 +107,7 @@ def loopback(bench):
             mounts.rclone("full", is_parallel=True), mounts.rclone("off", is_parallel=True),
             mounts.httpfs2())]
         if not bench.quick:
-            # A single connection shows what the parallel ones cost where nothing is gained by them.
+            # A single connection shows the cost of parallel ones when they gain nothing.
             variants += [contest.mount(mounts.own_with("--connections", "1")),
                          contest.mount(mounts.nbdkit()),
                          contest.mount(mounts.httpdirfs(), rounds=1)]
@@ -128,7 +128,7 @@ def per_connection(bench):
             rclone = mounts.rclone("full", is_parallel=True)
             variants = [contest.mount(mounts.own()), *map(contest.download, rivals)]
             if not bench.quick:
-                # What uses one connection takes half a minute and hardly varies.
+                # Clients with one connection take half a minute, with little variation.
                 variants += [
                     contest.mount(mounts.own_with("--connections", "1"), rounds=1),
                     contest.download(clients.CURL, rounds=1),

@@ -35,12 +35,12 @@ def measure(bench):
         slow = server.serve("slow", ["file"], 256 * MIB, rate=10_000_000)
         throttled = _compare(bench, "256 MiB at 10 MB/s per connection", server, slow,
                              slow=[clients.CURL], left_out=[clients.CURL])
-        # A connection takes long to begin here, and brings little: the client must open many at once.
+        # Connections start slowly here and deliver little: the client must open many at once.
         distant = server.serve("distant", ["file"], 256 * MIB, rate=10_000_000, **FAR)
         throttled_far = _compare(bench, "256 MiB at 10 MB/s per connection, 50 ms", server, distant,
                                  slow=[clients.CURL], left_out=[clients.CURL])
         far = server.serve("far", ["file"], 256 * MIB, **{"total-rate": 100_000_000}, **FAR)
-        # curl is the one to beat here.
+        # curl is the reference here.
         line = _compare(bench, "256 MiB at 50 ms and 100 MB/s in total", server, far, limits={
             FLOOR: {"seconds": 2 * LATENCY + far.length / 100e6}},
             left_out=[clients.ARIA2, clients.AXEL])

@@ -64,7 +64,7 @@ class FirstBytes:
         def measure():
             with mounted(self.bench, mounts.own(), self.pair) as mount:
                 workloads.first_bytes(mount.path("other"), START)
-                # The kernel's read-ahead of the other file must not hold the connection.
+                # The kernel's read-ahead of the other file must not occupy the connection.
                 time.sleep(0.5)
                 before = self.server.traffic()
                 seconds = _first_bytes(mount, "file", offset, self.expected)

@@ -80,7 +80,7 @@ def long_listings(bench):
             variants = [Variant(FIRST, of_list), Variant(SECOND, of_list.again),
                         Variant(LISTING, listings(mounts.own_listing()))]
             if not bench.quick:
-                # The peers that ask for each file take a minute, and hardly vary.
+                # The peers that request each file take a minute, with little variation.
                 variants += [Variant(system.name, listings(system), 1, system.programs)
                              for system in (mounts.rclone("full"), mounts.httpdirfs())]
             comparison = bench.compare(f"{count:,} files", metrics, variants,

@@ -117,14 +117,14 @@ class PassthroughHP(System):
         return [self.executable, "--foreground", self.source, place.mountpoint]
 
 
-# Its own mount namespace, where `/dev/fuse` has the mode that udev gives it.
+# A separate mount namespace, where `/dev/fuse` has the mode that udev gives it.
 NOBODY = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
 ENTER = ("nsenter", "--target", "{process}", "--mount", "--")
 
 
 def in_namespace(source, target):
     """A launcher of a command that sees the file `source` in the place of `target`."""
-    # Without copies of httpfs's mounts: a copy keeps a daemon whose mount is unmounted.
+    # Remove copies of httpfs's mounts: a copy keeps the daemon of an unmounted mount running.
     script = ('umount --all --lazy --types fuse.httpfs; '
               'mount --bind "$1" "$2" && shift 2 && exec "$@"')
     return ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", source,
@@ -170,8 +170,8 @@ def own_trusting(bench, authority_path):
     return own(launcher=in_namespace(together, system_authorities), enter=ENTER)
 
 
-# What rclone's own documentation advises for fast servers and lines with latency. A reader of single
-# places loses by it, and has the defaults.
+# The advice of rclone's documentation for fast servers and networks with latency. It slows down a
+# reader of single places, which therefore has the defaults.
 STREAMS = ("--vfs-read-chunk-streams", "16", "--vfs-read-chunk-size", "4M")
 
 
@@ -194,7 +194,7 @@ def rclone(mode, *, is_parallel=False):
     """rclone with the defaults of its mode, or, where it can, with parallel streams."""
     name = f"rclone {rclone_version()}".strip()
     name += ", full cache" if mode == "full" else ", no cache"
-    # Debian 12's has no such option.
+    # The version of Debian 12 has no such option.
     if is_parallel and STREAMS[0] in _rclone_says("mount", "--help"):
         return Rclone(f"{name}, 16 streams of 4M", "rclone", mode=mode, options=STREAMS)
     return Rclone(name, "rclone", mode=mode)
@@ -219,7 +219,7 @@ class Mounted:
     directory: str
     process: int
     enter: list[str]
-    # When the command was started, and how long the mount took, in seconds of time.monotonic().
+    # The start time of the command and the duration of the mount, in seconds of time.monotonic().
     started: float
     mount_seconds: float
 
@@ -251,7 +251,7 @@ class Mounted:
 
 
 def _take_down(mountpoint):
-    # The daemon has unmounted before it ended, if it is a good one.
+    # A well-behaved daemon has unmounted before it ended.
     for attempt in range(20):
         if not is_mounted(mountpoint):
             return
@@ -272,7 +272,8 @@ def mounted(bench, system: System, served: Served, *, cache=None):
     for path in (place.mountpoint, place.cache):
         os.makedirs(path, exist_ok=True)
     if system.user:
-        # Not what lies in them: its inodes would look as if somebody had changed the cache.
+        # Exclude the files in them: their changed inodes would look like a modification of the
+        # cache.
         run("chown", system.user, place.mountpoint, place.cache)
     command = system.command(bench, served, place)
     log = f"{directory}/output"

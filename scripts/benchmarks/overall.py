@@ -3,7 +3,7 @@
 from benchmarks import clients
 from benchmarks.figures import MIB, OWN, Result, at_most, is_own
 
-# A list of a million names is not held to the bound of those who read.
+# The memory bound of readers does not apply to a list of a million names.
 WITHOUT_MEMORY_BOUND = ("P10", "Downloads")
 
 METHOD = """\

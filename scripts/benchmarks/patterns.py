@@ -120,7 +120,7 @@ def patterns(bench):
             bench, f"{byte_count // MIB} MiB in pieces, 50 ms, 100 MB/s in total", server, long,
             byte_count))
     with big_file(bench) as (server, served):
-        # Eight names of one file: to a client these are eight files.
+        # Eight names of one file: a client sees eight files.
         first, *others = (os.path.join(server.root, name) for name in names)
         write_file(first, served.length // READERS)
         for other in others:

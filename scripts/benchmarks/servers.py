@@ -76,7 +76,8 @@ class Origin(programs.Origin):
             page = listing(names, length)
             head = ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
                     f"Content-Length: {len(page)}\r\n\r\n")
-            # httpdirfs asks without the slash. One rule a message: a message has at most 1 MiB.
+            # httpdirfs omits the slash in its request. Send one rule per message: a message has at
+            # most 1 MiB.
             for asked in (path, path.removesuffix("/")):
                 self.control([{"match": {"path": asked, "method": "GET"},
                                "actions": [{"text": head + page}]}])
@@ -154,7 +155,8 @@ class Nginx:
             return digest_of(file)
 
     def traffic(self):
-        # A request is logged when it has ended; nginx may see a little later that its client went.
+        # A request is logged when it has ended; nginx may notice a little later that its client has
+        # gone.
         time.sleep(0.2)
         with open(self.log) as text:
             counts = [int(line) for line in text]
@@ -179,7 +181,7 @@ def nginx(bench, root, *, tls=None):
             f"error_log {directory}/error.log warn; events {{ worker_connections 1024; }}\n"
             f"http {{ {temporary} log_format bytes $body_bytes_sent; access_log {log} bytes;\n"
             f"sendfile on; keepalive_requests 1000000; autoindex on;\n"
-            # nginx says this with a 200 only; httpfs2 wants to hear it with every 206.
+            # nginx sends this only with a 200; httpfs2 requires it with every 206.
             f"add_header Accept-Ranges bytes;\n"
             f"autoindex_exact_size on; default_type application/octet-stream;\n"
             f"server {{ listen 127.0.0.1:{port}{' ssl' if tls else ''}; root {root}; {security} }} "

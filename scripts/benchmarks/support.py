@@ -15,12 +15,12 @@ from typing import Callable
 from benchmarks.figures import Comparison, is_own
 from programs import ROOT, Failure, has_mounts
 
-# What scripts/install-deps has from PyPI comes first; nginx is in a directory that an ordinary
-# user's path often lacks.
+# Programs that scripts/install-deps installs from PyPI come first. nginx is in a directory that an
+# ordinary user's path often lacks.
 SEARCH_PATH = ":".join([os.path.join(ROOT, ".build", "python", "bin"),
                         os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
-# What takes longer is ended: the slowest peer needs about a minute.
+# A longer run is ended: the slowest peer needs about a minute.
 TIME_LIMIT = 300
 
 def run(*command, **options):
@@ -103,7 +103,7 @@ class Bench:
         self.rounds = rounds
         self.quick = quick
         self.failures = []
-        # An ordinary user, too, must reach what lies below.
+        # An ordinary user must also reach the files below.
         os.chmod(work, 0o755)
 
     @property
@@ -148,12 +148,12 @@ class Bench:
         if not self.other_binaries:
             return comparison
         self.two_trees.append(comparison)
-        # The scenario asks for the variants that it named.
+        # The scenario reads the samples of the variants that it named.
         return replace(comparison, samples={one.name: comparison.samples[one.name] for one in own})
 
     def _of_other_tree(self, variant):
         """The same variant with the other tree's programs."""
-        # Its copy compares the bytes of its own first round.
+        # The copy compares the bytes with those of its own first round.
         measure = copy.copy(variant.measure)
 
         def measure_other():

@@ -15,7 +15,7 @@ import time
 
 MIB = 1 << 20
 
-# Another user may not see the interpreter that runs this.
+# Another user may be unable to see the interpreter that runs this.
 INTERPRETER = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
 

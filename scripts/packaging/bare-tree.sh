@@ -10,7 +10,7 @@ fail() {
   exit 1
 }
 
-# No verdict: Debian's packages cannot be reached now (EX_TEMPFAIL).
+# There is no verdict: Debian's packages are unreachable (EX_TEMPFAIL).
 unavailable() {
   echo "package check: not done: $*" >&2
   exit 75
@@ -30,13 +30,13 @@ take_arguments() {
   [[ -x "$bin/Origin" ]] || fail "no Origin in $bin: swift build -c release --product Origin"
 }
 
-# Makes a new directory, sets work to it, and root and www to those below it.
+# Makes a new directory, sets work to it, and root and www to directories below it.
 make_tree() {
   local archive mirror made
   archive=$(dirname "${BASH_SOURCE[0]}")/../../.build/package/$release.tar
   if [[ -z "$(find "$archive" -mtime -7 2>/dev/null)" ]]; then
     mkdir -p "$(dirname "$archive")"
-    # The mirror that this machine's apt uses; without one, debootstrap's own.
+    # The mirror of this machine's apt, or else debootstrap's default.
     mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $release" \
       'Component: main' 2>/dev/null | head -1 || true)
     step "making a bare Debian tree"
@@ -62,7 +62,7 @@ make_tree() {
   tar --extract --numeric-owner --file "$archive" --directory "$root" --exclude './dev/*'
 }
 
-# Gives the tree what programs in it need; in a mount namespace of the caller's own.
+# Adds what programs in the tree need; the caller must be in its own mount namespace.
 furnish_tree() {
   local device
   mount -t proc proc "$root/proc"
@@ -80,13 +80,13 @@ furnish_tree() {
   cp "$package" "$root/tmp/httpfs.deb"
 }
 
-# in_root COMMAND...: as root of the tree, with nothing of this machine's environment.
+# in_root COMMAND...: runs as root of the tree, without this machine's environment.
 in_root() {
   timeout --kill-after=5 60 chroot "$root" \
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
 }
 
-# With this machine's environment: a proxy may be needed to reach Debian's packages.
+# Keep this machine's environment: a proxy may be needed to reach Debian's packages.
 apt_in_root() {
   chroot "$root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
     apt-get --quiet --quiet --yes --no-install-recommends -o APT::Update::Error-Mode=any "$@" \
@@ -109,7 +109,7 @@ serve_files() {
   base=http://$(sed -n 's/^listening on //p' "$work/origin.log" | head -1)
 }
 
-# within SECONDS COMMAND...: until it succeeds.
+# within SECONDS COMMAND...: repeats the command until it succeeds.
 within() {
   local end=$((SECONDS + $1))
   shift

@@ -22,7 +22,7 @@ FACTS = {
     "httpfs": r"`[0-9a-f]{16}`|not known",
     "machine": r"\d+ processors \(siblings \d+, cores \d+\), Linux [\d.]+ \w+, \d+ GiB; load [\d.]+ when it began",
 }
-# So much of what a run says is kept.
+# The maximum of a run's output that is kept.
 MOST_LINES, MOST_CHARACTERS = 60, 500
 
 
@@ -35,7 +35,7 @@ class Section:
 
     def __init__(self, name, command, facts, lines):
         self.name, self.command, self.facts = name, command, facts
-        # What came of all of it stands at the end.
+        # The result is at the end.
         self.lines = [tidy(line) for line in lines[-MOST_LINES:]]
 
     def text(self):
@@ -62,7 +62,7 @@ def tidy(line):
     if line.startswith("#"):
         line = " " + line
     if len(line) > MOST_CHARACTERS:
-        # What was run stands at its beginning, and what came of it at its end.
+        # The command is at the beginning, and its result at the end.
         line = f"{line[:MOST_CHARACTERS // 4]} … {line[-MOST_CHARACTERS * 3 // 4:]}"
     return line.rstrip()
 

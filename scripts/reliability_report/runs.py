@@ -2,14 +2,14 @@
 
 import re
 
-# Every script that goes through scripts/test ends with a line of the first kind, and with one of the
-# second where all of them passed.
+# Every script that runs scripts/test ends with a line of the first kind, and with one of the second
+# kind if all tests passed.
 TESTS_RAN = r"^== Test run with \d+ of \d+ tests"
 TESTS_PASSED = r"^== Test run with ([1-9]\d*) of \1 tests passed after .*, 0 with issues, "
-# What scripts/test says of a test that failed, did not run, or was late beside others.
+# The lines of scripts/test for a test that failed, did not run, or was late beside others.
 TEST_TROUBLE = (r"^(failed|failed, in no test|skipped|not ended|left behind): |^late beside |"
                 r"^== .*: not run by the limit| recorded an issue ")
-# A line that no run has which was right.
+# A line that occurs in no successful run.
 FAILURE = re.compile(r"^FAIL\b|^(failed|failed, in no test|not ended|left behind): |^== FAILED|"
                      r" recorded an issue ")
 
@@ -49,7 +49,7 @@ class Run:
         """
         usual = list(self.quick if is_quick else self.options)
         for option in further:
-            # Not a value that happens to be that of another option.
+            # Exclude a value that equals the name of another option.
             if option.startswith("-") and option in usual:
                 place = usual.index(option)
                 del usual[place:place + 2]
@@ -110,7 +110,7 @@ class Run:
             word.split("=", 1) for word in words if is_variable(word))
 
         def value(match):
-            # What the command does not say, no line agrees with.
+            # If the command lacks the option, no line matches.
             return re.escape(options[match[1]]) if match[1] in options else "(?!)"
 
         proofs = [re.compile(re.sub(r"\{(--[\w-]+|[A-Z_]+)\}", value, proof)) for proof in self.proofs]
@@ -166,7 +166,7 @@ def has_all_rows(text, words):
     return "--row" in words or int(re.search(r"^\d+ of (\d+) rows", text, re.MULTILINE)[1]) >= 85
 
 
-# All pairs of conditions that can hold at once: of a mount, and of a download.
+# The numbers of all pairs of conditions that can hold at once, for a mount and for a download.
 MOUNT_PAIRS, GET_PAIRS = 153, 112
 
 

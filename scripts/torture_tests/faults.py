@@ -51,16 +51,16 @@ from torture_tests.support import OWN_MOUNTS, processes_of
 TABLE = os.path.join(ROOT, "Tests", "EndToEndTests")
 ROWS = [*range(1, 87)]
 
-# Rows that need the whole machine: they come last, by themselves.
+# Rows that need the whole machine: they run last, one at a time.
 ALONE = {73, 83}
 
-# Tests of rows that stand elsewhere: the row, what is shown, the suite, and the function.
+# Tests of rows in other suites: the row, the expectation, the suite, and the function.
 ELSEWHERE = [
     (83, "two conditions at once, ten pairs of those of --pairs: each promise still holds",
      "FaultPairs",
      "`Pairs of conditions: right bytes or a promised error in time, and nothing left`"),
 ]
-# Those of them that know no seed: they run once.
+# Those of them without a seed, which run once.
 WITHOUT_SEED = [
     (82, "the cache's file system stands still for a minute: reads of absent bytes, look-ups, status "
      "in time",
@@ -82,18 +82,18 @@ WITHOUT_SEED = [
     (84, "cookies without end: the server's own go, those of others stay",
      "RequestRedirects", "cookieFlood"),
 ]
-# Rows that are not built yet: the fault, and what is there of it.
+# Rows that are not implemented yet: the fault, and the existing part.
 NOT_BUILT = {
     81: ("the server restarts", "that a file which has answered before waits and that others fail "
          "soon; `--pairs` restarts servers, and allows errors"),
 }
 
-# The names of the suites that hold rows end like this, and the tests' names begin with the number.
+# The names of suites with rows end like this, and the tests' names begin with the number.
 SUITE = re.compile(r"\bstruct (\w+Rows)\b|\bextension RealMounts\.(\w+Rows)\b")
 TEST = re.compile(r'@Test\(\s*"(\d\d) ([^"\\]*(?:\\.[^"\\]*)*)".*?\bfunc (\w+)', re.DOTALL)
 # The argument of a test's case that is its seed: the first one.
 SEED = re.compile(r"(\d+)(?:, |$)")
-# What a row's test prints of its reads.
+# The figures of reads that a row's test prints.
 FIGURES = re.compile(r"^FAULT-ROW (\{.*\})$")
 
 
@@ -128,7 +128,7 @@ class RowTest:
         self.row, self.suite, self.function = row, suite, function
         self.knows_seeds = knows_seeds
         self.fault, _, self.outcome = name.replace('\\"', '"').partition(": ")
-        # How long each seed took; a test that knows none has one entry, for None.
+        # The duration of each seed; a test without seeds has one entry, for None.
         self.seeds = {}
         self.failures = collections.defaultdict(list)
 
@@ -162,7 +162,7 @@ class RowTest:
 
     @property
     def pattern(self):
-        # The runner's patterns know backslashes before ASCII punctuation only.
+        # The runner's patterns support backslashes only before ASCII punctuation.
         return "[./]" + re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", self.path) + r"\("
 
 
@@ -211,7 +211,7 @@ class Run:
         """Runs the tests and reads what came of them."""
         events = os.path.join(self.directory, "events.json")
         names = "|".join(test.pattern for test in self.tests)
-        # The runner itself: `swift test` of two runs side by side would want the same lock.
+        # Use the runner itself: two parallel runs of `swift test` would need the same lock.
         build = os.path.abspath(self.arguments.scratch_path or os.path.join(ROOT, ".build"))
         command = [os.path.join(build, "release", "httpfsPackageTests.xctest"),
                    "--testing-library", "swift-testing", "--filter", names,
@@ -268,7 +268,7 @@ class Run:
                 except ValueError:
                     break  # The runner died while it wrote.
                 payload = record["payload"]
-                # A module, suites, a function, and behind them where it is in the sources.
+                # A module, suites, a function, and then its place in the sources.
                 name = payload.get("testID", "").partition(".")[2].rpartition("/")[0]
                 test = by_path.get("/".join(name.rpartition("(")[0].split("/")[-2:]))
                 if record["kind"] != "event" or test is None:
@@ -277,12 +277,12 @@ class Run:
                 match = SEED.match(case)
                 seed = int(match[1]) if match and test.knows_seeds else None
                 moment = payload["instant"]["absolute"]
-                # A test without arguments has no cases that are told of.
+                # A test without arguments reports no cases.
                 unit = "testCase" if test.knows_seeds else "test"
                 if payload["kind"] == unit + "Started":
                     started[test, case] = moment
                 elif payload["kind"] == unit + "Ended":
-                    # A seed may have several cases, with other arguments behind it.
+                    # A seed may have several cases, with other arguments after it.
                     test.seeds[seed] = (test.seeds.get(seed, 0)
                                         + moment - started.get((test, case), moment))
                 elif payload["kind"] == "issueRecorded":
@@ -293,7 +293,7 @@ class Run:
         """Takes down what the run has left, which is a failure, and removes its directory."""
         for mountpoint in self.mounts_left():
             self.left_behind.append(f"mount {mountpoint}")
-        # The mounts go with the last process of the namespace.
+        # The mounts disappear with the last process of the namespace.
         for process, name in processes_of(self.directory):
             self.left_behind.append(f"process {process} ({name})")
             try:
@@ -384,7 +384,7 @@ def main(words):
     if not arguments.skip_build:
         subprocess.run(swift(arguments, "build", "--build-tests"), cwd=ROOT, check=True)
 
-    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is cleaned up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     runs = []
@@ -401,7 +401,7 @@ def main(words):
     for test in tests:
         for seed, reasons in sorted(test.failures.items(), key=lambda item: item[0] or 0):
             for reason in reasons[:3]:
-                # What a script says of its violations stands at the end.
+                # A script reports its violations at the end.
                 text = reason if len(reason) <= 1200 else f"{reason[:200]} … {reason[-1000:]}"
                 print(f"\nrow {test.row:02}, {test.function}, seed {seed}: {text}")
     if arguments.output:

@@ -108,7 +108,7 @@ def run(arguments, work):
             try:
                 report.add(*results.get(timeout=1))
             except queue.Empty:
-                # What the last one has put there may still be on its way.
+                # The results of the last worker may still be in flight.
                 if not any(worker.is_alive() for worker in workers) and results.empty():
                     print("FAIL: all jobs have ended", flush=True)
                     break

@@ -33,13 +33,13 @@ from torture_tests.support import (TORTURE, Mount, Origin, Verdict, raise_descri
 WORKERS = 4
 PIECE = 64 << 10
 MEMORY_LIMIT = 256 * MIB
-# What both crowds may take on a quiet machine: mounts and files, and each reader.
+# The time limit of both crowds on a quiet machine: mounts and files, and each reader.
 BASE_SECONDS, READER_SECONDS = 10, 0.005
-# So many times as much on a busy one, by its pace.
+# The maximum factor for a busy machine, by its pace.
 MOST_SLOWER = 3
-# The processor time of a look at the pace.
+# The processor time of a measurement of the pace.
 PACE_SECONDS = 0.5
-# The pieces of the one file are so many at most, and no more than this share of the readers.
+# The maximum number of pieces of the one file, and their maximum share of the readers.
 MOST_PIECES, PIECE_SHARE = 2048, 0.8
 
 
@@ -75,7 +75,7 @@ def work(job):
         began = time.monotonic()
         name, offset = reader["name"], reader["offset"]
         try:
-            # Half of the readers go past the page cache: each of those is its own request.
+            # Half of the readers bypass the page cache: each of those is a separate request.
             flags = os.O_RDONLY | (os.O_DIRECT if reader["direct"] else 0)
             descriptor = os.open(f"{mount}/{name}", flags)
             try:
@@ -148,7 +148,7 @@ def crowd(verdict, work_directory, arguments, file_count, length):
         pieces = [(name, offset) for name in names for offset in range(0, length, PIECE)]
         readers = []
         for index in range(arguments.readers):
-            # Every piece is read, and all alike, before the rest falls where it may.
+            # Every piece is read equally often at first; the rest is random.
             name, offset = pieces[index] if index < len(pieces) else choice.choice(pieces)
             readers.append({"name": name, "offset": offset, "direct": index % 2 == 1})
         choice.shuffle(readers)
@@ -175,7 +175,7 @@ def crowd(verdict, work_directory, arguments, file_count, length):
         def watch():
             nonlocal peak
             while not done.wait(0.1):
-                # A mount that has ended shows in every reader's error.
+                # Every reader's error shows that a mount has ended.
                 with contextlib.suppress(OSError):
                     peak = max(peak, mount.status()["totals"]["waiting_reads"])
 
@@ -235,7 +235,7 @@ def main(words):
     # The second crowd has a tenth as many files, which must be more than one.
     if arguments.readers < 20:
         parser.error("--readers needs at least 20")
-    # A descriptor for each reader of a worker, and some.
+    # A descriptor for each reader of a worker, plus some more.
     raise_descriptor_limit(arguments.readers // WORKERS + 1024)
     if arguments.job:
         with open(arguments.job) as file:

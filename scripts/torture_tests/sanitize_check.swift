@@ -1,5 +1,6 @@
-// Does wrong what a sanitizer must report, and right what it must not: scripts/torture sanitize runs this first,
-// since a sanitizer that sees nothing reports nothing.
+// Makes mistakes that a sanitizer must report, and correct accesses that it must not report.
+//
+// scripts/torture sanitize runs this first, because a blind sanitizer reports nothing.
 //
 // Usage: sanitize_check clean|address|thread
 import Glibc
@@ -7,16 +8,16 @@ import Synchronization
 
 final class Counters: @unchecked Sendable {
   let guarded = Mutex(0)
-  /// Changed under `guarded`'s lock only.
+  /// Changed only under `guarded`'s lock.
   var alsoGuarded = 0
-  /// Changed by two threads with nothing between them.
+  /// Changed by two threads without synchronization.
   var unguarded = 0
 }
 
 let counters = Counters()
 let mistake = CommandLine.arguments.last
 
-/// What each thread does: often enough for the lock's slow path, which is taken where they meet.
+/// The work of each thread, long enough for the lock's slow path, which is used on contention.
 func count(_: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   for _ in 0..<50_000 {
     counters.guarded.withLock { number in

@@ -1,21 +1,21 @@
-// Tells ThreadSanitizer what it cannot see by itself. scripts/torture sanitize builds this library and puts it
-// between a program and the system's libraries (LD_PRELOAD).
+// Tells ThreadSanitizer about synchronization that it cannot see. scripts/torture sanitize builds
+// this library and loads it between a program and the system's libraries (LD_PRELOAD).
 //
-// Swift's Mutex: the runtime's libraries are built without the sanitizer. Of Synchronization.Mutex it
-// sees the fast paths, which are inlined, but not the slow ones, and reports what they have put in
-// order. Self, the address of the lock's word, comes in the context register of Swift's calling
+// Swift's Mutex: the runtime's libraries are built without the sanitizer. It sees the inlined fast
+// paths of Synchronization.Mutex, but not the slow ones, and reports accesses that they have
+// ordered. Self, the address of the lock's word, is in the context register of Swift's calling
 // convention.
 //
-// Cancelled threads: libfuse ends its threads by cancelling them in read(2). They never come back to
-// the sanitizer's own read, which has told the sanitizer to ignore what the call does; a thread that
-// ends while that holds ends the process.
+// Cancelled threads: libfuse ends its threads by cancelling them in read(2). They never return to
+// the sanitizer's own read, which has told the sanitizer to ignore the call's accesses. If a thread
+// ends in that state, the sanitizer ends the process.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <unistd.h>
 
-// In programs without the sanitizer, which are started too, these are not there.
+// The script also starts programs without the sanitizer, which do not have these symbols.
 __attribute__((weak)) void __tsan_acquire(void *address);
 __attribute__((weak)) void __tsan_release(void *address);
 __attribute__((weak)) void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -52,7 +52,7 @@ __attribute__((swiftcall)) void unlock_slow(
   real_unlock(handle);
 }
 
-// The C library's, under the name that nobody stands before.
+// The C library's function, under a name that no library intercepts.
 ssize_t __read(int descriptor, void *buffer, size_t byte_count);
 
 static void end_ignoring(void *unused) {

@@ -29,17 +29,17 @@ from torture_tests.support import (Connections, Mount, Origin, Verdict, raise_de
                                    workplace)
 
 READ_TIMEOUT = 4
-# What a call may take beyond the deadline of a read.
+# The time that a call may take beyond the deadline of a read.
 GRACE = 5
-# More than the cache may hold, so files are evicted all the time.
+# More bytes than the cache may hold, so files are evicted all the time.
 LENGTHS = [3 * MIB + 17 * index for index in range(16)]
 CACHE_LIMIT = 24 * MIB
 VERSIONS = (1, 2, 3)
-# More threads than the queues' workers are not idle ones that will end.
+# The maximum number of the queues' idle workers, which will end.
 THREAD_ALLOWANCE = 64
 # Connections are kept for the next request: at most as many as a host gets.
 SOCKET_ALLOWANCE = 64
-# What is remembered, and what the allocator keeps; not a byte for each fault.
+# Cached facts, and the allocator's reserve; not a byte for each fault.
 MEMORY_ALLOWANCE = 24 * MIB
 
 FAULTS = [
@@ -55,30 +55,32 @@ FAULTS = [
 ]
 # Answers that look like another document.
 DOUBTFUL = ("html-200", "gzip")
-# No question to a server lives longer than that.
+# The maximum duration of a question to a server.
 DOUBT_SECONDS = READ_TIMEOUT + GRACE
-# What each status tells readers of its file, and no other cause but a list without it.
+# The error that each status gives readers of its file; the only other cause is a list without it.
 STATUS_ERRORS = {"404": errno.ENOENT, "403": errno.EACCES}
-# A status that holds back the whole host.
+# The statuses that delay the whole host.
 HOST_STATUSES = ("503", "429")
-# What else a reader may be told: of a file with any trouble, or while the host is held back; and of one
-# that has changed, or that answers looked as if it had.
+# The other errors that a reader may get: for a file with any fault or while the host is delayed;
+# and for one that has changed, or whose answers looked changed.
 OF_TROUBLE = {errno.EIO, errno.ETIMEDOUT}
-# How long a cause may still be seen when it has ended: a read's deadline, and the remembering of failures.
+# The seconds for which an ended cause may still be seen: a read's deadline, and cached failures.
 AFTERWARDS = READ_TIMEOUT + GRACE
-# The reading of a list, and names that the kernel knows for a second.
+# The reading of a list, and names that the kernel caches for a second.
 AFTER_RELOAD = 4
-# Short reads in mid file though the next byte comes. One that took so long has met the deadline, which the
-# next one does not; others that waited are few of all that waited; and others are few of all.
+# The maximum shares of short reads in mid file although the next byte arrives. A read of this
+# duration has met the deadline, which the next one does not meet. Others that waited are few of all
+# that waited, and the rest are few of all reads.
 EXPLAINED, WAITED = 0.8 * READ_TIMEOUT, 0.5
 MOST_SHORT = {"short at the deadline": 0.001, "short after a wait": 0.1, "short at once": 0.001}
-# The share of calls that may fail.
+# The maximum share of failed calls.
 MOST_FAILED = 0.2
-# The share of the pace of one reader of plain files that all reach together under faults, that of one calm
-# reader of the mount, and bytes of a read in the mean, where 50,176 are wanted.
+# The minimum shares of the pace of one reader of plain files: for all readers together under
+# faults, and for one calm reader of the mount; and the minimum mean of bytes per read, of 50,176
+# requested ones.
 LEAST_PACE, LEAST_CALM, LEAST_BYTES = 0.05, 0.05, 25_000
 CALM_SECONDS = 2
-# A version that no file has before the end, and how long the mount may take to show it.
+# A version that no file has before the end, and the time limit for the mount to show it.
 LAST_VERSION, RECOVERY = 4, 12.0
 
 
@@ -87,7 +89,7 @@ class Causes:
 
     def __init__(self):
         self.lock = threading.Lock()
-        # Of a file and an error: begin and end of each cause; the last may have no end.
+        # For a file and an error: the begin and the end of each cause; the last may have no end.
         self.spans = collections.defaultdict(list)
 
     def begin(self, name, code):
@@ -106,7 +108,7 @@ class Causes:
     def end_all(self):
         with self.lock:
             for (_, code), spans in self.spans.items():
-                # What has once changed may be stale in a handle that was opened before.
+                # A changed file may be stale in a handle that was opened before.
                 if spans[-1][1] is None and code != errno.ESTALE:
                     spans[-1][1] = time.monotonic() + AFTERWARDS
 
@@ -130,7 +132,7 @@ class Soak:
             for name, length in zip(self.names, LENGTHS) for version in VERSIONS}
         self.urls = [self.origin.url(name, length, self.seeds[name])
                      for name, length in zip(self.names, LENGTHS)]
-        # The same bytes without httpfs, which tell the machine's pace.
+        # The same bytes without httpfs, which show the machine's pace.
         self.plain = f"{work}/plain"
         os.mkdir(self.plain)
         for name in self.names:
@@ -144,12 +146,13 @@ class Soak:
         self.counts = collections.Counter()
         self.errors = collections.Counter()
         self.causes = Causes()
-        # Files off the list have their own cause: a server's answer of before may end meanwhile.
+        # Files off the list have a separate cause: an earlier answer of the server may end
+        # meanwhile.
         self.unlisted = Causes()
         self.statuses = {}
         self.unexpected = []
         self.shorts = []
-        # When the last call of this thread began.
+        # The time at which the last call of this thread began.
         self.began = threading.local()
         self.slowest = 0.0
         self.is_over = threading.Event()
@@ -175,7 +178,8 @@ class Soak:
             offset = choice.randrange(length)
             is_sequential = choice.random() < 0.5
             for _ in range(choice.randrange(1, 24)):
-                # A handle may take long, though none of its reads is late: at 100 KB/s, 20 s and more.
+                # A handle may take long although none of its reads is late: at 100 KB/s, 20 s and
+                # more.
                 if self.is_over.is_set():
                     return
                 if not is_sequential:
@@ -186,7 +190,8 @@ class Soak:
                 seconds = time.monotonic() - began
                 if len(piece) < count and offset + len(piece) < length:
                     self.judge_short(descriptor, name, offset, piece, count, seconds)
-                # Two versions may agree in a byte; a handle is of one of those that fit so far.
+                # Two versions may agree in a byte; a handle belongs to one of those that fit so
+                # far.
                 versions = {version for version in versions
                             if self.contents[name, version].startswith(piece, offset)}
                 with self.lock:
@@ -222,7 +227,7 @@ class Soak:
             try:
                 self.read_handle(choice, name)
             except OSError as error:
-                # `timed` has noted when the call that failed began.
+                # `timed` has recorded when the failed call began.
                 now = time.monotonic()
                 is_expected = any(causes.allow(name, error.errno, self.began.value, now)
                                   for causes in (self.causes, self.unlisted))
@@ -277,9 +282,10 @@ class Soak:
         while not self.is_over.wait(self.random.uniform(0.1, 0.6)):
             name = self.random.choice(self.names)
             fault = dict(self.random.choice(FAULTS))
-            # A page that comes three times in answer to one question is taken for the file by whoever
-            # knows nothing of it yet (docs/SEMANTICS.md), as after a reload that brings the file back:
-            # so two at most, and none until that question is answered. Other failures may come between.
+            # If one question gets the page three times, a mount that does not yet know the file
+            # accepts the page as the file (docs/SEMANTICS.md), for example after a reload that
+            # restores the file. So send two at most, and none until that question is answered.
+            # Other failures may occur in between.
             if fault.get("fault") in DOUBTFUL:
                 if time.monotonic() < doubted.get(name, 0) + DOUBT_SECONDS:
                     continue
@@ -296,12 +302,12 @@ class Soak:
                 self.counts["remote changes"] += 1
             if now >= next_reload:
                 next_reload = now + 3
-                # A few files vanish, or come back.
+                # A few files disappear from the list, or return.
                 count = self.random.randrange(len(self.urls) - 4, len(self.urls) + 1)
                 self.list_files(self.random.sample(self.names, count))
                 self.counts["reloads"] += 1
             if self.random.random() < 0.1:
-                # The next second is quiet: what has failed must come back.
+                # The next second is quiet: failed files must recover.
                 self.clear_faults()
                 self.is_over.wait(1)
 
@@ -313,7 +319,7 @@ class Soak:
                 with open(f"{self.mount.mountpoint}/{name}", "rb") as file:
                     content = file.read()
             except OSError as error:
-                # What the mount says of it; the verdict is in the count.
+                # The mount's report of it; the verdict is in the count.
                 told = [file for file in self.mount.status()["files"] if file["name"] == name]
                 print(f"     {name}: {error}: {told}")
                 continue
@@ -336,17 +342,17 @@ class Soak:
 
     def state(self, connections):
         """Descriptors, requests, inodes and memory of a mount that nobody uses any more."""
-        # The kernel forgets inodes that nobody has open when it needs their memory, or is told to.
+        # The kernel drops unused inodes when it needs their memory, or on request.
         with open("/proc/sys/vm/drop_caches", "w") as file:
             file.write("2\n")
         wait_until(lambda: self.mount.status()["kernel"]["inodes"] == 0, 15, "end of all use")
-        # Cache files are closed some time after their last use; what is not is counted.
-        # A busy disk takes its time for the last commits, and a release is answered when it likes.
+        # Cache files are closed some time after their last use; those that are not are counted. A
+        # busy disk delays the last commits, and releases are answered late.
         deadline = time.monotonic() + 60
         while (self.mount.descriptors()["cache files"] or connections.waiting(self.mount)) \
                 and time.monotonic() < deadline:
             time.sleep(0.2)
-        # Threads last: one that begins in between has no pipe that was counted.
+        # Read the threads last: a thread that starts in between has no counted pipe.
         return {"waiting": connections.waiting(self.mount), "memory": self.mount.memory(),
                 **self.mount.status()["kernel"], **self.mount.descriptors(),
                 "threads": len(os.listdir(f"/proc/{self.mount.process.pid}/task"))}
@@ -430,7 +436,8 @@ class Soak:
                                ("threads", THREAD_ALLOWANCE), ("sockets", SOCKET_ALLOWANCE)):
             verdict.check(f"{key} before and after", f"{before[key]}, {after[key]}",
                           after[key] <= before[key] + allowance)
-        # libfuse keeps a pipe, of two ends, for each thread that has spliced, until the thread ends.
+        # libfuse keeps a pipe, with two ends, for each thread that has spliced, until the thread
+        # ends.
         verdict.check("pipes after, and threads", f"{after['pipes']}, {after['threads']}",
                       after["pipes"] <= 2 * after["threads"] + 2)
         verdict.check(

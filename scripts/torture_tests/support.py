@@ -17,12 +17,12 @@ DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 # The command of these tests.
 TORTURE = os.path.join(ROOT, "scripts", "torture")
 
-# The command that follows runs without the copies of httpfs's mounts that a new mount namespace gets:
-# a copy keeps its daemon when the mount itself is unmounted.
+# Runs the following command without the copies of httpfs's mounts that a new mount namespace gets:
+# a copy keeps its daemon running when the mount itself is unmounted.
 WITHOUT_COPIES = ["sh", "-c", 'umount --all --lazy --types fuse.httpfs; exec "$@"', "sh"]
 
-# The command that follows runs in a mount namespace: what is mounted outside later is seen, what is
-# mounted inside is not seen outside.
+# Runs the following command in a mount namespace: it sees later mounts of the outside, but its own
+# mounts are not visible there.
 OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--", *WITHOUT_COPIES]
 
 
@@ -110,7 +110,7 @@ class Mount:
             if line.split()[4] == self.mountpoint)
 
     def write_list(self, urls):
-        # By rename: a reload must not read half of it.
+        # Rename: a reload must not read half of it.
         with open(f"{self.list}.new", "w") as text:
             text.write("\n".join(urls) + "\n")
         os.replace(f"{self.list}.new", self.list)
@@ -176,7 +176,7 @@ class Connections:
 @contextlib.contextmanager
 def workplace(name):
     """A directory of this run, gone at its end unless something is still mounted there."""
-    # SIGTERM unwinds like Ctrl-C, so every mount is taken down.
+    # SIGTERM unwinds like Ctrl-C, so every mount is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = os.path.realpath(tempfile.mkdtemp(prefix=f"httpfs-{name}-"))
     try:

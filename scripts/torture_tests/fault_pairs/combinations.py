@@ -42,7 +42,7 @@ MOUNT = Combinations([
     CacheFull, CacheFailing, SyncFailing, SpillInUse, Eviction, PassthroughOpen, LengthUnknown,
     LengthLearnedLate, VersionChanged, MirrorLying, SignedURLExpired, ServerStalled,
     ServerRestarting, DaemonKilled, DiskFrozen, ListReloaded, RateLimit, PauseResume], {}, [
-    # Each condition at least once, those first that have found most.
+    # Each condition at least once, beginning with those that have found the most.
     ("spill in use", "passthrough open"), ("fsync failing", "passthrough open"),
     ("cache full", "server stalled"), ("length learned late", "signed URL expired"),
     ("eviction under way", "version changed"), ("mirror lying", "server restarting"),
@@ -50,7 +50,7 @@ MOUNT = Combinations([
     ("length unknown", "pause/resume"), ("rate limit", "version changed"),
 ], what="reads", told="readers were told", deadline="the deadline + 5 s", dead="daemons dead")
 
-# What a pair promises readers beyond its conditions, with the reason in docs/SEMANTICS.md.
+# The errors that a pair promises readers beyond its conditions, from docs/SEMANTICS.md.
 FURTHER = {
     # "Where the kernel reads the cache file itself, a read gets the disk's EIO".
     frozenset({"passthrough open", "fsync failing"}): {"EIO"},

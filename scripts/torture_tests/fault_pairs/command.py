@@ -20,8 +20,8 @@ from .get_combinations import GET
 
 # A run that takes longer hangs.
 LIMIT = 240
-# A run in which readers did not bring a condition about shows nothing, and is repeated: the most attempts,
-# and the share of all runs that may be (but two of few).
+# A run in which readers did not bring a condition about shows nothing, and is repeated. These are
+# the maximum number of attempts, and the maximum share of repeated runs (two are always allowed).
 MOST_ATTEMPTS, MOST_REPEATED = 3, 0.05
 
 
@@ -85,7 +85,7 @@ class Job:
         missing = []
         for _ in range(MOST_ATTEMPTS):
             result = self.attempt()
-            # What did not take hold in the attempts before.
+            # The conditions that did not take hold in earlier attempts.
             result["repeated"] = list(missing)
             if {kind for kind, _ in result["violations"]} != {"not shown"} or result["is_disobeyed"]:
                 break
@@ -104,7 +104,7 @@ class Job:
         try:
             output, errors = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            # It takes down what it has made; if it cannot, it is killed.
+            # The process cleans up; if it cannot, it is killed.
             process.terminate()
             try:
                 output, errors = process.communicate(timeout=20)
@@ -189,7 +189,7 @@ def main(words):
         if not os.path.exists(os.path.join(arguments.binaries, name)):
             sys.exit(f"faults: no {name} in {arguments.binaries}: "
                      "run 'swift build -c release --build-tests' first")
-    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is cleaned up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if arguments.self_check:
         sys.exit(0 if check_judge(arguments) else 1)

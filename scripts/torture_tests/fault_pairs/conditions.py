@@ -17,7 +17,7 @@ from .promises import AFTERWARDS, Promise
 from .world import GRACE, MIB, READ_TIMEOUT
 
 
-# What httpfs must obey is waited for so long: it does at once, but on a busy machine.
+# The maximum wait until httpfs obeys. It obeys at once, except on a busy machine.
 OBEYED_WITHIN = 15.0
 
 
@@ -25,21 +25,21 @@ class Condition:
     """One trouble. The runner calls `shape`, `prepare`, `begin`, `step` again and again, and `end`."""
 
     name = ""
-    # Which of a pair begins first: the lower one.
+    # The order of a pair: the lower rank begins first.
     rank = 50
-    # What readers may be told because of it, besides right bytes: from its beginning until a read that
-    # began before its end has met its deadline.
+    # The errors that readers may get because of it, from its beginning until a read that began
+    # before its end has met its deadline.
     promised = frozenset()
-    # Of which files; None: of all.
+    # The files to which this applies; None for all.
     promised_names = None
-    # The longest time, in seconds, that it holds.
+    # The maximum duration in seconds.
     longest = 6.0
-    # How long the other one waits for it to be seen, at most, before it begins.
+    # The maximum wait of the other condition until this one is seen, before it begins.
     lead = 0.0
-    # Whether it is httpfs that must obey it, whatever anybody reads: where that is not seen, a promise is
-    # broken, and no repetition excuses it.
+    # Whether httpfs itself must obey the condition, whatever the readers do. If that is not seen, a
+    # promise is broken, and no repetition excuses it.
     is_obeyed = False
-    # Whether it troubles transfers only: it promises nothing of files that were complete before it began.
+    # Whether it concerns only transfers: files that were complete before it began get no errors.
     spares_complete = False
     # Files whose cached bytes it may replace.
     changing = frozenset()
@@ -48,9 +48,9 @@ class Condition:
         # The names of the other conditions of the run.
         self.others = others
         self.began = self.ended = None
-        # The files that were complete before it began, as the runner has seen.
+        # The files that were complete before it began, according to the runner.
         self.complete = frozenset()
-        # What it has itself seen of broken promises: pairs of a kind and words.
+        # The broken promises that the condition itself has seen: pairs of a kind and words.
         self.faults = []
 
     def shape(self, world):
@@ -95,7 +95,7 @@ class CacheFull(Condition):
 
     def __init__(self, others):
         super().__init__(others)
-        # What fails by injection does not come to the disk.
+        # Calls that fail by injection do not reach the disk.
         self.lead = 3.0 if others & {"cache failing", "spill in use"} else 0.0
 
     def begin(self, world):
@@ -103,7 +103,7 @@ class CacheFull(Condition):
         world.disk.fill()
 
     def step(self, world):
-        # What is evicted makes room, which is taken again.
+        # Evictions free space, which is filled again.
         if not world.disk.is_frozen:
             world.disk.fill()
 
@@ -117,8 +117,8 @@ class CacheFull(Condition):
 
 class CacheFailing(Condition):
     name, rank = "cache failing", 35
-    # The read that finds out that the disk does not give its bytes back: where the kernel does not
-    # ask again for less, as it does for a buffered one.
+    # The read that detects that the disk does not return its bytes. The kernel does not repeat it
+    # with a smaller size, as it does for a buffered read.
     promised = frozenset({"EIO"})
 
     def begin(self, world):
@@ -141,12 +141,12 @@ class SyncFailing(Condition):
 
     def __init__(self, others):
         super().__init__(others)
-        # What is never stored is never synced.
+        # Bytes that are never stored are never synced.
         self.lead = 3.0 if others & {"cache failing", "spill in use", "cache full"} else 0.0
 
     def begin(self, world):
-        # A sync of a disk that loses pages; or one that fails and loses nothing, which also fails
-        # while the disk stalls.
+        # Either a sync of a disk that loses pages, or one that fails without a loss. The latter
+        # also occurs while the disk stalls.
         self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
         self.before = world.calls.failures(SYNCS)
         self.next = len(world.calls.syncs.failed)
@@ -157,8 +157,9 @@ class SyncFailing(Condition):
             world.calls.fail(self.name, SYNCS, errno.EIO)
 
     def step(self, world):
-        # What a failed sync has lost, the kernel forgets sooner or later, here soon, but not before
-        # httpfs can have taken it back. What was written since then is not lost before the next one.
+        # The kernel forgets the bytes that a failed sync has lost sooner or later. Here it is soon,
+        # but only after httpfs can have withdrawn its claim. Later bytes are not lost before the
+        # next failed sync.
         if not self.is_thin:
             return
         world.calls.seen()
@@ -193,7 +194,7 @@ class SpillInUse(Condition):
         world.rereads = f"{world.work}/spilling"
 
     def prepare(self, world):
-        # The data file is as long as the file from now on, and has a hole for the rest.
+        # The data file now has the full length, with a hole for the rest.
         length = world.subjects["r.bin"].length
         world.read_through("r.bin", length - 65_536, 65_536)
 
@@ -209,7 +210,7 @@ class SpillInUse(Condition):
 
     @staticmethod
     def refused(world):
-        # A quota that is full, since no other condition has that errno.
+        # A full quota, because no other condition has that errno.
         return world.calls.failures({"pwrite"}, errno.EDQUOT)
 
     @staticmethod
@@ -227,7 +228,7 @@ class SpillInUse(Condition):
 class Eviction(Condition):
     name, rank = "eviction under way", 5
     is_obeyed, longest = True, OBEYED_WITHIN
-    # What is never stored is never removed.
+    # Bytes that are never stored are never removed.
     lead = 3.0
 
     def shape(self, world):
@@ -241,12 +242,12 @@ class Eviction(Condition):
         if time.monotonic() < self.next:
             return
         self.next = time.monotonic() + 0.25
-        # What is open is not evicted: EBUSY.
+        # An open file is not evicted: EBUSY.
         with contextlib.suppress(OSError):
             world.daemon.command_line(f"evict {world.random.choice(list(world.subjects))}")
 
     def before_next_mount(self, world):
-        # What has not been evicted by now stays, and is compared.
+        # Files that have not been evicted by now stay, and are compared.
         place = world.daemon.command.index("--cache-size")
         del world.daemon.command[place:place + 2]
 
@@ -271,7 +272,7 @@ class PassthroughOpen(Condition):
         raise SystemExit("the kernel does not read p.bin itself: no passthrough here?")
 
     def begin(self, world):
-        # A descriptor that was opened before all readers, and is open to the end.
+        # A descriptor that was opened before all readers, and stays open to the end.
         self.descriptor = world.held[-1]
 
     def evidence(self, world):
@@ -283,11 +284,11 @@ class PassthroughOpen(Condition):
 
 class DaemonKilled(Condition):
     name, rank = "daemon killed", 60
-    # Of what nobody answers any more, and of a mount point that is taken away.
+    # The errors of a mount without a daemon, and of a mount point that is removed.
     promised = frozenset({"ENOTCONN", "ECONNABORTED", "EIO", "ENOENT", "ENODEV"})
 
     def prepare(self, world):
-        # There is something to lose: more than what a kill may cost.
+        # Make the loss noticeable: more bytes than a kill may cost.
         world.read_through("big.bin")
 
     def begin(self, world):
@@ -303,7 +304,7 @@ class DaemonKilled(Condition):
                 daemon.kill()
                 self.was_killed = True
         elif self.died is None:
-            # One that waits for a frozen disk ends when that continues.
+            # A daemon that waits for a frozen disk ends when the disk continues.
             if not daemon.is_alive:
                 self.died = time.monotonic()
         elif self.mounted is None:
@@ -315,7 +316,7 @@ class DaemonKilled(Condition):
                 self.mounted = time.monotonic()
                 world.may_be_dead = False
             elif not daemon.is_alive and "cache failing" in self.others and self.age < 15:
-                # A mount does not begin on a cache that it cannot write; it is tried again.
+                # A mount fails on a cache that it cannot write; it is tried again.
                 daemon.start()
 
     def look(self, world):
@@ -338,7 +339,7 @@ class DaemonKilled(Condition):
         if self.killed is None:
             return []
         end = math.inf if self.mounted is None else self.mounted + 1
-        # What was open stays dead; what is opened later is not.
+        # Handles from before stay dead; later ones work.
         opened_by = math.inf if self.mounted is None else self.mounted
         return [Promise(self.promised, None, self.killed, end),
                 Promise({"ENOTCONN", "ECONNABORTED"}, None, self.killed, calls={"read", "access"},
@@ -351,8 +352,8 @@ class DaemonKilled(Condition):
 class DiskFrozen(Condition):
     name, rank = "disk frozen", 70
     longest = 3.5
-    # Files of an earlier mount, more than libfuse has threads; nobody looks at them before the disk
-    # stalls.
+    # More files of an earlier mount than libfuse has threads. No reader looks at them before the
+    # disk stalls.
     files = tuple(f"n{number}.bin" for number in range(12, 24))
 
     def shape(self, world):
@@ -462,10 +463,10 @@ class RateLimit(Condition):
                 if status["rate_limit_bytes_per_second"] == self.limit]
         if len(held) < 2:
             return None
-        # The sums of a mount begin with it, and files that leave the list take theirs away.
+        # The sums start with their mount, and files that leave the list are subtracted.
         sums = [status["totals"]["fetched_bytes"] for status in held]
         fetched = sum(max(after - before, 0) for before, after in zip(sums, sums[1:]))
-        # The limit is there; whether anything is fetched is the readers' matter.
+        # The limit is set; whether bytes are fetched depends on the readers.
         self.is_obeyed = False
         return f"status: {self.limit} bytes/s; {fetched} fetched" if fetched > 0 else None
 

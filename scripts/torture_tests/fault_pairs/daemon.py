@@ -83,7 +83,7 @@ class Daemon:
 
     def unmount(self, seconds=20):
         """Ends the mount; gives the exit code, or in words why it does not end."""
-        # What was closed a moment ago may still be on its way.
+        # A recent close may still be in flight.
         deadline = time.monotonic() + 5
         while True:
             result = subprocess.run(

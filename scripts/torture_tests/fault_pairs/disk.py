@@ -11,7 +11,8 @@ import time
 MIB = 1 << 20
 # One block group of ext4, so all of its metadata lies at its beginning.
 IMAGE_SIZE = 120 * MIB
-# What of the image has a place under it even when the disk below is full: tables and journal.
+# The part of the image with reserved space below, even if the disk below is full: tables and
+# journal.
 METADATA_SIZE = 10 * MIB
 SYNCS = frozenset({"fdatasync", "fsync"})
 # FIFREEZE and FITHAW of the kernel's fs.h.
@@ -55,8 +56,8 @@ class CacheDisk:
         sh("mount", "-t", "tmpfs", "-o", f"size={IMAGE_SIZE + MIB}", "none", self.below)
         with open(self.image, "wb") as file:
             file.truncate(IMAGE_SIZE)
-        # Metadata goes to the journal, whose place is sure: a full disk below costs data, and not the
-        # file system itself.
+        # Metadata goes to the journal, whose space is reserved: a full disk below costs data, but
+        # not the file system itself.
         sh("/usr/sbin/mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "2048", "-J", "size=4",
            "-E", "nodiscard,packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0", self.image)
         with open(self.image, "r+b") as file:
@@ -85,7 +86,7 @@ class CacheDisk:
         sh("umount", self.path)
         result = subprocess.run(["/usr/sbin/e2fsck", "-fy", self.image], capture_output=True, text=True,
                                 timeout=60)
-        # 1 and 2: it has mended something.
+        # 1 and 2: e2fsck has repaired something.
         if result.returncode not in (0, 1, 2):
             raise SystemExit(f"e2fsck {self.image}: {result.stdout.strip()}")
         self._mount()
@@ -164,10 +165,10 @@ class SyncLog:
     """Which syncs of the cache's files have failed, and what that means for their entries."""
 
     def __init__(self):
-        # When a sync was seen to have failed, and of which file.
+        # The failed syncs: the time and the file of each.
         self.failed = []
-        # The directories of entries whose record a failed sync may have lost, and no copy has replaced yet:
-        # httpfs may have to fetch all of the entry again.
+        # The directories of entries whose record a failed sync may have lost, and that no copy has
+        # replaced yet: httpfs may have to fetch the whole entry again.
         self.lost_records = set()
 
     def note(self, path, has_failed):
@@ -222,7 +223,7 @@ class FailingCalls:
             calls = faults[0][0].union(*(calls for calls, _, _ in faults))
             if len(calls) < sum(len(calls) for calls, _, _ in faults) \
                     or len({(number, effect) for _, number, effect in faults}) > 1:
-                # They want the same calls, or other results: each has its turn.
+                # They affect the same calls, or need other results: they take turns.
                 faults = [faults[self.turns % len(faults)]]
                 calls = faults[0][0]
             _, number, effect = faults[-1]

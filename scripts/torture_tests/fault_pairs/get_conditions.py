@@ -8,11 +8,11 @@ from .server_conditions import (LengthLearnedLate, LengthUnknown, MirrorLying, S
                                 ServerStalled, SignedURLExpired, VersionChanged)
 from .world import KIB, MIB, PIECE
 
-# Where the first response that must end early ends, and how long that is so: what needs another request
-# of a stream gets one.
+# The offset at which early ends occur, and for how many seconds: a condition that needs another
+# request of a stream then gets one.
 CUT_AT, CUT_FOR = 2 * MIB, 3.0
 
-# Troubles that end a process at once, so a server must begin its own before them.
+# These faults end a process at once, so a server must begin its own faults before them.
 ENDING = frozenset({"disk full", "disk failing"})
 BEFORE_ENDING = 25
 
@@ -40,7 +40,7 @@ class GetCondition(Condition):
 
     def step(self, world):
         super().step(world)
-        # A stream begins at its first byte again: it must not be cut for ever.
+        # A stream restarts at its first byte, so it must not be cut forever.
         if self.cuts and self.age > CUT_FOR:
             world.origin.remove_rule("cut")
 
@@ -58,7 +58,7 @@ class DiskFull(GetCondition, CacheFull):
 
     def __init__(self, others):
         super().__init__(others)
-        # What fails by injection does not come to the disk.
+        # Calls that fail by injection do not reach the disk.
         self.lead = 3.0 if "disk failing" in others else 0.0
 
     def evidence(self, world):
@@ -75,7 +75,8 @@ class DiskSyncFailing(GetCondition, SyncFailing):
 
     def __init__(self, others):
         super().__init__(others)
-        # What is never stored is never synced, nor is what ends before the first sync, after 2 s.
+        # Bytes that are never stored are never synced, and a download that ends within 2 s has no
+        # sync.
         self.lead = 3.0
 
 
@@ -118,7 +119,7 @@ class LateLength(GetCondition, LengthLearnedLate):
         if self.is_there:
             return None
         lines = [line for line in world.daemon.lines() if line["event"] == "progress"]
-        # A server that is killed logs nothing of what it was sending.
+        # A killed server does not log the response that it was sending.
         late = (any(request["rule"] == "late" for request in world.answers())
                 or any(line["received"] and line["total"] is None for line in lines))
         if late and any(line["total"] for line in lines):
@@ -141,7 +142,8 @@ class NewVersion(GetCondition, VersionChanged):
 
 class LyingMirror(GetCondition, MirrorLying):
     loses = cuts = True
-    # A list of hashes names the length; and what is stored decoded is not compared with them.
+    # A list of hashes contains the length; and bytes that are stored decoded are not compared with
+    # the hashes.
     without_pieces = MirrorLying.without_pieces | {"compressed"}
 
     def evidence(self, world):
@@ -163,7 +165,7 @@ class ExpiredURL(GetCondition, SignedURLExpired):
 
 
 class Stalled(GetCondition, ServerStalled):
-    # So long must nothing come; --json tells of progress once a second.
+    # The required silence in seconds; --json reports progress once a second.
     silence = 2.0
 
     def __init__(self, others):
@@ -174,7 +176,7 @@ class Stalled(GetCondition, ServerStalled):
     def shape(self, world):
         self.kind = ("stopped", "stall", "stall-head")[(world.seed - 1) % 3]
         if "server restarting" in self.others and self.kind == "stopped":
-            # A new process would not be stopped; and each lets the first half of a body through.
+            # A new server process would not be stopped; each lets the first half of a body through.
             self.kind = "stall-head"
         self.cuts = self.kind != "stopped"
         super().shape(world)
@@ -196,7 +198,7 @@ class Stalled(GetCondition, ServerStalled):
 
 
 class Restarting(GetCondition, ServerRestarting):
-    # A process that has had no answer yet tries three times only.
+    # A process without any answer tries only three times.
     exits = frozenset({1})
 
     def __init__(self, others):
@@ -218,7 +220,7 @@ class Restarting(GetCondition, ServerRestarting):
             self.hits += world.daemon.is_alive
 
     def evidence(self, world):
-        # What has ended meanwhile is begun again: it needs the server.
+        # An ended download is restarted, and needs the server.
         return f"{self.hits} restarts below a download" if self.done == len(self.course) and self.hits else None
 
 
@@ -245,7 +247,7 @@ class DownloadKilled(GetCondition):
 class LimitedRate(GetCondition):
     name, rank = "rate limit", 7
     limit = 700 * KIB
-    # What is received at once, and what a process may be told of before it has waited for it.
+    # The bytes that are received at once, which a process may report before it has waited for them.
     burst = MIB
 
     def shape(self, world):
@@ -301,7 +303,7 @@ class WrongPieces(GetCondition):
     def shape(self, world):
         world.subjects["x.bin"].has_pieces = True
         self.is_lasting = world.seed % 3 == 2
-        # Where it is wrong once, it is in what every first response comes to.
+        # If the mirror is wrong only once, the wrong byte is in the range of every first response.
         self.place = PIECE * (5 if self.is_lasting else 0) + 1_000
         if self.is_lasting:
             self.exits = frozenset({1})

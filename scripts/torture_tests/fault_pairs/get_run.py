@@ -19,17 +19,18 @@ from torture_tests.fault_pairs.get_world import PARTIAL_NAMES, PASSING_NAMES, RA
 from torture_tests.fault_pairs.holding import STEP, Holding, report_run
 from torture_tests.fault_pairs.world import KIB, MIB
 
-# How long a process may run when all conditions are over: the rest at the slowest rate, a stalled request
-# and the longest waits of retries.
+# The time limit of a process after the end of all conditions: the rest at the slowest rate, a
+# stalled request and the longest delays of retries.
 DEADLINE = 45
-# A user waits so long, and gives the same command again.
+# The time that a user waits before giving the same command again.
 PAUSE = 0.4
-# Requests of one process, about three times what runs show: a basis, and one for so many bytes.
+# The bound of requests of one process, about three times what runs show: a basis, and one per this
+# many bytes.
 BASE_REQUESTS, BYTES_PER_REQUEST = 30, 128 << 10
-# What a process may fetch again beyond what the partial file lacks: blocks that are there in part. After a
-# kill also what came since the last record, 2 s before.
+# The bytes that a process may fetch beyond those that the partial file lacks: partly present
+# blocks. After a kill, these include the bytes since the last record, up to 2 s before.
 MORE_BYTES, KILL_LOSS = 512 * KIB, 2 * RATE + 2 * MIB
-# What the second of two equal commands may ask for: the file's own URL, and where that leads.
+# The maximum number of requests of a repeated command: the file's own URL, and its redirect target.
 MOST_WHEN_UNCHANGED = 6
 
 
@@ -193,7 +194,7 @@ class GetRun(Holding):
         elif only_killed:
             allowed -= max(stored - KILL_LOSS, 0)
         elif {"wrong pieces", "mirror lying", "version changed"} & set(self.pair):
-            # Something that was fetched may be wrong, or of another version.
+            # The fetched bytes may be wrong, or of another version.
             allowed += length
         self.totals["fetched again"] += max(sent - (length - stored), 0)
         if sent > allowed:

@@ -32,7 +32,7 @@ class Crash(GetCondition):
     name, rank = "crash", 99
 
     def begin(self, world):
-        # Not as the condition of a kill does it, which says so.
+        # Unlike the condition of a kill, this does not report the kill.
         world.daemon.last.process.kill()
 
 
@@ -81,7 +81,7 @@ class LostPartial(GetCondition):
         world.daemon.kill()
 
 
-# Each with what the judge must say, and the pair in which it does.
+# Each with the expected verdict of the judge, and the pair in which it occurs.
 STILL = ("hedging", "rate limit")
 SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in (
     (WrongByte, "wrong", STILL), (Refusal, "unpromised", STILL),

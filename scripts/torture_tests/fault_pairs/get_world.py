@@ -10,9 +10,9 @@ import time
 from .world import MIB, World
 
 STALL_TIMEOUT = 3
-# What the server sends a second: the download is in flight while both conditions hold.
+# The server's bytes per second: the download is in flight while both conditions hold.
 RATE = MIB
-# Names that a download may leave beside its file when it has failed, and those that exist for a moment.
+# The names that a failed download may leave beside its file, and those that exist for a moment.
 PARTIAL = ".httpfs-part"
 PARTIAL_NAMES = frozenset({PARTIAL, f"{PARTIAL}.record"})
 PASSING_NAMES = frozenset({f"{PARTIAL}.record-new", f"{PARTIAL}.record-mode", f"{PARTIAL}.record-origin"})
@@ -109,7 +109,7 @@ class GetWorld(World):
     def __init__(self, binaries, work, seed):
         super().__init__(binaries, work, seed)
         self.options = []
-        # With an even seed another file has the name, and stays until a whole one replaces it.
+        # With an even seed, another file has the name, and stays until a complete one replaces it.
         self.earlier = self.random.randbytes(70_000) if seed % 2 == 0 else None
         if self.earlier is not None:
             self.options.append("--overwrite")

@@ -11,7 +11,7 @@ from programs import mount_points
 
 from .conditions import OBEYED_WITHIN
 
-# How long both conditions hold at least, and by when each must have been seen.
+# The minimum duration of both conditions together, and the time by which each must have been seen.
 SHORTEST = 2.2
 STEP = 0.08
 
@@ -26,13 +26,13 @@ class Holding:
                                  key=lambda condition: condition.rank)
         self.violations = []
         self.evidence = {}
-        # The conditions that did not take hold, and whether one of them is one that httpfs must obey.
+        # The conditions that did not take hold, and whether httpfs had to obey one of them.
         self.missing, self.is_disobeyed = [], False
         self.together = 0.0
         self.totals = collections.Counter()
         self.errors = collections.Counter()
         self.slowest = 0.0
-        # How near the requests of a file came to their bound.
+        # How close the requests of a file came to their bound.
         self.closest = 0.0
         self.log = []
 
@@ -76,13 +76,13 @@ class Holding:
                 self.look(condition)
             if time.monotonic() - began < SHORTEST:
                 continue
-            # The last to begin ends first, but where it has not been seen yet and the other one has.
+            # The last to begin ends first, unless it has not been seen yet and the other one has.
             unseen = [condition for condition in active if condition.name not in self.evidence]
             for condition in reversed(list(active)):
                 if condition.name in self.evidence and (unseen or len(active) <= 2) \
                         or condition.age > condition.longest or self.is_over:
                     both = both or time.monotonic()
-                    # The disk must continue before what is on it can be removed.
+                    # The disk must continue before files on it can be removed.
                     for frozen in [other for other in active if other.name == "disk frozen"]:
                         self.end(frozen, active)
                     if condition in active:
@@ -159,7 +159,7 @@ class Holding:
 
 def report_run(run):
     """Runs a pair to its end, and prints what came of it as a line of JSON."""
-    # SIGTERM unwinds like Ctrl-C, so everything is taken down.
+    # SIGTERM unwinds like Ctrl-C, so everything is cleaned up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
     try:

@@ -4,9 +4,9 @@ import collections
 import errno
 import time
 
-# A call that takes longer has waited for a server, or for other processes: it may have cost requests.
+# A longer call has waited for a server or for other processes: it may have cost requests.
 SLOW = 0.002
-# So many of a kind are told in words.
+# The maximum number of violations of a kind that are described in words.
 MOST_WORDS = 4
 
 
@@ -15,12 +15,12 @@ class Handle:
 
     def __init__(self, name, contents, shown=None):
         self.name = name
-        # Of a file without a length the size that was shown at the open: what comes after that may come
-        # in pieces (docs/SEMANTICS.md, "Servers without ranges, bodies without length").
+        # For a file without a length, the size at the open: later bytes may arrive in pieces
+        # (docs/SEMANTICS.md, "Servers without ranges, bodies without length").
         self.shown = shown
         self.contents = contents
         self.candidates = set(contents)
-        # When its open began.
+        # The time at which its open began.
         self.opened = None
 
     def is_short(self, piece, offset, wanted):
@@ -84,7 +84,8 @@ class Judge:
     def __init__(self, kind, deadline):
         self.kind, self.deadline = kind, deadline
         self.reads = self.byte_count = self.wrong = self.late = 0
-        # What failed and when: whether that is promised is known when all is over (`promises`).
+        # The failures and their times: whether they were promised is known only at the end
+        # (`promises`).
         self.events = []
         self.slowest = 0.0
         self.errors = collections.Counter()
@@ -92,7 +93,7 @@ class Judge:
         self.calls = collections.Counter()
         self.slow = collections.Counter()
         self.versions = set()
-        # When the open of the handle that is read now began.
+        # The time at which the open of the current handle began.
         self.opened = None
         self.words = collections.defaultdict(list)
 

@@ -25,7 +25,7 @@ def short(count, took):
     return [event("SHORT", "read", "big.bin", 13, took) for _ in range(count)]
 
 
-# A condition, events while it holds, and whether the judge must say something of them.
+# A condition, events while it holds, and whether the judge must report them.
 CASES = [
     *((name, [event(code, what, file, 13, 3)], is_wrong)
       for name, code in (("server stalled", "ETIMEDOUT"), ("server restarting", "EIO"), ("rate limit", "ETIMEDOUT"))
@@ -47,7 +47,7 @@ SYNC_CASES = [
     ([("record", True)], True),
     ([("record-1", True)], True),
     ([("data-1", True)], False),
-    # The kernel has told of the lost page once.
+    # The kernel has already reported the lost page once.
     ([("record-1", True), ("record-1", False)], True),
     ([("record-1", True), ("record-2", True)], True),
     ([("record-1", True), ("record-2", False)], False),

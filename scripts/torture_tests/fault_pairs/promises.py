@@ -4,14 +4,14 @@ import math
 
 from .world import READ_TIMEOUT
 
-# What a read that began before the end of a trouble may be told after it.
+# The seconds after the end of a condition in which a read from before may still fail.
 AFTERWARDS = READ_TIMEOUT + 2
-# Errors of a name, which no read of an open file gets: they cut no read short, and kill no mapping.
+# Errors of names, which no read of an open file gets: they neither shorten reads nor kill mappings.
 OF_NAMES = frozenset({"ENOENT"})
-# A short read that took so long has met the deadline, which the next one does not.
+# A short read of this duration has met the deadline, which the next read does not meet.
 EXPLAINED = 0.8 * READ_TIMEOUT
-# So many short reads of a run may have done so: one of each reader. And so many may have met an error that
-# was over at once.
+# The maximum numbers of such short reads in a run: one per reader for the deadline, and some for
+# errors that were over at once.
 MOST_EXPLAINED, LUCKY = 8, 2
 
 

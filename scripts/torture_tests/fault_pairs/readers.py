@@ -14,16 +14,16 @@ import traceback
 from .judge import Handle, Judge
 
 KIB = 1 << 10
-# Between two reads, so several readers leave the processor to the daemon.
+# The pause between two reads, so several readers leave the processor to the daemon.
 PAUSE = 0.004
-# After an error: what has failed fails again at once.
+# The pause after an error: a failed read fails again at once.
 REST = 0.05
 
 
 class Reader:
     """What the kinds have in common: choosing a file, opening it, reading and judging a piece."""
 
-    # What reads; the self-check puts others there.
+    # The function that reads, which the self-check replaces.
     pread = staticmethod(os.pread)
 
     def __init__(self, world, number, kind, deadline):
@@ -190,7 +190,7 @@ class Holder(Reader):
                 offset += len(piece)
             if not handle.candidates:
                 return
-            # The second one finds a file that is complete, be it on the disk or not yet.
+            # The second open finds a complete file, whether or not it is already on the disk.
             self.close()
             handle = self.open(name)
             held.append((self.descriptor, handle))
@@ -207,7 +207,7 @@ class Holder(Reader):
             for _ in range(4):
                 offset = self.random.randrange(self.length(handle.name)) // 4096 * 4096
                 if self.piece(handle, offset, 64 * KIB) is None:
-                    # It has been told: what is wrong is not counted for each read.
+                    # The error was reported: it is not counted again for each read.
                     handle.candidates = set(handle.contents)
                     return
         except OSError:
@@ -279,7 +279,7 @@ class Mapped(Reader):
                 elif "length" in words:
                     self.judge_length(name, words["length"])
                 elif "errno" in words and words["errno"] != errno.ENODEV:
-                    # What is read with direct I/O cannot be mapped.
+                    # Files with direct I/O cannot be mapped.
                     self.judge.note_error(words["errno"], last, name, began)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
@@ -305,7 +305,7 @@ class Rereader(Reader):
     """The head of a file that nobody else has open, again and again, by O_DIRECT."""
 
     def run(self):
-        # What it reads must not be in the cache before.
+        # The bytes that it reads must not be in the cache before.
         while not os.path.exists(self.signal) and not self.is_over:
             time.sleep(REST)
         buffer = mmap.mmap(-1, 80 * KIB)

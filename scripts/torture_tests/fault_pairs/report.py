@@ -3,7 +3,7 @@
 import collections
 import datetime
 
-# Of each result, so many violations are told.
+# The maximum number of violations that are reported per result.
 MOST_WORDS = 4
 
 

@@ -25,21 +25,23 @@ from torture_tests.fault_pairs.readers import Crowd
 from torture_tests.fault_pairs.server_conditions import SABOTAGE, LengthUnknown, VersionChanged
 from torture_tests.fault_pairs.world import GRACE, MIB, READ_TIMEOUT, World
 
-# When all is over, servers are asked again after a while, and the cache every 5 s.
+# At the end, servers are retried after a while, and the cache every 5 s.
 RECOVERY = 12.0
-# Requests of a file, about four times what runs show: a basis, one for so many of its bytes, one for
-# each open and each read that had to wait (a read of present bytes costs none); and for what the cache
-# does not hold, and is fetched again, one more of both, and one for each read.
+# The bound of requests of a file, about four times what runs show: a basis, one per this many
+# bytes, and one for each open and each read that had to wait (a read of present bytes costs none).
+# Bytes that the cache does not hold are fetched again: for these, one more of both, and one for
+# each read.
 BASE_REQUESTS, BYTES_PER_REQUEST = 40, 64 << 10
 HOLDS_NOTHING = {"cache full", "cache failing", "fsync failing", "spill in use", "eviction under way",
                  "disk frozen"}
-# What the next mount may fetch of a file beyond what it lacks: a first byte, by which a version is seen;
-# and of one that lacks something, the rest of a block or of a piece on both sides of it.
+# The bytes that the next mount may fetch beyond those that a file lacks: a first byte, which shows
+# the version. For an incomplete file, also the rest of a block or of a piece on both sides.
 MORE_BYTES, MORE_OF_INCOMPLETE = 4 << 10, 512 << 10
-# What a killed daemon may have had in flight (docs/SEMANTICS.md, "The end"): of files that had been complete
-# for a second, nothing.
+# The bytes that a killed daemon may have had in flight (docs/SEMANTICS.md, "The end"); none for
+# files that had been complete for a second.
 KILL_LOSS = 16 * MIB
-# Descriptors that a mount may have more at its end: kept connections, pipes of threads, open caches.
+# The additional descriptors that a mount may have at its end: kept connections, pipes of threads,
+# open caches.
 MORE_DESCRIPTORS = 64 + 24 + 48
 
 
@@ -65,7 +67,7 @@ class PairRun(Holding):
         kinds = [MOUNT.conditions[name] for name in pair] + ([SABOTAGE[sabotage][0]] if sabotage else [])
         super().__init__(pair, seed, World(binaries, work, seed), kinds)
         self.causes = {key: collections.Counter() for key in ("opens", "calls", "slow")}
-        # How long each short read took after which the next byte came.
+        # The durations of short reads after which the next byte arrived.
         self.shorts = []
 
     def run(self):
@@ -234,14 +236,15 @@ class PairRun(Holding):
             held = before[name]["cached_bytes"]
             length = after[name]["length"] or subject.length
             if before[name]["validator"] != after[name]["validator"]:
-                # What was cached is of another version.
+                # The cached bytes are of another version.
                 held = 0
             elif HOLDS_NOTHING & set(self.pair):
-                # `.status.json` counts what only memory has while the cache fails; what a failed sync
-                # was of is not claimed any more, nor is what has been evicted.
+                # While the cache fails, `.status.json` also counts bytes that are only in memory.
+                # Bytes of a failed sync and evicted bytes are no longer claimed.
                 held = min(held, stored[length])
             if "length unknown" in self.pair and name in LengthUnknown.promised_names and held < length:
-                # Who tells no length takes no range: the rest comes with all that is before it.
+                # A server that does not send a length does not accept ranges: the rest arrives with
+                # all bytes before it.
                 held = 0
             allowed = length - held + (MORE_BYTES if held >= length else MORE_OF_INCOMPLETE)
             self.totals["fetched again"] += max(sent[name] - (length - held), 0)
@@ -266,7 +269,7 @@ class PairRun(Holding):
         if HOLDS_NOTHING & set(self.pair):
             return frozenset()
         now = time.monotonic()
-        # A kill may cost what came in the second before it.
+        # A kill may cost the bytes that arrived in the second before it.
         latest = [now, now - 1] if "daemon killed" in self.pair else [now]
         found = set(self.world.subjects) - self.doubtful()
         for moment in latest:
@@ -307,7 +310,7 @@ class PairRun(Holding):
             if name in changing:
                 continue
             held = last.get(name, {}).get("cached_bytes", 0)
-            # A file that nobody has read since a reload has no length, and has fetched nothing.
+            # A file that was not read since a reload has no length, and has fetched nothing.
             lacking = max((file["length"] or held) - held, 0)
             more = max(file["fetched_bytes"] - lacking, 0)
             excess += more
@@ -375,7 +378,7 @@ class PairRun(Holding):
                 fault = handle.fault_of(piece, offset, MIB)
                 if not fault and handle.is_short(piece, offset, MIB):
                     short = f"{name} at {offset}: only {len(piece)} of {MIB} bytes"
-                    # An error behind it is raised, unless it has passed meanwhile.
+                    # An error after it is raised, unless it has passed meanwhile.
                     if os.pread(descriptor, 1, offset + len(piece)):
                         raise OSError(errno.EIO, f"{short}, and then more")
                     fault = f"{short}, and then the end"

@@ -16,7 +16,7 @@ from .readers import Reader
 class LengthUnknown(Condition):
     name, rank = "length unknown", 2
     changing = frozenset({"x.bin"})
-    # What the stream cannot come to in time is refused, and never a length made up.
+    # A read beyond the stream's progress fails at its deadline; a length is never invented.
     promised = frozenset({"EIO", "ETIMEDOUT"})
     promised_names = frozenset({"x.bin"})
 
@@ -40,7 +40,7 @@ class LengthUnknown(Condition):
 
 class LengthLearnedLate(Condition):
     name, rank = "length learned late", 3
-    # The stream that is cut again and again comes too late for who reads far behind.
+    # The stream that is cut repeatedly is too late for a reader far behind.
     promised = frozenset({"EIO", "ETIMEDOUT"})
     # Until then every answer has no length, and is cut.
     seconds = 1.0
@@ -91,7 +91,7 @@ class VersionChanged(Condition):
 
     def __init__(self, others):
         super().__init__(others)
-        # Where no version was seen before, the one that is seen may be the second.
+        # If no version was seen before, the second may be the first one seen.
         self.is_obeyed = "length learned late" not in others
 
     def shape(self, world):
@@ -124,12 +124,12 @@ class VersionChanged(Condition):
 
 class MirrorLying(Condition):
     name, rank = "mirror lying", 4
-    # Conditions beside which the list names no hashes of pieces.
+    # The conditions with which the list contains no hashes of pieces.
     without_pieces = frozenset({"version changed", "length unknown", "length learned late"})
 
     def shape(self, world):
         subject = world.subjects["x.bin"]
-        # Either wrong bytes under the right tag, which only hashes of pieces show; or, where these do
+        # Either wrong bytes under the right tag, which only hashes of pieces show. Or, if those do
         # not fit, another file under another tag.
         self.has_pieces = world.seed % 2 == 1 and not self.without_pieces & self.others
         if self.has_pieces:
@@ -159,7 +159,8 @@ class SignedURLExpired(Condition):
     def shape(self, world):
         for name in self.files:
             world.subjects[name].is_signed = True
-            # Origin counts whole seconds: one may be over at once, and then the refusal is the last word.
+            # Origin counts whole seconds: a lifetime may end at once, and the refusal is then
+            # final.
             world.subjects[name].parameters["lifetime"] = "2"
 
     def evidence(self, world):
@@ -180,13 +181,13 @@ class ServerStalled(Condition):
     def begin(self, world):
         self.kind = ("stopped", "stall", "stall-head")[world.seed % 3]
         if "server restarting" in self.others and self.kind == "stopped":
-            # A new process would not be stopped.
+            # A new server process would not be stopped.
             self.kind = "stall"
         if self.kind == "stopped":
             world.origin.stop()
         else:
             world.origin.control("*", fault=self.kind)
-        # All that others want may be in the cache, or in memory.
+        # All bytes that the other readers need may be in the cache, or in memory.
         self.wanted = None
         threading.Thread(target=self.want, args=(world,), daemon=True).start()
 
@@ -200,7 +201,7 @@ class ServerStalled(Condition):
                 self.wanted = None
                 return
             self.wanted = None
-            # A mount that has been killed comes back.
+            # A killed mount returns.
             time.sleep(0.5)
 
     def end(self, world):
@@ -214,7 +215,7 @@ class ServerStalled(Condition):
             return None
         waiting = max((read["waited_seconds"] for file in world.files_since(self.began)
                        for read in file["waiting_reads"]), default=0)
-        # An open that waits is no read yet.
+        # A waiting open is not yet a read.
         if self.wanted is not None and not world.may_be_dead:
             waiting = max(waiting, time.monotonic() - self.wanted)
         return f"{self.kind}: a read waited {waiting:.1f} s" if waiting > 0.3 else None
@@ -224,7 +225,7 @@ class ServerRestarting(Condition):
     name, rank = "server restarting", 62
     spares_complete = True
     promised = frozenset({"EIO", "ETIMEDOUT"})
-    # Down, up, down, up: when each begins.
+    # Down, up, down, up: the times at which each begins.
     course = (0.0, 0.8, 1.6, 2.2)
 
     def begin(self, world):
@@ -430,7 +431,7 @@ class NotEvicted(Condition):
         world.daemon.start = lose_and_start
 
 
-# Each with what the judge must say, and the pair in which it does.
+# Each with the expected verdict of the judge, and the pair in which it occurs.
 STILL = ("rate limit", "pause/resume")
 SABOTAGE = {condition.name: (condition, kind, pair) for condition, kind, pair in (
     (WrongByte, "wrong", STILL), (LateAnswer, "late", STILL),

@@ -18,7 +18,7 @@ class Server:
         self.parameters = {}
         self.rules = {}
         self.logs = []
-        # When each process began, in the order of the logs.
+        # The time at which each process began, in the order of the logs.
         self.starts = []
         self.is_stopped = False
         self.process = None

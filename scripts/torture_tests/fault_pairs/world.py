@@ -14,12 +14,12 @@ from .servers import Server
 
 KIB, MIB = 1 << 10, 1 << 20
 READ_TIMEOUT = 3
-# What a call may take beyond the deadline of a read: busy machines have other things to do.
+# The time that a call may take beyond the deadline of a read, for busy machines.
 GRACE = 5.0
-# Seconds that .status.json and ls may take together: once, on a busy machine, and in the median,
-# which the time of the machine's other work does not reach. Runs show a median of 0.005.
+# The seconds that .status.json and ls may take together: once, on a busy machine, and in the
+# median, which the machine's other work does not affect. Runs show a median of 0.005.
 STATUS_LIMIT, STATUS_MEDIAN = 1.5, 0.25
-# How often a sample is taken.
+# The interval between two samples.
 SAMPLE_INTERVAL = 0.15
 FRESH_COUNT = 24
 PIECE = 256 * KIB
@@ -34,7 +34,7 @@ class Subject:
         self.is_signed = False
         self.mirror_version = None
         self.has_pieces = False
-        # Version to length: later ones need not be as long.
+        # The lengths by version: later ones may differ.
         self.versions = {1: length}
 
     def query(self, **more):
@@ -57,18 +57,18 @@ class World:
         self.binaries, self.work, self.seed = binaries, work, seed
         self.random = random.Random(seed)
         self.options = ["--read-timeout", str(READ_TIMEOUT), "--revalidate", "0.5"]
-        # The file whose appearance lets a reader reread, where one is to.
+        # The file whose appearance lets a reader reread, if there is such a reader.
         self.rereads = None
         self.subjects = {}
         self.listed = None
         self.held = []
         self.samples = []
-        # How long each took that somebody answers, and what was wrong with it.
+        # The duration of each answer, and the errors in it.
         self.status_times = []
         self.status_faults = []
-        # Since when one waits for its answer; None while none does.
+        # The time since which a call waits for its answer; None if none does.
         self.looking_since = None
-        # Files that have no length at first.
+        # The files without a length at first.
         self.without_length = set()
         # Names that the list loses and gets again while the mount is watched.
         self.passing_names = frozenset()
@@ -77,7 +77,7 @@ class World:
         self.daemon = self.disk = self.origin = self.mirror = None
         self.contents = {}
         self.may_be_dead = False
-        # Of the readers' calls, where it is not that of the mount.
+        # The deadline of the readers' calls, if it differs from that of the mount.
         self.judged_deadline = None
         self.add_subjects()
 
@@ -85,9 +85,9 @@ class World:
         self._add("x.bin", 3 * MIB + 4_321, 10, rate="700k")
         self._add("p.bin", 1 * MIB + 77, 3)
         self._add("big.bin", 24 * MIB + 5, 3)
-        # For the one reader that reads it again and again, see `rereads`.
+        # For the reader that reads it repeatedly; see `rereads`.
         self._add("r.bin", 1 * MIB, 0)
-        # For a condition that needs a file which nobody has read.
+        # For a condition that needs an unread file.
         self._add("s.bin", 160 * KIB + 999, 0)
         for number in range(FRESH_COUNT):
             self._add(f"n{number}.bin", 160 * KIB + number, 0.3)
@@ -142,7 +142,7 @@ class World:
     def write_list(self):
         text = "".join("\t".join(subject.urls(self)) + f"\n  out={subject.name}\n" + self._pieces(subject)
                        for name, subject in self.subjects.items() if name in self.listed)
-        # By rename: a reload must not read half of it.
+        # Rename: a reload must not read half of it.
         with open(self.source + ".new", "w") as file:
             file.write(text)
         os.replace(self.source + ".new", self.source)
@@ -189,7 +189,7 @@ class World:
             self.looking_since = began = time.monotonic()
             try:
                 status = self.daemon.status()
-                # Of which mount, as far as that is sure.
+                # The mount that it belongs to, if that is certain.
                 status["generation"] = generation if generation == self.daemon.generation else None
                 names = self.list_names()
                 fault = self.fault_of(names)

@@ -66,15 +66,15 @@ class Answer:
         else:
             self.status = b"HTTP/1.1 200 OK"
         self.body = content(number, self.start, self.end)
-        # None: the body's own.
+        # None: the length of the body.
         self.content_length = None
         self.ending = b"\r\n"
-        # What is done to the whole of the head.
+        # The change of the whole head.
         self.damage = None
-        # Steps instead of the head, and of the body.
+        # Steps that replace the head and the body.
         self.head_steps = None
         self.body_steps = None
-        # Whether the connection is kept for another request.
+        # Whether the connection stays open for another request.
         self.keeps = True
 
     def put(self, line):
@@ -118,7 +118,7 @@ class Answer:
         self.damage = damage
 
 
-# An endless body, or a bomb, is cut here: what it shows, it has shown.
+# An endless body, or a bomb, is cut here: by then it has had its effect.
 MOST_BYTES = 96 << 20
 # No answer continues for longer.
 MOST_SECONDS = 20

@@ -105,7 +105,7 @@ def chunked(chance, answer):
     data = chance.choice(forms)()
     answer.body_steps = [("send", data)]
     if once_in(chance, 6):
-        # An extension, or a trailer, without end.
+        # An endless extension or trailer.
         answer.body_steps = [("send", chance.choice((b"1;x=", plain + b"0\r\nT: "))),
                              ("repeat", b"y" * 200, 10_000, 0.005)]
 

@@ -15,24 +15,25 @@ from .chance import secrets_in
 from .server import INNOCENT, INNOCENT_LENGTH, PORT
 
 MIB = 1 << 20
-# The bounds of a quiet machine. Those of time grow with what the machine itself needs at the same
-# moment, which Pace measures without httpfs, and never beyond MOST_SLOWER times as much.
+# The bounds for a quiet machine. Time limits grow with the machine's own pace at the same moment,
+# which Pace measures without httpfs, but at most by the factor MOST_SLOWER.
 MOST_SLOWER = 2
-# A time above its bound is asked for again. One above so many times the widest bound is a sure
-# violation, whatever the pace: that is looked at now and then, and may miss what was slow.
+# A time above its bound is measured again. A time above the widest bound by this factor is a sure
+# violation, whatever the pace: the pace is only sampled, and may miss a slow moment.
 MOST_FORGIVEN = 2
 READ_SECONDS = 1.0
 END_SECONDS = 2.0
 CPU_SECONDS = 2.0
-# A command whose server continues is told to end after the first; any other has ended by the second.
+# A command whose server never ends is told to end after the first; any other must end by the
+# second.
 COMMAND_SECONDS = 4
 ENDS_SECONDS = 20
 MEMORY = 96 * MIB
-# What a read of a hostile file may take: its deadline, and as much again.
+# The limit of a read of a hostile file: twice its deadline, plus one second.
 READ_TIMEOUT = 2
 LATE_SECONDS = 2 * READ_TIMEOUT + 1
 
-# The bounds by name, as the report and --self-check have them.
+# The bounds by name, as in the report and in --self-check.
 BOUNDS = {
     "asked": "each hostile server is asked, and what is innocent is read beside it",
     "ends": "a command ends by itself in at most 20 s, unless its server goes on for longer or its list has "
@@ -68,7 +69,7 @@ class Violation:
         return f"{self.bound}: {self.text}"
 
 
-# The largest bounds that were in force, by the quiet ones, of this process.
+# The largest bounds of this process that were in force, by the bounds for a quiet machine.
 in_force = {}
 
 
@@ -90,7 +91,7 @@ class Pace(threading.Thread):
         self.connection = None
         self.samples = []
         self.pending = None
-        # What the disk needs for the directories and the file of a new cache entry.
+        # The time that the disk needs for the directories and the file of a new cache entry.
         self.disk = 0.0
 
     def run(self):
@@ -127,7 +128,7 @@ class Pace(threading.Thread):
         """What is added to a bound of time, in seconds: nothing on a quiet machine."""
         pending = self.pending
         worst = max([took for _, took in self.samples] + [time.monotonic() - pending if pending else 0])
-        # A first answer makes an entry of the cache, and 48 files may be looked at at once.
+        # A first answer creates an entry of the cache, and 48 files may be looked up at once.
         return (4 * worst if worst > 0.05 else 0) + (48 * self.disk if self.disk > 0.005 else 0)
 
     def bound(self, seconds):
@@ -156,7 +157,7 @@ class Pace(threading.Thread):
         os.replace(f"{entry}/new", f"{entry}/record")
         os.unlink(f"{entry}/record")
         os.rmdir(entry)
-        # It falls slowly: one fast moment is no fast disk.
+        # It decreases slowly: one fast moment does not mean a fast disk.
         self.disk = max(time.monotonic() - began, self.disk * 0.95)
 
 
@@ -182,7 +183,7 @@ class Snapshot:
         return sorted(paths - set(without))
 
 
-# Controls except for newline, tab and carriage return, and those of 8 bits, as UTF-8.
+# Control characters except newline, tab and carriage return, and 8-bit ones as UTF-8.
 CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
@@ -235,7 +236,7 @@ def _loop_seconds():
     return time.process_time() - began
 
 
-# What the loop takes on this machine at its best.
+# The duration of the loop on this machine at its best.
 _best_loop = None
 
 
@@ -249,7 +250,7 @@ def judged_cpu(what, seconds, most=CPU_SECONDS):
     """What is wrong with so much processor time, at the pace that the machine has now."""
     if seconds <= most:
         return []
-    # The best of some: a look at the pace is not to be unlucky itself.
+    # The best of several: the measurement itself must not be disturbed.
     slower = min(_loop_seconds() for _ in range(5)) / _best_loop
     bound = most * min(max(1.0, slower), MOST_SLOWER)
     _note(f"{most:g} s of CPU", bound)
@@ -270,13 +271,13 @@ class Child:
                 command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=errors)
         self.pid = self.process.pid
-        # A process begins with its parent's peak on the books of wait4(2).
+        # In wait4(2), a process starts with its parent's peak.
         self.parents_memory = of_process(os.getpid())[1]
 
     def poll(self):
         """Looks at it; gives its exit status, negative for a signal, or None while it runs."""
         if self.status is None:
-            # Only where it still runs: a process that has ended has no memory.
+            # Only while it runs: an ended process has no memory.
             facts = of_process(self.pid)
             if facts:
                 self.cpu, self.memory = max(self.cpu, facts[0]), max(self.memory, facts[1])
@@ -346,7 +347,7 @@ class Prober(threading.Thread):
         self.mountpoint, self.chance, self.pace = mountpoint, chance, pace
         self.found, self.count, self.worst = [], 0, 0.0
         self.is_over = threading.Event()
-        # What a read in progress began at: one that hangs is late, too.
+        # The start of a read in progress: a hanging read is late, too.
         self.pending = None
 
     def run(self):
@@ -368,10 +369,10 @@ class Prober(threading.Thread):
             self.found += self.pace.judged(
                 "innocent", f"a {name} took {took:.1f} s", took, READ_SECONDS)
             if error is not None:
-                # Who is late is told so by the read timeout, too.
+                # The read timeout also reports late reads.
                 self.found.append(Violation("innocent", f"a {name} failed: {error.strerror}",
                                             error.errno == errno.ETIMEDOUT))
-            # Only now: finish() waits for what there is to say of it.
+            # Only now: finish() waits for a possible violation.
             self.pending = None
 
     def read(self):
@@ -391,7 +392,7 @@ class Prober(threading.Thread):
     def finish(self):
         """Ends it, and gives what it has found."""
         pending = self.pending
-        # Nothing that is in flight is cut off: it shows how long it takes.
+        # Reads in flight are not aborted: their duration is the result.
         while pending is not None and self.pending == pending:
             waited = time.monotonic() - pending
             if waited > self.pace.limit(READ_SECONDS):
@@ -401,7 +402,7 @@ class Prober(threading.Thread):
         self.is_over.set()
         if self.count == 0 and not self.found:
             self.found.append(Violation("asked", "nothing innocent was read"))
-        # What is sure comes first.
+        # Sure violations come first.
         return sorted(self.found, key=lambda violation: violation.is_time)[:2]
 
 

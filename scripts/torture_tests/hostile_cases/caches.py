@@ -62,7 +62,7 @@ def change(case, entry, directory):
     chance = case.chance
 
     def place(path):
-        # The cache is its owner's alone: nobody else makes links there.
+        # Only the owner has access to the cache: no other user makes links there.
         return records.displace(chance, path, f"{directory}/outside", may_link=False)
 
     form = chance.randrange(10)
@@ -157,7 +157,7 @@ def read_all(job, mount, cases):
                 if file.read() != content(3, 0, LENGTH):
                     found.append(Violation("bytes", f"{name_of(slot)}: {cases[slot].what}"))
         except OSError as error:
-            # The server is innocent, and the cache is only a cache.
+            # The server is innocent, and a damaged cache must not affect reads.
             if error.errno not in (errno.ENOTCONN, errno.ECONNABORTED):
                 found.append(Violation(
                     "bytes", f"{name_of(slot)} cannot be read ({error.strerror}): {cases[slot].what}"))

@@ -6,16 +6,16 @@ from . import bodies, heads, listings, redirects
 from .answers import Answer, draw_when, is_hostile_now
 from .chance import generator, once_in
 
-# The kinds, in the proportion in which they come.
+# The kinds, in proportion to their frequency.
 TABLE = ["head"] * 7 + ["body"] * 7 + ["redirect"] * 4 + ["listing"] * 5 + ["get"] * 5 + ["put"] * 2 \
     + ["list"] * 2 + ["metalink"] * 2 + ["reload"] * 2 + ["cache"] * 3 + ["partial"] * 2 \
     + ["session", "trace", "config", "netrc", "proxy"]
 random.Random(14).shuffle(TABLE)
-# One case in so many is thousands of names, which takes as long as a hundred others.
+# One case in this many has thousands of names, which takes as long as a hundred other cases.
 NAMES_INTERVAL = 1000
 KINDS = sorted({*TABLE, "names"})
 
-# The kinds of which many share a mount, and how many.
+# The kinds that share a mount, and the number of cases per mount.
 SHARED = {"head": 24, "body": 24, "redirect": 24, "listing": 24, "reload": 8, "cache": 16}
 
 
@@ -41,9 +41,9 @@ class Case:
         self.what = self.kind
         self.family = self.kind
         self.page = None
-        # Of a list: how many URLs it has.
+        # For a list: the number of its URLs.
         self.url_count = 0
-        # Of a download from an innocent server: whether nothing is in its way.
+        # For a download from an innocent server: whether there is no obstacle.
         self.must_succeed = False
         if self.kind in ("get", "put"):
             self.family = chance.choice(("head", "head", "body", "body", "redirect"))

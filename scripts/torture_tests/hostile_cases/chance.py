@@ -3,7 +3,7 @@
 import base64
 import random
 
-# Every planted secret begins with this, and nothing else has it.
+# Every planted secret begins with this, and no other text contains it.
 CANARY = "CANARY"
 
 EDGES = [
@@ -87,7 +87,7 @@ def _shadows():
     """The secret's name as base64 shows it, wherever it begins."""
     marks = []
     for shift, (first, end) in enumerate(((0, 8), (2, 9), (3, 10))):
-        # Only the letters that no neighbour has a say in.
+        # Only the letters that do not depend on a neighbour.
         marks.append(base64.b64encode(b"\0" * shift + CANARY.encode() + b"\0\0")[first:end])
     return marks
 

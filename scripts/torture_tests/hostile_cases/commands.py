@@ -9,20 +9,20 @@ from .chance import damaged, once_in
 from .mounts import entry_of, write_private
 from .server import INNOCENT, PORT
 
-# What commands may say: done, failed, damaged, bad usage, a destination that is there.
+# The exit statuses of commands: done, failed, damaged, bad usage, an existing destination.
 STATUSES = (0, 1, 2, 64, 73)
-# How one that was told to end does so.
+# The exit statuses of a command that was told to end.
 ENDED = STATUSES + (143, -15)
 COMMON = ["--no-config", "--retries", "1", "--stall-timeout", "1", "--connect-timeout", "2"]
 
 
-# What such a server sends continues for longer than anybody waits: 20 s an answer (answers.py).
+# The answers of such a server continue longer than any limit: 20 s each (answers.py).
 ENDLESS = {bodies.slow_body, bodies.endless, heads.slow_head}
-# A list of more URLs than these takes its time.
+# A list of more URLs takes longer.
 MOST_URLS = 1000
-# Each file that is stored may cost so much processor time: how many they are is the user's own wish.
+# The processor time that each stored file may cost: the user determines their number.
 FILE_CPU_SECONDS = 0.002
-# What is right of each file that the innocent server has, and of what the other one answers.
+# The lengths of the right file, of its partial file, and of the other server's answer.
 LENGTH, PARTIAL_LENGTH, ELSEWHERE_LENGTH = 20_000, 300_000, 5_000
 
 
@@ -129,7 +129,7 @@ def words_of_get(job, case, directory):
         write_private(f"{directory}/in/c.txt", f"{case.host}\tFALSE\t/\tFALSE\t0\tck\t"
                       f"CANARYck{case.number}\n")
         options = options + ["--cookies", f"{directory}/in/c.txt"]
-        # It is the user's own, and holds what it holds.
+        # The file belongs to the user, and keeps its content.
         os.rename(f"{directory}/in/c.txt", f"{directory}/c.txt")
         options[-1] = f"{directory}/c.txt"
     return [(["get", *COMMON, *options, "-H", f"X-Secret: CANARYhdr{case.number}", url, "-o", "out.bin"],
@@ -150,7 +150,7 @@ def words_of_put(job, case, directory):
 
 
 def lines_of_list(case, directory, data):
-    # Beside the place of the downloads: it is the user's file and holds secrets.
+    # Outside the download directory: it is the user's file and holds secrets.
     path = f"{directory}/list"
     case.url_count = data.count(b"http://")
     write_private(path, data)
@@ -212,7 +212,7 @@ def words_of_proxy(job, case, directory):
 def words_of_partial(job, case, directory):
     """A download that was cut, whose sidecar is not as it was."""
     url = f"http://u:CANARYpw@{INNOCENT}:{PORT}/small-p.bin"
-    # Its record knows the partial file by its inode: a copy would be nobody's.
+    # The record identifies the partial file by its inode: a copy would not match.
     part = f"{directory}/in/out.bin.httpfs-part"
     for _ in range(5):
         child = Child([job.httpfs, "get", "--no-config", "--retries", "0", "-H", "X-Cut: 200000", url,
@@ -222,7 +222,7 @@ def words_of_partial(job, case, directory):
             child.kill()
         if os.path.exists(part + ".record"):
             break
-        # A busy machine has told the cut from a server that never answered.
+        # A busy machine has reported the cut as a server that never answered.
     resume = [(["get", *COMMON, url, "-o", "out.bin"], {})]
     chance = case.chance
     if not os.path.exists(part + ".record"):
@@ -232,8 +232,8 @@ def words_of_partial(job, case, directory):
     if form < 6:
         with open(part + ".record", "rb") as file:
             data, case.what = records.bad(chance, file.read())
-        # What is wrong with a record is no reason to give up: it begins again. But what a later version
-        # of httpfs has written is left alone, with an error (CACHE-FORMAT).
+        # Damage in a record is no reason to fail: the download restarts. But a record of a later
+        # version of httpfs is preserved, with an error (CACHE-FORMAT).
         case.must_succeed = "later version" not in case.what
         with open(part + ".record", "wb") as file:
             file.write(data)
@@ -262,7 +262,7 @@ def look_at_results(case, directory, status):
     right = {"partial": [content(3, 0, PARTIAL_LENGTH)]}.get(
         case.kind, [content(3, 0, LENGTH), content(0, 0, ELSEWHERE_LENGTH)])
     if case.is_served:
-        # Whatever it has sent is what it has sent.
+        # Whatever it has sent is acceptable.
         return []
     found = []
     if case.kind in ("config", "netrc", "proxy", "partial") and status == 0 \

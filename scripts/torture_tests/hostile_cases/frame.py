@@ -6,13 +6,13 @@ import os
 import stat
 
 RDONLY, REMOUNT, BIND, DETACH = 1, 32, 4096, 2
-# What processes need as it is.
+# The directories that processes need unchanged.
 WRITABLE = ("/proc", "/sys", "/dev")
-# But for this, where everybody may write: a frame has its own, which is empty.
+# The exception, to which all users can write: a frame has its own, which is empty.
 SHARED_MEMORY = "/dev/shm"
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# Where the changes of the copy are, while a frame is entered.
+# The place of the copy's changes while a frame is entered.
 _upper = None
 
 
@@ -54,7 +54,7 @@ def entered(work):
         raise SystemExit(f"hostile: no overlay of / is possible here: {error.strerror}") from error
     for point in points:
         if not os.path.exists(root + point):
-            # A place inside of a file system that is not taken along.
+            # A mount point inside a file system that is not included.
             continue
         _mount(point, root + point, None, BIND)
         if not f"{point}/".startswith(tuple(f"{name}/" for name in WRITABLE)):
@@ -87,6 +87,6 @@ def changes():
                 facts = os.lstat(name, dir_fd=descriptor)
                 path = os.path.normpath(f"/{root}/{name}")
                 found[path] = (facts.st_mode, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-    # A directory is copied before something in it is written.
+    # A directory is copied before a file in it is written.
     parents = {os.path.dirname(path) for path in found}
     return {path: facts for path, facts in found.items() if path not in parents}

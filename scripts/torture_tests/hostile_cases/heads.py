@@ -60,7 +60,7 @@ def content_range(chance):
         + chance.choice([b"/" + length, b"/" + length, b"/*", b"", b"//" + length])
 
 
-# Each changes an answer; its first line of text names it in the report.
+# Each function changes an answer; its docstring names it in the report.
 
 def odd_status(chance, answer):
     """an odd status line"""
@@ -155,7 +155,7 @@ def interim(chance, answer):
     count = chance.choice((1, 10, 1000, 10_000))
     answer.before = one * min(count, 2_000_000 // len(one) + 1)
     if once_in(chance, 4):
-        # They go on and on, and no answer comes.
+        # They continue endlessly, and no final answer arrives.
         answer.head_steps = [("repeat", one, 100_000, 0.005)]
 
 

@@ -41,14 +41,14 @@ class Job:
         os.makedirs(self.work)
         self.proxy_host = f"127.202.0.{index + 1}"
         self.server, self.pipe = start_hostile(seed, self.proxy_host)
-        # Where probes read; it decides nothing else.
+        # The positions of probes; it decides nothing else.
         self.chance = random.Random(f"{seed} probes {index}")
         self.pace, self.template = Pace(f"{work}/pace{index}"), None
-        # What a command may cost, and when it must have ended; --self-check has its own.
+        # The processor time and the time limit of a command; --self-check has its own.
         self.cpu_seconds, self.seconds = CPU_SECONDS, ENDS_SECONDS
         self.requests = self.reads = self.commands = 0
         self.numbers = itertools.count()
-        # What each case turned out to be.
+        # The description of each case.
         self.words = {}
         # A name that climbs too far leads to one of these.
         for directory in (work, self.work):
@@ -60,7 +60,7 @@ class Job:
     def tear_down(self):
         self.pace.is_over.set()
         if self.pace.is_alive():
-            # It has files in the workplace.
+            # Its files are in the work directory.
             self.pace.join(5)
         self.pipe.close()
         self.server.terminate()
@@ -95,7 +95,7 @@ class Job:
         """All files that are no case's: of this job, of the workplace, of the machine."""
         around = Snapshot(self.work, without=[
             f"{self.work}/{name}" for name in os.listdir(self.work) if name.isdigit()])
-        # Other jobs work meanwhile, or begin.
+        # Other jobs run or start meanwhile.
         place = os.path.dirname(self.work)
         others = re.compile(re.escape(place) + r"/((job|pace)\d+|frame|elsewhere|program)(/|$)")
         top = Snapshot(place, without=[
@@ -130,7 +130,7 @@ class Job:
             return []
         if len(numbers) == 1:
             return self.asked_again(numbers, [violation for _, violation in found])
-        # A secret says whose it is; what is late may be so because of another case.
+        # A secret identifies its case; a delay may be caused by another case.
         known = [([number], violation, True) for number, violation in found
                  if number is not None and violation.bound in ("secret", "asked")]
         open_ones = [violation for number, violation in found
@@ -140,18 +140,18 @@ class Job:
         size = (len(numbers) + 3) // 4
         settled = [result for first in range(0, len(numbers), size)
                    for result in self.settle(numbers[first:first + size])]
-        # What was seen of all together, and of none of them alone.
+        # Violations of all cases together that no single case repeats.
         seen = {(violation.bound, violation.is_time) for _, violation, _ in settled}
         rest = [violation for violation in open_ones
                 if (violation.bound, violation.is_time) not in seen and violation.bound != "cpu"]
-        # What the cases cost together is no case's; what they do together is.
+        # The joint processor time is attributable to no case; their joint effect is.
         return known + settled + self.asked_again(numbers, rest)
 
     def asked_again(self, numbers, found):
         """Runs cases again where a time is among what was found; gives what settle() gives."""
         again = []
         if any(violation.is_time for violation in found):
-            # As above: what cases cost together is no case's.
+            # As above: the joint processor time is attributable to no case.
             again = [violation for _, violation in self.run(numbers)
                      if violation.bound != "cpu" or len(numbers) == 1]
         first, second = ({violation.bound for violation in seen} for seen in (found, again))

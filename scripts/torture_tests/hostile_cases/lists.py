@@ -5,7 +5,7 @@ import gzip
 from .bodies import bomb
 from .chance import EDGES, damaged, edge, once_in, strange
 
-# Where their URLs lead: nobody answers at the second.
+# The hosts of their URLs: no server answers at the second.
 HOSTS = [b"127.201.0.1:8080", b"127.203.0.1:9", b"nohost.invalid"]
 
 URLS = [

@@ -11,7 +11,7 @@ from .bounds import (INNOCENT_LINES, LATE_SECONDS, READ_SECONDS, READ_TIMEOUT, C
                      Violation, look_at_records, look_at_text)
 from .server import INNOCENT, PORT, PROXY_PORT
 
-# A batch is ended after this, readers or not: SIGTERM has to do with what is in flight.
+# A batch is ended after this time, even with readers: SIGTERM must handle requests in flight.
 BATCH_SECONDS = 7
 
 
@@ -22,7 +22,7 @@ class Mounted:
         self.job, self.directory = job, directory
         self.point, self.cache = f"{directory}/mnt", f"{directory}/cache"
         self.list = f"{directory}/urls.txt"
-        # Whether its files were read to the end, so each of them must have been asked for.
+        # Whether its files were read to the end, so each of them must have been requested.
         self.is_exercised = False
         os.makedirs(self.point, exist_ok=True)
         self.child = Child(
@@ -53,7 +53,7 @@ class Mounted:
         self.child.kill()
         deadline = time.monotonic() + 5
         while self.is_mounted() and time.monotonic() < deadline:
-            # The watchdog does so, too.
+            # The watchdog does this, too.
             subprocess.run(["umount", "-l", self.point], stderr=subprocess.DEVNULL, timeout=20)
             time.sleep(0.01)
 
@@ -101,8 +101,8 @@ class Reader(threading.Thread):
     def walk(self, path, depth=0):
         names = self.timed("listing", os.listdir, path)
         self.names += names[:1000]
-        # Who looks at two files after a listing has the mount ask about all of them: thousands of
-        # requests are the reader's own wish, and have no bound of a case.
+        # A program that looks up two files after a listing makes the mount ask about all of them.
+        # The reader causes these thousands of requests, so no case's bound applies.
         for index, name in enumerate(names[:12 if len(names) <= 1000 else 1]):
             if time.monotonic() > self.ends:
                 return
@@ -200,7 +200,7 @@ def exercise(job, mount, cases, options, environment, sabotage):
     prober = Prober(mount.point, job.chance, job.pace)
     prober.start()
     if sabotage:
-        # Before any reader begins: what it does to them, it does to all of their reads.
+        # Before any reader begins: the sabotage affects all of their reads.
         sabotage("reading", mount)
     readers = {}
     for case in cases:
@@ -214,7 +214,7 @@ def exercise(job, mount, cases, options, environment, sabotage):
             break
         time.sleep(0.02)
     mount.is_exercised = mount.child.poll() is None
-    # Some probes at the least, and the last ones when all has been sent.
+    # At least some probes, and the last ones after all requests were sent.
     time.sleep(0.25)
     found += [(None, violation) for violation in look_at_status(job, mount)]
     if sabotage:

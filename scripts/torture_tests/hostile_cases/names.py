@@ -10,10 +10,10 @@ from .commands import COMMON, look_at_command, prepare
 from .mounts import Mounted, look_at_directory, look_at_status, mount_again, write_private
 from .server import INNOCENT, PORT
 
-# Each look makes an entry of the cache, which the end of the mount would commit.
+# Each look-up creates an entry of the cache, which the end of the mount would commit.
 COUNTS = (1000, 3000, 4600)
 READERS = 16
-# Nobody answers there: what is measured is what waits.
+# No server answers there: the test measures waiting downloads.
 DOWNLOADS = 40_000
 
 
@@ -31,7 +31,7 @@ def download(job, case):
     prepare(directory)
     write_private(f"{directory}/list", "".join(
         f"http://127.203.0.1:9/{index}.bin\n" for index in range(DOWNLOADS)))
-    # It would wait for each of them; it is told to end.
+    # It would wait for each of them, so it is told to end.
     _, found = look_at_command(
         job, directory, ["get", *COMMON, "-i", f"{directory}/list", "-o", "."], {}, "command",
         is_endless=True)
@@ -80,5 +80,5 @@ def exercise(job, mount, count, reads):
     if mount.child.poll() is not None:
         return found + [Violation("alive", f"ended with {mount.child.status}: {mount.child.tail()}")]
     found += mount.child.end(job.pace)
-    # What thousands of requests cost is the reader's own wish.
+    # The reader causes the cost of thousands of requests.
     return found + [violation for violation in mount.child.costs() if violation.bound != "cpu"]

@@ -2,7 +2,7 @@
 
 from .chance import edge, strange
 
-# Where nothing secret of another origin may come; the query of a Location is the server's own.
+# The server that must get no secret of another origin; the query of a Location is the server's own.
 ELSEWHERE = b"http://127.200.0.1:8080/"
 
 
@@ -50,7 +50,7 @@ def loop(chance, answer, number, host):
     if form == 0:
         answer.put(b"Location: /%d/f.bin" % number)
     elif form == 1:
-        # To a place that no request was sent to yet.
+        # To a URL without any earlier request.
         answer.put(b"Location: /%d/%d/f.bin" % (number, chance.getrandbits(60)))
     else:
         answer.put(b"Location: " + b"/%d" % number + b"/x" * chance.randrange(1, 3000))

@@ -51,14 +51,14 @@ def run(job, cases, sabotage=None):
             job.reads += prober.count
             if mount.child.poll() is None:
                 found += [(None, violation) for violation in mount.child.end(job.pace)]
-            # Of all cases together: who exceeds 2 s alone has been told already.
+            # For all cases together: a case that exceeds 2 s alone is already reported.
             found += [(None, violation) for violation in mount.child.costs()
                       if violation.bound != "cpu"]
     finally:
         mount.tear_down()
     write_private(f"{directory}/urls.txt", INNOCENT_LINES)
     found += [(None, violation) for violation in mount_again(job, mount, [], {})]
-    # The list is the script's own.
+    # The list belongs to the script.
     found += look_at_files(directory, before, "urls.txt")
     found += [(None, violation) for violation in look_at_directory(directory)]
     job.remove(directory)
@@ -79,7 +79,7 @@ def reload(case, mount):
     mount.child.signal(signal.SIGHUP)
     cost, last, still = 0.0, first, 0
     deadline = time.monotonic() + 6
-    # It is done when nothing has been done for a while.
+    # It is done when it has been idle for a while.
     while still < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
         facts = of_process(mount.child.pid)

@@ -19,7 +19,7 @@ class Report:
         self.done, self.requests, self.reads, self.commands = 0, 0, 0, 0
         self.violations = []
         self.words = {}
-        # The largest bounds that the machine's pace has made of each.
+        # The largest bound of each kind after the adjustment to the machine's pace.
         self.in_force = {}
         self.began = time.monotonic()
 

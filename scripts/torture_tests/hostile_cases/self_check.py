@@ -24,12 +24,12 @@ def send(host, port, method, target, field):
         s.sendall(f'{method} {target} HTTP/1.1\\r\\n{field}\\r\\nContent-Length: 1\\r\\n\\r\\nx'.encode())
         s.recv(1)
 """
-# A bound of a tenth is broken by a tenth of the work; no pace of a machine makes it wider than this.
+# A tenth of the work exceeds a bound of a tenth; the machine's pace never makes it wider than this.
 BURN_BOUND = CPU_SECONDS / 10
 BURN = f"while time.process_time() < {1.2 * MOST_SLOWER * BURN_BOUND}: pass"
-# A program has this long to misbehave: it may be a busy machine that delays it.
+# The time in which a program must misbehave, for busy machines.
 PATIENCE_SECONDS = 60
-# What a program that stands for httpfs does, by the kind of case, and the bound that it breaks.
+# The programs that replace httpfs, by the kind of case, and the bound that each exceeds.
 PROGRAMS = [
     (None, "list", "sys.exit(1)"),
     ("alive", "get", "os.kill(os.getpid(), 11)"),
@@ -216,7 +216,7 @@ def run(httpfs, work):
             for file in held:
                 file.close()
             held.clear()
-        # What happens once, and is not seen again, is sure where it takes so long.
+        # A single event that is not repeated is sure if it takes this long.
         job.httpfs, job.seconds = program_of(work, HANGS), END_SECONDS
         judge("a command does not end once", ("ends",), settled_once(job, "proxy", httpfs))
         job.httpfs, job.seconds = httpfs, PATIENCE_SECONDS

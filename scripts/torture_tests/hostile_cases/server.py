@@ -16,7 +16,7 @@ from .chance import secrets_in
 PORT, OTHER_PORT, PROXY_PORT = 8080, 8081, 3128
 INNOCENT, ELSEWHERE = "127.201.0.1", "127.200.0.1"
 INNOCENT_LENGTH = 1 << 30
-# A body that is sent to us is read as far as this.
+# The maximum number of bytes to read of a request's body.
 MOST_UPLOADED = 64 << 20
 
 
@@ -69,7 +69,8 @@ class Listener:
         self.connections.add(connection)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # Who takes nothing is not waited for, and no thread outlives its batch for long.
+            # The server does not wait for a client that reads nothing, and no thread outlives its
+            # batch for long.
             connection.settimeout(30)
             stream = connection.makefile("rb")
             while not self.is_over.is_set():
@@ -81,7 +82,7 @@ class Listener:
         finally:
             self.connections.discard(connection)
             try:
-                # What the client has sent and nobody read would make a reset of this.
+                # Unread bytes of the client would turn this into a reset.
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
@@ -113,7 +114,7 @@ def leaks(request, own=None, is_same_host=False):
             continue
         if value.lower().startswith("basic "):
             value = base64.b64decode(value[6:] + "==", validate=False).decode("latin-1")
-        # What the hostile server has put into a Location itself; its user must not become a field.
+        # The hostile server itself has put this into a Location; its user must not become a field.
         value = value.replace("CANARYlocq", "")
         if name in ("target", "Host", "Referer"):
             value = value.replace("CANARYloc", "")
@@ -163,7 +164,7 @@ class Hostile:
             self.listeners.append(Listener(
                 case.host, OTHER_PORT, lambda request, case=case: self.answer_elsewhere(
                     request, case)))
-        # A connection of the cases before may be read from after these have begun.
+        # A connection of earlier cases may still be read after these have begun.
         self.listeners.append(Listener(
             self.proxy_host, PROXY_PORT,
             lambda request: self.answer_as_proxy(by_host, request)))
@@ -213,7 +214,7 @@ def innocent(request):
         answer.set_body(b"<a href=\"a.bin\">a.bin</a> 21-Nov-2026 09:01 5000\n")
         return answer.steps(request.method)
     if path.startswith("/big"):
-        # Only what is asked for is made.
+        # Only the requested part is generated.
         answer = Answer(request, 1, 0)
         part = request.range_of(INNOCENT_LENGTH) or (0, 1 << 20)
         answer.status = b"HTTP/1.1 206 Partial Content"
