@@ -10,8 +10,7 @@ struct ControlWrite {
   /// Writes `batches`, each of at most 60,000 bytes, one after the other over one handle.
   ///
   /// - Returns: the result of each batch: nil if it was accepted, otherwise the symbol of `errno`;
-  ///   one element
-  ///   if the `open` failed.
+  ///   one element if the `open` failed.
   func write(_ batches: [[UInt8]], to mount: Mount) throws -> [String?] {
     let hex = batches.map { $0.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) } }
     let text = try output(
