@@ -1,4 +1,4 @@
-"""Programs as child processes, and bounded waits: what scripts/bench and scripts/torture share."""
+"""Programs as child processes, and bounded waits, shared by scripts/bench and scripts/torture."""
 
 import contextlib
 import json

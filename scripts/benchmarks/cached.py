@@ -1,4 +1,4 @@
-"""P6: a complete file after a remount, against the local file and against passthrough_hp."""
+"""P6: a complete file after a remount, compared with the local file and passthrough_hp."""
 
 import contextlib
 import json

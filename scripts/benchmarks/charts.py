@@ -1,6 +1,6 @@
 """Bar charts as SVG. Pure: values in, text out.
 
-Text is grey and the ground transparent, so that a chart can be read on a light and a dark page.
+Text is grey and the background transparent, so a chart is readable on light and dark pages.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Cold sequential reads of a whole file: P1 loopback, P2 and P3 throttled lines, P11 over TLS."""
+"""Cold sequential reads of a file: P1 loopback, P2 and P3 throttled networks, P11 over TLS."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""`httpfs get` without an option against aria2, axel and curl."""
+"""`httpfs get` without options, compared with aria2, axel and curl."""
 
 from benchmarks import clients
 from benchmarks.cold import FLOOR, Contest, big_file

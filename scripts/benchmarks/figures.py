@@ -1,7 +1,7 @@
 """Figures: samples, their summaries, and targets with verdicts. Pure values, no I/O.
 
-A sample is what one measurement gave: a dictionary from a metric's name to a number. All numbers
-are kept as they were measured; only text is rounded.
+A sample is the result of one measurement: a dictionary from metric names to numbers. All numbers
+are kept as measured; only text is rounded.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""What a round trip costs: P4 the first bytes of a file, P5 random reads. All at 50 ms."""
+"""The cost of round trips: P4 the first bytes of a file, P5 random reads. All at 50 ms."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""httpfs and its peers as mounts: one command for each, one way to mount and to take down."""
+"""httpfs and its peers as mounts: a command for each, and a common way to mount and unmount."""
 
 import contextlib
 import functools

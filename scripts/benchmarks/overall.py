@@ -1,4 +1,4 @@
-"""P8: what P1 costs in processor time, and the memory of all scenarios. Derived from results."""
+"""P8: the processor time of P1, and the memory of all scenarios. Derived from results."""
 
 from benchmarks import clients
 from benchmarks.figures import MIB, OWN, Result, at_most, is_own

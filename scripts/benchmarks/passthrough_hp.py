@@ -1,7 +1,7 @@
 """libfuse's example passthrough_hp, the fastest file system that goes through user space.
 
-Debian's libfuse3-dev has the examples in C but not this one, which is C++: it is taken from the
-source package and compiled. Debian 12's libfuse does not know the kernel's passthrough: it splices.
+Debian's libfuse3-dev contains the examples in C, but not this one, which is C++: it is compiled
+from the source package. Debian 12's libfuse does not support the kernel's passthrough: it splices.
 """
 
 import glob

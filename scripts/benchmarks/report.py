@@ -1,4 +1,4 @@
-"""The report: Markdown and charts from results. All of it can be made again from results.json."""
+"""The report: Markdown and charts from results. All of it can be regenerated from results.json."""
 
 import dataclasses
 import json

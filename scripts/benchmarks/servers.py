@@ -1,4 +1,4 @@
-"""The servers: our Origin for round trips and throttles, nginx for what a real server does.
+"""The servers: our Origin for round trips and throttles, nginx as a real server.
 
 Both serve *directories* of files with a listing, because some peers mount nothing else.
 """

@@ -1,4 +1,4 @@
-"""What every scenario stands on: the machine's programs and memory, the run's directory, rounds."""
+"""The basis of all scenarios: the machine's programs and memory, the run's directory, rounds."""
 
 import copy
 import mmap

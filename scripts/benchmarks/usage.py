@@ -1,4 +1,4 @@
-"""What a process has cost: processor time and memory, as the kernel counts them."""
+"""The cost of a process: processor time and memory, as the kernel counts them."""
 
 import os
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""What a reader does with a file. Each workload gives what it saw as a dictionary.
+"""The actions of a reader on a file. Each workload returns its observations as a dictionary.
 
-A workload usually runs in a process of its own (`apart`): so it can be another user's or in another
-mount namespace, and one that hangs can be ended. Therefore nothing but the standard library is
-imported here; the process gets this text as its program, because it may not see this file.
+A workload usually runs in a separate process (`apart`), which can belong to another user or another
+mount namespace, and can be ended when it hangs. It may be unable to see this file, so it gets this
+text as its program. Therefore this module imports only the standard library.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""docs/RELIABILITY.md: one section for each run, written and read."""
+"""docs/RELIABILITY.md, which has one section for each run: writing and reading."""
 
 import re
 import shlex

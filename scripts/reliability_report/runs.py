@@ -1,4 +1,4 @@
-"""The long scripts: how each is run, and which lines of its output say what came of it."""
+"""The long scripts: the command of each, and the lines of its output that contain its result."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the tests of scripts/torture share: a server, a mount, and what they are looked at by."""
+"""The common parts of the tests of scripts/torture: a server, a mount, and their observation."""
 
 import contextlib
 import json

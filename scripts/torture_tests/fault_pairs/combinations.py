@@ -1,4 +1,4 @@
-"""The pairs of the table, and why some cannot be."""
+"""The pairs of the table, and the reasons for impossible ones."""
 
 import itertools
 

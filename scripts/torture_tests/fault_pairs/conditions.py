@@ -1,4 +1,4 @@
-"""The table of conditions: how each begins, goes on and ends, and how it is seen that it took hold.
+"""The table of conditions: how each begins, continues and ends, and how its effect is recognised.
 
 Those of cache and daemon are here, those of servers in `server_conditions`.
 """

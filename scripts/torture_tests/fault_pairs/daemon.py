@@ -1,4 +1,4 @@
-"""The daemon of a pair: a mount that may be killed and mounted again."""
+"""The daemon of a pair: a mount that can be killed and mounted again."""
 
 import json
 import os

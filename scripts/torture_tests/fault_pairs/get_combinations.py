@@ -1,4 +1,4 @@
-"""The pairs of conditions of a download, and why some cannot be."""
+"""The pairs of conditions of a download, and the reasons for impossible ones."""
 
 from .combinations import Combinations
 from .get_conditions import (Compressed, DiskFailing, DiskFull, DiskSyncFailing, DownloadKilled, ExpiredURL,

@@ -1,4 +1,4 @@
-"""The conditions of a download: those of a mount that make sense for one, and some of its own."""
+"""The conditions of a download: the applicable ones of a mount, and some additional ones."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What the judge of downloads must find, for the self-check."""
+"""Violations that the judge of downloads must find, for the self-check."""
 
 import os
 

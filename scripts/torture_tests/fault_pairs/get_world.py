@@ -1,4 +1,4 @@
-"""What a pair of conditions of a download works on: one file, two servers, a disk, and `httpfs get`."""
+"""The environment of a download's conditions: one file, two servers, a disk, and `httpfs get`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a reader may see: bytes of one version a handle, none less than wanted, each by its deadline."""
+"""The permitted reads: bytes of one version per handle, none short, each by its deadline."""
 
 import collections
 import errno

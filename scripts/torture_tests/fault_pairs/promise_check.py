@@ -1,4 +1,4 @@
-"""Whether the promises say no to what they must not allow, and yes to what they must; for the self-check."""
+"""Self-check of the promises: they reject forbidden events and accept permitted ones."""
 
 from .combinations import MOUNT
 from .disk import SyncLog

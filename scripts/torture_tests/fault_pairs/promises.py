@@ -1,4 +1,4 @@
-"""Which errors readers may be told of which files, and when; and which may come in the middle of a read."""
+"""The errors that readers may get, by file and time, and those that may shorten a read."""
 
 import math
 

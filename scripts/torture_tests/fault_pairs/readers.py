@@ -1,5 +1,7 @@
-"""Programs that read in different ways while a pair of conditions holds: a process each, so that one
-that is stuck in a page fault holds up no other."""
+"""Programs that read in different ways while a pair of conditions holds.
+
+Each is a separate process, so one that hangs in a page fault delays no other.
+"""
 
 import errno
 import json

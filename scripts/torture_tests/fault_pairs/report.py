@@ -1,4 +1,4 @@
-"""What came of the pairs, as Markdown."""
+"""The results of the pairs, as Markdown."""
 
 import collections
 import datetime

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs one pair of conditions with one seed, and prints what came of it as a line of JSON.
+"""Runs one pair of conditions with one seed, and prints the result as a line of JSON.
 
-Started by `scripts/torture faults --pairs`, in a mount namespace of its own:
+Started by `scripts/torture faults --pairs`, in a separate mount namespace:
 run.py CONDITION CONDITION SEED DIRECTORY BINARIES [SABOTAGE]
 """
 

@@ -1,4 +1,4 @@
-"""The conditions that servers and files bring about."""
+"""The conditions of servers and files."""
 
 import contextlib
 import errno

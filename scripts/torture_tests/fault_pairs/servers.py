@@ -1,4 +1,4 @@
-"""The origin of a pair: our Origin, which can be stopped, and started again with the rules it had."""
+"""The origin of a pair: our Origin, which can be stopped, and restarted with its previous rules."""
 
 import json
 import os

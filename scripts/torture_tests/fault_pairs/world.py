@@ -1,4 +1,4 @@
-"""What a pair of conditions works on: files, two servers, a disk, a daemon, and what was seen of them."""
+"""The environment of a pair of conditions: files, two servers, a disk, a daemon, observations."""
 
 import collections
 import hashlib

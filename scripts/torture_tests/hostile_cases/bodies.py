@@ -1,4 +1,4 @@
-"""Hostile bodies: lengths and ranges that lie, chunks, codings, bombs, slow and endless ones."""
+"""Hostile bodies: wrong lengths and ranges, chunks, codings, bombs, slow and endless ones."""
 
 import functools
 import gzip

@@ -1,4 +1,4 @@
-"""What must hold of every case, and how it is looked at."""
+"""The conditions that must hold for every case, and their checks."""
 
 import contextlib
 import errno

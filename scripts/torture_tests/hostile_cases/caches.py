@@ -1,4 +1,4 @@
-"""Cases of cache sidecars: many entries of a cache, each with a record of its own case."""
+"""Cases of cache records: many entries of a cache, each with the record of one case."""
 
 import errno
 import os

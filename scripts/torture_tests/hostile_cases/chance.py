@@ -1,4 +1,4 @@
-"""Numbers, damaged bytes and planted secrets: all that a case draws from its generator."""
+"""Numbers, damaged bytes and planted secrets: everything that a case draws from its generator."""
 
 import base64
 import random

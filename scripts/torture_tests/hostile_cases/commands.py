@@ -1,4 +1,4 @@
-"""Cases that are a command each: get, put, list, replay, doctor."""
+"""Cases that each run a command: get, put, list, replay, doctor."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Where cases run: on a copy of the machine's files, so that what is written elsewhere is seen."""
+"""The environment of cases: a copy of the machine's files, which shows writes elsewhere."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""A job runs units of cases, one after the other, and looks at what each leaves elsewhere."""
+"""A job runs units of cases, one after the other, and checks what each leaves elsewhere."""
 
 import itertools
 import os

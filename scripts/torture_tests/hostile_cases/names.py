@@ -1,4 +1,4 @@
-"""Thousands of names: what a mount of them costs at its end, and what a download of all of them keeps."""
+"""Thousands of names: the cost of a mount's end, and the memory of a download of all of them."""
 
 import concurrent.futures
 import contextlib

@@ -1,4 +1,4 @@
-"""Hostile records of caches and partial files: damaged ones, and forged ones whose checksums are right."""
+"""Hostile records of caches and partial files: damaged ones, and forged but valid ones."""
 
 import ctypes
 import ctypes.util

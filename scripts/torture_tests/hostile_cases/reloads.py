@@ -1,4 +1,4 @@
-"""Cases of lists that a mount reads again."""
+"""Cases of lists that a mount reloads."""
 
 import errno
 import os

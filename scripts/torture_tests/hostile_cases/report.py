@@ -1,4 +1,4 @@
-"""What came of a run, and what it says of it."""
+"""The results of a run, and their report."""
 
 import collections
 import datetime

@@ -1,4 +1,4 @@
-"""Shows that each bound can fail: programs that misbehave, and mounts that something is done to."""
+"""Shows that each bound can fail, with misbehaving programs and sabotaged mounts."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The servers, in processes of their own: hostile ones, an innocent one, and one that is elsewhere."""
+"""The servers, in separate processes: hostile ones, an innocent one, and one of another origin."""
 
 import base64
 import collections
