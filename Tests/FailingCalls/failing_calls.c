@@ -19,10 +19,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors above this are never counted: no program under test comes near it. */
+/* Higher descriptors are never counted: programs under test have far fewer. */
 enum { descriptor_limit = 65536 };
 
-/* What each descriptor was opened as, relative to the directory; NULL for all that lie elsewhere. */
+/* The path of each opened descriptor, relative to the directory; NULL for files elsewhere. */
 static _Atomic(char *) opened_as[descriptor_limit];
 
 static char directory[PATH_MAX];
@@ -45,7 +45,7 @@ struct decision {
   unsigned long position;
 };
 
-/* The C library's own function behind the one that this library defines. */
+/* The C library's function that a function of this library replaces. */
 #define NEXT(name) ((__typeof__(&name))next_symbol(#name))
 
 static void *next_symbol(const char *name) {
@@ -77,13 +77,13 @@ static const char *relative(const char *path) {
   return *rest == '\0' ? "." : rest;
 }
 
-/* The name that an open descriptor has below the directory, or NULL. */
+/* The path of an open descriptor below the directory, or NULL. */
 static const char *name_of(int descriptor) {
   if (descriptor < 0 || descriptor >= descriptor_limit) return NULL;
   return atomic_load_explicit(&opened_as[descriptor], memory_order_acquire);
 }
 
-/* Writes to `buffer` which path below the directory a name stands for; false where it is elsewhere. */
+/* Writes the path of a name below the directory to `buffer`; false if it is elsewhere. */
 static bool locate(int parent, const char *name, char *buffer, size_t capacity) {
   if (directory_length == 0 || name == NULL) return false;
   if (name[0] == '/') {
@@ -137,7 +137,7 @@ static bool names_call(const char *list, const char *call) {
   return false;
 }
 
-/* Counts a call on `path` and says what is to become of it. */
+/* Counts a call on `path` and returns its planned effect. */
 static struct decision decide(const char *call, const char *path) {
   struct decision decision = {outcome_pass, 0, 0};
   int saved = errno;
@@ -197,7 +197,7 @@ static void note_value(
   note(decision, call, result, offset, count, path);
 }
 
-/* Waits until the plan is another one, 20 s at most; returns what then becomes of the call. */
+/* Waits until the plan holds no calls, at most 20 s; the call then passes. */
 static struct decision hold(struct decision decision, const char *call, const char *path) {
   note(decision, call, "held", 0, 0, path);
   char text[sizeof plan_text];
@@ -210,7 +210,7 @@ static struct decision hold(struct decision decision, const char *call, const ch
   return decision;
 }
 
-/* A call that moves no bytes: `action` does it. */
+/* A call that transfers no bytes, which `action` executes. */
 #define PLAIN_CALL(call, path, action)                                        \
   do {                                                                        \
     struct decision decision = decide(call, path);                            \
@@ -282,7 +282,7 @@ int close(int descriptor) {
   return NEXT(close)(descriptor);
 }
 
-/* Closes its descriptor without asking close(), so that the number is free for a pipe or a socket. */
+/* Closes its descriptor without close(), so the number is free for a pipe or a socket. */
 int closedir(DIR *stream) {
   remember(dirfd(stream), NULL);
   return NEXT(closedir)(stream);
@@ -296,7 +296,7 @@ static ssize_t write_counted(
   struct decision decision = decide(call, path);
   size_t wanted = count;
   bool is_cut = decision.outcome == outcome_short || decision.outcome == outcome_torn;
-  /* A short write of one byte would be none, which no regular file gives. */
+  /* A short write of one byte would write none, which no regular file does. */
   bool is_failed = decision.outcome == outcome_fail || (is_cut && count < 2);
   if (is_failed) {
     errno = decision.number;
