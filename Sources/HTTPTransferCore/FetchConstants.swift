@@ -15,7 +15,8 @@ package enum FetchConstants {
   /// date.
   package static let freshAnswerLimit = 2
 
-  /// The delay before the repetition: a second later the same date proves the bytes equal.
+  /// The delay before the repetition: a second later the same date proves the bytes equal, or there
+  /// is another date.
   package static let freshAnswerDelay = Duration.seconds(1)
 
   /// How many first answers that look like a stand-in are rejected.

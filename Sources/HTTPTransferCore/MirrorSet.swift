@@ -138,7 +138,7 @@ public struct MirrorSet: Sendable {
 
   private func best(of candidates: [Int]) -> Int? {
     let roomy = candidates.filter { mirrors[$0].hasRoom }
-    // A server that has sent no bytes yet counts as fast as the fastest.
+    // A server whose rate is unknown counts as fast as the fastest: nothing is known against it.
     let greatest = mirrors.lazy.compactMap(\.rate).max() ?? 1
     func cost(_ index: Int) -> Double {
       Double(mirrors[index].flightCount + 1) / max(1, mirrors[index].rate ?? greatest)

@@ -1,8 +1,9 @@
 /// The credentials of a `.netrc` file, by host.
 ///
 /// Not parsed by libcurl (`CURLOPT_NETRC`): libcurl reads the file for every request on the network
-/// thread, and looks hosts up again after each redirect. A server could thus have a password sent
-/// to another host of its choice (CVE-2024-11053 and CVE-2025-0167 of libcurl went further still).
+/// thread, even if other users can read it, and looks hosts up again after each redirect. A server
+/// could thus have a password sent to another host of its choice (CVE-2024-11053 and CVE-2025-0167
+/// of libcurl went further still).
 package struct Netrc: Sendable, Equatable {
   /// A user and, if the file has one, a password; neither is encoded.
   package struct Credentials: Sendable, Equatable {

@@ -1,6 +1,6 @@
 /// A pattern of paths.
 ///
-/// `*` matches any run of characters, with slashes and also an empty one. `?` matches one
+/// `*` matches any run of characters, including slashes; the run may be empty. `?` matches one
 /// character, and every other character matches itself.
 public struct GlobPattern: Hashable, Sendable {
   public let text: String

@@ -20,7 +20,7 @@ public enum OriginContent {
   /// - Parameters:
   ///   - buffer: may have any alignment and any length, including 0.
   ///   - seed: names the content.
-  ///   - version: names its version; two versions have no bytes in common.
+  ///   - version: names its version; the bytes of two versions are unrelated.
   ///   - offset: the offset in bytes of the first byte; not negative.
   public static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, seed: UInt64, version: UInt64, offset: Int64

@@ -4,8 +4,9 @@ internal import Synchronization
 /// Opens cache entries on its own threads, which may wait for the disk; the network thread and
 /// libfuse's threads never do.
 ///
-/// If the disk does not answer in time, the look notifies its caller, which continues without the
-/// cache, and runs on. While the disk seems to hang, new callers are notified immediately.
+/// If the disk does not answer in time, a timer notifies the caller, which continues without the
+/// cache, while the look itself runs on. While the disk seems to hang, new callers are notified
+/// immediately.
 ///
 /// Lock order: `state` is a leaf.
 final class CacheLooks: Sendable {

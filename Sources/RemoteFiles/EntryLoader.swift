@@ -27,8 +27,8 @@ struct EntryLoader: Sendable {
     if isAtHand || isSuperseded || !(hasRecord || create) { return }
     let key = owner.file.cacheKey
     // This comes first: after it, an eviction that is removing the entry has ended, and a later one
-    // asks this file. An entry that is being removed must be neither opened, for its record would
-    // get no more entries, nor replaced, for the eviction would remove the new one.
+    // asks this file. An entry that is being removed must be neither opened, because nothing more
+    // would be recorded in it, nor replaced, because the eviction would remove the new one.
     owner.environment.noteUpcomingEntry(key, of: owner)
     var entry: CacheEntry?
     do throws(CacheError) {

@@ -51,7 +51,9 @@ struct ReadActivity: Sendable {
     streams.trust = trust
   }
 
-  /// Ends the count when the last handle is closed; nothing more is read ahead.
+  /// Ends the count when the last handle is closed.
+  ///
+  /// From then on nothing is read ahead beyond the requests in flight.
   ///
   /// - Returns: how many bytes arrived and were read.
   mutating func end() -> Usage {

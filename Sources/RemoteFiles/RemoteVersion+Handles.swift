@@ -71,7 +71,7 @@ extension RemoteVersion {
       guarded.isUncacheable = false
       guarded.refuted = ExtentSet()
       if guarded.wholeCheck.hasFailed {
-        // An eviction by the user means that the file is to be fetched again.
+        // After an eviction, the file is to be fetched again.
         guarded.wholeCheck = WholeCheck()
         guarded.version.forgetPermanentFailure()
       }

@@ -20,7 +20,7 @@ struct VersionCheckpoints: Checkpointed {
   }
 
   /// Begins a checkpoint if there are uncommitted bytes and `interval` has passed since the last
-  /// one began.
+  /// one began; see ``CheckpointPhase/begin(ofWhole:now:interval:)`` for the exception.
   func beginCheckpoint(
     now: ContinuousClock.Instant, interval: Duration
   ) -> CheckpointTicket? {

@@ -41,9 +41,10 @@ public final class RemoteFile: Sendable {
 
   // MARK: Lookup and open
 
-  /// Resolves a name to the current version: the one in the cache, or else the one of the server.
+  /// Resolves a name to the current version: the known one, the one of the cache's record, or else
+  /// the one of the server.
   ///
-  /// Answers immediately, on a look queue or on the network thread, or within the read timeout. An
+  /// Answers within the read timeout: on the calling thread, a look queue or the network thread. An
   /// earlier `deadline` applies if the caller has already waited for something else.
   public func resolve(
     by deadline: ContinuousClock.Instant? = nil,

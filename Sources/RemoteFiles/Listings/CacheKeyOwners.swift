@@ -52,7 +52,7 @@ final class CacheKeyOwners: Sendable {
   ///
   /// This is the file that has the key, if it is the same one and `mayContinue` confirms that it is
   /// not shown elsewhere. Otherwise it is a new file, which gets another key while the other file
-  /// is in use.
+  /// is shown elsewhere or in use.
   func file(
     of source: FileSource, key first: CacheKey, in environment: MountEnvironment,
     mayContinue: (RemoteFile) -> Bool

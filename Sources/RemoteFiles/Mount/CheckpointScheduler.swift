@@ -8,6 +8,8 @@ protocol Checkpointed: Sendable {
   associatedtype CheckpointTicket: Sendable
 
   /// Begins a checkpoint if there are uncommitted bytes and the last one began `interval` ago.
+  ///
+  /// The first checkpoint of all bytes of a file need not wait for that.
   func beginCheckpoint(now: ContinuousClock.Instant, interval: Duration) -> CheckpointTicket?
 
   /// Waits until the data is on disk; nil if that failed.

@@ -24,7 +24,8 @@ final class MountContext: Sendable {
   let cachedReplyQueue = DispatchQueue(label: "httpfs.replies.cached")
   /// Runs work that may block on the disk: fdatasync and eviction.
   let diskQueue = DispatchQueue(label: "httpfs.disk")
-  /// Runs requests of the user that take as long as the disk needs; no other work waits for them.
+  /// Runs the user's requests, and other work that takes as long as the disk needs; nothing waits
+  /// for either.
   let backgroundQueue = DispatchQueue(label: "httpfs.background")
   /// Makes the kernel forget wrong bytes.
   let droppingQueue = DispatchQueue(label: "httpfs.dropping")

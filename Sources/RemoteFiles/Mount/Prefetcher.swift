@@ -177,7 +177,8 @@ final class Prefetcher: Sendable {
       return false
     }
     let isFree = waiting.isEmpty || waiting == [version.id]
-    // A new version, and one whose last request has failed, begins only when its wishes change.
+    // A new version, and one whose last request has failed, begins only when `followWishes()` is
+    // called. `wish(_:)` calls it only if a wish has changed.
     let wasFree = file.context.wishes.withLock { $0.mayPrefetch }
     file.wish { $0.mayPrefetch = isFree }
     if isFree, wasFree { version.followWishes() }

@@ -148,7 +148,7 @@ struct Probe<Answer: Sendable>: Sendable {
     return question?.id
   }
 
-  /// Takes the request if the server has sent no bytes within `patience`.
+  /// Takes the request if the server has sent no bytes within `patience` after it was sent.
   ///
   /// The caller cancels it, and its receiver reports the failure.
   mutating func takeUnanswered(

@@ -20,7 +20,7 @@ struct ShellCommand {
   /// Further output is read and dropped.
   private static let outputLimit = 64 << 10
 
-  /// The signals that this process or its parent may not handle by default.
+  /// The signals whose action in this process or its parent may differ from the default.
   private static let signals = [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGUSR1, SIGCHLD]
 
   /// Runs the command until it ends.

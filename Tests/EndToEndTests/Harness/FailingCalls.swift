@@ -14,7 +14,8 @@ final class FailingCalls {
     case short
     /// A write transfers half and fails; any other call is executed and then reported as failed.
     case torn
-    /// A call that transfers no bytes waits until no plan holds calls, and is then executed.
+    /// A call that transfers no bytes waits until no plan holds calls, at most 20 s, and is then
+    /// executed.
     case held
     /// A call that transfers no bytes waits for ``Plan/errno`` milliseconds, and is then executed.
     case slow

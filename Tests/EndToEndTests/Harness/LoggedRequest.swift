@@ -58,7 +58,7 @@ extension [LoggedRequest] {
     return sent.values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// The body bytes that the server sent more than once.
+  /// The body bytes of a path that the server sent beyond the first time.
   var repeatedByteCount: Int64 { bodyByteCount - distinctBodyByteCount }
 
   /// The maximum number of hedges among these requests: one plus 5 % of all (docs/SEMANTICS.md).

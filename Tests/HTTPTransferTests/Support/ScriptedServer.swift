@@ -132,8 +132,7 @@ final class ScriptedServer: Sendable {
   /// Binds a socket to a new port on loopback.
   ///
   /// - Parameter accepting: whether it listens; if not, it refuses connections and keeps the port
-  ///   from
-  ///   other servers.
+  ///   from other servers.
   /// - Returns: the socket, which the caller closes, and its port.
   /// - Throws: if no port is available.
   static func bind(accepting: Bool) throws -> (CInt, UInt16) {

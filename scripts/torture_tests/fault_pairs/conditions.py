@@ -117,8 +117,8 @@ class CacheFull(Condition):
 
 class CacheFailing(Condition):
     name, rank = "cache failing", 35
-    # The read that detects that the disk does not return its bytes. The kernel does not repeat it
-    # with a smaller size, as it does for a buffered read.
+    # The error of a read that detects that the disk does not return its bytes. A buffered read does
+    # not get it: the kernel repeats that with a smaller size.
     promised = frozenset({"EIO"})
 
     def begin(self, world):
@@ -145,8 +145,8 @@ class SyncFailing(Condition):
         self.lead = 3.0 if others & {"cache failing", "spill in use", "cache full"} else 0.0
 
     def begin(self, world):
-        # Either a sync of a disk that loses pages, or one that fails without a loss. The latter
-        # also occurs while the disk stalls.
+        # Either a sync of a disk that loses pages, or one that fails without a loss. Only the
+        # latter also fails while the disk stalls.
         self.is_thin = world.seed % 2 == 1 and "disk frozen" not in self.others
         self.before = world.calls.failures(SYNCS)
         self.next = len(world.calls.syncs.failed)

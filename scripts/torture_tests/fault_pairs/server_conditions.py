@@ -16,7 +16,7 @@ from .readers import Reader
 class LengthUnknown(Condition):
     name, rank = "length unknown", 2
     changing = frozenset({"x.bin"})
-    # A read beyond the stream's progress fails at its deadline; a length is never invented.
+    # A read that the stream cannot reach in time fails; a length is never invented.
     promised = frozenset({"EIO", "ETIMEDOUT"})
     promised_names = frozenset({"x.bin"})
 

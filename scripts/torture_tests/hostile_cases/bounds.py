@@ -128,7 +128,7 @@ class Pace(threading.Thread):
         """What is added to a bound of time, in seconds: nothing on a quiet machine."""
         pending = self.pending
         worst = max([took for _, took in self.samples] + [time.monotonic() - pending if pending else 0])
-        # A first answer creates an entry of the cache, and 48 files may be looked up at once.
+        # A first answer creates an entry of the cache, and 48 files may be probed at once.
         return (4 * worst if worst > 0.05 else 0) + (48 * self.disk if self.disk > 0.005 else 0)
 
     def bound(self, seconds):

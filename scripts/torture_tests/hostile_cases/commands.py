@@ -22,7 +22,8 @@ ENDLESS = {bodies.slow_body, bodies.endless, heads.slow_head}
 MOST_URLS = 1000
 # The processor time that each stored file may cost: the user determines their number.
 FILE_CPU_SECONDS = 0.002
-# The lengths of the right file, of its partial file, and of the other server's answer.
+# The lengths of the innocent server's usual files, of its file for the cases of partial downloads,
+# and of the other server's answer.
 LENGTH, PARTIAL_LENGTH, ELSEWHERE_LENGTH = 20_000, 300_000, 5_000
 
 
