@@ -41,6 +41,8 @@ public struct PieceTable: Sendable {
     var suspected: Set<Int> = []
     /// Whether it has been wrong: then one server alone is asked for it.
     var isSuspect = false
+    /// The request that brings it alone since it was wrong.
+    var request: Int?
     var isLost = false
   }
 
@@ -56,6 +58,14 @@ public struct PieceTable: Sendable {
   /// Stands in the place of a server for bytes of which nobody knows who brought them, as those of an earlier
   /// run.
   public static let unknownServer = -1
+
+  /// What has brought bytes.
+  public enum Carrier: Sendable, Hashable {
+    /// One request of several, by its number.
+    case request(Int)
+    /// A stream of the whole file, beside which there is no other request; also an earlier run.
+    case stream
+  }
 
   /// - Returns: nil where the hashes are not those of a file of `length` bytes.
   public init?(hashes: PieceHashes, length: Int64) {
@@ -93,18 +103,35 @@ public struct PieceTable: Sendable {
 
   // MARK: Arrival
 
-  /// Bytes have come; those that were there already do not count.
+  /// The parts of `range` that count if `carrier` has brought them.
+  ///
+  /// A piece that was wrong counts only as far as the request that asks for it alone has brought it. Another
+  /// request, such as one to a liar that has just been ended, may still bring bytes of it; they would show
+  /// nothing about the server that is asked.
+  public func admitted(_ range: ByteRange, by carrier: Carrier) -> [ByteRange] {
+    guard case .request(let request) = carrier else { return [range] }
+    var foreign = ExtentSet()
+    for index in hashes.pieces(touching: range) {
+      guard let piece = pieces[index], piece.isSuspect, piece.request != request else { continue }
+      foreign.insert(hashes.range(ofPiece: index, length: length))
+    }
+    return foreign.holes(in: range)
+  }
+
+  /// Bytes have come; those that were there already do not count, nor those that are not ``admitted(_:by:)``.
   ///
   /// - Parameters:
   ///   - range: which.
   ///   - mirror: the server that has sent them.
+  ///   - carrier: what has brought them.
   ///   - extents: what is present.
   /// - Returns: how many bytes are new, and the pieces that are whole now.
   public mutating func note(
-    _ range: ByteRange, from mirror: Int, extents: ExtentSet
+    _ range: ByteRange, from mirror: Int, by carrier: Carrier, extents: ExtentSet
   ) -> (byteCount: Int64, checks: [Check]) {
     var byteCount: Int64 = 0
-    for hole in holes(in: range, extents: extents) {
+    let new = admitted(range, by: carrier).flatMap { holes(in: $0, extents: extents) }
+    for hole in new {
       byteCount += arrived.insert(hole)
       for index in hashes.pieces(touching: hole) {
         pieces[index, default: Piece()].contributors.insert(mirror)
@@ -160,6 +187,8 @@ public struct PieceTable: Sendable {
       return .verified
     }
     let contributors = piece.contributors
+    // The bytes of an earlier run are replaced. They count as nobody's failure.
+    let isInherited = !piece.isSuspect && contributors.contains(Self.unknownServer)
     piece.contributors = []
     piece.ticket = nil
     piece.isSuspect = true
@@ -168,11 +197,11 @@ public struct PieceTable: Sendable {
       let hasOthers = Self.hasOthers(than: only, for: piece, among: trusted)
       piece.failures[only, default: 0] += 1
       piece.isLost = !hasOthers && piece.failures[only, default: 0] >= Self.attemptLimit
-    } else {
+    } else if !isInherited {
       piece.suspected = contributors
       piece.sharedFailureCount += 1
-      // One server alone is asked for it now. Where bytes of others come in between all the same, that has an
-      // end, too.
+      // One server alone is asked for it now. Where streams of several bring it together all the same, that
+      // has an end, too.
       piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece
@@ -193,7 +222,7 @@ public struct PieceTable: Sendable {
       let rest = Self.only(of: piece.suspected.subtracting(piece.contributors))
       return rest.flatMap { trusted.contains($0) && trusted.count > 1 ? $0 : nil }
     }
-    guard let only = Self.only(of: piece.contributors) else { return nil }
+    guard let only = Self.only(of: piece.contributors), trusted.contains(only) else { return nil }
     return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
   }
 
@@ -223,12 +252,14 @@ public struct PieceTable: Sendable {
     pieces.keys.filter { pieces[$0]?.isSuspect == true && pieces[$0]?.isLost == false }.sorted()
   }
 
-  /// A suspect piece is asked for anew, as a whole: what another server has brought of it is forgotten.
+  /// The request `request` asks for a suspect piece, as a whole: what another one has brought of it is
+  /// forgotten, and what another one still brings does not count.
   ///
   /// - Returns: its bytes.
-  public mutating func restart(piece index: Int) -> ByteRange {
+  public mutating func restart(piece index: Int, by request: Int) -> ByteRange {
     let range = hashes.range(ofPiece: index, length: length)
     arrived.remove(range)
+    pieces[index]?.request = request
     pieces[index]?.contributors = []
     pieces[index]?.ticket = nil
     return range

@@ -127,14 +127,18 @@ struct ContentMap: Sendable {
 
   // MARK: Arrival
 
-  /// Bytes have been stored; of pieces, they are to be hashed before anybody sees them.
+  /// Bytes have been stored, which `carrier` has brought from the server `mirror`; of pieces, they are to be
+  /// hashed before anybody sees them.
   ///
   /// - Returns: how many are new, and the pieces that are whole now.
   mutating func insert(
-    _ range: ByteRange, from mirror: Int
+    _ range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier
   ) -> (byteCount: Int64, checks: [PieceTable.Check]) {
     let (byteCount, checks) =
-      pieces?.note(range, from: mirror, extents: extents) ?? (extents.insert(range), [])
+      pieces?.note(range, from: mirror, by: carrier, extents: extents)
+      ?? (extents.insert(range), [])
+    // Of a piece that another request is to bring alone, memory keeps nothing.
+    if pieces != nil { forgetAbsentSpill(in: range) }
     if byteCount > 0 { shortBodyCount = 0 }
     return (byteCount, checks)
   }
@@ -152,8 +156,8 @@ struct ContentMap: Sendable {
   }
 
   /// A piece that was wrong is asked for again, as a whole.
-  mutating func restart(piece index: Int) {
-    guard let range = pieces?.restart(piece: index) else { return }
+  mutating func restart(piece index: Int, by id: SegmentID) {
+    guard let range = pieces?.restart(piece: index, by: id.rawValue) else { return }
     forgetAbsentSpill(in: range)
   }
 
