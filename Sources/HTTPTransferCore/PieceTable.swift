@@ -41,6 +41,8 @@ public struct PieceTable: Sendable {
     var suspected: Set<Int> = []
     /// Whether the piece was wrong before: then only one server is asked for it.
     var isSuspect = false
+    /// The request that fetches the piece alone since it was wrong.
+    var request: Int?
     var isLost = false
   }
 
@@ -55,6 +57,14 @@ public struct PieceTable: Sendable {
 
   /// Stands for the unknown origin of bytes, such as those of an earlier run.
   public static let unknownServer = -1
+
+  /// What brought bytes.
+  public enum Carrier: Sendable, Hashable {
+    /// One of several requests, by its number.
+    case request(Int)
+    /// A stream of the whole file, which is the only request; also an earlier run.
+    case stream
+  }
 
   /// - Returns: nil if the hashes do not match a file of `length` bytes.
   public init?(hashes: PieceHashes, length: Int64) {
@@ -92,18 +102,37 @@ public struct PieceTable: Sendable {
 
   // MARK: Arrival
 
-  /// Records bytes that have arrived; bytes that were there already do not count.
+  /// The parts of `range` that count if `carrier` brought them.
+  ///
+  /// Of a piece that was wrong, only the bytes of the request that fetches it alone count. Another
+  /// request, such as one to a server that was just dropped, may still bring bytes of the piece. They
+  /// would prove nothing about the server of the new request.
+  public func admitted(_ range: ByteRange, by carrier: Carrier) -> [ByteRange] {
+    guard case .request(let request) = carrier else { return [range] }
+    var foreign = ExtentSet()
+    for index in hashes.pieces(touching: range) {
+      guard let piece = pieces[index], piece.isSuspect, piece.request != request else { continue }
+      foreign.insert(hashes.range(ofPiece: index, length: length))
+    }
+    return foreign.holes(in: range)
+  }
+
+  /// Records bytes that have arrived.
+  ///
+  /// Bytes that were there already do not count, nor do those that are not ``admitted(_:by:)``.
   ///
   /// - Parameters:
   ///   - range: the bytes.
   ///   - mirror: the server that sent them.
+  ///   - carrier: what brought them.
   ///   - extents: the extents that are present.
   /// - Returns: the number of new bytes, and the pieces that are now complete.
   public mutating func note(
-    _ range: ByteRange, from mirror: Int, extents: ExtentSet
+    _ range: ByteRange, from mirror: Int, by carrier: Carrier, extents: ExtentSet
   ) -> (byteCount: Int64, checks: [Check]) {
     var byteCount: Int64 = 0
-    for hole in holes(in: range, extents: extents) {
+    let new = admitted(range, by: carrier).flatMap { holes(in: $0, extents: extents) }
+    for hole in new {
       byteCount += arrived.insert(hole)
       for index in hashes.pieces(touching: hole) {
         pieces[index, default: Piece()].contributors.insert(mirror)
@@ -159,6 +188,8 @@ public struct PieceTable: Sendable {
       return .verified
     }
     let contributors = piece.contributors
+    // The bytes of an earlier run are replaced. They are no failure of a server.
+    let isInherited = !piece.isSuspect && contributors.contains(Self.unknownServer)
     piece.contributors = []
     piece.ticket = nil
     piece.isSuspect = true
@@ -167,11 +198,11 @@ public struct PieceTable: Sendable {
       let hasOthers = Self.hasOthers(than: only, for: piece, among: trusted)
       piece.failures[only, default: 0] += 1
       piece.isLost = !hasOthers && piece.failures[only, default: 0] >= Self.attemptLimit
-    } else {
+    } else if !isInherited {
       piece.suspected = contributors
       piece.sharedFailureCount += 1
-      // Only one server is asked for the piece now. If bytes of others still arrive in between,
-      // the attempts end as well.
+      // Only one server is asked for the piece now. If streams of several servers still bring it
+      // together, the attempts end as well.
       piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece
@@ -194,7 +225,7 @@ public struct PieceTable: Sendable {
       let rest = Self.only(of: piece.suspected.subtracting(piece.contributors))
       return rest.flatMap { trusted.contains($0) && trusted.count > 1 ? $0 : nil }
     }
-    guard let only = Self.only(of: piece.contributors) else { return nil }
+    guard let only = Self.only(of: piece.contributors), trusted.contains(only) else { return nil }
     return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
   }
 
@@ -224,12 +255,16 @@ public struct PieceTable: Sendable {
     pieces.keys.filter { pieces[$0]?.isSuspect == true && pieces[$0]?.isLost == false }.sorted()
   }
 
-  /// Restarts the fetch of a suspect piece as a whole: drops the bytes that other servers sent.
+  /// Restarts the fetch of a suspect piece as a whole, by the request `request`.
+  ///
+  /// The bytes that other requests brought are dropped, and those that they still bring do not
+  /// count.
   ///
   /// - Returns: its bytes.
-  public mutating func restart(piece index: Int) -> ByteRange {
+  public mutating func restart(piece index: Int, by request: Int) -> ByteRange {
     let range = hashes.range(ofPiece: index, length: length)
     arrived.remove(range)
+    pieces[index]?.request = request
     pieces[index]?.contributors = []
     pieces[index]?.ticket = nil
     return range

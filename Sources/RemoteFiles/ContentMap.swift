@@ -134,14 +134,18 @@ struct ContentMap: Sendable {
 
   // MARK: Arrival
 
-  /// Takes note of stored bytes; pieces must be hashed before their bytes are shown.
+  /// Takes note of stored bytes that `carrier` brought from the server `mirror`; pieces must be
+  /// hashed before their bytes are shown.
   ///
   /// - Returns: how many bytes are new, and the pieces that have become complete.
   mutating func insert(
-    _ range: ByteRange, from mirror: Int
+    _ range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier
   ) -> (byteCount: Int64, checks: [PieceTable.Check]) {
     let (byteCount, checks) =
-      pieces?.note(range, from: mirror, extents: extents) ?? (extents.insert(range), [])
+      pieces?.note(range, from: mirror, by: carrier, extents: extents)
+      ?? (extents.insert(range), [])
+    // Drop from memory what does not count, because another request fetches the piece alone.
+    if pieces != nil { forgetAbsentSpill(in: range) }
     if byteCount > 0 { shortBodyCount = 0 }
     return (byteCount, checks)
   }
@@ -158,9 +162,9 @@ struct ContentMap: Sendable {
     return outcome
   }
 
-  /// Makes a wrong piece absent as a whole, so that it is requested again.
-  mutating func restart(piece index: Int) {
-    guard let range = pieces?.restart(piece: index) else { return }
+  /// Makes a wrong piece absent as a whole, so that the request `id` fetches it again.
+  mutating func restart(piece index: Int, by id: SegmentID) {
+    guard let range = pieces?.restart(piece: index, by: id.rawValue) else { return }
     forgetAbsentSpill(in: range)
   }
 

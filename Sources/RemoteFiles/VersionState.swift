@@ -330,8 +330,9 @@ struct VersionState: Sendable {
       return
     }
     while let request = planner(now: now).nextSuspect() {
-      if let piece = request.suspect?.piece { content.restart(piece: piece) }
-      actions.starts.append(addSegment(request, now: now))
+      let segment = addSegment(request, now: now)
+      if let piece = request.suspect?.piece { content.restart(piece: piece, by: segment.id) }
+      actions.starts.append(segment)
     }
     let plan = planner(now: now).plan(length: length)
     requests.apply(plan, isPrefetch: false, for: demand, in: content, now: now, into: &actions)
@@ -427,10 +428,12 @@ struct VersionState: Sendable {
     _ id: SegmentID, _ range: ByteRange, present: [ByteRange], idle: Double,
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
+    let carrier: PieceTable.Carrier =
+      segments[id]?.isWhole == true ? .stream : .request(id.rawValue)
     var added: Int64 = 0
     for run in present {
       let (byteCount, checks) = content.insert(
-        run, from: mirror(of: id) ?? PieceTable.unknownServer)
+        run, from: mirror(of: id) ?? PieceTable.unknownServer, by: carrier)
       added += byteCount
       actions.checks += checks
     }

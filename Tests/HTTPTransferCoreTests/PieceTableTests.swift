@@ -78,12 +78,14 @@ import Testing
     #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == 1)
     #expect(table.liar(of: check, matches: true, trusted: [0, 1]) == nil)
     #expect(table.liar(of: check, matches: false, trusted: [1]) == nil)
+    // It was refused for another piece.
+    #expect(table.liar(of: check, matches: false, trusted: [0]) == nil)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.suspects == [0])
     #expect(table.excluded(fromPiece: 0) == [1])
     // The piece is excluded from the ordinary plan, and fetched as a whole.
     #expect(table.settled(with: ExtentSet()).contains(0..<100))
-    #expect(table.restart(piece: 0) == 0..<100)
+    #expect(table.restart(piece: 0, by: 7) == 0..<100)
   }
 
   @Test(
@@ -95,12 +97,12 @@ import Testing
     #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == nil)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.excluded(fromPiece: 0).isEmpty)
-    _ = table.restart(piece: 0)
+    _ = table.restart(piece: 0, by: 7)
     let alone = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
     #expect(table.liar(of: alone, matches: false, trusted: [0, 1]) == 0)
     #expect(table.settle(alone, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.failureCount(ofPiece: 0) == 2)
-    _ = table.restart(piece: 0)
+    _ = table.restart(piece: 0, by: 7)
     let other = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
     #expect(table.settle(other, matches: true, trusted: [1]) == .verified)
     #expect(table.suspects.isEmpty)
@@ -120,7 +122,7 @@ import Testing
     }
     let check = try #require(checks.first)
     #expect(table.settle(check, matches: false, trusted: [0, 1, 2]) == .mismatch)
-    _ = table.restart(piece: 0)
+    _ = table.restart(piece: 0, by: 7)
     let again = table.note(0..<100, from: server, extents: ExtentSet()).checks.first
     return (table, try #require(again))
   }
@@ -151,6 +153,44 @@ import Testing
     #expect(try brought(by: 0) == .lost)
   }
 
+  @Test("A piece that an earlier run has begun wrong is no failure of the servers that complete it")
+  func completed() throws {
+    var table = try table()
+    func brought(by first: Int, _ second: Int, trusted: [Int]) throws -> PieceTable.Outcome {
+      _ = table.note(0..<50, from: first, extents: ExtentSet())
+      let check = try #require(
+        table.note(50..<100, from: second, extents: ExtentSet()).checks.first)
+      #expect(table.liar(of: check, matches: false, trusted: trusted) == nil)
+      return table.settle(check, matches: false, trusted: trusted)
+    }
+    #expect(try brought(by: PieceTable.unknownServer, 1, trusted: [0, 1]) == .mismatch)
+    #expect(table.failureCount(ofPiece: 0) == 0)
+    #expect(table.excluded(fromPiece: 0).isEmpty)
+    // The other one has been found out by another piece.
+    #expect(try brought(by: 1, 0, trusted: [0]) == .mismatch)
+    #expect(try brought(by: 1, 0, trusted: [0]) == .lost)
+  }
+
+  @Test("What others still bring of a piece that was wrong does not count")
+  func late() throws {
+    var table = try table()
+    let check = try #require(
+      table.note(0..<100, from: 1, by: .request(3), extents: ExtentSet()).checks.first)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
+    // Nor before it is asked for again.
+    #expect(table.note(0..<100, from: 1, by: .request(3), extents: ExtentSet()).checks == [])
+    _ = table.restart(piece: 0, by: 7)
+    #expect(table.note(0..<150, from: 1, by: .request(3), extents: ExtentSet()).byteCount == 50)
+    #expect(table.admitted(50..<150, by: .request(3)) == [100..<150])
+    #expect(table.admitted(50..<150, by: .request(7)) == [50..<150])
+    #expect(table.admitted(50..<150, by: .stream) == [50..<150])
+    let again = try #require(
+      table.note(0..<100, from: 0, by: .request(7), extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: again, matches: false, trusted: [0, 2]) == 0)
+    #expect(table.settle(again, matches: true, trusted: [0, 2]) == .verified)
+    #expect(table.admitted(0..<100, by: .request(3)) == [0..<100])
+  }
+
   @Test("A piece that several bring wrong together, again and again, is lost in the end")
   func alwaysShared() throws {
     var table = try table()
@@ -167,7 +207,7 @@ import Testing
     var table = try table()
     let first = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
     #expect(table.settle(first, matches: false, trusted: [0]) == .mismatch)
-    _ = table.restart(piece: 0)
+    _ = table.restart(piece: 0, by: 7)
     let second = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
     #expect(table.settle(second, matches: false, trusted: [0]) == .lost)
     #expect(table.isLost(99..<100))
@@ -184,5 +224,14 @@ import Testing
     #expect(PieceTable(hashes: hashes, length: 900) == nil)
     #expect(PieceTable(hashes: hashes, length: 901) != nil)
     #expect(PieceTable(hashes: hashes, length: 1001) == nil)
+  }
+}
+
+extension PieceTable {
+  /// Bytes have come by a stream of the whole.
+  fileprivate mutating func note(
+    _ range: ByteRange, from mirror: Int, extents: ExtentSet
+  ) -> (byteCount: Int64, checks: [Check]) {
+    note(range, from: mirror, by: .stream, extents: extents)
   }
 }

@@ -89,6 +89,92 @@ extension TransferTests {
       #expect(server.requests.count <= 2)
     }
 
+    // MARK: More than one hop
+
+    /// The 417 of a server, with a page that may stall.
+    private static func refusal(stalls: Bool = false) -> [ScriptedServer.Step] {
+      let head = ScriptedServer.Step.head(
+        "HTTP/1.1 417 Expectation Failed", "Content-Length: \(stalls ? 10 : 0)")
+      return stalls ? [head, .text("0123"), .hold] : [head]
+    }
+
+    /// A server that takes a body only without an expectation and then leads to `/b`, by a redirect or by a
+    /// challenge to the same URL; behind that it answers by `second`.
+    private func leading(
+      by status: Int, second: @escaping @Sendable (ReceivedRequest) -> [ScriptedServer.Step]
+    ) throws -> ScriptedServer {
+      try ScriptedServer(bodyLimit: 0) { request in
+        if request.target == "/b" || !request["authorization"].isEmpty { return second(request) }
+        if !request["expect"].isEmpty { return Self.refusal() }
+        return [.receiveBody]
+          + (status == 401
+            ? [.head("HTTP/1.1 401 U", "WWW-Authenticate: Basic realm=\"x\"", "Content-Length: 0")]
+            : ScriptedServer.redirect(status, to: "/b"))
+      }
+    }
+
+    private func leadingRequest(
+      _ server: ScriptedServer, _ method: HTTPRequest.Method
+    ) throws -> Request {
+      var request = try Request.quick(server.url("/up", userInfo: "u:p@"))
+      request.method = method
+      request.body = .bytes(Self.largeBody)
+      request.authenticatesOnChallenge = true
+      return request
+    }
+
+    static let steps = [(HTTPRequest.Method.put, 307), (.post, 308), (.put, 401), (.post, 401)]
+
+    @Test("The next hop may refuse the expectation, too", arguments: steps)
+    func refusedByEachHop(method: HTTPRequest.Method, status: Int) async throws {
+      let server = try leading(by: status) { request in
+        request["expect"].isEmpty
+          ? [.receiveBody, .head("HTTP/1.1 201 Created", "Content-Length: 0")] : Self.refusal()
+      }
+      defer { server.stop() }
+      let run = await client.run(try leadingRequest(server, method))
+      #expect(run.result?.response.status.code == 201, "\(String(describing: run.error))")
+      #expect(server.requests.map { $0["expect"].count } == [1, 0, 1, 0])
+      #expect(server.requests.allSatisfy { $0.method == method.rawValue })
+      #expect(server.requests.last?.body.fingerprint == Self.largeBody.fingerprint)
+    }
+
+    @Test("A 417 of one hop is not the answer of the next one, which closes", arguments: steps)
+    func closedBehind(method: HTTPRequest.Method, status: Int) async throws {
+      let server = try leading(by: status) { _ in [.close] }
+      defer { server.stop() }
+      var request = try leadingRequest(server, method)
+      request.retries = 1
+      let run = await client.run(request)
+      #expect(run.error?.code == .connectionLost, "\(String(describing: run.error))")
+      let once = [1, 0, 1]
+      #expect(
+        server.requests.map { $0["expect"].count } == (method == .put ? once + once : once))
+    }
+
+    @Test(
+      "A body that is sent again and not answered is a lost connection, and a POST is not repeated")
+    func closedAfterResending() async throws {
+      let server = try leading(by: 307) { request in
+        request["expect"].isEmpty ? [.receiveBody, .close] : Self.refusal()
+      }
+      defer { server.stop() }
+      let run = await client.run(try leadingRequest(server, .post))
+      #expect(run.error?.code == .connectionLost, "\(String(describing: run.error))")
+      #expect(server.requests.map { $0["expect"].count } == [1, 0, 1, 0])
+      #expect(run.log.retries.isEmpty)
+    }
+
+    @Test("A 417 of the next hop whose page stalls is not waited for", arguments: steps)
+    func stalledBehind(method: HTTPRequest.Method, status: Int) async throws {
+      let server = try leading(by: status) { _ in Self.refusal(stalls: true) }
+      defer { server.stop() }
+      let began = ContinuousClock.now
+      let run = await client.run(try leadingRequest(server, method))
+      #expect(run.error?.status == 417)
+      #expect(ContinuousClock.now - began < StalledPages.limit)
+    }
+
     @Test("A 417 whose page stalls is not waited for", arguments: [true, false])
     func stalledPage(readsBody: Bool) async throws {
       let refusal: [ScriptedServer.Step] = [

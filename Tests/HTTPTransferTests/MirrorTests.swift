@@ -430,6 +430,70 @@ extension TransferTests {
       #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
     }
 
+    @Test("Wrong bytes of an earlier run are fetched again, and only a liar of this run is blamed")
+    func inheritedLies() async throws {
+      let (pieceByteCount, middle) = (512 << 10, 4 << 20)
+      let file = ServedFile(byteCount: 2 * middle)
+      var liar = file
+      liar.bytes.replaceSubrange(..<middle, with: ServedFile.randomBytes(middle, seed: 2))
+      liar.heldAfter = middle
+      let (held, lies) = (liar, liar.bytes)
+      let (suspects, gate) = (Counter(), Gate())
+      let lying = try SwitchedServer()
+      let honest = try ScriptedServer { request in
+        let steps = file.answer(request)
+        guard (request.range?.first ?? 0) >= middle, case .send(let body) = steps[1] else {
+          return steps
+        }
+        // Slow, so that the liar gets more to do.
+        let first = body.prefix(32 << 10)
+        return [
+          steps[0], .send(Array(first)), .pause(milliseconds: 600),
+          .send(Array(body.dropFirst(first.count))),
+        ]
+      }
+      defer {
+        gate.open()
+        honest.stop()
+      }
+      let directory = try TemporaryDirectory()
+      var request = try request([lying.url("/liar")], to: .file(directory.file("a")))
+      request.pieces = TestHashes.pieces(file.bytes, of: pieceByteCount)
+      request.connections = .exactly(1)
+
+      // What an earlier run leaves are wrong pieces alone.
+      lying.answer(held.answer)
+      let first = client.transfer(request)
+      first.start()
+      try await eventually { first.progress.retryCount >= 4 }
+      first.cancel()
+      _ = try? await first.result()
+
+      lying.answer { request in
+        guard let range = request.range, range.first < middle else { return file.answer(request) }
+        let head = file.answer(request)[0]
+        guard suspects.next() == 1 else {
+          let end = min((range.last ?? file.bytes.count - 1) + 1, file.bytes.count)
+          return [
+            head, .wait(for: gate), .pause(milliseconds: 100),
+            .send(Array(lies[range.first..<end])),
+          ]
+        }
+        // What it has sent of this piece waits to be stored when another piece is found wrong.
+        gate.open()
+        let half = range.first + pieceByteCount / 2
+        return [head, .send(Array(lies[range.first..<half])), .hold]
+      }
+      request.mirrors = [try RemoteURL(honest.url("/honest"))]
+      request.connections = .exactly(4)
+      let run = await client.run(request)
+      #expect(run.log.resumed > 0)
+      #expect(
+        run.result?.byteCount == Int64(file.bytes.count), "\(String(describing: run.error))")
+      #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
+      #expect(run.log.excludedMirrors.map(\.path) == ["/liar"])
+    }
+
     @Test("A partial file whose pieces were to be compared is not gone on with without them")
     func withoutPieces() async throws {
       var file = ServedFile(byteCount: 4 << 20)

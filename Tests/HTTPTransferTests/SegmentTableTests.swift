@@ -327,15 +327,23 @@ import Testing
     #expect(first == [0..<800])
     let second = table.handOver(600..<1000)
     #expect(second == [800..<1000])
-    let added = table.stored(two.id, 600..<1000, runs: second, now: .now)
+    let added = table.stored(two.id, 600..<1000, runs: second, kept: second, now: .now)
     #expect(added == 200)
     #expect(!table.isComplete)
-    table.stored(one.id, 0..<800, runs: first, now: .now)
+    table.stored(one.id, 0..<800, runs: first, kept: first, now: .now)
     #expect(table.isComplete)
     // Forgotten bytes may be handed over again.
     #expect(table.forget(700..<800) == 100)
     let again = table.handOver(600..<900)
     #expect(again == [700..<800])
+    // Also before it is stored; and then it does not count.
+    _ = table.forget(700..<800)
+    let anew = table.handOver(600..<900)
+    #expect(anew == [700..<800])
+    table.stored(two.id, 600..<900, runs: again, kept: [], now: .now)
+    #expect(!table.isComplete)
+    table.stored(one.id, 600..<900, runs: anew, kept: anew, now: .now)
+    #expect(table.isComplete)
   }
 
   // MARK: Hedges
@@ -473,6 +481,7 @@ extension SegmentTable {
   fileprivate mutating func store(
     _ id: Int, _ range: ByteRange, now: ContinuousClock.Instant
   ) -> Int64 {
-    stored(id, range, runs: handOver(range), now: now)
+    let runs = handOver(range)
+    return stored(id, range, runs: runs, kept: runs, now: now)
   }
 }

@@ -154,7 +154,7 @@ import Testing
   func memory() throws {
     var content = ContentMap(length: 1000, extents: ExtentSet([0..<100]))
     _ = content.beginSpill(into: try SpillFile())
-    _ = content.insert(200..<300, from: 0)
+    _ = content.insert(200..<300, from: 0, by: .stream)
     content.noteSpilled([200..<300])
     #expect(content.spilledByteCount == 100)
     #expect(content.isInCache)

@@ -90,6 +90,26 @@ import Testing
     #expect(settle(second, matches: true, trusted: [0], in: &state).wakes.count == 2)
   }
 
+  @Test(
+    "What an ended request still brings of a wrong piece is not held against the one that is asked")
+  func lateBytes() throws {
+    var state = try state()
+    let segment = try #require(park(0..<4096, in: &state).starts.first)
+    state.setMirror(1, of: segment.id)
+    let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
+    let actions = settle(check, matches: false, trusted: [0, 1], in: &state)
+    let again = try #require(actions.starts.first)
+    state.setMirror(0, of: again.id)
+    for isEnded in [false, true] {
+      if isEnded { state.removeSegment(segment.id) }
+      _ = store(0..<8192, of: segment, in: &state)
+      #expect(state.absent(in: 0..<Self.piece) == [0..<Self.piece])
+    }
+    let second = try #require(store(0..<Self.piece, of: again, in: &state).checks.first)
+    #expect(state.pieces?.liar(of: second, matches: false, trusted: [0, 2]) == 0)
+    #expect(settle(second, matches: true, trusted: [0, 2], in: &state).wakes.count == 1)
+  }
+
   @Test("Memory holds nothing of a piece that was wrong, or that is asked for anew")
   func wrongInMemory() throws {
     var state = try state()

@@ -60,10 +60,8 @@ final class ActiveExchange {
   /// Called when a head has arrived through a proxy.
   var onProxyAnswer: (ProxyList.Route) -> Void = { _ in }
   private var stallTimeout: Duration?
-  /// The head of a 417, after which libcurl sends the body without an expectation.
-  private var refusedExpectation: HTTPResponse?
-  /// Whether the body was requested again since then.
-  private var isResending = false
+  /// What the server of the current hop has made of `Expect: 100-continue`.
+  private var expectation = HopExpectation()
   /// Whether the server of the current hop has set a cookie.
   private(set) var hasSetCookie = false
 
@@ -128,6 +126,7 @@ final class ActiveExchange {
     headDeadline = nil
     unansweredSince = nil
     hasSetCookie = false
+    expectation = HopExpectation()
     parser = HeadParser()
     disposition = .proceed
     discardedByteCount = 0
@@ -173,6 +172,7 @@ final class ActiveExchange {
     }
     if let limit = request.headTimeout, target.body == nil { headDeadline = .now + limit }
     unansweredSince = .now
+    if expectation.noteRequest() { disposition = .proceed }
     receiver.requestSent()
     if let address, connection.noteRequest(to: address) {
       onPublicAddress(url.normalizedOrigin)
@@ -224,9 +224,8 @@ final class ActiveExchange {
       disposition = .discard
       return true
     }
-    if head.status.code == 417, target.body != nil, refusedExpectation == nil {
+    if head.status.code == 417, target.body != nil, expectation.refuse(by: head) {
       // libcurl starts again by itself: the next head counts.
-      refusedExpectation = head
       connection.noteUnprocessedRequest()
       parser = HeadParser()
       disposition = .discard
@@ -282,15 +281,13 @@ final class ActiveExchange {
 
   /// Whether the received bytes are dropped.
   var isDiscarding: Bool {
-    guard case .discard = disposition else { return false }
-    return !isResending || sawHead || target.next != nil
+    if case .discard = disposition { true } else { false }
   }
 
   /// Fills the buffer with the next bytes of the request's body; returns the result for libcurl's
   /// read callback.
   func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard failure == nil, let body = target.body else { return abortSign }
-    isResending = refusedExpectation != nil
     let limit = request.rateLimit
     let wanted = throttle.sentPiece(of: buffer.count, under: limit)
     guard throttle.admits(wanted, of: id, under: limit) else { return pauseSign }
@@ -334,15 +331,15 @@ final class ActiveExchange {
   func finishHop(_ code: CURLcode) -> Outcome {
     collectMetrics()
     hop += 1
-    if !sawHead, target.next == nil, !isCancelled, let head = refusedExpectation {
-      disposition = receiver.receive(head: head, from: url, transfer: id)
-      return .done(.finished)
-    }
     if isCancelled { return .done(.cancelled) }
     if hasStrayBytes {
       hasStrayBytes = false
       wantsFreshConnection = true
       return .follow
+    }
+    if !sawHead, target.next == nil, let head = expectation.lastWord {
+      disposition = receiver.receive(head: head, from: url, transfer: id)
+      return .done(.finished)
     }
     if let failure { return .done(.failed(failure)) }
     if target.advance() {

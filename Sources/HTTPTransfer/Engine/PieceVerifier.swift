@@ -45,12 +45,19 @@ final class PieceVerifier: @unchecked Sendable {
   func begin(_ table: SegmentTable) {
     guard pieces == nil, let hashes, table.isLengthKnown else { return }
     pieces = PieceTable(hashes: hashes, length: table.target.upperBound)
-    for extent in table.extents.extents { noteArrival(of: extent, from: PieceTable.unknownServer) }
+    for extent in table.extents.extents {
+      noteArrival(of: extent, from: PieceTable.unknownServer, by: .stream)
+    }
   }
 
-  /// Bytes have been stored, brought by the server `mirror`.
-  func noteArrival(of range: ByteRange, from mirror: Int) {
-    pending += pieces?.note(range, from: mirror, extents: verified).checks ?? []
+  /// The parts of `range` that are wanted of `carrier`.
+  func admitted(_ range: ByteRange, by carrier: PieceTable.Carrier) -> [ByteRange] {
+    pieces?.admitted(range, by: carrier) ?? [range]
+  }
+
+  /// Bytes have been stored, which `carrier` has brought from the server `mirror`.
+  func noteArrival(of range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier) {
+    pending += pieces?.note(range, from: mirror, by: carrier, extents: verified).checks ?? []
   }
 
   /// Everything starts over.
@@ -211,7 +218,7 @@ final class PieceVerifier: @unchecked Sendable {
     }
     return Finding(
       range: check.range, liar: liar, error: error, isLost: outcome == .lost,
-      failureCount: pieces?.failureCount(ofPiece: check.piece) ?? 1)
+      failureCount: max(1, pieces?.failureCount(ofPiece: check.piece) ?? 1))
   }
 
   // MARK: Wrong pieces
@@ -248,8 +255,10 @@ final class PieceVerifier: @unchecked Sendable {
     return pieces.suspects.map { pieces.hashes.range(ofPiece: $0, length: pieces.length) }
   }
 
-  /// Forgets what others have brought of a suspect piece, so that it comes from one mirror.
+  /// Forgets what others have brought of a suspect piece, so that it comes by the request of one segment.
   ///
   /// - Returns: the bytes to forget, too; nil if the piece is not known.
-  func restart(_ piece: Int) -> ByteRange? { pieces?.restart(piece: piece) }
+  func restart(_ piece: Int, by segmentID: Int) -> ByteRange? {
+    pieces?.restart(piece: piece, by: segmentID)
+  }
 }

@@ -145,7 +145,7 @@ final class SegmentFetcher: @unchecked Sendable {
       guard
         let segment = table.add(piece: suspect.piece, suspect.range, except: suspect.excluded)
       else { continue }
-      if let range = pieces.restart(suspect.piece) { forget(range) }
+      if let range = pieces.restart(suspect.piece, by: segment.id) { forget(range) }
       send(segment)
     }
     for segment in table.plan(except: pieces.suspectRanges, now: .now) { send(segment) }
@@ -334,7 +334,8 @@ final class SegmentFetcher: @unchecked Sendable {
   ) {
     guard exchange.generation == pieces.generation else { return }
     pieces.begin(table)
-    let runs = table.handOver(range)
+    let carrier = carrier(of: exchange.segmentID)
+    let runs = pieces.admitted(range, by: carrier).flatMap { table.handOver($0) }
     let (id, mirror, generation) = (exchange.segmentID, exchange.mirror, exchange.generation)
     store.store(handed, at: range.lowerBound, runs: runs, from: table.target.lowerBound) {
       [self] result in
@@ -345,13 +346,21 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
+  /// What brings the bytes of a segment.
+  private func carrier(of id: Int) -> PieceTable.Carrier {
+    table[id]?.isWhole == true ? .stream : .request(id)
+  }
+
   private func stored(_ range: ByteRange, runs: [ByteRange], by id: Int, of mirror: Int) {
-    let added = table.stored(id, range, runs: runs, now: .now)
+    let carrier = carrier(of: id)
+    // A piece may have been found wrong meanwhile, and be asked for alone.
+    let kept = runs.flatMap { pieces.admitted($0, by: carrier) }
+    let added = table.stored(id, range, runs: runs, kept: kept, now: .now)
     patience.noteConnection()
     if added > 0 { monitor.emit(.received(byteCount: added)) }
     servers.noteStored(from: mirror, rate: table[id]?.rate(now: .now))
     if pieces.isActive {
-      for run in runs { pieces.noteArrival(of: run, from: mirror) }
+      for run in kept { pieces.noteArrival(of: run, from: mirror, by: carrier) }
     }
   }
 

@@ -81,7 +81,9 @@ final class SegmentRetries: @unchecked Sendable {
         fetcher.table.remove(id)
         return fetcher.table.isComplete ? .finish : .plan
       }
-      if fetcher.nextMirror(for: segment) != segment.mirror, let range = pieces.restart(piece) {
+      if fetcher.nextMirror(for: segment) != segment.mirror,
+        let range = pieces.restart(piece, by: id)
+      {
         fetcher.forget(range)
         fetcher.table.rewind(id, to: range.lowerBound)
       }

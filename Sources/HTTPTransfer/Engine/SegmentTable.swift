@@ -151,7 +151,11 @@ package struct SegmentTable: Sendable {
   /// Forgets a part of what is present: it turned out wrong.
   ///
   /// - Returns: how many bytes of it were present.
-  package mutating func forget(_ range: ByteRange) -> Int64 { extents.remove(range) }
+  package mutating func forget(_ range: ByteRange) -> Int64 {
+    // What is still to be stored of it is no longer wanted, and keeps nobody from bringing it.
+    handed.remove(range)
+    return extents.remove(range)
+  }
 
   /// Takes note of the complete length of the representation.
   package mutating func setLength(_ length: Int64) {
@@ -320,17 +324,16 @@ package struct SegmentTable: Sendable {
   ///   - id: the segment that brought them.
   ///   - range: the bytes.
   ///   - runs: those of them that ``handOver(_:)`` gave.
+  ///   - kept: those of `runs` that are still wanted.
   ///   - now: the time.
   /// - Returns: how many of the bytes were absent before.
   @discardableResult
   package mutating func stored(
-    _ id: Int, _ range: ByteRange, runs: [ByteRange], now: ContinuousClock.Instant
+    _ id: Int, _ range: ByteRange, runs: [ByteRange], kept: [ByteRange],
+    now: ContinuousClock.Instant
   ) -> Int64 {
-    var added: Int64 = 0
-    for run in runs {
-      handed.remove(run)
-      added += extents.insert(run)
-    }
+    for run in runs { handed.remove(run) }
+    let added = kept.reduce(0) { $0 + extents.insert($1) }
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return added }
     segments[index].storedEnd = max(
       segments[index].storedEnd, range.clamped(to: target).upperBound)
