@@ -75,7 +75,7 @@ public struct Request: Sendable {
   /// The complete length in bytes that every server must agree to; nil for any.
   public var completeLength: Int64?
 
-  /// Whether gzip, deflate, br and zstd are asked for and undone.
+  /// Whether gzip, deflate, br and zstd are asked for and undone, up to two for one body.
   ///
   /// The body then arrives over one connection, from the start, with an unknown total.
   public var decodesContent = false
