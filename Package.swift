@@ -67,6 +67,9 @@ let package = Package(
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(
+      name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
+    .systemLibrary(name: "CZstandard", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     // Headers only: the library is loaded when a Metalink is read.
     .target(name: "CXML", cSettings: [.unsafeFlags(["-I/usr/include/libxml2"])]),
     // Headers only.
@@ -104,7 +107,8 @@ let package = Package(
     .target(
       name: "HTTPTransfer",
       dependencies: [
-        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", httpTypes,
+        "LinuxSystem", "HTTPTransferCore", "ExtentRecord", "CCurl", "CCrypto", "CZlib", "CBrotli",
+        "CZstandard", httpTypes,
       ],
       swiftSettings: strict),
     .target(
@@ -202,7 +206,7 @@ let package = Package(
       name: "HTTPTransferTests",
       dependencies: [
         "SeededRandom", "HTTPTransfer", "HTTPTransferFoundation", "HTTPTransferCore",
-        "LinuxSystem", "CCrypto", httpTypes,
+        "LinuxSystem", "CCrypto", "CZlib", httpTypes,
       ],
       swiftSettings: strict + unoptimized),
     .testTarget(

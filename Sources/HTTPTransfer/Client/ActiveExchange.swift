@@ -257,9 +257,7 @@ final class ActiveExchange {
     }
     switch disposition {
     case .proceed, .pause:
-      // While libcurl decodes a body, pausing makes it store the decoded rest of its buffer in
-      // memory, which may be a thousand times as much.
-      guard request.decodesContent || mayTakePiece(bytes.count) else { return pauseSign }
+      guard mayTakePiece(bytes.count) else { return pauseSign }
       guard throttle.admits(bytes.count, of: id, under: request.rateLimit) else {
         receiver.throttled()
         return pauseSign

@@ -54,11 +54,6 @@ package struct ExchangeRequest: Sendable {
   /// Whether credentials are sent only after a 401 has requested them.
   package var authenticatesOnChallenge = false
 
-  /// Whether to accept and decode the codings that libcurl supports.
-  ///
-  /// The receiver then gets the decoded body with the head of the coded one.
-  package var decodesContent = false
-
   /// The time limit for establishing a connection, including TLS.
   package var connectTimeout: Duration
 

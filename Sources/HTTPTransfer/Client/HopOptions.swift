@@ -92,13 +92,9 @@ struct HopOptions {
     fields[.contentLength] = nil
     fields[.transferEncoding] = nil
     if fields[.userAgent] == nil { fields[.userAgent] = configuration.userAgent }
-    // A byte range of a coded representation would be useless.
-    if request.decodesContent {
-      // All codings that this libcurl can decode.
-      easy.set(CURLOPT_ACCEPT_ENCODING, "")
-    } else if fields[.acceptEncoding] == nil {
-      fields[.acceptEncoding] = "identity"
-    }
+    // A byte range of a coded representation would be useless. libcurl decodes nothing, because it
+    // would keep in memory what it has decoded when an exchange pauses.
+    if fields[.acceptEncoding] == nil { fields[.acceptEncoding] = "identity" }
     if let range = request.range { fields[.range] = range.rangeField }
     easy.setHeaderLines(
       fields.map { field in

@@ -10,8 +10,6 @@ final class BodyStore: @unchecked Sendable {
   private let client: HTTPClient
   /// Whether calls of the sink may wait for the disk, or take long because they hash.
   private let mayWait: Bool
-  /// Whether exchanges may pause while much waits for the disk.
-  private let canPause: Bool
   private lazy var queue = mayWait ? StorageQueue(client: client) : nil
   /// Why nothing more can be stored.
   ///
@@ -20,11 +18,10 @@ final class BodyStore: @unchecked Sendable {
   /// How often the destination has yet to say that it can be begun.
   private var beginningCount = 0
 
-  init(sink: any BodySink, client: HTTPClient, mayWait: Bool, canPause: Bool) {
+  init(sink: any BodySink, client: HTTPClient, mayWait: Bool) {
     self.sink = sink
     self.client = client
     self.mayWait = mayWait
-    self.canPause = canPause
   }
 
   // MARK: What the sink is
@@ -41,11 +38,13 @@ final class BodyStore: @unchecked Sendable {
   /// Whether `exchange` may deliver more.
   ///
   /// If not, it pauses, and is resumed when there is room.
-  func hasRoom(for exchange: ExchangeID) -> Bool {
+  func hasRoom(for exchange: SegmentExchange) -> Bool {
     // Nothing comes for a file that has no room for it: its beginning is the one that waits.
     guard !sink.isFull else { return false }
-    guard canPause, let queue else { return true }
-    return queue.hasRoom(for: exchange, bufferLimit: beginningCount > 0 ? 1 : nil)
+    guard let queue else { return true }
+    return queue.hasRoom(bufferLimit: beginningCount > 0 ? 1 : nil) { [client] in
+      client.perform { exchange.goOn() }
+    }
   }
 
   /// For how long exchanges have waited for room so far, in seconds.
@@ -116,7 +115,6 @@ final class BodyStore: @unchecked Sendable {
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
   ) {
     guard let queue else { return body(attempt(work)) }
-    if !canPause { queue.awaitRoom() }
     queue.store { [self] in answer(attempt(work), body) }
   }
 

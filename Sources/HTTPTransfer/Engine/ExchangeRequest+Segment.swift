@@ -17,7 +17,9 @@ extension ExchangeRequest {
     if location.isSigned, url == location.base { useOwnCredentials() }
     keepsMethodOnRedirect = request.redirects.keepsMethod
     authenticatesOnChallenge = request.authenticatesOnChallenge
-    decodesContent = request.decodesContent
+    if request.decodesContent, fields[.acceptEncoding] == nil {
+      fields[.acceptEncoding] = ContentCoding.acceptField
+    }
     stallTimeout = request.stallTimeout
     headTimeout = request.stallTimeout
     retryAfterCeiling = request.retryPolicy.retryAfterCeiling

@@ -288,7 +288,9 @@ struct Representation: Sendable {
     _ body: Body, _ content: ContentVersion, _ answer: Answer, _ mirrors: inout MirrorSet,
     _ patience: inout TransferPatience
   ) -> Decision {
-    if let reason = objection(to: content) { return .reject(.fail(answer.error(reason)), .stop) }
+    if let reason = objection(to: content) ?? codingObjection(to: answer.head) {
+      return .reject(.fail(answer.error(reason)), .stop)
+    }
     let index = answer.mirror
     let same = Decision.take(body, content, isConfirmed ? .confirmed : .agrees)
     if mirrors.count > 1, let pinned = version, mirrors[index].content == nil {
@@ -314,6 +316,17 @@ struct Representation: Sendable {
         "the remote file was modified this very second", after: FetchConstants.freshAnswerDelay)
     }
     return .take(body, content, .begins)
+  }
+
+  /// Why the body of a response cannot be decoded; nil if it can, or is to be kept as it comes.
+  private func codingObjection(to head: HTTPResponse) -> String? {
+    guard request.decodesContent, request.method != .head else { return nil }
+    do throws(DecodingFailure) {
+      _ = try ContentCoding.list(of: head.headerFields)
+      return nil
+    } catch {
+      return error.description
+    }
   }
 
   /// Why a response cannot be of the wanted file, whatever its server says; nil where it can.

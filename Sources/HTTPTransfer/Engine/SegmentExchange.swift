@@ -11,7 +11,7 @@ protocol SegmentExchangeOwner: AnyObject, Sendable {
   ) -> ExchangeDisposition
 
   /// Whether an exchange may not deliver more for now.
-  func mustPause(_ id: ExchangeID) -> Bool
+  func mustPause(_ exchange: SegmentExchange) -> Bool
 
   /// Bytes up to `position` have arrived.
   ///
@@ -53,7 +53,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   var isConditional = false
   /// The URL that was asked.
   let asked: RemoteURL
-  private(set) var exchangeID: ExchangeID?
+  /// Known from the start, before any call of the client.
+  var exchangeID: ExchangeID?
   /// Whether the request is with the server, and nothing else delays the next byte.
   var isServed: Bool { isSent && !isPaused && !isHeld && !isThrottled }
   private var isSent = false
@@ -63,10 +64,19 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private var isThrottled = false
   private let owner: any SegmentExchangeOwner
   private let store: BodyStore
-  private let pool: BufferPool
+  private let client: HTTPClient
   /// Takes the body; nil before one is accepted.
   private var gatherer: BodyGatherer?
   private var lastHandOver = ContinuousClock.now
+  /// Decodes the body; nil if it is stored as it comes, and once nothing more of it is wanted.
+  private var decoder: BodyDecoder?
+  /// Whether the coded body may be empty, as its head has said where it ends.
+  private var mayBeEmpty = false
+  private var hasCodedBytes = false
+  /// How the exchange ends, decided by what was decoded.
+  private var outcome: ExchangeCompletion?
+  /// What was measured of an exchange that has ended while its body is still being decoded.
+  private var endMetrics: ExchangeMetrics?
 
   /// The offset of the next byte to arrive; nil before a body is accepted.
   var position: Int64? { gatherer?.position }
@@ -81,14 +91,14 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   init(
     owner: any SegmentExchangeOwner, store: BodyStore, segmentID: Int, mirror: Int,
-    asked: RemoteURL, pool: BufferPool
+    asked: RemoteURL, client: HTTPClient
   ) {
     self.owner = owner
     self.store = store
     self.mirror = mirror
     self.segmentID = segmentID
     self.asked = asked
-    self.pool = pool
+    self.client = client
   }
 
   /// The head was good: what follows are the bytes from `body.lowerBound`, of which those before
@@ -101,8 +111,24 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   ///   - generation: the beginning of the transfer to which they belong.
   func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64, generation: Int) {
     self.generation = generation
-    gatherer = BodyGatherer(position: body.lowerBound, start: start, pool: pool)
+    gatherer = BodyGatherer(position: body.lowerBound, start: start, pool: client.buffers)
     expectedEnd = isEndKnown ? body.upperBound : nil
+  }
+
+  /// The accepted body is what results from undoing `codings`, at least one.
+  ///
+  /// - Parameters:
+  ///   - codings: the codings in the order in which they were applied.
+  ///   - mayBeEmpty: whether no byte at all is a coded body, too.
+  func decode(_ codings: [ContentCoding], mayBeEmpty: Bool) {
+    decoder = BodyDecoder(codings, client: client, owner: self)
+    self.mayBeEmpty = mayBeEmpty
+  }
+
+  /// There may be room again for what was not taken.
+  func goOn() {
+    if let decoder { return decoder.goOn() }
+    if let exchangeID { client.unpause(exchangeID) }
   }
 
   // MARK: ExchangeReceiver
@@ -121,8 +147,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
   ) -> ExchangeDisposition {
-    exchangeID = transfer
-    return owner.receive(head, from: url, by: self)
+    owner.receive(head, from: url, by: self)
   }
 
   func throttled() {
@@ -132,9 +157,20 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   func receive(body piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     isThrottled = false
+    guard gatherer != nil else { return .discard }
+    guard outcome == nil else { return .stop }
+    if let decoder {
+      hasCodedBytes = true
+      isPaused = !decoder.add(piece)
+      return isPaused ? .pause : .proceed
+    }
+    isPaused = owner.mustPause(self)
+    return isPaused ? .pause : take(piece)
+  }
+
+  /// Takes a piece of the body, decoded if it was coded.
+  private func take(_ piece: UnsafeRawBufferPointer) -> ExchangeDisposition {
     guard let gatherer else { return .discard }
-    isPaused = exchangeID.map { owner.mustPause($0) } ?? false
-    if isPaused { return .pause }
     var rest = gatherer.skip(piece)
     if rest.isEmpty { return .proceed }
     let now = ContinuousClock.now
@@ -154,9 +190,32 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
+    guard let decoder, case .finished = completion else {
+      return conclude(outcome ?? completion, metrics)
+    }
+    endMetrics = metrics
+    decoder.end()
+  }
+
+  private func conclude(_ completion: ExchangeCompletion, _ metrics: ExchangeMetrics) {
+    decoder?.cancel()
+    decoder = nil
     handOver(now: .now)
     // What it has brought counts before its end does.
     store.follow { [self] in owner.ended(self, completion, metrics) }
+  }
+
+  /// Nothing more is wanted of a body that may have come and is still being decoded.
+  func endDecoding() { endDecoding(with: .cancelled) }
+
+  private func endDecoding(with completion: ExchangeCompletion) {
+    guard decoder != nil else { return }
+    decoder?.cancel()
+    decoder = nil
+    outcome = completion
+    // Never within the call, as the end of any exchange: the caller may be about to start over.
+    if let endMetrics { return client.perform { [self] in conclude(completion, endMetrics) } }
+    if let exchangeID { client.cancel(exchangeID) }
   }
 
   /// Has what is gathered stored.
@@ -164,5 +223,38 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     lastHandOver = now
     guard let (handed, range) = gatherer?.handOver() else { return }
     owner.handOver(handed, as: range, by: self)
+  }
+}
+
+// MARK: - What the decoder tells
+
+extension SegmentExchange: BodyDecoderOwner {
+  func mayTakeDecoded() -> Bool { !owner.mustPause(self) }
+
+  func take(decoded piece: UnsafeRawBufferPointer) -> Bool {
+    switch take(piece) {
+    case .proceed: break
+    case .discard, .pause, .stop: endDecoding(with: .stopped)
+    }
+    return decoder != nil
+  }
+
+  func decoderHasRoom() {
+    if let exchangeID { client.unpause(exchangeID) }
+  }
+
+  func decodingEnded(unfinished: ContentCoding?) {
+    guard let unfinished, hasCodedBytes || !mayBeEmpty else {
+      return endDecoding(with: .finished)
+    }
+    let detail = "the \(unfinished.rawValue) data ends too early"
+    endDecoding(with: .failed(ExchangeError(code: .truncated, url: asked, detail: detail)))
+  }
+
+  func decodingFailed(_ failure: DecodingFailure) {
+    var code = ExchangeError.Code.malformedResponse
+    if case .noMemory = failure { code = .outOfResources }
+    endDecoding(
+      with: .failed(ExchangeError(code: code, url: asked, detail: failure.description)))
   }
 }

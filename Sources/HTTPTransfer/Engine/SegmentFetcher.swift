@@ -164,12 +164,13 @@ final class SegmentFetcher: @unchecked Sendable {
       request, range: segment.isWhole ? nil : segment.start..<segment.end, to: url,
       of: servers.mirrors[index].url, at: servers.locations[index], body: body)
     let receiver = SegmentExchange(
-      owner: owner, store: store, segmentID: segment.id, mirror: index, asked: url,
-      pool: client.buffers)
+      owner: owner, store: store, segmentID: segment.id, mirror: index, asked: url, client: client)
     receiver.isConditional =
       representation.askedEarlier?.setCondition(
         of: &exchange, isAlone: servers.mirrors.count == 1) ?? false
-    exchanges[segment.id] = (client.start(exchange, receiver: receiver), receiver)
+    let id = client.start(exchange, receiver: receiver)
+    receiver.exchangeID = id
+    exchanges[segment.id] = (id, receiver)
     servers.mirrors.began(index)
     hedgeBudget.noteRequests(1, hedges: 0)
     showConnections()
@@ -242,7 +243,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// There is room again at the destination.
   func unpauseAll() {
-    for exchange in exchanges.values { client.unpause(exchange.id) }
+    for exchange in exchanges.values { exchange.receiver.goOn() }
   }
 
   func setStallTimeout(_ timeout: Duration?) {
@@ -272,6 +273,7 @@ final class SegmentFetcher: @unchecked Sendable {
     for exchange in running.values where exchange.receiver !== kept {
       if flushing { exchange.receiver.handOver(now: .now) }
       client.cancel(exchange.id)
+      exchange.receiver.endDecoding()
     }
     if let scout = servers.locations.scout, exchanges[scout] == nil {
       servers.locations.endScout()

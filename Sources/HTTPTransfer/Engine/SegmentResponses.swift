@@ -60,7 +60,9 @@ final class SegmentResponses: @unchecked Sendable {
     case .take(let body, let content, let acceptance):
       guard try accept(acceptance, body, content, answer, by: exchange, onFailure: onFailure)
       else { return .stop }
-      return take(body, isWhole: segment.isWhole, by: exchange, isRunning: isRunning)
+      let disposition = take(body, isWhole: segment.isWhole, by: exchange, isRunning: isRunning)
+      decode(answer, by: exchange)
+      return disposition
     }
   }
 
@@ -95,6 +97,18 @@ final class SegmentResponses: @unchecked Sendable {
     }
     // A failure that comes at once has ended the transfer, and all its segments.
     return fetcher.table[exchange.segmentID] != nil
+  }
+
+  /// Has the body of an accepted response decoded if it is coded and the request says so.
+  private func decode(_ answer: Representation.Answer, by exchange: SegmentExchange) {
+    // The fields of a response without a body are those that another one would have.
+    guard request.decodesContent, request.method != .head, answer.head.status.code != 204,
+      exchange.position != nil,
+      let codings = try? ContentCoding.list(of: answer.head.headerFields), !codings.isEmpty
+    else { return }
+    let fields = answer.head.headerFields
+    exchange.decode(
+      codings, mayBeEmpty: fields[.contentLength] != nil || fields[.transferEncoding] != nil)
   }
 
   private func take(

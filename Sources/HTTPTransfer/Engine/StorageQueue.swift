@@ -54,8 +54,8 @@ package final class StorageQueue: Sendable {
 
   private struct State {
     var bufferCount = 0
-    /// The exchanges that go on when there is room.
-    var paused: [ExchangeID] = []
+    /// What resumes those that have paused until there is room.
+    var paused: [@Sendable () -> Void] = []
     var fullSince: ContinuousClock.Instant?
     var fullTime = Duration.zero
     /// Since when the head of the queue has been at work.
@@ -184,7 +184,7 @@ package final class StorageQueue: Sendable {
   }
 
   private func ended(_ job: Job) {
-    let resumed = state.withLock { state -> [ExchangeID] in
+    let resumed = state.withLock { state -> [@Sendable () -> Void] in
       state.jobs.removeAll { $0 === job }
       guard job.isBuffer else { return [] }
       state.bufferCount -= 1
@@ -196,31 +196,35 @@ package final class StorageQueue: Sendable {
       defer { state.paused = [] }
       return state.paused
     }
-    for transfer in resumed { client.unpause(transfer) }
+    for resume in resumed { resume() }
   }
 
   /// Says whether `transfer` may hand over more; if not, it is to pause, and goes on when there is
   /// room.
   ///
-  /// - Parameters:
-  ///   - transfer: the exchange.
-  ///   - bufferLimit: how many buffers may wait; nil for as many as may ever wait.
+  /// - Parameter transfer: the exchange.
   /// - Returns: whether there is room.
-  package func hasRoom(for transfer: ExchangeID, bufferLimit: Int? = nil) -> Bool {
+  package func hasRoom(for transfer: ExchangeID) -> Bool {
+    hasRoom { [client] in client.unpause(transfer) }
+  }
+
+  /// Says whether more may be handed over; if not, it calls `resume`, on any thread, when there is
+  /// room.
+  ///
+  /// - Parameters:
+  ///   - bufferLimit: how many buffers may wait; nil for as many as may ever wait.
+  ///   - resume: continues what pauses.
+  /// - Returns: whether there is room.
+  func hasRoom(bufferLimit: Int? = nil, orElse resume: @escaping @Sendable () -> Void) -> Bool {
     state.withLock { state in
       // Once it is full nobody is let in before those who have paused.
       guard state.fullSince != nil || state.bufferCount >= bufferLimit ?? Self.bufferLimit else {
         return true
       }
       state.fullSince = state.fullSince ?? .now
-      state.paused.append(transfer)
+      state.paused.append(resume)
       return false
     }
-  }
-
-  /// Returns when more may be handed over; for an exchange that cannot pause.
-  func awaitRoom() {
-    if state.withLock({ $0.bufferCount >= Self.bufferLimit }) { queue.sync {} }
   }
 
   /// For how long exchanges have been paused so far, in seconds.

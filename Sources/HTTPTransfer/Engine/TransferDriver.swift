@@ -46,10 +46,7 @@ final class TransferDriver: @unchecked Sendable {
     self.monitor = monitor
     var mayWait = request.body != nil || request.checksum != nil
     if case .file = request.destination { mayWait = true }
-    // libcurl keeps what it has decoded while an exchange pauses, and fails if that is much. The
-    // network thread waits for the disk instead, but only once 4 MiB wait for it.
-    store = BodyStore(
-      sink: sink, client: client, mayWait: mayWait, canPause: !request.decodesContent)
+    store = BodyStore(sink: sink, client: client, mayWait: mayWait)
   }
 
   // MARK: Verbs
@@ -419,7 +416,9 @@ extension TransferDriver: SegmentFetcherOwner {
     }
   }
 
-  func mustPause(_ id: ExchangeID) -> Bool { phase == .paused || !store.hasRoom(for: id) }
+  func mustPause(_ exchange: SegmentExchange) -> Bool {
+    phase == .paused || !store.hasRoom(for: exchange)
+  }
 
   func advance(
     _ exchange: SegmentExchange, to position: Int64, now: ContinuousClock.Instant

@@ -80,7 +80,7 @@ public struct Request: Sendable {
   /// The complete length in bytes that every server must confirm; nil for any length.
   public var completeLength: Int64?
 
-  /// Whether to accept gzip, deflate, br and zstd and to decode them.
+  /// Whether to accept gzip, deflate, br and zstd, at most two for one body, and to decode them.
   ///
   /// The body then arrives over one connection, from the start, with an unknown total.
   public var decodesContent = false
