@@ -2,7 +2,7 @@ internal import Dispatch
 
 /// What a ``BodyDecoder`` tells, on the network thread.
 protocol BodyDecoderOwner: AnyObject {
-  /// Whether the next decoded piece may be taken; if not, ``BodyDecoder/goOn()`` follows later.
+  /// Whether the next decoded piece may be taken; if not, ``BodyDecoder/resume()`` follows later.
   func mayTakeDecoded() -> Bool
 
   /// Takes a decoded piece, which is valid during the call only.
@@ -72,21 +72,21 @@ final class BodyDecoder: @unchecked Sendable {
     isFull = waiting.count + unreadByteCount >= Self.waitingLimit
     guard !isFull else { return false }
     waiting += bytes
-    goOn()
+    resume()
     return true
   }
 
   /// No more coded bytes come.
   func end() {
     hasEnded = true
-    goOn()
+    resume()
   }
 
   /// Nothing more is wanted.
   func cancel() { owner = nil }
 
   /// Hands over what is decoded, if it may, and decodes what follows.
-  func goOn() {
+  func resume() {
     guard !isBusy, let owner else { return }
     if decodedByteCount > 0 {
       guard owner.mayTakeDecoded() else { return }
@@ -139,6 +139,6 @@ final class BodyDecoder: @unchecked Sendable {
       isFull = false
       owner?.decoderHasRoom()
     }
-    goOn()
+    resume()
   }
 }

@@ -43,7 +43,7 @@ final class BodyStore: @unchecked Sendable {
     guard !sink.isFull else { return false }
     guard let queue else { return true }
     return queue.hasRoom(bufferLimit: beginningCount > 0 ? 1 : nil) { [client] in
-      client.perform { exchange.goOn() }
+      client.perform { exchange.resume() }
     }
   }
 

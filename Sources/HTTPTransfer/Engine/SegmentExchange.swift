@@ -126,8 +126,8 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   }
 
   /// There may be room again for what was not taken.
-  func goOn() {
-    if let decoder { return decoder.goOn() }
+  func resume() {
+    if let decoder { return decoder.resume() }
     if let exchangeID { client.unpause(exchangeID) }
   }
 

@@ -243,7 +243,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// There is room again at the destination.
   func unpauseAll() {
-    for exchange in exchanges.values { exchange.receiver.goOn() }
+    for exchange in exchanges.values { exchange.receiver.resume() }
   }
 
   func setStallTimeout(_ timeout: Duration?) {

@@ -74,7 +74,7 @@ final class SegmentRetries: @unchecked Sendable {
   }
 
   /// Sends a segment again, or says what follows where it is not wanted any more.
-  func goOn(with id: Int) -> TransferStep {
+  func resume(with id: Int) -> TransferStep {
     let pieces = fetcher.pieces
     if let segment = fetcher.table[id], let piece = segment.suspectPiece {
       guard pieces.isSuspect(piece) else {

@@ -205,11 +205,11 @@ final class TransferDriver: @unchecked Sendable {
     case .tryAgain(let id, let delay):
       // The end of the pause plans again.
       if phase == .paused { return fetcher.table.remove(id) }
-      guard let delay else { return perform(retries.goOn(with: id)) }
+      guard let delay else { return perform(retries.resume(with: id)) }
       if fetcher.isIdle { monitor.update { $0.state = .waiting } }
       client.schedule(after: delay) { [self] in
         guard isRunning, fetcher.table[id]?.isWaiting == true else { return }
-        perform(retries.goOn(with: id))
+        perform(retries.resume(with: id))
       }
     case .signAgain(let delay):
       if fetcher.isIdle { monitor.update { $0.state = .waiting } }
