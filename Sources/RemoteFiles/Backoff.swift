@@ -6,10 +6,13 @@ struct Backoff: Sendable {
   /// How many requests in a row have brought next to nothing, whatever became of those who waited.
   private(set) var fruitlessCount = 0
   private(set) var retryAt: ContinuousClock.Instant?
-  private var unreachableSince: ContinuousClock.Instant?
+  /// Since when the server cannot be reached, and when that was last seen.
+  private var outage: (since: ContinuousClock.Instant, seen: ContinuousClock.Instant)?
   /// When the server last brought bytes.
   private var lastStoredAt: ContinuousClock.Instant?
 
+  /// How far apart two failures of one outage may be: more than the look-up of a name takes.
+  private static let outageMemory = Duration.seconds(10)
   private static let fruitlessLimit = 16
   private static let fruitlessInterval = Duration.seconds(1)
   /// How many requests are in flight then: one that hangs does not keep the others back.
@@ -24,7 +27,7 @@ struct Backoff: Sendable {
 
   /// The server has brought bytes.
   mutating func noteStored(now: ContinuousClock.Instant) {
-    unreachableSince = nil
+    outage = nil
     lastStoredAt = now
   }
 
@@ -51,7 +54,7 @@ struct Backoff: Sendable {
 
   /// Time has passed during which no server could answer.
   mutating func postpone(by delay: Duration) {
-    unreachableSince = unreachableSince.map { $0 + delay }
+    outage = outage.map { ($0.since + delay, $0.seen + delay) }
   }
 
   /// What follows from a failure that may pass.
@@ -71,8 +74,10 @@ struct Backoff: Sendable {
     if isPending(now: now) { return .isWaitingAlready }
     failureCount += 1
     if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
-      let since = unreachableSince ?? now
-      unreachableSince = since
+      // While nobody asked, it may have been there.
+      let known = outage.flatMap { now - $0.seen < Self.outageMemory ? $0.since : nil }
+      let since = known ?? now
+      outage = (since, now)
       if now - since >= FileSettings.unreachablePatience { return .giveUp }
     }
     var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
