@@ -38,9 +38,10 @@ extension RemoteVersion {
 
   /// Handles a failure of the cache.
   ///
-  /// Trouble with one entry affects that file only; after any other failure the cache is not used
-  /// for a while.
+  /// Trouble with one entry affects that file only, and a shortage of descriptors is no trouble of the
+  /// disk; after any other failure the cache is not used for a while.
   func noteCacheFailure(_ error: CacheError) {
+    if error.code == .descriptorLimit { return file.noteShortage(FileError(error)) }
     if error.isOfEntry {
       // Only this file is affected.
       state.withLock { $0.isUncacheable = true }

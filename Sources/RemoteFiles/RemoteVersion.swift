@@ -206,11 +206,11 @@ public final class RemoteVersion: Sendable {
   /// Whether the whole cannot be fetched now, because the cache does not take it.
   ///
   /// What lies in memory from a time when it did not, or in no record, is fetched again, for the cache, unless
-  /// a read waits or the disk stands still: then that would come to lie in memory, too. Nor while it is being
-  /// hashed.
+  /// a read waits, the disk stands still or descriptors are short: then that would come to lie in memory, too.
+  /// Nor while it is being hashed.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
-    let isStuck = environment.storage.isStuck
+    let isStuck = environment.storage.isStuck || !environment.cache.hasBorrowableDescriptors
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {

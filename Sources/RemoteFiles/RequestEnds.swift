@@ -52,12 +52,26 @@ struct RequestEnds: Sendable {
       owner.state.withLock { _ = $0.version.endSegment(id) }
       owner.home.versionContradicted(owner.id)
       owner.supersede()
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
+      .cacheFailed:
       owner.file.noteFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
-    case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
+    case .tooManyFiles: lackedDescriptors(id, error)
+    case .missing, .denied, .refused, .corrupt, .unmounted:
       owner.file.noteFailure(error, isRetried: false)
       end(id, as: .failedForGood(error))
+    }
+  }
+
+  /// Nobody had the file open, and there were no descriptors for what came.
+  ///
+  /// Whoever has opened it since has its own: what they wait for is planned again.
+  private func lackedDescriptors(_ id: SegmentID, _ error: FileError) {
+    owner.file.noteShortage(error)
+    owner.transact { [policy = owner.environment.retryPolicy] guarded, actions in
+      guarded.version.end(
+        id, as: guarded.openCount > 0 ? .dropped : .failedForGood(error), policy: policy,
+        random: .random(in: 0..<1), now: .now, into: &actions)
     }
   }
 

@@ -87,6 +87,18 @@ final class FileContext: Sendable {
   /// A request is held back for a reason that `.status` shows.
   func noteDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
 
+  /// The process lacks descriptors for the file; each store may meet that, so only the first is logged.
+  func noteShortage(_ error: FileError) {
+    let former = counters.withLock { counters in
+      defer { counters.lastError = error.reason }
+      return counters.lastError
+    }
+    if former == error.reason { return }
+    environment.logger.warning(
+      "short of descriptors",
+      metadata: ["file": "\(source.path)", "reason": "\(error.reason)"])
+  }
+
   func noteFailure(_ error: FileError, isRetried: Bool) {
     counters.withLock {
       $0.lastError = error.reason
