@@ -275,6 +275,13 @@ final class InodeTable: Sendable {
     }
   }
 
+  /// The versions with open handles.
+  var openVersions: [RemoteVersion] {
+    state.withLock { state in
+      state.versions.values.compactMap { $0.openCount > 0 ? $0.version : nil }
+    }
+  }
+
   /// How much of the table the kernel uses now.
   var status: KernelStatus {
     state.withLock { state in

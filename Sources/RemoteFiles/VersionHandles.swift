@@ -125,14 +125,12 @@ struct VersionHandles: Sendable {
   func release() {
     let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
     var usage: ReadActivity.Usage?
-    var proven: Int?
     var awaitsStamp = false
     let released = owner.transact { guarded, actions in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
-        proven = guarded.version.line.provenConnections
         // Reads that were interrupted: nobody waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
@@ -147,7 +145,7 @@ struct VersionHandles: Sendable {
         $0.note(fetched: usage.fetched, read: usage.read, length: length)
       }
     }
-    if let proven { owner.environment.noteConnections(proven, for: owner.file.source.url) }
+    if usage != nil { owner.noteConnections() }
     _ = consume released
     if usage != nil, awaitsStamp { owner.environment.watch(owner) }
   }
@@ -169,6 +167,12 @@ extension RemoteVersion {
   }
 
   public func releaseHandle() { VersionHandles(owner: self).release() }
+
+  /// Has the mount remember how many connections have paid for this version.
+  public func noteConnections() {
+    guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
+    environment.noteConnections(proven, for: file.source.url)
+  }
 
   /// Has the entry looked for again, where reads wait and it could not be opened before.
   func lookAgainIfDue(now: ContinuousClock.Instant) {
