@@ -31,8 +31,13 @@ struct ExtendedAttributes: Sendable {
   }
 
   private func all(of number: UInt64) -> [(key: String, value: [UInt8])] {
-    guard let file = inodes.file(number) else { return [] }
-    let version = inodes.version(number)
+    let file: RemoteFile
+    var version: RemoteVersion?
+    switch inodes.file(number) {
+    case .described(let described, let owner): (file, version) = (owner, described)
+    case .listed(let listed, _): file = listed
+    case nil: return []
+    }
     let status = file.status(passthrough: [])
     var attributes: [(key: String, value: [UInt8])] = []
     func append(_ key: String, _ value: String) { attributes.append((key, Array(value.utf8))) }

@@ -42,6 +42,13 @@ final class InodeTable: Sendable {
     let keepsPages: Bool
   }
 
+  /// A file that the kernel knows by number.
+  enum KnownFile {
+    case described(RemoteVersion, of: RemoteFile)
+    /// Known only from its listing.
+    case listed(RemoteFile, as: ListedAppearance)
+  }
+
   /// A file that is known only from its listing.
   private struct ListedNode {
     let file: RemoteFile
@@ -176,11 +183,6 @@ final class InodeTable: Sendable {
     state.withLock { $0.settle(version, InodeNumber(version.id).rawValue) }
   }
 
-  /// The listed file with this number.
-  func listed(_ number: UInt64) -> (file: RemoteFile, appearance: ListedAppearance)? {
-    state.withLock { $0.listed[number].map { ($0.file, $0.appearance) } }
-  }
-
   func forget(_ number: UInt64, count: UInt64) {
     // Release it after the lock: this may be the last reference.
     let released = state.withLock { state -> (any Sendable)? in
@@ -197,13 +199,14 @@ final class InodeTable: Sendable {
     _ = released
   }
 
-  /// The file of a version or of a listing.
-  func file(_ number: UInt64) -> RemoteFile? {
-    state.withLock { $0.versions[number]?.file ?? $0.listed[number]?.file }
-  }
-
-  func version(_ number: UInt64) -> RemoteVersion? {
-    state.withLock { $0.versions[number]?.version }
+  /// The file with an inode number; nil for a directory, and for a file that the kernel forgot.
+  ///
+  /// One call returns all of it, because another request may settle a listed file between two.
+  func file(_ number: UInt64) -> KnownFile? {
+    state.withLock { state in
+      if let node = state.versions[number] { return .described(node.version, of: node.file) }
+      return state.listed[number].map { .listed($0.file, as: $0.appearance) }
+    }
   }
 
   /// Records that the kernel learns a size of an inode: the size of the file or, if its length is
@@ -270,6 +273,13 @@ final class InodeTable: Sendable {
       node.mode = nil
       if case .passthrough(let id) = mode { return id }
       return nil
+    }
+  }
+
+  /// The versions with open handles.
+  var openVersions: [RemoteVersion] {
+    state.withLock { state in
+      state.versions.values.compactMap { $0.openCount > 0 ? $0.version : nil }
     }
   }
 

@@ -30,8 +30,11 @@ struct MountAttributes: Sendable {
     let inode = InodeNumber(rawValue: number)
     if inodes.directoryPath(number) != nil { return of(directory: inode) }
     if let control = ControlFile(inode: inode) { return of(control, timeout: 0) }
-    if let version = inodes.version(number) { return of(version) }
-    return inodes.listed(number).map { of($0.appearance) }
+    switch inodes.file(number) {
+    case .described(let version, _): return of(version)
+    case .listed(_, let appearance): return of(appearance)
+    case nil: return nil
+    }
   }
 
   func of(directory number: InodeNumber) -> FileAttributes {

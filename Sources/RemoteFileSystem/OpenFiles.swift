@@ -39,10 +39,19 @@ final class OpenFiles: Sendable {
     _ number: UInt64, by deadline: ContinuousClock.Instant? = nil,
     _ reply: consuming sending some FileSystemReply & ~Copyable
   ) {
-    guard let version = inodes.version(number), let file = inodes.file(number) else {
-      if let (file, _) = inodes.listed(number) { return open(file, number, reply) }
-      return reply.error(ESTALE)
+    switch inodes.file(number) {
+    case .described(let version, let file):
+      open(version, of: file, number, by: deadline, reply)
+    case .listed(let file, _): open(file, number, reply)
+    case nil: reply.error(ESTALE)
     }
+  }
+
+  private func open(
+    _ version: RemoteVersion, of file: RemoteFile, _ number: UInt64,
+    by deadline: ContinuousClock.Instant?,
+    _ reply: consuming sending some FileSystemReply & ~Copyable
+  ) {
     attachedKernel?.prepareForOpen()
     let parked = reply.parked()
     let start = trace?.now ?? 0

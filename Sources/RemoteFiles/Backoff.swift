@@ -6,10 +6,13 @@ struct Backoff: Sendable {
   /// How many requests in a row have brought almost no bytes; ``forget(now:)`` does not reset it.
   private(set) var fruitlessCount = 0
   private(set) var retryAt: ContinuousClock.Instant?
-  private var unreachableSince: ContinuousClock.Instant?
+  /// When the server was first found unreachable, and when last.
+  private var outage: (since: ContinuousClock.Instant, seen: ContinuousClock.Instant)?
   /// When the server last brought bytes.
   private var lastStoredAt: ContinuousClock.Instant?
 
+  /// The longest time between two failures of one outage; a failed name resolution takes less.
+  private static let outageMemory = Duration.seconds(10)
   private static let fruitlessLimit = 16
   private static let fruitlessInterval = Duration.seconds(1)
   /// How many requests may be in flight while requests are fruitless, so one that hangs blocks no
@@ -25,7 +28,7 @@ struct Backoff: Sendable {
 
   /// Notes that the server has brought bytes.
   mutating func noteStored(now: ContinuousClock.Instant) {
-    unreachableSince = nil
+    outage = nil
     lastStoredAt = now
   }
 
@@ -53,7 +56,7 @@ struct Backoff: Sendable {
 
   /// Moves the clock on by time during which no server could answer.
   mutating func postpone(by delay: Duration) {
-    unreachableSince = unreachableSince.map { $0 + delay }
+    outage = outage.map { ($0.since + delay, $0.seen + delay) }
   }
 
   /// What follows from a failure that may be temporary.
@@ -73,8 +76,10 @@ struct Backoff: Sendable {
     if isPending(now: now) { return .isWaitingAlready }
     failureCount += 1
     if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
-      let since = unreachableSince ?? now
-      unreachableSince = since
+      // The server may have been reachable while no request was sent.
+      let known = outage.flatMap { now - $0.seen < Self.outageMemory ? $0.since : nil }
+      let since = known ?? now
+      outage = (since, now)
       if now - since >= FileSettings.unreachablePatience { return .giveUp }
     }
     var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)

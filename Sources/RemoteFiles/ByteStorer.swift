@@ -25,7 +25,7 @@ struct ByteStorer: Sendable {
   /// memory, on the thread that alone writes there.
   ///
   /// It fails with `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
-  /// are descriptors for readers only, `unavailable` where there is not even memory for them.
+  /// are descriptors for readers only, `cacheFailed` where there is not even memory for them.
   func put(_ bytes: UnsafeRawBufferPointer, as range: ByteRange, withDisk: Bool) -> StoreResult {
     // What nobody has opened yet must not take the descriptors of those who read: it has them for this
     // call only, and what it stored is committed by whoever opens it next.
@@ -127,6 +127,8 @@ struct ByteStorer: Sendable {
       }
     } catch {
       owner.noteCacheFailure(error)
+      // Only readers may use memory.
+      if error.code == .descriptorLimit, !owner.hasHandles { throw FileError(error) }
       return .refused
     }
     if isStale { throw FileError(.stale, "the remote file has changed") }
@@ -212,7 +214,7 @@ struct ByteStorer: Sendable {
       }
     } catch {
       throw FileError(
-        .unavailable,
+        .cacheFailed,
         "no memory for what the cache cannot take: "
           + error.description)
     }

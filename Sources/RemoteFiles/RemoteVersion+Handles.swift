@@ -38,9 +38,10 @@ extension RemoteVersion {
 
   /// Handles a failure of the cache.
   ///
-  /// A failure of one entry affects that file only; after any other failure the cache is not used
-  /// for a while.
+  /// A failure of one entry affects that file only. A shortage of descriptors is no failure of the
+  /// disk. After any other failure the cache is not used for a while.
   func noteCacheFailure(_ error: CacheError) {
+    if error.code == .descriptorLimit { return file.noteShortage(FileError(error)) }
     if error.isOfEntry {
       state.withLock { $0.isUncacheable = true }
       file.noteFailure(FileError(error), isRetried: false)

@@ -210,10 +210,10 @@ public final class RemoteVersion: Sendable {
   ///
   /// Bytes that are in memory since the cache failed, or that are in no record, are dropped and
   /// fetched again for the cache. That waits while a read waits, while the bytes are being hashed,
-  /// or while the disk hangs and new bytes would go to memory, too.
+  /// or while the disk hangs or descriptors are short, because new bytes would go to memory, too.
   func isKeptFromCache() -> Bool {
     let mayStore = environment.health.mayStore()
-    let isStuck = environment.storage.isStuck
+    let isStuck = environment.storage.isStuck || !environment.cache.hasBorrowableDescriptors
     var isKept = false
     transact { guarded, actions in
       guard mayStore, !guarded.isUncacheable else {

@@ -52,12 +52,26 @@ struct RequestEnds: Sendable {
       owner.state.withLock { _ = $0.version.endSegment(id) }
       owner.home.versionContradicted(owner.id)
       owner.supersede()
-    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned:
+    case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
+      .cacheFailed:
       owner.file.noteFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
-    case .missing, .denied, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
+    case .tooManyFiles: lackedDescriptors(id, error)
+    case .missing, .denied, .refused, .corrupt, .unmounted:
       owner.file.noteFailure(error, isRetried: false)
       end(id, as: .failedForGood(error))
+    }
+  }
+
+  /// Ends a request whose bytes found no descriptor while no program had the file open.
+  ///
+  /// A program that has opened the file since has a descriptor: its reads are planned again.
+  private func lackedDescriptors(_ id: SegmentID, _ error: FileError) {
+    owner.file.noteShortage(error)
+    owner.transact { [policy = owner.environment.retryPolicy] guarded, actions in
+      guarded.version.end(
+        id, as: guarded.openCount > 0 ? .dropped : .failedForGood(error), policy: policy,
+        random: .random(in: 0..<1), now: .now, into: &actions)
     }
   }
 

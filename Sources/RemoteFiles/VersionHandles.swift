@@ -126,14 +126,12 @@ struct VersionHandles: Sendable {
   func release() {
     let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
     var usage: ReadActivity.Usage?
-    var proven: Int?
     var awaitsStamp = false
     let released = owner.transact { guarded, actions in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
         guarded.unreadSince = .now
         usage = guarded.version.endReading()
-        proven = guarded.version.line.provenConnections
         // The reads were interrupted: no program waits for their bytes any more.
         guarded.version.dropParked(into: &actions)
       }
@@ -148,7 +146,7 @@ struct VersionHandles: Sendable {
         $0.note(fetched: usage.fetched, read: usage.read, length: length)
       }
     }
-    if let proven { owner.environment.noteConnections(proven, for: owner.file.source.url) }
+    if usage != nil { owner.noteConnections() }
     _ = consume released
     if usage != nil, awaitsStamp { owner.environment.watch(owner) }
   }
@@ -170,6 +168,12 @@ extension RemoteVersion {
   }
 
   public func releaseHandle() { VersionHandles(owner: self).release() }
+
+  /// Records for the host how many connections have paid for this version.
+  public func noteConnections() {
+    guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
+    environment.noteConnections(proven, for: file.source.url)
+  }
 
   /// Looks for the entry again if reads wait and it could not be opened before.
   func lookAgainIfDue(now: ContinuousClock.Instant) {

@@ -543,12 +543,12 @@ struct VersionState: Sendable {
       requests.remove(id)
       plan(now: now, into: &actions)
     case .failed(let error, let retryAfter):
-      _ = endSegment(id)
+      // A failure of this machine does not count against the server.
+      if error.code == .cacheFailed { requests.remove(id) } else { _ = endSegment(id) }
       retryLater(
         after: error, retryAfter: retryAfter, policy: policy, random: random, now: now,
         into: &actions)
     case .failedForGood(let error):
-      // A failure of this machine does not count against the server.
       if error.isOfServer { _ = endSegment(id) } else { requests.remove(id) }
       failParked(error, now: now, into: &actions)
     }

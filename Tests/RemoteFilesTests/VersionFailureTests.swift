@@ -109,6 +109,21 @@ import Testing
     #expect(state.parked.isEmpty)
   }
 
+  @Test("Two short outages are not one long one because nobody asked between them")
+  func separateOutages() {
+    var state = state()
+    park(0..<4096, in: &state)
+    #expect(retry(&state, .unreachable, at: .zero).failures.isEmpty)
+    // The reader has gone before the next request.
+    var actions = VersionActions()
+    state.dropParked(into: &actions)
+    park(0..<4096, in: &state, at: .seconds(60), timeout: .seconds(120))
+    #expect(retry(&state, .unreachable, at: .seconds(60)).failures.isEmpty)
+    #expect(retry(&state, .unreachable, at: .seconds(61.9)).failures.isEmpty)
+    let codes = retry(&state, .unreachable, at: .seconds(63)).failures.map(\.error.code)
+    #expect(codes == [.unreachable])
+  }
+
   @Test("A server that answers again is unreachable from then on anew")
   func reachableAgain() throws {
     var state = state()

@@ -87,6 +87,20 @@ final class FileContext: Sendable {
   /// Takes note of a request that is delayed, with the reason that `.status` shows.
   func noteDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
 
+  /// The process lacks descriptors for the file.
+  ///
+  /// Each store may find that, so only the first one logs it.
+  func noteShortage(_ error: FileError) {
+    let former = counters.withLock { counters in
+      defer { counters.lastError = error.reason }
+      return counters.lastError
+    }
+    if former == error.reason { return }
+    environment.logger.warning(
+      "short of descriptors",
+      metadata: ["file": "\(source.path)", "reason": "\(error.reason)"])
+  }
+
   func noteFailure(_ error: FileError, isRetried: Bool) {
     counters.withLock {
       $0.lastError = error.reason

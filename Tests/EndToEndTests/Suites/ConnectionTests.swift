@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// The mount uses parallel connections where they help.
@@ -51,6 +52,22 @@ extension RealMounts {
       // Without that knowledge, so short a read reaches two connections.
       let knowing = try peakOfFirstRead("second.bin", seed: 62, byteCount: 6 << 20)
       #expect(knowing >= 4, "\(knowing) connections, of \(learned) that have paid")
+    }
+
+    @Test func `what was learned of connections is kept where a file is open at the end`() throws {
+      let sandbox = try Sandbox()
+      let origin = try OriginServer()
+      let mount = try sandbox.mount(
+        urls: [origin.url("t.bin", length: 96 << 20, seed: 63, query: "rate=10000000")])
+      // As when the kernel drops the release that an unmount overtakes.
+      let held = try HeldFile(mount.path("t.bin"))
+      let read = try run(["dd", "if=\(mount.path("t.bin"))", "of=/dev/null", "bs=1M"])
+      #expect(read.succeeded, "\(read.error)")
+      mount.process.signal(SIGTERM)
+      #expect(mount.process.wait(within: .seconds(10)) == .exited(0))
+      held.close()
+      let hosts = try String(contentsOfFile: sandbox.path("cache/v1/hosts"), encoding: .utf8)
+      #expect(hosts.hasPrefix("http://127.0.0.1:\(origin.port) "), "\(hosts)")
     }
 
     @Test func `--connections is a limit`() throws {

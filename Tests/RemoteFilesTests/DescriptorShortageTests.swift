@@ -1,0 +1,170 @@
+import Glibc
+import HTTPTransferCore
+import Synchronization
+import Testing
+
+@testable import RemoteFiles
+
+/// What a version does while the process has no descriptors left: only new opens fail.
+///
+/// Tests that use them up have a process of their own.
+@Suite struct DescriptorShortageTests {
+  /// Keeps the descriptors of this process in use until ``free()``.
+  private final class Shortage {
+    private var taken: [CInt] = []
+
+    /// Takes all that there are.
+    init() {
+      var limit = rlimit(rlim_cur: 256, rlim_max: 256)
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+      while case let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC), descriptor >= 0 {
+        taken.append(descriptor)
+      }
+    }
+
+    /// Gives one back: enough for memory, and not for a cache entry.
+    ///
+    /// The lowest one looks as if there were many more.
+    func freeOne(isLowest: Bool = false) {
+      close(isLowest ? taken.removeFirst() : taken.removeLast())
+    }
+
+    func free() {
+      for descriptor in taken { close(descriptor) }
+      taken = []
+    }
+  }
+
+  /// What a read was told.
+  private final class KeptReply: ReadReply {
+    private let state = Mutex<(byteCount: Int?, error: FileError?)>((nil, nil))
+    var byteCount: Int? { state.withLock { $0.byteCount } }
+    var error: FileError? { state.withLock { $0.error } }
+
+    func succeed(_ bytes: PresentBytes) { state.withLock { $0.byteCount = bytes.byteCount } }
+    func fail(_ error: FileError) { state.withLock { $0.error = error } }
+  }
+
+  /// Waits for what another thread does; false after 20 s.
+  private static func waitUntil(_ condition: () -> Bool) -> Bool {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !condition() {
+      guard ContinuousClock.now < deadline else { return false }
+      usleep(2000)
+    }
+    return true
+  }
+
+  /// Enters a request for all of `version`, of which nothing is sent.
+  private static func request(_ version: RemoteVersion) -> SegmentID {
+    version.state.withLock {
+      $0.version.awaitLocation(SegmentID(rawValue: 0))
+      return $0.version.addSegment(range: 0..<1000, isWhole: true, now: .now).id
+    }
+  }
+
+  @Test("A request that lacked descriptors fails nobody who has opened the file since")
+  func openedSince() throws {
+    let disk = try VersionOnDisk(length: 1000)
+    let version = disk.version
+    let id = Self.request(version)
+    version.retainHandle(needsBacking: false) { _ in }
+    let reply = KeptReply()
+    version.wait(for: 0..<100, reply: reply)
+    version.ends.failed(id, FileError(.tooManyFiles, "test"))
+    #expect(reply.error == nil)
+    #expect(version.snapshot().segments.isEmpty)
+    try version.storeBytes(0..<1000)
+    #expect(Self.waitUntil { reply.byteCount == 100 })
+    version.releaseHandle()
+  }
+
+  @Test("Whoever prefetches a file that nobody has open is told of the shortage")
+  func prefetched() throws {
+    let disk = try VersionOnDisk(length: 1000)
+    let id = Self.request(disk.version)
+    disk.version.ends.failed(id, FileError(.tooManyFiles, "test"))
+    #expect(disk.version.takePrefetchFailure()?.code == .tooManyFiles)
+  }
+
+  @Test("Memory serves readers whose entry cannot be opened, and the cache stays in use")
+  func memory() async {
+    await #expect(processExitsWith: .success) {
+      let disk = try VersionOnDisk(length: 1000)
+      let version = disk.version
+      version.retainHandle(needsBacking: false) { _ in }
+      let shortage = Shortage()
+      shortage.freeOne()
+      try version.storeBytes(0..<500)
+      #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<500])
+      #expect(disk.environment.health.mayStore())
+      #expect(disk.environment.health.report.failureCount == 0)
+      #expect(version.file.statistics.lastError?.contains("too many open files") == true)
+      shortage.free()
+      try version.storeBytes(500..<1000)
+      #expect(version.state.withLock { $0.spill?.extents.extents } == [0..<500])
+      #expect(version.presentExtents == [0..<1000])
+      version.releaseHandle()
+    }
+  }
+
+  @Test("What memory holds is not fetched again for a cache that cannot be opened yet")
+  func kept() async {
+    await #expect(processExitsWith: .success) {
+      let disk = try VersionOnDisk(length: 1000)
+      let version = disk.version
+      version.retainHandle(needsBacking: false) { _ in }
+      let shortage = Shortage()
+      shortage.freeOne()
+      try version.storeBytes(0..<500)
+      #expect(!version.isKeptFromCache())
+      #expect(version.presentExtents == [0..<500])
+      shortage.free()
+      #expect(!version.isKeptFromCache())
+      #expect(version.presentExtents == [])
+      version.releaseHandle()
+    }
+  }
+
+  @Test("Reads wait where there is no descriptor for memory either, and no server is blamed")
+  func waiting() async {
+    await #expect(processExitsWith: .success) {
+      let disk = try VersionOnDisk(length: 1000)
+      let version = disk.version
+      let id = DescriptorShortageTests.request(version)
+      version.retainHandle(needsBacking: false) { _ in }
+      let reply = KeptReply()
+      version.wait(for: 0..<100, reply: reply)
+      let shortage = Shortage()
+      let error = try #require(throws: FileError.self) {
+        try version.storeBytes(0..<1000, of: id)
+      }
+      version.ends.failed(id, error)
+      #expect(!error.isOfServer)
+      #expect(reply.error == nil)
+      #expect(disk.environment.health.mayStore())
+      let backoff = version.snapshot().requests.backoff
+      #expect(backoff.isPending(now: .now))
+      #expect(backoff.fruitlessCount == 0)
+      shortage.free()
+      try version.storeBytes(0..<1000)
+      #expect(DescriptorShortageTests.waitUntil { reply.byteCount == 100 })
+      #expect(version.state.withLock { $0.spill == nil })
+      version.releaseHandle()
+    }
+  }
+
+  @Test("Memory keeps nothing for a file that nobody has open")
+  func unread() async {
+    await #expect(processExitsWith: .success) {
+      let disk = try VersionOnDisk(length: 1000)
+      let shortage = Shortage()
+      shortage.freeOne(isLowest: true)
+      let error = #expect(throws: FileError.self) { try disk.version.storeBytes(0..<1000) }
+      #expect(error?.code == .tooManyFiles)
+      #expect(disk.version.state.withLock { $0.spill == nil })
+      #expect(disk.environment.health.mayStore())
+      shortage.free()
+    }
+  }
+}
