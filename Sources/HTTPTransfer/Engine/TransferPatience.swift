@@ -13,6 +13,8 @@ struct TransferPatience: Sendable {
   private(set) var ignoredRangeCount = 0
   /// How often everything has begun anew.
   private var restartCount = 0
+  /// Whether a server has brought something, even if the transfer began again since.
+  private var hasBeenReached = false
   /// Since when no route has led to the server.
   private var disconnectedSince: ContinuousClock.Instant?
 
@@ -52,7 +54,10 @@ struct TransferPatience: Sendable {
   }
 
   /// A server has brought something.
-  mutating func noteConnection() { disconnectedSince = nil }
+  mutating func noteConnection() {
+    hasBeenReached = true
+    disconnectedSince = nil
+  }
 
   /// All that was brought is lost, so bringing something is no reason to count anew.
   ///
@@ -66,7 +71,8 @@ struct TransferPatience: Sendable {
   func allows(_ attempt: Int, after error: TransferError, isConfirmed: Bool) -> Bool {
     // A host that was never reached is more likely mistyped than tired.
     let isUnknown =
-      !isConfirmed && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
+      !isConfirmed && !hasBeenReached
+      && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
     // Servers of one name may disagree once or twice; what they agree on is a change.
     let limit = isUnknown ? 2 : error.code == .changed ? 3 : retryCount
     return attempt <= min(retryCount, limit)
