@@ -24,8 +24,8 @@ GET = Combinations(
      ExpiredURL, Stalled, Restarting, DownloadKilled, LimitedRate, Hedging, WrongPieces, Compressed],
     IMPOSSIBLE,
     # Each condition at least once.
-    [("disk full", "download killed"), ("disk failing", "server stalled"),
+    [("disk full", "download killed"), ("disk failing", "server stalled"), ("mirror lying", "download killed"),
      ("fsync failing", "version changed"), ("disk frozen", "server restarting"),
      ("length unknown", "rate limit"), ("length learned late", "signed URL expired"),
-     ("mirror lying", "wrong pieces"), ("hedging", "download killed"), ("server stalled", "compressed")],
+     ("mirror lying", "wrong pieces"), ("hedging", "download killed"), ("server restarting", "compressed")],
     what="downloads", told="exit codes besides 0", deadline="the deadline", dead="processes dead by a signal")
