@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// What a ``BodyDecoder`` tells, on the network thread.
+/// Receives the results of a ``BodyDecoder``, on the network thread.
 protocol BodyDecoderOwner: AnyObject {
   /// Whether the next decoded piece may be taken; if not, ``BodyDecoder/resume()`` follows later.
   func mayTakeDecoded() -> Bool
@@ -10,55 +10,56 @@ protocol BodyDecoderOwner: AnyObject {
   /// - Returns: whether another one is wanted.
   func take(decoded piece: UnsafeRawBufferPointer) -> Bool
 
-  /// There is room for coded bytes again.
+  /// Called when there is room for coded bytes again.
   func decoderHasRoom()
 
-  /// The body is decoded, as far as it has come.
+  /// Called when everything that arrived is decoded.
   ///
   /// - Parameter unfinished: a coding whose data has not ended; nil if all have.
   func decodingEnded(unfinished: ContentCoding?)
 
+  /// Called at most once, instead of ``decodingEnded(unfinished:)``.
   func decodingFailed(_ failure: DecodingFailure)
 }
 
-/// Decodes one body on a queue of its own, between the network and whoever stores the bytes.
+/// Decodes one body on its own queue, between the network and the storage of the bytes.
 ///
-/// It makes a piece only after the one before was taken, and takes coded bytes only while few wait.
-/// So memory is bounded however much a body grows, and no thread waits.
+/// It decodes the next piece only after the owner took the previous one, and accepts coded bytes
+/// only while few wait. That bounds memory however much a body grows, and no thread waits.
 ///
 /// `@unchecked Sendable`: everything belongs to the network thread, except the chain and the piece
-/// while the queue is at work.
+/// while a job of the queue runs.
 final class BodyDecoder: @unchecked Sendable {
-  /// So much is decoded at a time: enough that the changes of threads cost little.
+  /// The size of a decoded piece, large enough that thread switches cost little.
   private static let pieceByteCount = 256 << 10
 
-  /// The network pauses while so many coded bytes wait.
+  /// The network pauses while this many coded bytes wait.
   private static let waitingLimit = 256 << 10
 
   private let client: HTTPClient
   private let queue = DispatchQueue(label: "httpfs.decoder")
   private let chain: DecoderChain
   private let piece = GatherBuffer(byteCount: pieceByteCount)
-  /// Nil once nothing more is wanted.
+  /// Nil after ``cancel()`` and after the end.
   private weak var owner: (any BodyDecoderOwner)?
-  /// The coded bytes that the chain has not got.
+  /// The coded bytes that were not passed to the chain yet.
   private var waiting: [UInt8] = []
-  /// How many of those that it has got it has not read.
+  /// How many bytes the chain has and has not read.
   private var unreadByteCount = 0
-  /// How much of `piece` is decoded and not taken.
+  /// How many bytes of `piece` are decoded and not taken.
   private var decodedByteCount = 0
   private var isBusy = false
   /// Whether the chain may have more to write.
   private var isBehind = false
-  /// Whether coded bytes were refused.
+  /// Whether coded bytes were refused since there was room.
   private var isFull = false
   private var hasEnded = false
   private var failure: DecodingFailure?
 
   /// - Parameters:
   ///   - codings: the codings of the body; at least one.
-  ///   - client: on its network thread the owner is told.
-  ///   - owner: is told; it is not held.
+  ///   - client: its network thread calls the owner.
+  ///   - owner: receives the results; held weakly.
   init(_ codings: [ContentCoding], client: HTTPClient, owner: any BodyDecoderOwner) {
     chain = DecoderChain(codings)
     self.client = client
@@ -76,23 +77,23 @@ final class BodyDecoder: @unchecked Sendable {
     return true
   }
 
-  /// No more coded bytes come.
+  /// Call it after the last coded bytes.
   func end() {
     hasEnded = true
     resume()
   }
 
-  /// Nothing more is wanted.
+  /// Drops everything that is not taken yet.
   func cancel() { owner = nil }
 
-  /// Hands over what is decoded, if it may, and decodes what follows.
+  /// Hands over the decoded piece if the owner accepts it, and decodes the next one.
   func resume() {
     guard !isBusy, let owner else { return }
     if decodedByteCount > 0 {
       guard owner.mayTakeDecoded() else { return }
       let decoded = UnsafeRawBufferPointer(rebasing: piece.bytes[..<decodedByteCount])
       decodedByteCount = 0
-      // What the piece brings about may call this method.
+      // The owner may call this method while it takes the piece.
       isBusy = true
       let wantsMore = owner.take(decoded: decoded)
       isBusy = false

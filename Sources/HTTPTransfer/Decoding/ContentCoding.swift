@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// A content coding that can be undone (RFC 9110 §8.4.1).
+/// A content coding that can be decoded (RFC 9110 §8.4.1).
 enum ContentCoding: String {
   case deflate
   case gzip
@@ -16,9 +16,9 @@ enum ContentCoding: String {
 
   /// The codings of a response's body, in the order in which the server has applied them.
   ///
-  /// - Throws: why they cannot be undone.
+  /// - Throws: if they cannot be decoded.
   static func list(of fields: HTTPFields) throws(DecodingFailure) -> [ContentCoding] {
-    // Known names are ASCII, so how other bytes are read does not matter.
+    // Known names are ASCII, so it does not matter how other bytes are read.
     let text = ContentVersion(fields, completeLength: nil).contentCoding ?? ""
     var codings: [ContentCoding] = []
     for part in text.split(separator: ",") {

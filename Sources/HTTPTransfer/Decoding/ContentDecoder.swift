@@ -1,16 +1,16 @@
-/// Undoes one content coding of one body, in steps that the size of the output bounds.
+/// Decodes one content coding of one body, in steps that the size of the output bounds.
 protocol ContentDecoder: AnyObject {
   /// Decodes the beginning of `input`.
   ///
   /// - Parameters:
-  ///   - input: the next coded bytes; empty to get what the decoder still holds.
-  ///   - output: where decoded bytes go; not empty.
+  ///   - input: the next coded bytes; empty to get the bytes that the decoder still holds.
+  ///   - output: receives decoded bytes; not empty.
   /// - Returns: how many bytes were read and written. Both are 0 only if `input` is empty.
-  /// - Throws: what is wrong with the data.
+  /// - Throws: if the data is damaged.
   func decode(
     _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
   ) throws(DecodingFailure) -> (read: Int, written: Int)
 
-  /// Whether the coded data may end after what was read.
+  /// Whether the coded data may end after the bytes that were read.
   var isAtEnd: Bool { get }
 }

@@ -1,17 +1,17 @@
-/// Undoes all codings of one body, the last one first, in bounded memory.
+/// Decodes all codings of one body, the last one first, in bounded memory.
 ///
-/// It is pulled: a decoder reads from the one before it only when it needs more.
+/// Its caller pulls: a decoder reads from the previous one only when it needs more.
 final class DecoderChain {
-  /// How much of one decoder's output waits for the next one.
+  /// How much output of one decoder waits for the next one.
   private static let betweenByteCount = 64 << 10
 
-  /// One decoder, and what it has yet to read.
+  /// One decoder and its unread input.
   private final class Stage {
     let coding: ContentCoding
     private var decoder: (any ContentDecoder)?
     private var input: [UInt8] = []
     private var offset = 0
-    /// Whether the last step may have left something to write, as it had no more room.
+    /// Whether the last step filled the output, so that the decoder may hold more bytes.
     private var mayHaveMore = false
 
     init(_ coding: ContentCoding) { self.coding = coding }
@@ -46,7 +46,7 @@ final class DecoderChain {
           }
         }
         let (read, count) = try step.get()
-        // A decoder that has input and room and does nothing would do so for ever.
+        // A decoder that makes no progress despite input and room never would.
         if read == 0, count == 0, unreadByteCount > 0 { throw .damaged(coding) }
         offset += read
         written += count
@@ -95,7 +95,7 @@ final class DecoderChain {
     }
   }
 
-  /// What a stage makes for the next one; empty if it needs more input.
+  /// The next output of a stage; empty if it needs more input.
   private func read(from index: Int) throws(DecodingFailure) -> [UInt8] {
     var failure: DecodingFailure?
     let bytes = [UInt8](unsafeUninitializedCapacity: Self.betweenByteCount) { buffer, count in

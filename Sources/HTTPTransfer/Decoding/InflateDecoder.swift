@@ -5,7 +5,7 @@ internal import CZlib
 /// HTTP's deflate is a zlib stream (RFC 1950), but some servers send the bare data (RFC 1951).
 final class InflateDecoder: ContentDecoder {
   private let coding: ContentCoding
-  /// At a fixed address, which zlib remembers; nil before the first byte.
+  /// At a fixed address, because zlib keeps a pointer to it; nil before the first byte.
   private var stream: UnsafeMutablePointer<z_stream>?
   private(set) var isAtEnd = false
 
@@ -20,7 +20,7 @@ final class InflateDecoder: ContentDecoder {
   func decode(
     _ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
   ) throws(DecodingFailure) -> (read: Int, written: Int) {
-    // Without a first byte nothing has begun, and after the end nothing is held.
+    // The decoder holds no bytes before the first input byte and after the end.
     guard !input.isEmpty || stream != nil && !isAtEnd else { return (0, 0) }
     let stream = if let stream { stream } else { try begin(input[0]) }
     if isAtEnd {
@@ -28,7 +28,7 @@ final class InflateDecoder: ContentDecoder {
       guard inflateReset(stream) == Z_OK else { throw .damaged(coding) }
       isAtEnd = false
     }
-    // zlib counts in 32 bits, and does not write to its input although the type allows it.
+    // zlib counts in 32 bits. It does not write to its input, although the type allows that.
     let (inputCount, outputCount) = (min(input.count, 1 << 30), min(output.count, 1 << 30))
     stream.pointee.next_in = UnsafeMutableRawPointer(mutating: input.baseAddress)?
       .assumingMemoryBound(to: UInt8.self)

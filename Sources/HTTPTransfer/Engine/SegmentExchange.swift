@@ -68,14 +68,14 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   /// Takes the body; nil before one is accepted.
   private var gatherer: BodyGatherer?
   private var lastHandOver = ContinuousClock.now
-  /// Decodes the body; nil if it is stored as it comes, and once nothing more of it is wanted.
+  /// Decodes the body; nil if the body has no coding, and after the end of the decoding.
   private var decoder: BodyDecoder?
-  /// Whether the coded body may be empty, as its head has said where it ends.
+  /// Whether the coded body may be empty, because its head said where it ends.
   private var mayBeEmpty = false
   private var hasCodedBytes = false
-  /// How the exchange ends, decided by what was decoded.
+  /// How the exchange ends, if the decoding decided that.
   private var outcome: ExchangeCompletion?
-  /// What was measured of an exchange that has ended while its body is still being decoded.
+  /// The metrics of an exchange that has ended while its body is still being decoded.
   private var endMetrics: ExchangeMetrics?
 
   /// The offset of the next byte to arrive; nil before a body is accepted.
@@ -115,17 +115,17 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     expectedEnd = isEndKnown ? body.upperBound : nil
   }
 
-  /// The accepted body is what results from undoing `codings`, at least one.
+  /// Decodes the accepted body by `codings`, at least one.
   ///
   /// - Parameters:
   ///   - codings: the codings in the order in which they were applied.
-  ///   - mayBeEmpty: whether no byte at all is a coded body, too.
+  ///   - mayBeEmpty: whether an empty body is complete.
   func decode(_ codings: [ContentCoding], mayBeEmpty: Bool) {
     decoder = BodyDecoder(codings, client: client, owner: self)
     self.mayBeEmpty = mayBeEmpty
   }
 
-  /// There may be room again for what was not taken.
+  /// Continues the body, because there may be room again.
   func resume() {
     if let decoder { return decoder.resume() }
     if let exchangeID { client.unpause(exchangeID) }
@@ -205,7 +205,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     store.follow { [self] in owner.ended(self, completion, metrics) }
   }
 
-  /// Nothing more is wanted of a body that may have come and is still being decoded.
+  /// Ends the decoding of a body, which may have arrived completely.
   func endDecoding() { endDecoding(with: .cancelled) }
 
   private func endDecoding(with completion: ExchangeCompletion) {
@@ -213,7 +213,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     decoder?.cancel()
     decoder = nil
     outcome = completion
-    // Never within the call, as the end of any exchange: the caller may be about to start over.
+    // As for any exchange, the end comes after this call: the caller may be about to start over.
     if let endMetrics { return client.perform { [self] in conclude(completion, endMetrics) } }
     if let exchangeID { client.cancel(exchangeID) }
   }
@@ -226,7 +226,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   }
 }
 
-// MARK: - What the decoder tells
+// MARK: - BodyDecoderOwner
 
 extension SegmentExchange: BodyDecoderOwner {
   func mayTakeDecoded() -> Bool { !owner.mustPause(self) }
