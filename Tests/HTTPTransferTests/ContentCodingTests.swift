@@ -208,16 +208,22 @@ extension TransferTests {
     func paused() async throws {
       let server = try ScriptedServer { _ in Self.endless("zstd", Self.bomb) }
       defer { server.stop() }
-      let transfer = client.transfer(try request(server, to: .discard))
-      transfer.start()
-      try await eventually { transfer.progress.receivedByteCount > 0 }
+      let transfer = client.transfer(try request(server, to: .stream()))
+      var chunks = transfer.body.makeAsyncIterator()
+      // All room is taken, so the rest waits to be decoded.
+      try await eventually { transfer.progress.receivedByteCount >= 1 << 20 }
       transfer.pause()
       try await eventually { transfer.state == .paused }
-      try await Task.sleep(for: .milliseconds(50))
       let received = transfer.progress.receivedByteCount
+      var byteCount: Int64 = 0
+      while byteCount < received, let chunk = try await chunks.next() {
+        byteCount += Int64(chunk.count)
+      }
       try await Task.sleep(for: .milliseconds(50))
       #expect(transfer.progress.receivedByteCount == received)
       transfer.resume()
+      while let chunk = try await chunks.next() { byteCount += Int64(chunk.count) }
+      #expect(byteCount == Self.bombByteCount)
       let run = await TransferRun(transfer)
       #expect(run.result?.byteCount == Self.bombByteCount)
       #expect(server.requests.count == 1)
