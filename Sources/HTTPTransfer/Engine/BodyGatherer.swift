@@ -1,8 +1,9 @@
 package import HTTPTransferCore
 
-/// Gathers the pieces of one body, which libcurl hands over, to runs that are worth a system call.
+/// Gathers the pieces of one body, which libcurl hands over, into runs that are worth a system
+/// call.
 ///
-/// It calls nobody, so that whoever takes a run may end the exchange.
+/// It calls no other object, so the code that takes a run may end the exchange.
 package final class BodyGatherer {
   private let pool: BufferPool
   private var buffer: GatherBuffer?
@@ -14,8 +15,8 @@ package final class BodyGatherer {
 
   /// - Parameters:
   ///   - position: the offset of the body's first byte.
-  ///   - start: the offset of the first byte that is wanted.
-  ///   - pool: where buffers come from.
+  ///   - start: the offset of the first wanted byte.
+  ///   - pool: the source of the buffers.
   package init(position: Int64, start: Int64, pool: BufferPool) {
     self.pool = pool
     self.position = position
@@ -26,7 +27,7 @@ package final class BodyGatherer {
     if let buffer { pool.giveBack(buffer) }
   }
 
-  /// Leaves out what comes before the first byte that is wanted.
+  /// Skips the bytes before the first wanted byte.
   ///
   /// - Returns: the rest of the piece.
   package func skip(_ piece: UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer> {
@@ -35,9 +36,9 @@ package final class BodyGatherer {
     return piece[Int(skipped)...]
   }
 
-  /// Copies as much of `piece` as the buffer takes, up to the offset `end`.
+  /// Copies as much of `piece` as the buffer can hold, up to the offset `end`.
   ///
-  /// - Returns: whether the buffer is full, and is to be handed over.
+  /// - Returns: whether the buffer is full and must be handed over.
   package func gather(_ piece: inout Slice<UnsafeRawBufferPointer>, upTo end: Int64) -> Bool {
     let buffer = self.buffer ?? pool.take()
     self.buffer = buffer
@@ -50,10 +51,10 @@ package final class BodyGatherer {
     return byteCount >= buffer.capacity
   }
 
-  /// Hands over what is gathered; nil if nothing is.
+  /// Hands over the gathered bytes; nil if there are none.
   ///
-  /// - Parameter released: called, on any thread, once nobody reads the buffer any more.
-  /// - Returns: the bytes, and where in the file they belong.
+  /// - Parameter released: called, on any thread, when the buffer is no longer read.
+  /// - Returns: the bytes, and their range in the file.
   package func handOver(
     released: @escaping @Sendable () -> Void = {}
   ) -> (bytes: HandedBuffer, range: ByteRange)? {

@@ -3,9 +3,9 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// Reads a request's body while it is sent, and counts it.
+/// Reads a request's body while it is sent, and counts its bytes.
 ///
-/// `@unchecked Sendable`: opened by the thread that prepares, then used on the network thread only.
+/// `@unchecked Sendable`: opened by the preparing thread, then used on the network thread only.
 final class BodyReader: ExchangeBody, @unchecked Sendable {
   /// A run of bytes of the body.
   private enum Part {
@@ -20,7 +20,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
     }
   }
 
-  /// What tells whether a file has changed since it was opened.
+  /// Identifies the state of a file, to detect changes since it was opened.
   private struct Fingerprint: Equatable {
     let byteCount: Int64
     let seconds: Int
@@ -33,10 +33,10 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
     }
   }
 
-  /// The media type of the body; nil where it has none.
+  /// The media type of the body; nil if it has none.
   let contentType: String?
 
-  /// Called with each number of bytes given out, and with what is taken back, negative.
+  /// Called with the number of bytes of each read, and with a negative number on a rewind.
   var onProgress: (Int64) -> Void = { _ in }
 
   /// Whether reading waits for ``HTTPClient/unpause(_:)``.
@@ -52,9 +52,9 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
 
   var byteCount: Int64? { parts.reduce(0) { $0 + $1.byteCount } }
 
-  /// Opens what `body` names.
+  /// Opens the files that `body` names.
   ///
-  /// - Throws: where a file cannot be read.
+  /// - Throws: if a file cannot be read.
   init(_ body: RequestBody) throws(FileFailure) {
     switch body {
     case .bytes(let bytes, let type):
@@ -68,7 +68,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       let text = fields.map { "\(Self.formEncoded($0.name))=\(Self.formEncoded($0.value))" }
       parts = [.bytes(Array(text.joined(separator: "&").utf8))]
     case .multipart(let fields):
-      // Not in any file that is sent, but for one chance in 2¹²⁸.
+      // Occurs in a file that is sent with a chance of 1 in 2¹²⁸.
       let boundary =
         "httpfs-" + UInt64.random(in: .min ... .max).hex16
         + UInt64.random(in: .min ... .max).hex16
@@ -92,7 +92,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       guard !status.isDirectory else { throw ErrorNumber(rawValue: EISDIR) }
       guard status.isRegularFile else { throw ErrorNumber(rawValue: ESPIPE) }
       let fingerprint = try Fingerprint(descriptor)
-      // Files of /proc hold bytes and claim none; they must not arrive as empty ones.
+      // Files in /proc contain bytes but report a length of 0; they must not arrive empty.
       if fingerprint.byteCount == 0, try holdsBytes(descriptor) {
         throw ErrorNumber(rawValue: ENODATA)
       }
@@ -129,7 +129,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
     return head + "\r\n\r\n"
   }
 
-  /// A name as browsers put it between quotes (RFC 7578 §2, WHATWG form submission).
+  /// Escapes a name for quotes as browsers do (RFC 7578 §2, WHATWG form submission).
   private static func quoted(_ text: String) -> String {
     var quoted = ""
     for scalar in text.unicodeScalars {
@@ -143,14 +143,14 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
     return quoted
   }
 
-  /// A field's value without what would begin another field, as swift-http-types has it.
+  /// Replaces the characters that would begin another field, as swift-http-types does.
   private static func oneLine(_ text: String) -> String {
     String(
       String.UnicodeScalarView(
         text.unicodeScalars.map { ["\r", "\n", "\0"].contains($0) ? " " : $0 }))
   }
 
-  /// The text as `application/x-www-form-urlencoded` has it.
+  /// Encodes the text as `application/x-www-form-urlencoded`.
   private static func formEncoded(_ text: String) -> String {
     var encoded: [UInt8] = []
     let digits = Array("0123456789ABCDEF".utf8)
@@ -177,7 +177,7 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
       let rest = part.byteCount - offset
       guard rest > 0 else {
         if case .file(let descriptor, let path, let fingerprint) = part {
-          // What was sent must be what the file is, not a mixture of two of its versions.
+          // The body must be one version of the file, not a mixture of two.
           guard (try? Fingerprint(descriptor)) == fingerprint else { return changed(path) }
         }
         partIndex += 1
@@ -200,7 +200,8 @@ final class BodyReader: ExchangeBody, @unchecked Sendable {
           return fail(
             "cannot read '\(path)': \(error.description)", error.rawValue)
         }
-        // Before the last byte is out: a server takes the declared length for the whole.
+        // Check before the last byte is sent: a server treats a body of the declared length as
+        // complete.
         if Int64(wanted) == rest, (try? Fingerprint(descriptor)) != fingerprint {
           return changed(path)
         }

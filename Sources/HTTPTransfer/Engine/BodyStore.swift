@@ -1,21 +1,22 @@
 internal import HTTPTransferCore
 
-/// The door to the destination of one transfer: calls its sink in order, on a thread that may wait
-/// for the disk if the destination needs one, and answers on the network thread.
+/// Calls the sink of one transfer in order and answers on the network thread.
 ///
-/// `@unchecked Sendable`: its methods are called, and `beginningCount` is used, on the network thread only. `failure` belongs to
-/// whoever runs the calls of the sink.
+/// If the destination needs it, the calls run on a thread that may wait for the disk.
+///
+/// `@unchecked Sendable`: its methods are called, and `beginningCount` is used, on the network
+/// thread only. `failure` belongs to the thread that runs the calls of the sink.
 final class BodyStore: @unchecked Sendable {
   private let sink: any BodySink
   private let client: HTTPClient
   /// Whether calls of the sink may wait for the disk, or take long because they hash.
   private let mayWait: Bool
   private lazy var queue = mayWait ? StorageQueue(client: client) : nil
-  /// Why nothing more can be stored.
+  /// Why no more bytes can be stored.
   ///
-  /// It stays, since what came after it would leave a gap.
+  /// It stays set, because later bytes would leave a gap.
   private var failure: FileFailure?
-  /// How often the destination has yet to say that it can be begun.
+  /// The number of calls that begin the destination and have not completed.
   private var beginningCount = 0
 
   init(sink: any BodySink, client: HTTPClient, mayWait: Bool) {
@@ -24,22 +25,22 @@ final class BodyStore: @unchecked Sendable {
     self.mayWait = mayWait
   }
 
-  // MARK: What the sink is
+  // MARK: Properties of the sink
 
-  /// Whether bytes can be written in any order, and again.
+  /// Whether bytes can be written in any order and more than once.
   var isRandomAccess: Bool { sink.isRandomAccess }
 
-  /// Whether ``begin(version:wantedByteCount:then:)`` may come again after bytes.
+  /// Whether ``begin(version:wantedByteCount:then:)`` may be called again after bytes were written.
   var canBeginAnew: Bool { sink.canBeginAnew }
 
-  /// Whether bytes can be read again to be hashed.
+  /// Whether stored bytes can be read again for hashing.
   var canDigest: Bool { sink.canDigest }
 
   /// Whether `exchange` may deliver more.
   ///
-  /// If not, it pauses, and is resumed when there is room.
+  /// If not, it pauses and is resumed when there is room.
   func hasRoom(for exchange: SegmentExchange) -> Bool {
-    // Nothing comes for a file that has no room for it: its beginning is the one that waits.
+    // No bytes can arrive for a file without room: the transfer waits for its beginning.
     guard !sink.isFull else { return false }
     guard let queue else { return true }
     return queue.hasRoom(bufferLimit: beginningCount > 0 ? 1 : nil) { [client] in
@@ -47,13 +48,12 @@ final class BodyStore: @unchecked Sendable {
     }
   }
 
-  /// For how long exchanges have waited for room so far, in seconds.
+  /// How long exchanges have waited for room so far, in seconds.
   var fullSeconds: Double { queue?.fullSeconds ?? 0 }
 
   // MARK: Calls
 
-  /// Runs `work` after everything that was asked for before, then `body` with what came of it on the
-  /// network thread.
+  /// Runs `work` after all earlier calls, then `body` with the result on the network thread.
   func run<Value: Sendable>(
     _ work: @escaping @Sendable (any BodySink) throws(FileFailure) -> Value,
     then body: @escaping @Sendable (Result<Value, FileFailure>) -> Void
@@ -62,7 +62,7 @@ final class BodyStore: @unchecked Sendable {
     queue.perform { [self] in answer(attempt(work), body) }
   }
 
-  /// Begins at the first byte; what is there is thrown away.
+  /// Begins at the first byte and discards earlier content.
   func begin(
     version: ContentVersion, wantedByteCount: Int64?,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
@@ -82,14 +82,14 @@ final class BodyStore: @unchecked Sendable {
     }
   }
 
-  /// Writes the parts `runs` of what a buffer holds.
+  /// Writes the parts `runs` of a buffer's bytes.
   ///
   /// - Parameters:
   ///   - handed: the buffer.
   ///   - start: the offset of its first byte.
   ///   - runs: the offsets of the bytes to write.
   ///   - origin: the offset of the destination's first byte.
-  ///   - body: what follows, on the network thread.
+  ///   - body: called with the result on the network thread.
   func store(
     _ handed: HandedBuffer, at start: Int64, runs: [ByteRange], from origin: Int64,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
@@ -109,7 +109,8 @@ final class BodyStore: @unchecked Sendable {
       }, then: body)
   }
 
-  /// As ``run(_:then:)``; it counts as a buffer, so exchanges wait while there are many.
+  /// Does the same as ``run(_:then:)``, but counts as a buffer: exchanges wait while there are
+  /// many.
   private func runStore(
     _ work: @escaping @Sendable (any BodySink) throws(FileFailure) -> Void,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
@@ -118,7 +119,7 @@ final class BodyStore: @unchecked Sendable {
     queue.store { [self] in answer(attempt(work), body) }
   }
 
-  /// Runs `body` on the network thread after everything that was asked for before.
+  /// Runs `body` on the network thread after all earlier calls.
   func follow(_ body: @escaping @Sendable () -> Void) {
     guard let queue else { return body() }
     queue.perform { [client] in client.perform(body) }

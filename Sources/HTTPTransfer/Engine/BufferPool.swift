@@ -3,27 +3,27 @@ internal import Synchronization
 
 /// Buffers that gather the pieces of a body into one write.
 ///
-/// libcurl hands over at most 16 KiB at a time; writing each piece costs three times as much as
-/// gathering 512 KiB (1.0–1.3 s against 0.37–0.39 s a GiB).
+/// libcurl hands over at most 16 KiB at a time. Writing each piece costs three times as much as
+/// gathering 512 KiB (1.0–1.3 s against 0.37–0.39 s per GiB).
 package final class BufferPool: Sendable {
   package static let bufferByteCount = 512 << 10
 
-  /// The buffers kept for reuse, at most; a fresh one costs page faults, not correctness.
+  /// The maximum number of buffers kept for reuse; a new one costs page faults, not correctness.
   private static let keptCount = 8
 
-  /// What all buffers together may hold that is not stored, apart from the least of each: a crash
-  /// loses it.
+  /// The limit for the unstored bytes of all buffers, apart from the minimum of each: a crash loses
+  /// them.
   package static let gatheredByteLimit = 8 << 20
 
-  /// A buffer takes this part of what is left of the limit.
+  /// The divisor of the unused part of the limit that gives a buffer's capacity.
   private static let share = 16
 
-  /// A system call for less costs more than what it writes.
+  /// The minimum capacity: a system call for fewer bytes costs more than the write.
   package static let leastGatherByteCount = 64 << 10
 
   private struct State {
     var idle: [GatherBuffer] = []
-    /// The capacities of the buffers that are in use.
+    /// The total capacity of the buffers in use.
     var reservedByteCount = 0
   }
 
@@ -31,8 +31,9 @@ package final class BufferPool: Sendable {
 
   package init() {}
 
-  /// A buffer, whose capacity is the smaller the more are in use, so that all of them never hold
-  /// more than the limit and the least of each.
+  /// Returns a buffer whose capacity shrinks as more are in use.
+  ///
+  /// So all buffers together never hold more than the limit and the minimum of each.
   package func take() -> GatherBuffer {
     let (idle, capacity) = state.withLock { state in
       let part = (Self.gatheredByteLimit - state.reservedByteCount) / Self.share
@@ -55,13 +56,14 @@ package final class BufferPool: Sendable {
 
 /// One buffer, owned by one transfer at a time.
 ///
-/// `@unchecked Sendable`: it is handed over through the pool's lock and used by its owner only.
+/// `@unchecked Sendable`: handed over under the pool's lock and used by its owner only.
 package final class GatherBuffer: @unchecked Sendable {
   package let bytes: UnsafeMutableRawBufferPointer
-  /// How many bytes its owner gathers before it hands them over.
+  /// How many bytes the owner gathers before it hands them over.
   package fileprivate(set) var capacity = 0
 
-  /// Pages of its own, which go back to the system with it; the heap would keep them.
+  /// Allocates separate pages, which return to the system with the buffer; the heap would keep
+  /// them.
   package init(byteCount: Int) {
     let pages = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let pages, pages != MAP_FAILED else {

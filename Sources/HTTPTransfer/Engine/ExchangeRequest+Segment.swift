@@ -2,7 +2,7 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 
 extension ExchangeRequest {
-  /// A request of a transfer for `range` (nil for the whole), which goes to `url`; the user has named
+  /// Creates a request of a transfer for `range` (nil for the whole), sent to `url`; the user named
   /// that server `server`.
   init(
     _ request: Request, range: ByteRange?, to url: RemoteURL, of server: RemoteURL,
@@ -28,7 +28,7 @@ extension ExchangeRequest {
     if let type = body?.contentType {
       let given = fields[.contentType] ?? confidentialFields[.contentType]
       confidentialFields[.contentType] = nil
-      // One value only; that of a form says how the body is to be read.
+      // Only one value is allowed; a form needs its own type, which tells how to parse the body.
       fields[.contentType] = request.body?.isForm == true ? type : given ?? type
     }
   }

@@ -1,6 +1,6 @@
-/// A buffer whose bytes are on their way to where they are stored.
+/// A buffer whose bytes wait to be stored.
 ///
-/// The last one to let go of it gives the buffer back to its pool.
+/// Its release returns the buffer to the pool.
 package final class HandedBuffer: Sendable {
   private let buffer: GatherBuffer
   private let byteCount: Int
@@ -8,10 +8,10 @@ package final class HandedBuffer: Sendable {
   private let released: @Sendable () -> Void
 
   /// - Parameters:
-  ///   - buffer: the buffer, which nobody writes to from now on.
-  ///   - byteCount: how many bytes of it count.
-  ///   - pool: where it came from.
-  ///   - released: called, on any thread, once nobody reads the buffer any more.
+  ///   - buffer: the buffer, which is not written to from now on.
+  ///   - byteCount: the number of its bytes that are valid.
+  ///   - pool: the pool that owns the buffer.
+  ///   - released: called, on any thread, when the buffer is no longer read.
   package init(
     _ buffer: GatherBuffer, byteCount: Int, pool: BufferPool,
     released: @escaping @Sendable () -> Void = {}
@@ -22,7 +22,7 @@ package final class HandedBuffer: Sendable {
     self.released = released
   }
 
-  /// The bytes, for as long as somebody holds this object.
+  /// The bytes, valid while this object exists.
   package var bytes: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: buffer.bytes[..<byteCount])
   }

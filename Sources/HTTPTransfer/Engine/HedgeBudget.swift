@@ -1,19 +1,20 @@
-/// How many more requests than needed a mount, or a download, may send: 5 %, and one.
+/// The number of extra requests that a mount or a download may send: 5 %, and one.
 package struct HedgeBudget: Sendable {
   private var requestCount = 0
   private var hedgeCount = 0
-  /// Until when the refusals of a server forbid more, by its origin.
+  /// The end of the pause in hedges after a server's refusal, by its origin.
   private var rests: [String: ContinuousClock.Instant] = [:]
 
   package init() {}
 
   private static let requestsPerHedge = 20
 
-  /// How long a server that refuses gets no request that it need not have.
+  /// How long a server that refused a request gets no hedges.
   private static let rest = Duration.seconds(30)
 
-  /// How many hedges may be sent now for a file that the servers of `origins` have: none where all of them
-  /// have refused something lately.
+  /// The number of hedges that may be sent now for a file on the servers of `origins`.
+  ///
+  /// It is 0 if all of them refused a request lately.
   package func allowance(at origins: @autoclosure () -> [String], now: ContinuousClock.Instant)
     -> Int
   {

@@ -1,32 +1,32 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Compares the pieces of one transfer with what they must hash to as soon as they are there.
+/// Compares the pieces of one transfer with their expected hashes as soon as they are present.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class PieceVerifier: @unchecked Sendable {
-  /// What the pieces must hash to; nil if the file is not compared by pieces.
+  /// The expected hashes; nil if the file is not compared by pieces.
   let hashes: PieceHashes?
   private let url: RemoteURL
   private let store: BodyStore
   private let client: HTTPClient
-  /// What has arrived of pieces that are not verified; nil before the length is known.
+  /// The bytes that arrived of unverified pieces; nil before the length is known.
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
   private var verified = ExtentSet()
-  /// The pieces that are there and wait to be hashed.
+  /// The present pieces that wait to be hashed.
   private var pending: [PieceTable.Check] = []
-  /// Counts the new beginnings, which make what is under way on other threads void.
+  /// Counts the restarts; a restart invalidates the work in flight on other threads.
   private(set) var generation = 0
   /// Whether a thread hashes pieces.
   private var isVerifying = false
-  /// How a piece was wrong that is absent again since; nil where no request has been planned for it yet.
+  /// The error of a wrong piece that is absent again; nil after a request for it was planned.
   private(set) var refutation: TransferError?
 
-  /// How many pieces are hashed before the results are looked at.
+  /// The maximum number of pieces that are hashed before their results are evaluated.
   private static let batchCount = 16
 
-  /// Compares pieces where the whole file is fetched as it is, to where it can be read again.
+  /// Enables the comparison if the whole file is fetched unmodified to a readable destination.
   init(_ request: Request, store: BodyStore, client: HTTPClient) {
     let isComparable =
       request.method == .get && request.range == nil && !request.decodesContent && store.canDigest
@@ -41,7 +41,7 @@ final class PieceVerifier: @unchecked Sendable {
 
   // MARK: What has arrived
 
-  /// Begins to keep account of pieces once the length is known.
+  /// Starts tracking pieces once the length is known.
   func begin(_ table: SegmentTable) {
     guard pieces == nil, let hashes, table.isLengthKnown else { return }
     pieces = PieceTable(hashes: hashes, length: table.target.upperBound)
@@ -50,17 +50,17 @@ final class PieceVerifier: @unchecked Sendable {
     }
   }
 
-  /// The parts of `range` that are wanted of `carrier`.
+  /// The parts of `range` that `carrier` may bring.
   func admitted(_ range: ByteRange, by carrier: PieceTable.Carrier) -> [ByteRange] {
     pieces?.admitted(range, by: carrier) ?? [range]
   }
 
-  /// Bytes have been stored, which `carrier` has brought from the server `mirror`.
+  /// Records stored bytes, which `carrier` brought from the server `mirror`.
   func noteArrival(of range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier) {
     pending += pieces?.note(range, from: mirror, by: carrier, extents: verified).checks ?? []
   }
 
-  /// Everything starts over.
+  /// Resets everything for a restart.
   func forget() {
     pieces = nil
     verified = ExtentSet()
@@ -69,17 +69,17 @@ final class PieceVerifier: @unchecked Sendable {
     generation += 1
   }
 
-  /// What the pieces of a complete file say of it.
+  /// The result of the pieces for a complete file.
   enum State {
     /// Every piece is verified, or none needs to be.
     case verified
-    /// Some are still to be compared.
+    /// Some are not compared yet.
     case unverified
-    /// The file has another number of pieces.
+    /// The file has a different number of pieces.
     case mismatch(TransferError)
   }
 
-  /// What the pieces of the complete file of `table` say of it.
+  /// The result of the pieces for the complete file of `table`.
   func state(of table: SegmentTable) -> State {
     guard let hashes else { return .verified }
     begin(table)
@@ -104,9 +104,9 @@ final class PieceVerifier: @unchecked Sendable {
     fileprivate let generation: Int
   }
 
-  /// Hashes the pieces that are there, on a thread of its own: it reads the disk, and takes its time.
+  /// Hashes the present pieces on a separate thread, because that reads the disk and takes time.
   ///
-  /// - Parameter body: gets the hashes on the network thread; not called where nothing is hashed.
+  /// - Parameter body: gets the hashes on the network thread; not called if no piece is hashed.
   func verify(then body: @escaping @Sendable (Result<Batch, TransferError>) -> Void) {
     guard !isVerifying, !pending.isEmpty, let pieces else { return }
     let batch = pending.prefix(Self.batchCount)
@@ -122,22 +122,22 @@ final class PieceVerifier: @unchecked Sendable {
     }
   }
 
-  /// Runs digesters on a thread of their own.
+  /// Runs digesters on a separate thread.
   ///
   /// - Parameters:
   ///   - jobs: the pieces with their digesters.
-  ///   - count: how many there must be.
-  ///   - generation: of which beginning they are.
+  ///   - count: the expected number of jobs.
+  ///   - generation: the generation that they belong to.
   ///   - body: gets the hashes.
   private func hash(
     _ jobs: [(check: PieceTable.Check, digest: @Sendable () throws(FileFailure) -> Checksum)],
     count: Int, generation: Int,
     then body: @escaping @Sendable (Result<Batch, TransferError>) -> Void
   ) {
-    // Of what has been thrown away meanwhile there may be none.
+    // After a restart, discarded pieces may have no digester.
     guard jobs.count == count || generation != self.generation else {
       isVerifying = false
-      // The destination is as good as gone; to wait for it would be to wait for ever.
+      // The destination is unusable; waiting for it would never end.
       return body(
         .failure(
           TransferError(.destination, url, "the pieces cannot be read again to be compared")))
@@ -156,23 +156,23 @@ final class PieceVerifier: @unchecked Sendable {
         body(.success(batch))
       }
     }
-    // Without a thread to spare the network thread waits: slow, and right.
+    // If no thread can be created, the network thread waits: slow, but correct.
     if !spawnThread(name: "httpfs-verify", work) { work() }
   }
 
-  /// Whether a batch is of the present beginning: else it says nothing of what is there.
+  /// Whether a batch belongs to the current generation; others say nothing about the present bytes.
   func isCurrent(_ batch: Batch) -> Bool { batch.generation == generation }
 
-  /// What a comparison says.
+  /// The result of a comparison.
   struct Finding {
     let range: ByteRange
-    /// The server that has brought wrong bytes, if it is known.
+    /// The server that sent wrong bytes, if known.
     let liar: Int?
-    /// How the piece is wrong; nil if it is right.
+    /// The error of a wrong piece; nil if it is right.
     let error: TransferError?
-    /// Whether no server is left that may have it right.
+    /// Whether no remaining server may have the right bytes.
     let isLost: Bool
-    /// How often it was wrong.
+    /// How often the piece was wrong.
     let failureCount: Int
   }
 
@@ -180,9 +180,9 @@ final class PieceVerifier: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - batch: the hashes.
-  ///   - trusted: the servers that are still asked.
-  ///   - take: what is done about each finding, before the next piece is compared.
-  /// - Throws: why a piece could not be read, or what `take` throws.
+  ///   - trusted: the servers that are still in use.
+  ///   - take: handles each finding before the next piece is compared.
+  /// - Throws: why a piece could not be read, or the error of `take`.
   func compare(
     _ batch: Batch, trusted: @autoclosure () -> [Int],
     _ take: (Finding) throws(TransferError) -> Void
@@ -196,7 +196,7 @@ final class PieceVerifier: @unchecked Sendable {
     }
   }
 
-  /// What the hash of a piece says; nil where the piece is not there any more.
+  /// The finding for the hash of a piece; nil if the piece is no longer present.
   private func finding(
     _ found: Checksum, of check: PieceTable.Check, trusted: [Int]
   ) -> Finding? {
@@ -223,17 +223,17 @@ final class PieceVerifier: @unchecked Sendable {
 
   // MARK: Wrong pieces
 
-  /// What turned out wrong is asked for now.
+  /// Returns the error of a wrong piece and clears it, because the piece is requested now.
   func takeRefutation() -> TransferError? {
     defer { refutation = nil }
     return refutation
   }
 
-  /// A piece that was wrong, whose bytes one mirror alone is to bring.
+  /// A wrong piece, which a single mirror must bring.
   struct Suspect {
     let piece: Int
     let range: ByteRange
-    /// The mirrors that are not asked for it, if there are others.
+    /// The mirrors to avoid, if there are others.
     let excluded: Set<Int>
   }
 
@@ -249,15 +249,16 @@ final class PieceVerifier: @unchecked Sendable {
 
   func isSuspect(_ piece: Int) -> Bool { pieces?.suspects.contains(piece) == true }
 
-  /// The pieces that ordinary requests leave out.
+  /// The pieces that ordinary requests skip.
   var suspectRanges: [ByteRange] {
     guard let pieces else { return [] }
     return pieces.suspects.map { pieces.hashes.range(ofPiece: $0, length: pieces.length) }
   }
 
-  /// Forgets what others have brought of a suspect piece, so that it comes by the request of one segment.
+  /// Forgets the bytes of a suspect piece from other requests, so that one segment's request brings
+  /// it.
   ///
-  /// - Returns: the bytes to forget, too; nil if the piece is not known.
+  /// - Returns: the bytes that the caller must forget, too; nil if the piece is not known.
   func restart(_ piece: Int, by segmentID: Int) -> ByteRange? {
     pieces?.restart(piece: piece, by: segmentID)
   }

@@ -7,21 +7,21 @@ internal import HTTPTypes
 /// It judges the head of each response before the first byte of its body. A value without I/O.
 struct Representation: Sendable {
   private let request: Request
-  /// What pieces of it must hash to.
+  /// The expected hashes of its pieces.
   private let hashes: PieceHashes?
-  /// The version that every response must be of; nil before the first one.
+  /// The version that every response must have; nil before the first one.
   private(set) var version: ContentVersion?
   /// Whether a response of this run has confirmed ``version``.
   private(set) var isConfirmed = false
   /// The first good head and where it came from.
   private(set) var response: (head: HTTPResponse, url: RemoteURL)?
-  /// What is at the destination already.
+  /// The version of the complete file at the destination.
   private var earlier: EarlierVersion?
-  /// Whether it is asked for as a whole, without ranges.
+  /// Whether it is requested as a whole, without ranges.
   private(set) var isSequential: Bool
-  /// Whether the server has answered a range with the whole.
+  /// Whether the server answered a range with the whole.
   private(set) var haveRangesBeenRefused = false
-  /// Whether a range has been answered with a part.
+  /// Whether a range was answered with a part.
   private var haveRangesWorked = false
 
   init(_ request: Request, hashes: PieceHashes?, isSequential: Bool) {
@@ -30,42 +30,42 @@ struct Representation: Sendable {
     self.isSequential = isSequential
   }
 
-  // MARK: What is known
+  // MARK: Current state
 
-  /// The version at the destination that the server is to be asked about: no response has said yet
-  /// if it is still the one.
+  /// The version at the destination to ask the server about; nil once a response gave an answer.
   var askedEarlier: EarlierVersion? {
     version == nil && !isConfirmed && request.method == .get ? earlier : nil
   }
 
-  /// Whether another response can bring what one lacks: its bytes are provably the same.
+  /// Whether another response can bring missing bytes, because they are provably the same.
   var canSkip: Bool {
     request.method == .get && !request.decodesContent && version?.isResumable == true
   }
 
-  /// Whether bytes of several servers may meet in one file: one has answered, and another one can
-  /// prove that it has the same.
+  /// Whether bytes of several servers may meet in one file.
+  ///
+  /// One server must have answered, and another must be able to prove that it has the same bytes.
   func canSpread(_ trust: MirrorSet.Trust) -> Bool {
     isConfirmed && (trust == .hashesBeforeUse || version?.isResumable == true)
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
-  /// The destination holds a part of the version `version`.
+  /// Takes over the version of a partial file at the destination.
   mutating func recover(_ version: ContentVersion) {
     self.version = version
-    // A record holds no other modification date than a strong one.
+    // A record contains only strong modification dates.
     self.version?.dateStrength = .strong
     isSequential = false
   }
 
-  /// The destination holds the whole of the version `version`.
+  /// Takes over the version of a complete file at the destination.
   mutating func setEarlier(_ version: ContentVersion?) {
     guard !EarlierVersion.hasCondition(request) else { return }
     earlier = version.map(EarlierVersion.init(content:))
   }
 
-  /// `answer` is the first good one of this run; with `begins`, what is fetched begins with it.
+  /// Records the first good answer of this run; with `begins`, the fetched bytes begin with it.
   mutating func confirm(
     _ content: ContentVersion, by answer: Answer, begins: Bool, _ mirrors: inout MirrorSet
   ) {
@@ -81,13 +81,13 @@ struct Representation: Sendable {
 
   mutating func noteRange() { haveRangesWorked = true }
 
-  /// It is asked for as a whole from now on.
+  /// Requests the whole from now on.
   mutating func makeSequential() { isSequential = true }
 
-  /// It is asked for by ranges from now on.
+  /// Requests ranges from now on.
   mutating func useRanges() { isSequential = false }
 
-  /// Everything begins anew.
+  /// Resets the version for a restart.
   mutating func forget() {
     version = nil
     isConfirmed = false
@@ -96,14 +96,14 @@ struct Representation: Sendable {
 
   // MARK: Heads
 
-  /// The head of a response, and what was asked.
+  /// The head of a response, and its request.
   struct Answer {
     let head: HTTPResponse
     let url: RemoteURL
-    /// The bytes that were asked for; nil for the whole.
+    /// The requested bytes; nil for the whole.
     let range: ByteRange?
     let mirror: Int
-    /// Whether it was asked on the condition that there is another version.
+    /// Whether the request had the condition that there is another version.
     let isConditional: Bool
 
     func error(
@@ -116,7 +116,7 @@ struct Representation: Sendable {
       TransferError(status: head, url, isTransient: isTransient)
     }
 
-    /// The same is asked again.
+    /// Sends the same request again.
     func retry(
       _ reason: String, _ code: TransferError.Code = .invalidResponse, after delay: Duration? = nil,
       disposition: ExchangeDisposition = .stop
@@ -124,42 +124,44 @@ struct Representation: Sendable {
       .reject(.retry(error(reason, code, isTransient: true), after: delay), disposition)
     }
 
-    /// A response is of another version than the pinned one: asked again, as a host of several may
-    /// disagree with itself for a moment, then everything begins anew.
+    /// Handles a response that has another version than the pinned one.
+    ///
+    /// The request is retried, because the servers of one host may disagree for a moment. After
+    /// that, the transfer starts over.
     func changed(_ disposition: ExchangeDisposition) -> Decision {
       retry("the remote file has changed", .changed, disposition: disposition)
     }
   }
 
-  /// What the body is.
+  /// The kind of body.
   enum Body {
     case part(ByteRange, length: Int64)
     case whole(length: Int64?)
-    /// There is none, and the status says that this is right.
+    /// There is no body, and the status allows that.
     case nothing
-    /// The answer to another method than `GET`.
+    /// The answer to a method other than `GET`.
     case reply
   }
 
-  /// Whether the version of a good response is the pinned one.
+  /// Whether a good response has the pinned version.
   enum Acceptance {
-    /// It is, as those of others before.
+    /// It has, as responses before it in this run.
     case confirmed
-    /// It is, as the first one shows.
+    /// It has, and it is the first response of this run.
     case agrees
-    /// Nothing was pinned.
+    /// No version was pinned.
     case begins
-    /// What is at the destination is of another version.
+    /// The destination holds another version.
     case startsOver
   }
 
-  /// What a head means.
+  /// The meaning of a head.
   enum Decision {
-    /// Nothing of the body is wanted.
+    /// The body is not wanted.
     case reject(SegmentVerdict, ExchangeDisposition)
-    /// The URL is refused: by `error` for now, by `final` if there is no other one.
+    /// The URL is refused: by `error` for now, by `final` if there is no other URL.
     case refused(TransferError, final: TransferError)
-    /// The whole is to be asked for.
+    /// The whole must be requested.
     case askWhole(ExchangeDisposition)
     /// The body is wanted.
     case take(Body, ContentVersion, Acceptance)
@@ -172,7 +174,7 @@ struct Representation: Sendable {
     let head = answer.head
     guard request.method == .get else {
       if (200..<300).contains(head.status.code) {
-        // An answer is no version of anything: there is nothing to compare.
+        // An answer to another method has no version to compare.
         return check(.reply, ContentVersion(), answer, &mirrors, &patience)
       }
       guard case .unavailable(_, let delay) = ResponseVerdict(head, asked: nil, now: now) else {
@@ -188,7 +190,7 @@ struct Representation: Sendable {
     let verdict = ResponseVerdict(head.asTransmitted, asked: answer.range, now: now)
     if let asked = askedEarlier {
       if answer.isConditional, asked.isContradicted(by: head) {
-        // Of what it does not know it is asked without a condition.
+        // The server does not know the version, so retry without a condition.
         earlier = nil
         return answer.retry(
           "the server confirms another version than it was asked about", disposition: .discard)
@@ -200,7 +202,7 @@ struct Representation: Sendable {
     }
     switch verdict {
     case .part(let content, let range):
-      // A part of nobody knows how much: only the whole has an end.
+      // The length of the whole is unknown, so only a request for the whole has an end.
       guard let length = content.completeLength else { return askWhole(.stop) }
       return check(.part(range, length: length), content, answer, &mirrors, &patience)
     case .whole(let content): return judgeWhole(content, answer, &mirrors, &patience)
@@ -212,7 +214,7 @@ struct Representation: Sendable {
     case .unavailable(_, let delay):
       return .reject(.retry(answer.status(isTransient: true), after: delay), .discard)
     case .invalid(let reason):
-      // What follows such a head cannot be trusted either, nor the connection.
+      // The bytes after such a head, and the connection, cannot be trusted either.
       return (200..<300).contains(head.status.code)
         ? answer.retry(reason) : .reject(.fail(answer.status()), .stop)
     }
@@ -234,7 +236,7 @@ struct Representation: Sendable {
       if haveRangesWorked, mirrors.hasTrusted(besides: answer.mirror) {
         return .reject(.fail(answer.error("the server ignores ranges")), .stop)
       }
-      // Ranges have worked before: this may be one server's fault of many.
+      // Ranges worked before: this may be the fault of one server among many.
       if haveRangesWorked, patience.mayAskForRange() {
         let error = TransferError(
           .invalidResponse, answer.url, ResponseFault.ignoredRange, isTransient: true)
@@ -248,10 +250,10 @@ struct Representation: Sendable {
     if version == nil, !request.decodesContent,
       answer.head.headerFields.isDoubtful(forPath: request.url.path)
     {
-      // Error pages come as 200, too; where nothing is known to compare with, it is worth asking
-      // again.
+      // Error pages also arrive with status 200. Without a version to compare, a retry is
+      // worthwhile.
       if patience.mayDoubt() { return answer.retry(ResponseFault.otherDocument) }
-      // A login page, say: a good file is not given for it.
+      // It may be a login page, which must not replace a good file.
       if let earlier, earlier.isBetter(than: content) {
         let reason =
           "the answer looks like another document than the file that is there, which is left"
@@ -262,14 +264,14 @@ struct Representation: Sendable {
     return check(body, content, answer, &mirrors, &patience)
   }
 
-  /// The range lies beyond the end: of an empty file, or of one that is shorter than it was.
+  /// The range lies beyond the end: the file is empty, or shorter than before.
   private mutating func judgeEnd(
     _ length: Int64?, _ answer: Answer, _ mirrors: inout MirrorSet,
     _ patience: inout TransferPatience
   ) -> Decision {
     guard version == nil else { return answer.changed(.discard) }
     if length == 0, request.range == nil { return checkEmpty(answer, &mirrors, &patience) }
-    // It does not say why: asked for the whole, it will.
+    // The response gives no reason; a request for the whole will.
     if length == nil, request.range == nil, answer.range != nil { return askWhole(.discard) }
     return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .discard)
   }
@@ -298,7 +300,7 @@ struct Representation: Sendable {
       case .same, .similar, .declined: return same
       case .contradicts(let reason) where isConfirmed || mirrors.hasTrusted(besides: index):
         return .reject(.fail(answer.error(reason, .changed)), .stop)
-      // Of what an earlier run has left, the last one to be asked decides.
+      // For bytes of an earlier run, the last mirror that is left decides.
       case .contradicts, .ordinary: break
       }
     }
@@ -318,7 +320,7 @@ struct Representation: Sendable {
     return .take(body, content, .begins)
   }
 
-  /// Why the body of a response cannot be decoded; nil if it can, or is to be kept as it comes.
+  /// Why the body of a response cannot be decoded; nil if it can, or is kept as it arrives.
   private func codingObjection(to head: HTTPResponse) -> String? {
     guard request.decodesContent, request.method != .head else { return nil }
     do throws(DecodingFailure) {
@@ -329,7 +331,7 @@ struct Representation: Sendable {
     }
   }
 
-  /// Why a response cannot be of the wanted file, whatever its server says; nil where it can.
+  /// Why a response cannot belong to the wanted file, whatever its server says; nil if it can.
   private func objection(to content: ContentVersion) -> String? {
     guard let length = content.completeLength, request.range == nil, !request.decodesContent else {
       return nil
@@ -345,7 +347,7 @@ struct Representation: Sendable {
 }
 
 extension HTTPResponse {
-  /// The head, with the status 203 as the 200 that a proxy has made it of (RFC 9110 §15.3.4).
+  /// The head, with the status 203 replaced by the 200 that a proxy changed (RFC 9110 §15.3.4).
   fileprivate var asTransmitted: HTTPResponse {
     guard status.code == 203 else { return self }
     var head = self
