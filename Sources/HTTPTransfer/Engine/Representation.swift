@@ -13,7 +13,7 @@ struct Representation: Sendable {
   private(set) var version: ContentVersion?
   /// Whether a response of this run has confirmed ``version``.
   private(set) var isConfirmed = false
-  /// The first good head and where it came from.
+  /// The first good head and its URL.
   private(set) var response: (head: HTTPResponse, url: RemoteURL)?
   /// The version of the complete file at the destination.
   private var earlier: EarlierVersion?

@@ -1,21 +1,23 @@
 internal import Glibc
 package import HTTPTransferCore
 
-/// Where a file is asked for now: at its listed URL, at one that a signer has made of that, or where
-/// redirects from there have led, which is remembered while it answers.
+/// The URL at which a file is requested now.
+///
+/// It is the listed URL, a URL that a signer made from it, or the target of redirects from there,
+/// which is remembered while it answers.
 ///
 /// A value without I/O.
 package struct ResourceLocation: Sendable {
-  /// What names the file.
+  /// The URL that names the file.
   package let listed: RemoteURL
-  /// Whether a signer makes the URLs that are asked.
+  /// Whether a signer makes the requested URLs.
   package let isSigned: Bool
   private var signed: PassingURL?
   private var target: PassingURL?
-  /// How many new URLs in a row were refused before one has answered.
+  /// How many new URLs in a row were refused since the last answer.
   private var fruitlessCount = 0
 
-  /// Servers of one host may disagree for a moment; what so many new URLs meet is a refusal.
+  /// The servers of one host may disagree for a moment; more refusals in a row than this are final.
   private static let fruitlessLimit = 3
 
   package init(listed: RemoteURL, isSigned: Bool = false) {
@@ -23,34 +25,34 @@ package struct ResourceLocation: Sendable {
     self.isSigned = isSigned
   }
 
-  /// Where a request begins that finds out where the bytes are; nil while the signer is to be asked
-  /// first.
+  /// The URL for a request that finds out where the bytes are; nil until the signer has made one.
   package var base: RemoteURL? { isSigned ? signed?.url : listed }
 
-  /// Where redirects from there have led; nil where to nothing else, or not known.
+  /// The target of redirects from ``base``; nil if there are none, or if it is not known.
   package var redirected: RemoteURL? { target?.url }
 
-  /// Where bytes are asked for.
+  /// The URL for requests of bytes.
   package var current: RemoteURL? { base == nil ? nil : target?.url ?? base }
 
   // MARK: Renewal
 
-  /// Whether the signer is to be asked now: where there is no URL yet, and once some time before the
-  /// present one expires by its own word.
+  /// Whether to ask the signer now.
+  ///
+  /// That is so while there is no URL, and once shortly before the current one expires, if it tells
+  /// when.
   package mutating func takeSignerTurn(now: ContinuousClock.Instant) -> Bool {
     guard isSigned else { return false }
     return signed == nil || signed?.takeRenewal(now: now) == true
   }
 
-  /// Whether it is time to follow the redirects again, because what they have led to expires soon; says
-  /// so once.
+  /// Whether to follow the redirects again because their target expires soon; true only once.
   package mutating func takeTargetRenewal(now: ContinuousClock.Instant) -> Bool {
     target?.takeRenewal(now: now) == true
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
-  /// The signer has made a URL just now.
+  /// Records a URL that the signer has just made.
   package mutating func noteSigned(
     _ url: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration
   ) {
@@ -58,13 +60,13 @@ package struct ResourceLocation: Sendable {
     target = nil
   }
 
-  /// A request has been answered with what was asked for.
+  /// Records that a request was answered successfully.
   ///
   /// - Parameters:
-  ///   - url: where the answer came from, after redirects.
-  ///   - asked: where the request began.
+  ///   - url: the source of the answer, after redirects.
+  ///   - asked: the URL of the request.
   ///   - now: the time.
-  ///   - sinceEpoch: the same by the clock on the wall, since 1970.
+  ///   - sinceEpoch: the same time by the system clock, since 1970.
   package mutating func noteAnswer(
     from url: RemoteURL, asked: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration
   ) {
@@ -73,7 +75,7 @@ package struct ResourceLocation: Sendable {
       target?.hasServed = true
       if url == asked { return }
     } else if asked != base {
-      // An answer from where nobody is sent any more.
+      // The answer is from a URL that is no longer in use.
       return
     }
     if let base, url == base || url.text == base.withoutUserInfo {
@@ -85,17 +87,17 @@ package struct ResourceLocation: Sendable {
     }
   }
 
-  /// What a refusal (401, 403, 404, 410) means.
+  /// The meaning of a refusal (401, 403, 404, 410).
   package enum Refusal: Sendable {
-    /// The URL has expired: another one is to be asked.
+    /// The URL has expired: request another one.
     case expired
-    /// The URL is new and has served others: they are too many.
+    /// The URL is new and has served requests: there are too many at once.
     case tooMany
     /// The file is refused.
     case final
   }
 
-  /// The request that began at `asked` was refused.
+  /// Records that the request to `asked` was refused.
   package mutating func noteRefusal(
     of asked: RemoteURL, now: ContinuousClock.Instant
   ) -> Refusal {
@@ -120,40 +122,40 @@ package struct ResourceLocation: Sendable {
     return .final
   }
 
-  /// Forgets where the listed URL has led.
+  /// Forgets the signed URL and the target of redirects.
   package mutating func forget() { self = ResourceLocation(listed: listed, isSigned: isSigned) }
 }
 
-/// The time by the clock on the wall, since 1970.
+/// The time by the system clock, since 1970.
 package func timeSinceEpoch() -> Duration {
   var now = timespec()
   clock_gettime(CLOCK_REALTIME, &now)
   return .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec)
 }
 
-/// The same in days.
+/// The time by the system clock, in days since 1970.
 package func daysSinceEpoch() -> Int { Int(timeSinceEpoch() / .seconds(86_400)) }
 
-/// A URL that may be good for a while only.
+/// A URL that may expire.
 private struct PassingURL: Sendable {
   let url: RemoteURL
-  /// Whether it has answered with what was asked for.
+  /// Whether it has answered successfully.
   var hasServed = false
   private let learnedAt: ContinuousClock.Instant
-  /// From when on another one is to be had; nil where the URL does not tell, or one is being had.
+  /// When to renew it; nil if the URL does not tell, or if a renewal has begun.
   private var renewalTime: ContinuousClock.Instant?
 
-  /// How long before its end a URL is renewed at most.
+  /// The maximum time by which a URL is renewed before it expires.
   private static let greatestMargin = Duration.seconds(60)
 
-  /// What has been good is taken not to have expired within so short a time.
+  /// A URL that served is assumed not to have expired this soon after it was learned.
   private static let leastLife = Duration.seconds(1)
 
   init(_ url: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration) {
     self.url = url
     learnedAt = now
     guard let expiry = url.signatureExpiry else { return }
-    // One that has expired already says that the two clocks differ.
+    // If it has already expired, the two clocks differ.
     let life = Duration.seconds(expiry) - sinceEpoch
     guard life > .zero else { return }
     renewalTime = now + life - min(Self.greatestMargin, life / 5)
@@ -163,7 +165,7 @@ private struct PassingURL: Sendable {
     hasServed && now - learnedAt < Self.leastLife
   }
 
-  /// Whether it is time for another one; says so once.
+  /// Whether it is time for a renewal; true only once.
   mutating func takeRenewal(now: ContinuousClock.Instant) -> Bool {
     guard let renewalTime, renewalTime <= now else { return false }
     self.renewalTime = nil

@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Decides what follows when an exchange of a transfer has ended.
+/// Decides what follows the end of an exchange of a transfer.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentEnds: @unchecked Sendable {
@@ -9,7 +9,7 @@ final class SegmentEnds: @unchecked Sendable {
   private let fetcher: SegmentFetcher
   private let responses: SegmentResponses
   private let retries: SegmentRetries
-  /// How often all has come again because a piece was wrong.
+  /// How often the whole was requested again because a piece was wrong.
   private var refetchCount = 0
 
   init(
@@ -22,15 +22,15 @@ final class SegmentEnds: @unchecked Sendable {
     self.retries = retries
   }
 
-  /// What follows from the end of an exchange.
+  /// Decides what follows the end of an exchange.
   ///
   /// - Parameters:
   ///   - exchange: the exchange.
-  ///   - completion: how it has ended.
-  ///   - metrics: what was measured.
+  ///   - completion: how it ended.
+  ///   - metrics: its measurements.
   ///   - isRunning: whether requests may be sent.
-  ///   - onFailure: called if the destination cannot record what has become known.
-  /// - Returns: what the transfer does next.
+  ///   - onFailure: called if the destination cannot record the length.
+  /// - Returns: the next step of the transfer.
   func conclude(
     _ exchange: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics,
     isRunning: Bool, onFailure: @escaping @Sendable (FileFailure) -> Void
@@ -61,7 +61,7 @@ final class SegmentEnds: @unchecked Sendable {
     guard let segment = fetcher.table[id] else { return .wait }
     switch completion {
     case .cancelled:
-      // Only a body that nobody wants is ended like that: that of an empty file.
+      // Only an unwanted body ends like this: that of an empty file.
       fetcher.table.remove(id)
       return fetcher.table.isComplete ? .finish : .wait
     case .failed(let error):
@@ -69,10 +69,10 @@ final class SegmentEnds: @unchecked Sendable {
         return .fail(failure.error(at: request.url))
       }
       return retries.retry(id, TransferError(error), after: nil, from: exchange.mirror)
-    // Nobody ends a body on purpose before the segment's end.
+    // The transfer never ends a body deliberately before the segment's end.
     case .stopped where segment.storedEnd < segment.end: return retryCut(exchange)
     case .finished where exchange.position == nil && !fetcher.table.isComplete:
-      // Neither a body nor a verdict on it: that must not be asked for without an end.
+      // There is neither a body nor a verdict on it: the number of retries must be limited.
       return retryCut(exchange)
     case .finished, .stopped:
       if let position = exchange.position {
@@ -80,7 +80,7 @@ final class SegmentEnds: @unchecked Sendable {
           return retryCut(exchange)
         }
         if exchange.expectedEnd == nil, segment.isWhole {
-          // What the length was known to be, it stays.
+          // The length that was known before stays valid.
           if fetcher.table.isLengthKnown, position < fetcher.table.target.upperBound {
             return retryCut(exchange)
           }
@@ -90,12 +90,12 @@ final class SegmentEnds: @unchecked Sendable {
           }
         }
         if !segment.isWhole, position < segment.end, !fetcher.table.isComplete {
-          // A server may send a shorter part than asked for.
+          // A server may send a shorter part than requested.
           return sendRest(of: segment, after: position, exchange, isRunning: isRunning)
         }
       }
       if isRunning, fetcher.representation.isSequential, !fetcher.table.isComplete {
-        // The whole has come without all that was wanted of it; never asked for without an end.
+        // The whole arrived without all wanted bytes; the number of retries must be limited.
         guard fetcher.pieces.refutation != nil else { return retryCut(exchange) }
         fetcher.table.remove(id)
         return refetch()
@@ -103,13 +103,14 @@ final class SegmentEnds: @unchecked Sendable {
       fetcher.table.remove(id)
       if fetcher.table.isComplete { return .finish }
       if isRunning { fetcher.plan() }
-      // Nothing is under way and nothing was planned: an answer that brought nothing.
+      // No request is in flight or planned: the answer brought no bytes.
       return fetcher.hasNothing ? .launch : .wait
     }
   }
 
-  /// Asks for what a part that was shorter than asked for lacks: the rest of a piece that has to come
-  /// from one mirror at that mirror.
+  /// Requests the rest of a part that was shorter than requested.
+  ///
+  /// The rest of a piece that must come from one mirror is requested from that mirror.
   private func sendRest(
     of segment: SegmentTable.Segment, after position: Int64, _ exchange: SegmentExchange,
     isRunning: Bool
@@ -125,7 +126,8 @@ final class SegmentEnds: @unchecked Sendable {
     return .wait
   }
 
-  /// The failure of a range that begins beyond the end of a body of `length` bytes; nil if it does not.
+  /// The error for a range beyond the end of a body of `length` bytes; nil if it is within the
+  /// body.
   private func beyondTheEnd(_ length: Int64) -> TransferError? {
     guard request.method == .get, let range = request.range, range.lowerBound >= length,
       let response = fetcher.representation.response
@@ -133,14 +135,14 @@ final class SegmentEnds: @unchecked Sendable {
     return .beyondTheEnd(length, response.head, response.url)
   }
 
-  /// Asks for what has turned out wrong, where nothing is under way: by ranges where the server has them.
+  /// Requests wrong pieces again if no request is in flight, by ranges if the server supports them.
   func refetch() -> TransferStep {
     guard let error = fetcher.pieces.takeRefutation() else { return .launch }
     if fetcher.representation.canSkip, !fetcher.representation.haveRangesBeenRefused {
       fetcher.representation.useRanges()
     }
     if fetcher.representation.isSequential {
-      // All of it has to come again, which forgets how often the piece was wrong.
+      // The whole is requested again, which resets the failure counts of the pieces.
       refetchCount += 1
       guard refetchCount <= PieceTable.attemptLimit * fetcher.servers.mirrors.count else {
         return .fail(error)

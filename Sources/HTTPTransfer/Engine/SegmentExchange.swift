@@ -1,59 +1,60 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Has the requests of a transfer sent, and decides what their responses and bytes mean.
+/// Decides what the responses and bytes of a transfer's exchanges mean.
 ///
 /// Every method is called on the network thread. Each exchange holds its owner until its end.
 protocol SegmentExchangeOwner: AnyObject, Sendable {
-  /// What the head of a response means, decided before the first byte of its body.
+  /// Decides what the head of a response means, before the first byte of its body.
   func receive(
     _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange
   ) -> ExchangeDisposition
 
-  /// Whether an exchange may not deliver more for now.
+  /// Whether an exchange must not deliver more for now.
   func mustPause(_ exchange: SegmentExchange) -> Bool
 
-  /// Bytes up to `position` have arrived.
+  /// Records that bytes up to `position` have arrived.
   ///
-  /// - Returns: where the segment ends; nil if nobody wants the bytes.
+  /// - Returns: the end of the segment; nil if the bytes are not wanted.
   func advance(
     _ exchange: SegmentExchange, to position: Int64, now: ContinuousClock.Instant
   ) -> Int64?
 
-  /// Has the bytes `range` stored, which an exchange has gathered in a buffer.
+  /// Stores the bytes `range`, which an exchange has gathered in a buffer.
   func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange)
 
-  /// Something has happened to an exchange that brings no bytes.
+  /// Handles an event of an exchange that brings no bytes.
   func note(_ event: SegmentExchange.Event, of exchange: SegmentExchange)
 
-  /// An exchange has ended, and everything that it has brought is stored.
+  /// Called when an exchange has ended and all its bytes are stored.
   func ended(
     _ exchange: SegmentExchange, _ completion: ExchangeCompletion, _ metrics: ExchangeMetrics)
 }
 
-/// One exchange of a transfer: takes its response, gathers the body's pieces and hands them to its
-/// owner in large runs.
+/// One exchange of a transfer.
+///
+/// It takes the response, gathers the pieces of the body and hands them to its owner in large runs.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   enum Event {
     case redirected(to: RemoteURL, status: Int)
-    /// The server has asked to wait until then; nil if the request is being sent now.
+    /// The server asked to wait until then; nil if the request is being sent now.
     case held(until: ContinuousClock.Instant?)
     /// A rate limit holds the body back.
     case throttled
   }
 
-  /// The segment that it serves; another one once the server has answered with the whole.
+  /// The segment that it serves; another one after the server answered with the whole.
   var segmentID: Int
-  /// Which of the transfer's servers it asks.
+  /// The index of its server.
   let mirror: Int
   var verdict = SegmentVerdict.none
-  /// Whether the server was asked for its version on the condition that it is another one.
+  /// Whether the request has the condition that there is another version.
   var isConditional = false
-  /// The URL that was asked.
+  /// The URL of the request.
   let asked: RemoteURL
-  /// Known from the start, before any call of the client.
+  /// Set before the client calls any method.
   var exchangeID: ExchangeID?
   /// Whether the request is with the server, and nothing else delays the next byte.
   var isServed: Bool { isSent && !isPaused && !isHeld && !isThrottled }
@@ -80,13 +81,12 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   /// The offset of the next byte to arrive; nil before a body is accepted.
   var position: Int64? { gatherer?.position }
-  /// The beginning of the transfer to which the body belongs.
+  /// The generation of the transfer to which the body belongs.
   private(set) var generation = 0
-  /// Where the body ends, as the head says; nil where only its end will tell.
+  /// The end of the body according to its head; nil if the head does not tell it.
   private(set) var expectedEnd: Int64?
 
-  /// Bytes are handed over after so long at the latest, so that progress shows and a crash costs
-  /// little.
+  /// The maximum interval between two hand-overs, so that progress shows and a crash loses little.
   private static let interval = Duration.milliseconds(200)
 
   init(
@@ -101,14 +101,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     self.client = client
   }
 
-  /// The head was good: what follows are the bytes from `body.lowerBound`, of which those before
-  /// `start` are not wanted.
+  /// Accepts the body after a good head.
   ///
   /// - Parameters:
-  ///   - body: the bytes of the body.
-  ///   - isEndKnown: whether the head says where it ends.
-  ///   - start: the first byte that is wanted.
-  ///   - generation: the beginning of the transfer to which they belong.
+  ///   - body: the offsets of the body's bytes.
+  ///   - isEndKnown: whether the head tells where the body ends.
+  ///   - start: the first wanted byte; earlier ones are skipped.
+  ///   - generation: the generation of the transfer to which they belong.
   func acceptBody(_ body: ByteRange, isEndKnown: Bool, start: Int64, generation: Int) {
     self.generation = generation
     gatherer = BodyGatherer(position: body.lowerBound, start: start, pool: client.buffers)
@@ -179,7 +178,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     while !rest.isEmpty, gatherer.position < end {
       if gatherer.gather(&rest, upTo: end) { handOver(now: now) }
     }
-    // Who takes a body as it comes does not want to wait for more of it.
+    // The consumer of a stream must not wait for more bytes.
     if !store.isRandomAccess || gatherer.position >= end
       || now - lastHandOver >= Self.interval
     {
@@ -201,7 +200,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     decoder?.cancel()
     decoder = nil
     handOver(now: .now)
-    // What it has brought counts before its end does.
+    // Its bytes must count before its end does.
     store.follow { [self] in owner.ended(self, completion, metrics) }
   }
 
@@ -218,7 +217,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     if let exchangeID { client.cancel(exchangeID) }
   }
 
-  /// Has what is gathered stored.
+  /// Hands the gathered bytes to the owner, which stores them.
   func handOver(now: ContinuousClock.Instant) {
     lastHandOver = now
     guard let (handed, range) = gatherer?.handOver() else { return }

@@ -1,18 +1,18 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// What a ``SegmentFetcher`` tells its owner besides what its exchanges tell.
+/// Receives the events of a ``SegmentFetcher`` and of its exchanges.
 protocol SegmentFetcherOwner: SegmentExchangeOwner {
-  /// The requests that have brought nothing for `delay` may be hedged now.
+  /// Called when requests that have brought no bytes for `delay` may be hedged.
   func hedgesAreDue(after delay: Duration)
 
-  /// The signer has answered.
+  /// Called when the signer has answered.
   func signed(_ result: Result<RemoteURL, URLSigningError>)
 }
 
-/// Sends the requests of one transfer and has stored what they bring.
+/// Sends the requests of one transfer and stores the bytes that they bring.
 ///
-/// It does not know whether the transfer runs or pauses: its owner does, and carries out the steps
+/// It does not know whether the transfer runs or pauses. Its owner does, and carries out the steps
 /// that methods return.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
@@ -21,34 +21,34 @@ final class SegmentFetcher: @unchecked Sendable {
   private let client: HTTPClient
   private let store: BodyStore
   private let monitor: TransferMonitor
-  /// Hears of the requests; exchanges hold it, so that it stays while there are some.
+  /// Receives the events; exchanges retain it while they are in progress.
   private weak var owner: (any SegmentFetcherOwner)?
   /// Compares pieces.
   let pieces: PieceVerifier
-  /// What is known of the file.
+  /// The state of the remote file.
   var representation: Representation
   var table: SegmentTable
-  /// Where requests go.
+  /// Decides where requests go.
   var servers: TransferServers
-  /// How often is tried again.
+  /// Counts and limits retries.
   var patience: TransferPatience
-  /// How many requests may be hedged.
+  /// Limits the hedges.
   private var hedgeBudget = HedgeBudget()
-  /// What the requests send.
+  /// The body of the requests.
   var body: BodyReader?
-  /// Whether a look for requests to hedge is due.
+  /// Whether the next check for requests to hedge is scheduled.
   private var watchesForHedges = false
   private var exchanges: [Int: (id: ExchangeID, receiver: SegmentExchange)] = [:]
-  /// The total as reported so far.
+  /// The total as last reported.
   private var reportedTotal: Int64?
   private(set) var rawByteCount: Int64 = 0
 
   /// - Parameters:
-  ///   - request: what is fetched.
+  ///   - request: the request of the transfer.
   ///   - client: sends the requests.
   ///   - store: takes the bytes.
-  ///   - monitor: is told of progress.
-  ///   - owner: hears of the requests; it is not held.
+  ///   - monitor: receives the progress.
+  ///   - owner: receives the events; held weakly.
   init(
     _ request: Request, client: HTTPClient, store: BodyStore, monitor: TransferMonitor,
     owner: any SegmentFetcherOwner
@@ -66,26 +66,26 @@ final class SegmentFetcher: @unchecked Sendable {
     table = SegmentTable(
       range: request.range,
       connections: isWhole || !store.isRandomAccess ? .exactly(1) : request.connections)
-    // Hashes show that two servers have the same bytes if nothing is handed on before it is compared.
+    // Hashes prove that two servers have the same bytes only if no byte is handed on unchecked.
     let isHashed = request.checksum != nil || pieces.hashes != nil
     servers = TransferServers(
       request, trust: store.canBeginAnew && isHashed ? .hashesBeforeUse : .validators)
     patience = TransferPatience(retryCount: request.retryCount)
   }
 
-  /// Whether no request is under way.
+  /// Whether no request is in flight.
   var isIdle: Bool { exchanges.isEmpty }
 
-  /// Whether nothing is under way or planned.
+  /// Whether no request is in flight or planned.
   var hasNothing: Bool { exchanges.isEmpty && table.segments.isEmpty }
 
-  // MARK: Beginning
+  // MARK: Start
 
-  /// Takes over what an earlier run has stored.
+  /// Takes over the bytes that an earlier run has stored.
   func adopt(_ remains: PartialFile.Remains) {
     representation.recover(remains.version)
     servers.noteEarlierBytes()
-    // Of a range the file holds, from its first byte on, nothing else.
+    // If a range was requested, the file contains only that range, from its first byte on.
     let offset = request.range?.lowerBound ?? 0
     table.adopt(
       ExtentSet(remains.extents.extents.map { $0.lowerBound + offset..<$0.upperBound + offset }))
@@ -94,17 +94,17 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// Begins to count.
   ///
-  /// - Returns: the number of bytes wanted; nil while unknown.
+  /// - Returns: the number of wanted bytes; nil while unknown.
   func begin() -> Int64? {
     table.recall(connections: client.learnedConnections(at: request.url.normalizedOrigin))
     reportedTotal = table.wantedByteCount ?? statedTotal
     return reportedTotal
   }
 
-  /// The number of bytes that the request itself names.
+  /// The number of bytes according to the request itself.
   private var statedTotal: Int64? { request.method == .get ? request.range?.byteCount : nil }
 
-  /// Reports the total, after it has become known by `length` if that is given.
+  /// Reports the total; `length`, if given, is the complete length that has become known.
   func reportTotal(length: Int64? = nil) {
     if let length { table.setLength(length) }
     if let total = table.wantedByteCount { report(total: total) }
@@ -116,7 +116,7 @@ final class SegmentFetcher: @unchecked Sendable {
     reportedTotal = total
   }
 
-  /// Sends the first requests, at the start and after a pause or a new beginning.
+  /// Sends the first requests, at the start and after a pause or a restart.
   func launch() -> TransferStep {
     if representation.isSequential {
       if table.presentByteCount > 0, !representation.canSkip {
@@ -127,7 +127,7 @@ final class SegmentFetcher: @unchecked Sendable {
       if table.isComplete { return .finish }
       plan()
     } else if table.isComplete {
-      // All is there from an earlier run: one byte shows whether the remote file is still the same.
+      // An earlier run left all bytes: one byte shows whether the remote file is still the same.
       let first = table.target.lowerBound
       if table.target.isEmpty { return .finish }
       send(table.add(first..<(first + 1), isWhole: false))
@@ -139,8 +139,8 @@ final class SegmentFetcher: @unchecked Sendable {
 
   func plan() {
     guard representation.isConfirmed, !representation.isSequential else { return }
-    // Each piece that was wrong comes by a request of its own, from one mirror: that shows which one
-    // has served the wrong bytes, and the other requests continue meanwhile.
+    // Each wrong piece is requested separately, from one mirror. That shows which one served the
+    // wrong bytes, and the other requests continue meanwhile.
     for suspect in pieces.suspects {
       guard
         let segment = table.add(piece: suspect.piece, suspect.range, except: suspect.excluded)
@@ -151,7 +151,7 @@ final class SegmentFetcher: @unchecked Sendable {
     for segment in table.plan(except: pieces.suspectRanges, now: .now) { send(segment) }
   }
 
-  /// Sends the request for a segment, to `mirror` if that is given.
+  /// Sends the request for a segment, to `mirror` if given.
   func send(_ segment: SegmentTable.Segment, to mirror: Int? = nil) {
     let index = mirror ?? nextMirror(for: segment)
     let now = ContinuousClock.now
@@ -177,7 +177,7 @@ final class SegmentFetcher: @unchecked Sendable {
     watchForHedges()
   }
 
-  /// Forgets bytes that turned out wrong.
+  /// Forgets bytes that turned out to be wrong.
   func forget(_ range: ByteRange) {
     let removed = table.forget(range)
     if removed != 0 { monitor.emit(.received(byteCount: -removed)) }
@@ -186,9 +186,9 @@ final class SegmentFetcher: @unchecked Sendable {
   /// Forgets everything that was fetched.
   ///
   /// - Parameters:
-  ///   - reason: why, for the user.
+  ///   - reason: the reason, for the user.
   ///   - kept: an exchange that continues.
-  /// - Throws: where a part has been handed on already.
+  /// - Throws: if a part has already been handed on.
   func forget(
     _ reason: String, except kept: SegmentExchange? = nil
   ) throws(TransferError) {
@@ -213,22 +213,22 @@ final class SegmentFetcher: @unchecked Sendable {
     pieces.forget()
   }
 
-  // MARK: Requests under way
+  // MARK: Requests in flight
 
   func showConnections() {
     let count = table.activeCount
     monitor.update { $0.connections = count }
   }
 
-  /// A request is held back, or is being sent now: the server has asked to wait.
+  /// Reports that a request is held back because the server asked to wait, or that it is sent now.
   func held(until moment: ContinuousClock.Instant?) {
     monitor.update { progress in
-      // The answer ends the wait that is shown.
+      // The answer ends the displayed wait.
       guard let moment else {
         progress.reason = nil
         return
       }
-      // Others that were sent before may still bring bytes.
+      // Requests that were sent earlier may still bring bytes.
       if exchanges.count <= 1 { progress.state = .waiting }
       let seconds = Int(((moment - .now) / .seconds(1)).rounded(.up))
       progress.reason = "the server has asked for no request for \(seconds) s"
@@ -241,7 +241,7 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  /// There is room again at the destination.
+  /// Resumes all exchanges, because the destination has room again.
   func unpauseAll() {
     for exchange in exchanges.values { exchange.receiver.resume() }
   }
@@ -250,9 +250,9 @@ final class SegmentFetcher: @unchecked Sendable {
     for exchange in exchanges.values { client.setStallTimeout(timeout, of: exchange.id) }
   }
 
-  /// An exchange has ended.
+  /// Records the end of an exchange.
   ///
-  /// - Returns: whether what comes of it is wanted.
+  /// - Returns: whether its result is still wanted.
   func takeEnd(of receiver: SegmentExchange, _ metrics: ExchangeMetrics) -> Bool {
     rawByteCount += metrics.rawByteCount
     guard exchanges[receiver.segmentID]?.receiver === receiver else { return false }
@@ -260,13 +260,13 @@ final class SegmentFetcher: @unchecked Sendable {
     return true
   }
 
-  /// An exchange is over, or what comes of it is not wanted.
+  /// Removes an exchange that is over, or whose result is not wanted.
   private func drop(_ id: Int) {
     guard let exchange = exchanges.removeValue(forKey: id) else { return }
     servers.mirrors.ended(exchange.receiver.mirror)
   }
 
-  /// Ends every exchange under way.
+  /// Ends every exchange in flight.
   func endExchanges(flushing: Bool = true, except kept: SegmentExchange? = nil) {
     let running = exchanges
     for (id, exchange) in running where exchange.receiver !== kept { drop(id) }
@@ -280,13 +280,13 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  /// Ends all exchanges except `kept`; no segment is left.
+  /// Ends all exchanges except `kept`, and removes all segments.
   func clear(except kept: SegmentExchange? = nil) {
     endExchanges(except: kept)
     table.removeAll()
   }
 
-  /// The whole is asked for, by the request of `receiver`.
+  /// Switches to a request for the whole, which `receiver` has sent.
   func makeWhole(_ receiver: SegmentExchange) {
     representation.makeSequential()
     table.removeAll()
@@ -296,7 +296,7 @@ final class SegmentFetcher: @unchecked Sendable {
     exchanges[id] = exchange
   }
 
-  // MARK: What becomes known
+  // MARK: Heads
 
   func judge(_ answer: Representation.Answer) -> Representation.Decision {
     representation.judge(answer, &servers.mirrors, &patience)
@@ -308,28 +308,28 @@ final class SegmentFetcher: @unchecked Sendable {
 
   // MARK: Storing
 
-  /// Bytes have arrived.
+  /// Records that bytes have arrived.
   ///
-  /// - Returns: where the segment ends; nil if nobody wants the bytes.
+  /// - Returns: the end of the segment; nil if the bytes are not wanted.
   func advance(_ id: Int, to position: Int64, now: ContinuousClock.Instant) -> Int64? {
     let target = table.parallelism.target
     let end = table.advance(
       id, to: position, idle: client.idleSeconds - store.fullSeconds, now: now)
     endRival(of: id)
-    // More connections begin at once, not only when the next buffer is stored.
+    // Open more connections at once, not only when the next buffer is stored.
     if table.parallelism.target > target { plan() }
     return table[id]?.end ?? end
   }
 
-  /// Has the bytes `range`, which an exchange has gathered in a buffer, stored.
+  /// Stores the bytes `range`, which an exchange has gathered in a buffer.
   ///
-  /// What an exchange of an earlier beginning has gathered is dropped: it may be of another version.
+  /// Bytes of an earlier generation are dropped, because they may be of another version.
   ///
   /// - Parameters:
   ///   - handed: the buffer.
   ///   - range: its bytes.
-  ///   - exchange: which exchange has brought them.
-  ///   - body: what follows; not called if everything starts over meanwhile.
+  ///   - exchange: the exchange that brought them.
+  ///   - body: called with the result; not called if the transfer starts over meanwhile.
   func handOver(
     _ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
@@ -341,21 +341,21 @@ final class SegmentFetcher: @unchecked Sendable {
     let (id, mirror, generation) = (exchange.segmentID, exchange.mirror, exchange.generation)
     store.store(handed, at: range.lowerBound, runs: runs, from: table.target.lowerBound) {
       [self] result in
-      // The bytes of an earlier beginning have been thrown away since.
+      // The bytes of an earlier generation have been discarded since.
       guard generation == pieces.generation else { return }
       if case .success = result { stored(range, runs: runs, by: id, of: mirror) }
       body(result)
     }
   }
 
-  /// What brings the bytes of a segment.
+  /// The carrier of a segment's bytes.
   private func carrier(of id: Int) -> PieceTable.Carrier {
     table[id]?.isWhole == true ? .stream : .request(id)
   }
 
   private func stored(_ range: ByteRange, runs: [ByteRange], by id: Int, of mirror: Int) {
     let carrier = carrier(of: id)
-    // A piece may have been found wrong meanwhile, and be asked for alone.
+    // A piece may have been found wrong meanwhile, and be requested separately.
     let kept = runs.flatMap { pieces.admitted($0, by: carrier) }
     let added = table.stored(id, range, runs: runs, kept: kept, now: .now)
     patience.noteConnection()
@@ -366,9 +366,9 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  /// Takes the hashes of pieces: those that are wrong become absent.
+  /// Takes the hashes of pieces; wrong pieces become absent.
   ///
-  /// - Throws: why the transfer fails with them.
+  /// - Throws: why the transfer fails because of them.
   func take(_ batch: PieceVerifier.Batch) throws(TransferError) {
     try pieces.compare(batch, trusted: servers.mirrors.trusted) {
       finding throws(TransferError) in
@@ -382,7 +382,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   // MARK: Hedges
 
-  /// Looks for requests to hedge, again and again while there are requests.
+  /// Schedules a check for requests to hedge, repeatedly while there are requests.
   private func watchForHedges() {
     guard request.isHedged, !watchesForHedges, !representation.isSequential else { return }
     watchesForHedges = true
@@ -408,47 +408,48 @@ final class SegmentFetcher: @unchecked Sendable {
     for segment in hedges { send(segment) }
   }
 
-  /// The server of `url` refuses or drops connections: it gets fewer, and no hedges for a while.
+  /// Handles a refusal by the server of `url`: it gets fewer connections, and no hedges for a
+  /// while.
   func noteRefusal(by url: RemoteURL) {
     let now = ContinuousClock.now
     table.stepDown(now: now)
     hedgeBudget.noteRefusal(by: url.normalizedOrigin, now: now)
   }
 
-  /// A request has failed.
+  /// Removes the segment of a failed request if it was a hedge.
   ///
-  /// - Returns: whether it was a hedge, so that the request beside which it was sent continues.
+  /// - Returns: whether it was a hedge, so that the original request continues.
   func dropFailedHedge(_ id: Int) -> Bool {
     guard table[id]?.hedgeOf != nil else { return false }
     table.remove(id)
     return true
   }
 
-  /// A segment has brought bytes: ends the request that was to bring the same.
+  /// Ends the request that competes with a segment which has brought bytes.
   private func endRival(of id: Int) {
     guard let rival = table.endRival(of: id) else { return }
     guard let exchange = exchanges[rival] else { return table.remove(rival) }
-    // What it has gathered is stored when it ends.
+    // The bytes that it gathered are stored when it ends.
     client.cancel(exchange.id)
   }
 
   // MARK: Servers
 
-  /// The mirror that the request for a segment goes to; the first if none is left.
+  /// The mirror for the request of a segment; the first one if none is left.
   func nextMirror(for segment: SegmentTable.Segment) -> Int {
     servers.next(for: segment, of: representation)
   }
 
-  /// The mirror that a request goes to; nil if none is left.
+  /// The mirror for a request; nil if none is left.
   func nextMirror() -> Int? { servers.next(of: representation) }
 
-  /// A mirror is not asked again, and the user is told.
+  /// Excludes a mirror and tells the user.
   func exclude(_ index: Int, _ reason: String) {
     servers.mirrors.exclude(index, reason: reason)
     monitor.emit(.mirrorExcluded(servers.mirrors[index].url, reason: reason))
   }
 
-  /// A mirror has served wrong bytes: nothing more of it is wanted.
+  /// Excludes a mirror that served wrong bytes, and drops its requests.
   private func excludeLiar(_ index: Int) {
     guard servers.mirrors.hasTrusted(besides: index) else { return }
     exclude(index, "it has served bytes that do not hash to what they should")
@@ -459,10 +460,12 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  /// What came does not hash to the checksum: leaves out the mirror that has served it, or has one
-  /// mirror alone asked where it came from several.
+  /// Chooses other mirrors for a file that does not have the expected checksum.
   ///
-  /// - Returns: false where there is no other way to get it.
+  /// It excludes the mirror that served the file. If several did, the next attempt uses one mirror
+  /// only.
+  ///
+  /// - Returns: false if there is no other mirror to try.
   func choosesOthers() -> Bool {
     guard servers.mirrors.count > 1, !pieces.isActive, store.canBeginAnew,
       case .refetch(let liar) = servers.judgeWhole()
@@ -472,14 +475,14 @@ final class SegmentFetcher: @unchecked Sendable {
     return true
   }
 
-  /// The segment's request has ended: if it was to find the way, another one may.
+  /// Lets another request find the location if that of a segment was the scout and has ended.
   func releaseScout(_ id: Int, isRunning: Bool) {
     guard servers.locations.scout == id, exchanges[id] == nil else { return }
     servers.locations.endScout()
     sendUnplaced(isRunning: isRunning)
   }
 
-  /// Sends the requests that have waited for a URL.
+  /// Sends the requests that waited for a URL.
   func sendUnplaced(isRunning: Bool) {
     let waiting = servers.locations.takeUnplaced()
     guard isRunning else { return }
@@ -490,7 +493,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   // MARK: The signer
 
-  /// Asks the signer for a URL, unless it is being asked.
+  /// Asks the signer for a URL, unless a call is in progress.
   private func sign() {
     guard let owner, let signer = request.signer, servers.locations.beginSigning() else { return }
     signer.sign(request.url, name: request.name) { [client] result in
@@ -498,7 +501,7 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  /// Asks the signer again where requests wait for it.
+  /// Asks the signer again if requests wait for its URL.
   func signIfAwaited() {
     if servers.locations.areAwaited { sign() }
   }
@@ -511,7 +514,7 @@ final class SegmentFetcher: @unchecked Sendable {
       sendUnplaced(isRunning: isRunning)
       return .wait
     case .failure(let failure):
-      // Nobody waits for it: the last URL is used until it refuses.
+      // No request waits for the signer: the last URL is used until it is refused.
       guard servers.locations.areAwaited, isRunning else { return .wait }
       let attempt = servers.locations.noteSignerFailure()
       let error = TransferError(.other, request.url, failure.description, isTransient: true)

@@ -1,38 +1,38 @@
 package import HTTPTransferCore
 
-/// The segments of one download: what is present, what is in flight, what is asked for next.
+/// The segments of one download: present bytes, bytes in flight, and the next requests.
 ///
-/// A value without I/O. A segment keeps its range while it waits to be tried again, so that each
-/// counts its own failures.
+/// A value without I/O. A segment keeps its range while it waits for a retry, so each counts its
+/// own failures.
 package struct SegmentTable: Sendable {
-  /// A part of the file that one exchange after another brings.
+  /// A part of the file that a series of exchanges fetches.
   package struct Segment: FetchSegment, Sendable {
     package let id: Int
-    /// Whether the whole representation is asked for, not a range of it.
+    /// Whether the whole representation is requested, not a range of it.
     package var isWhole: Bool
-    /// The first byte that its present exchange was asked for.
+    /// The first byte that its current exchange requested.
     package var start: Int64
     package var position: Int64
-    /// The end of what is stored.
+    /// The end of the stored bytes.
     package var storedEnd: Int64
     package var end: Int64
-    /// How often in a row it has failed without bringing a byte.
+    /// The number of consecutive failures without a stored byte.
     package var failureCount = 0
-    /// Whether no exchange is under way for it: it has failed and will be tried again.
+    /// Whether no exchange is in flight for it: it failed and waits for a retry.
     package var isWaiting = false
     package var firstByteAt: ContinuousClock.Instant?
     package var lastProgressAt: ContinuousClock.Instant
-    /// Where its position was then.
+    /// The position at the last progress.
     private var progressPosition: Int64
     /// The piece that it fetches again from one server alone; nil if it fetches no such piece.
     package var suspectPiece: Int?
-    /// The servers that must not be asked for it, while there are others.
+    /// The servers to avoid, while there are others.
     package var excludedMirrors: Set<Int> = []
-    /// The server that was asked for it last.
+    /// The server that was last asked for it.
     package fileprivate(set) var mirror: Int?
     package var hedgeOf: Int?
 
-    /// Fewer bytes than these are no progress, except the last ones.
+    /// Fewer bytes than this are no progress, except the last ones.
     private static let leastProgress: Int64 = 1024
 
     fileprivate init(
@@ -57,7 +57,7 @@ package struct SegmentTable: Sendable {
       lastProgressAt = now
     }
 
-    /// A new request is sent for it, from `start` on.
+    /// Starts a new request for it at `start`.
     fileprivate mutating func restart(at start: Int64, now: ContinuousClock.Instant) {
       isWaiting = false
       self.start = start
@@ -71,13 +71,13 @@ package struct SegmentTable: Sendable {
 
   package private(set) var segments: [Segment] = []
   package private(set) var extents = ExtentSet()
-  /// What was handed over to be stored and is not stored yet.
+  /// The bytes that were handed over and are not stored yet.
   private var handed = ExtentSet()
 
-  /// The bytes wanted; its end is ``Int64/greatestFileOffset`` while the length is unknown.
+  /// The wanted bytes; the end is ``Int64/greatestFileOffset`` while the length is unknown.
   package private(set) var target: ByteRange
 
-  /// Whether ``target`` ends where the file, or the range wanted, ends.
+  /// Whether ``target`` ends at the end of the file or of the wanted range.
   package private(set) var isLengthKnown = false
 
   package private(set) var parallelism: ParallelismController
@@ -87,20 +87,21 @@ package struct SegmentTable: Sendable {
   /// When a rate limit last held a segment back.
   private var throttledAt: ContinuousClock.Instant?
   private let maximum: Int
-  /// Whether the download finds its best number of connections.
+  /// Whether the download determines its best number of connections.
   private let isAdaptive: Bool
-  /// Whether it begins with several connections because they have paid before.
+  /// Whether it begins with several connections because they were worthwhile before.
   private var isRecalled = false
   private var lastID = 0
   private let origin = ContinuousClock.now
 
-  /// How far ahead of its first hole a download works: so that it comes nearly in order, and what
-  /// an interrupted one has left is one run rather than many.
+  /// How far beyond its first hole a download fetches.
+  ///
+  /// The bytes arrive nearly in order, and an interrupted download leaves one run rather than many.
   private static let window: Int64 = 256 << 20
 
   /// - Parameters:
-  ///   - range: the bytes wanted; nil for all.
-  ///   - connections: how many requests may be in flight.
+  ///   - range: the wanted bytes; nil for all.
+  ///   - connections: the number of requests that may be in flight.
   package init(range: ByteRange?, connections: Connections) {
     target = range ?? 0..<Int64.greatestFileOffset
     maximum = connections.maximum
@@ -111,53 +112,53 @@ package struct SegmentTable: Sendable {
     parallelism = ParallelismController(initial: isAdaptive ? 1 : maximum, maximum: maximum)
   }
 
-  /// Begins with as many connections as have paid before, unless their number is fixed.
+  /// Begins with the number of connections that was worthwhile before, unless it is fixed.
   package mutating func recall(connections: Int?) {
     guard isAdaptive, let connections else { return }
     parallelism = ParallelismController(learned: connections, maximum: maximum)
     isRecalled = parallelism.target > 1
   }
 
-  /// Tells `memory` how many connections have paid at `origin`, unless their number is fixed.
+  /// Records in `memory` how many connections were worthwhile at `origin`, unless it is fixed.
   package func report(to memory: inout HostMemory, of origin: String, today: Int) {
     guard isAdaptive, let proven = parallelism.proven else { return }
-    // The maximum of this download says nothing against a greater number.
+    // The maximum of this download is no evidence against a greater number.
     let known = proven == maximum ? memory.connections(for: origin, today: today) : nil
     memory.note(max(proven, known ?? 0), for: origin, today: today)
   }
 
-  // MARK: What is known
+  // MARK: Current state
 
-  /// Whether every byte wanted is there.
+  /// Whether every wanted byte is present.
   package var isComplete: Bool { isLengthKnown && extents.firstHole(in: target) == nil }
 
-  /// The number of bytes wanted; nil while unknown.
+  /// The number of wanted bytes; nil while unknown.
   package var wantedByteCount: Int64? { isLengthKnown ? target.byteCount : nil }
 
-  /// The bytes wanted that are present.
+  /// The number of wanted bytes that are present.
   package var presentByteCount: Int64 {
     target.byteCount - extents.holes(in: target).reduce(0) { $0 + $1.byteCount }
   }
 
-  /// Takes over what an earlier run has stored.
+  /// Takes over the bytes that an earlier run has stored.
   package mutating func adopt(_ present: ExtentSet) { extents = present }
 
-  /// Forgets what is present.
+  /// Forgets the present bytes.
   package mutating func forgetExtents() {
     extents = ExtentSet()
     handed = ExtentSet()
   }
 
-  /// Forgets a part of what is present: it turned out wrong.
+  /// Forgets present bytes that turned out to be wrong.
   ///
-  /// - Returns: how many bytes of it were present.
+  /// - Returns: how many of them were present.
   package mutating func forget(_ range: ByteRange) -> Int64 {
-    // What is still to be stored of it is no longer wanted, and keeps nobody from bringing it.
+    // Bytes of it that wait to be stored are not wanted; they must not block a new request.
     handed.remove(range)
     return extents.remove(range)
   }
 
-  /// Takes note of the complete length of the representation.
+  /// Records the complete length of the representation.
   package mutating func setLength(_ length: Int64) {
     target = min(target.lowerBound, length)..<min(target.upperBound, length)
     isLengthKnown = true
@@ -167,7 +168,7 @@ package struct SegmentTable: Sendable {
     }
   }
 
-  /// Forgets the length and goes back to `range`: another version is to be fetched.
+  /// Forgets the length and resets the target to `range`, to fetch another version.
   package mutating func reset(range: ByteRange?) {
     target = range ?? 0..<Int64.greatestFileOffset
     isLengthKnown = false
@@ -177,20 +178,20 @@ package struct SegmentTable: Sendable {
 
   package subscript(id: Int) -> Segment? { segments.first { $0.id == id } }
 
-  /// A request on a reused connection was answered after `duration`.
+  /// Records that a request on a reused connection was answered after `duration`.
   package mutating func noteRoundTrip(_ duration: Duration) {
     roundTrip.average(in: duration / .seconds(1))
   }
 
-  /// The segments with an exchange under way.
+  /// The number of segments with an exchange in flight.
   package var activeCount: Int { segments.reduce(0) { $0 + ($1.isWaiting ? 0 : 1) } }
 
-  /// The segments whose present exchange has brought a byte.
+  /// The number of segments whose current exchange has brought a byte.
   private var flowingCount: Int { segments.reduce(0) { $0 + ($1.firstByteAt == nil ? 0 : 1) } }
 
   // MARK: Planning
 
-  /// Enters a segment.
+  /// Adds a segment.
   package mutating func add(_ range: ByteRange, isWhole: Bool) -> Segment {
     enter(range, isWhole: isWhole, now: .now)
   }
@@ -206,8 +207,9 @@ package struct SegmentTable: Sendable {
     return segment
   }
 
-  /// Enters a segment that fetches a whole piece again from one server alone; nil if it is under way,
-  /// or if there is no connection for it.
+  /// Adds a segment that fetches a whole piece again from one server alone.
+  ///
+  /// - Returns: nil if the piece is already in flight, or if there is no connection for it.
   package mutating func add(
     piece: Int, _ range: ByteRange, except mirrors: Set<Int>
   ) -> Segment? {
@@ -220,24 +222,27 @@ package struct SegmentTable: Sendable {
     return self[id]
   }
 
-  /// The first range to ask for, while nothing is known: it brings the length too.
+  /// The first range to request while the length is unknown, which its response also brings.
   package var firstRange: ByteRange {
     let start = extents.firstHole(in: target)?.lowerBound ?? target.lowerBound
     let end = extents.firstHole(in: target)?.upperBound ?? target.upperBound
-    // A single connection is not to wait for a round trip in between; without a length that asks for
-    // all that there is.
+    // A single connection should not wait for a round trip in between. Without a length, that
+    // requests everything.
     let byteCount = isRecalled ? Self.sharedFirstByteCount : Self.firstByteCount
     return maximum == 1 ? start..<end : start..<min(end, start + byteCount)
   }
 
-  /// How much the first request asks for: a large file's other segments are planned before it ends,
-  /// and a small one is whole with it.
+  /// The size of the first request.
+  ///
+  /// A large file's other segments are planned before it ends, and a small file is complete with
+  /// it.
   static let firstByteCount: Int64 = 64 << 20
 
-  /// The same if other connections are to take a part of the file as soon as its length is known.
+  /// The size if other connections should take a part of the file as soon as its length is known.
   static let sharedFirstByteCount: Int64 = 4 << 20
 
-  /// Starts what is wanted, neither present nor in flight, and cuts what others are to bring.
+  /// Starts segments for wanted bytes that are neither present nor in flight, and cuts others for
+  /// them.
   ///
   /// - Parameters:
   ///   - suspects: the pieces that are fetched from one server alone.
@@ -249,8 +254,8 @@ package struct SegmentTable: Sendable {
     var extents = extents
     for range in suspects { extents.insert(range) }
     guard isLengthKnown, let hole = extents.firstHole(in: target) else { return [] }
-    // Of a segment and its hedge the planner sees the first one, and the pieces of suspects are not
-    // its to cut; but each of them has a connection.
+    // The planner sees a segment but not its hedge, and it must not cut suspect pieces. But each of
+    // those has a connection.
     let flights = segments.filter { $0.suspectPiece == nil && $0.hedgeOf == nil }.map {
       FetchPlanner.Flight(
         id: $0.id, start: $0.storedEnd, position: $0.position, end: $0.end, rate: $0.rate(now: now))
@@ -275,7 +280,7 @@ package struct SegmentTable: Sendable {
     }
     var starts = plan.starts
     if starts.isEmpty, segments.isEmpty {
-      // Read-ahead leaves small holes alone, which a reader would come to; a download must not.
+      // Read-ahead skips small holes, which a reader would reach later; a download must fill them.
       starts = [hole.lowerBound..<min(hole.upperBound, hole.lowerBound + Self.firstByteCount)]
     }
     return starts.map { enter($0, now: now) }
@@ -283,14 +288,14 @@ package struct SegmentTable: Sendable {
 
   // MARK: Progress
 
-  /// Bytes up to `position` have arrived.
+  /// Records that bytes up to `position` have arrived.
   ///
   /// - Parameters:
   ///   - id: the segment.
   ///   - position: the offset after the last of them.
-  ///   - idle: seconds that the network thread has waited for its sockets so far.
+  ///   - idle: how long the network thread has waited for its sockets so far, in seconds.
   ///   - now: the time.
-  /// - Returns: where the segment is to end; nil where there is no such segment any more.
+  /// - Returns: the end of the segment; nil if the segment no longer exists.
   package mutating func advance(
     _ id: Int, to position: Int64, idle: Double, now: ContinuousClock.Instant
   ) -> Int64? {
@@ -299,7 +304,7 @@ package struct SegmentTable: Sendable {
     segments[index].position += added
     segments[index].noteProgress(now: now)
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
-    // What a limit of the user's lets pass says nothing about the line.
+    // The throughput under a user's limit says nothing about the network.
     parallelism.note(
       byteCount: added, active: activeCount, flowing: flowingCount, idle: idle,
       isWaited: !isThrottled(now: now), now: (now - origin) / .seconds(1))
@@ -309,22 +314,22 @@ package struct SegmentTable: Sendable {
   /// The parts of `range` that are absent.
   package func holes(in range: ByteRange) -> [ByteRange] { extents.holes(in: range) }
 
-  /// Bytes are handed over to be stored.
+  /// Records that bytes are handed over to be stored.
   ///
-  /// - Returns: the parts of `range` that are wanted, absent, and not on their way already.
+  /// - Returns: the parts of `range` that are wanted, absent, and not handed over already.
   package mutating func handOver(_ range: ByteRange) -> [ByteRange] {
     let runs = extents.holes(in: range.clamped(to: target)).flatMap { handed.holes(in: $0) }
     for run in runs { handed.insert(run) }
     return runs
   }
 
-  /// Bytes that a segment has handed over have been stored, or were there.
+  /// Records that bytes of a segment were stored, or were present before.
   ///
   /// - Parameters:
   ///   - id: the segment that brought them.
   ///   - range: the bytes.
-  ///   - runs: those of them that ``handOver(_:)`` gave.
-  ///   - kept: those of `runs` that are still wanted.
+  ///   - runs: the result of ``handOver(_:)`` for them.
+  ///   - kept: the parts of `runs` that are still wanted.
   ///   - now: the time.
   /// - Returns: how many of the bytes were absent before.
   @discardableResult
@@ -344,16 +349,16 @@ package struct SegmentTable: Sendable {
     return added
   }
 
-  /// A rate limit holds a segment back.
+  /// Records that a rate limit holds a segment back.
   package mutating func throttled(now: ContinuousClock.Instant) { throttledAt = now }
 
   private func isThrottled(now: ContinuousClock.Instant) -> Bool {
     throttledAt.map { now - $0 < FetchConstants.throttleMemory } ?? false
   }
 
-  /// The segment is done, or is to be planned anew.
+  /// Removes a segment that is done, or that must be planned again.
   ///
-  /// If it has a hedge, that continues by itself.
+  /// Its hedge, if any, continues as an ordinary segment.
   package mutating func remove(_ id: Int) {
     segments.removeAll { $0.id == id }
     for index in segments.indices where segments[index].hedgeOf == id {
@@ -363,17 +368,18 @@ package struct SegmentTable: Sendable {
 
   package mutating func removeAll() { segments = [] }
 
-  /// The segment has failed and waits; what it has stored need not be fetched again.
+  /// Records that a segment failed and waits; its stored bytes need not be fetched again.
   ///
   /// - Parameters:
   ///   - id: the segment.
-  ///   - isCounted: whether the failure is one of the server's.
-  /// - Returns: how often in a row it has failed now.
+  ///   - isCounted: whether the failure counts against the server.
+  /// - Returns: the number of consecutive failures.
   @discardableResult
   package mutating func fail(_ id: Int, isCounted: Bool = true) -> Int {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return 0 }
     if isCounted { segments[index].failureCount += 1 }
-    // Its hedge goes on by itself, and brings what this one was to bring from there on.
+    // Its hedge continues as an ordinary segment, and fetches the rest of the range from its start
+    // on.
     if let hedge = segments.firstIndex(where: { $0.hedgeOf == id }) {
       segments[hedge].hedgeOf = nil
       segments[index].end = max(
@@ -385,9 +391,9 @@ package struct SegmentTable: Sendable {
     return segments[index].failureCount
   }
 
-  /// The segment is tried again, from where it has come to.
+  /// Restarts a waiting segment after its last stored byte.
   ///
-  /// - Returns: the segment; nil where nothing of it is left to fetch.
+  /// - Returns: the segment; nil if it has no bytes left to fetch.
   package mutating func retry(_ id: Int, now: ContinuousClock.Instant = .now) -> Segment? {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
     let start = segments[index].isWhole ? 0 : segments[index].storedEnd
@@ -400,13 +406,13 @@ package struct SegmentTable: Sendable {
     return segments[index]
   }
 
-  /// The segment is asked of a server.
+  /// Records that a segment is requested from a server.
   package mutating func noteAsked(_ id: Int, of mirror: Int) {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return }
     segments[index].mirror = mirror
   }
 
-  /// Begins again with a segment that waits, at its first byte: what it has stored was forgotten.
+  /// Moves a waiting segment back to its first byte, because its stored bytes were forgotten.
   package mutating func rewind(_ id: Int, to start: Int64) {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return }
     segments[index].storedEnd = start
@@ -414,13 +420,13 @@ package struct SegmentTable: Sendable {
 
   // MARK: Hedges
 
-  /// Asks a second time for what requests do not bring.
+  /// Adds a second request for bytes that requests fail to bring.
   ///
   /// - Parameters:
   ///   - now: the time.
-  ///   - delay: how long they have brought nothing.
-  ///   - allowance: how many may be asked for.
-  ///   - isServed: whether the exchange of a segment is with its server, which alone delays it.
+  ///   - delay: how long the requests have brought no bytes.
+  ///   - allowance: the maximum number of hedges.
+  ///   - isServed: whether the exchange of a segment waits only for its server.
   /// - Returns: the hedges, to be sent.
   package mutating func planHedges(
     now: ContinuousClock.Instant, after delay: Duration, allowance: Int,
@@ -439,9 +445,9 @@ package struct SegmentTable: Sendable {
     return hedges
   }
 
-  /// A segment has brought something: what was to bring the same need not any more.
+  /// Ends the competing segment of one that has brought bytes.
   ///
-  /// - Returns: the other segment, whose exchange is to be ended; nil if there is none.
+  /// - Returns: the other segment, whose exchange must be ended; nil if there is none.
   package mutating func endRival(of id: Int) -> Int? {
     guard let index = segments.firstIndex(where: { $0.id == id }),
       let rival = segments.endRival(ofSegmentAt: index)
@@ -449,7 +455,7 @@ package struct SegmentTable: Sendable {
     return segments[rival].id
   }
 
-  /// The server refuses or drops connections: fewer are used.
+  /// Uses fewer connections, because the server refuses or drops some.
   package mutating func stepDown(now: ContinuousClock.Instant) {
     parallelism.stepDown(now: (now - origin) / .seconds(1))
   }
