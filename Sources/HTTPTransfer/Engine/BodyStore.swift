@@ -25,7 +25,7 @@ final class BodyStore: @unchecked Sendable {
     self.mayWait = mayWait
   }
 
-  // MARK: Properties of the sink
+  // MARK: What the sink is
 
   /// Whether bytes can be written in any order and more than once.
   var isRandomAccess: Bool { sink.isRandomAccess }

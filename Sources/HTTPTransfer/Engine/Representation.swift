@@ -30,7 +30,7 @@ struct Representation: Sendable {
     self.isSequential = isSequential
   }
 
-  // MARK: Current state
+  // MARK: What is known
 
   /// The version at the destination to ask the server about; nil once a response gave an answer.
   var askedEarlier: EarlierVersion? {
@@ -49,7 +49,7 @@ struct Representation: Sendable {
     isConfirmed && (trust == .hashesBeforeUse || version?.isResumable == true)
   }
 
-  // MARK: Updates
+  // MARK: What becomes known
 
   /// Takes over the version of a partial file at the destination.
   mutating func recover(_ version: ContentVersion) {

@@ -50,7 +50,7 @@ package struct ResourceLocation: Sendable {
     target?.takeRenewal(now: now) == true
   }
 
-  // MARK: Updates
+  // MARK: What becomes known
 
   /// Records a URL that the signer has just made.
   package mutating func noteSigned(

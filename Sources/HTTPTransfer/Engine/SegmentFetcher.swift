@@ -79,7 +79,7 @@ final class SegmentFetcher: @unchecked Sendable {
   /// Whether no request is in flight or planned.
   var hasNothing: Bool { exchanges.isEmpty && table.segments.isEmpty }
 
-  // MARK: Start
+  // MARK: Beginning
 
   /// Takes over the bytes that an earlier run has stored.
   func adopt(_ remains: PartialFile.Remains) {
@@ -213,7 +213,7 @@ final class SegmentFetcher: @unchecked Sendable {
     pieces.forget()
   }
 
-  // MARK: Requests in flight
+  // MARK: Requests under way
 
   func showConnections() {
     let count = table.activeCount
@@ -296,7 +296,7 @@ final class SegmentFetcher: @unchecked Sendable {
     exchanges[id] = exchange
   }
 
-  // MARK: Heads
+  // MARK: What becomes known
 
   func judge(_ answer: Representation.Answer) -> Representation.Decision {
     representation.judge(answer, &servers.mirrors, &patience)

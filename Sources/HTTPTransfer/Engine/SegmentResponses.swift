@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Decides what the responses of one transfer mean, and takes note of what they tell of the file.
+/// Decides what the responses of one transfer mean, and records what they tell about the file.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentResponses: @unchecked Sendable {
@@ -19,16 +19,16 @@ final class SegmentResponses: @unchecked Sendable {
     self.monitor = monitor
   }
 
-  /// What a response's head means for the transfer, decided before the first byte of its body.
+  /// Decides what a response's head means for the transfer, before the first byte of its body.
   ///
   /// - Parameters:
   ///   - head: the head.
-  ///   - url: where it came from.
-  ///   - exchange: which exchange has brought it.
+  ///   - url: the source of the response.
+  ///   - exchange: the exchange that received it.
   ///   - isRunning: whether requests may be sent.
   ///   - onFailure: called if the destination fails to begin.
-  /// - Returns: what becomes of the body.
-  /// - Throws: why the transfer fails with it.
+  /// - Returns: what to do with the body.
+  /// - Throws: why the transfer fails because of it.
   func receive(
     _ head: HTTPResponse, from url: RemoteURL, by exchange: SegmentExchange, isRunning: Bool,
     onFailure: @escaping @Sendable (FileFailure) -> Void
@@ -37,7 +37,8 @@ final class SegmentResponses: @unchecked Sendable {
     let answer = Representation.Answer(
       head: head, url: url, range: segment.isWhole ? nil : segment.start..<segment.end,
       mirror: exchange.mirror, isConditional: exchange.isConditional)
-    // Of a GET only: another method may have become one on the way, and must not go to its target.
+    // Only for GET: a redirect may have turned another method into GET, and later requests of that
+    // method must not go to its target.
     if request.method == .get, (200..<300).contains(head.status.code),
       fetcher.servers.locations.noteAnswer(
         from: url, asked: exchange.asked, by: exchange.mirror, now: .now)
@@ -66,7 +67,7 @@ final class SegmentResponses: @unchecked Sendable {
     }
   }
 
-  /// Takes note of a good response.
+  /// Records a good response.
   ///
   /// - Returns: whether its body is wanted.
   private func accept(
@@ -95,13 +96,13 @@ final class SegmentResponses: @unchecked Sendable {
     store.begin(version: content.provable, wantedByteCount: wanted) { result in
       if case .failure(let failure) = result { onFailure(failure) }
     }
-    // A failure that comes at once has ended the transfer, and all its segments.
+    // An immediate failure has ended the transfer and all its segments.
     return fetcher.table[exchange.segmentID] != nil
   }
 
-  /// Has the body of an accepted response decoded if it is coded and the request says so.
+  /// Decodes the body of an accepted response if it is coded and the request wants that.
   private func decode(_ answer: Representation.Answer, by exchange: SegmentExchange) {
-    // The fields of a response without a body are those that another one would have.
+    // A response without a body has the fields that one with a body would have.
     guard request.decodesContent, request.method != .head, answer.head.status.code != 204,
       exchange.position != nil,
       let codings = try? ContentCoding.list(of: answer.head.headerFields), !codings.isEmpty
@@ -125,7 +126,7 @@ final class SegmentResponses: @unchecked Sendable {
       if isRunning { fetcher.plan() }
     case .whole(let length):
       if !isWhole {
-        // One stream brings all; the others would bring the same.
+        // One stream brings everything; the other requests would bring the same bytes.
         fetcher.endExchanges(except: exchange)
         fetcher.makeWhole(exchange)
       }
@@ -145,11 +146,11 @@ final class SegmentResponses: @unchecked Sendable {
     return .proceed
   }
 
-  /// The length has become known at the end of a body that did not declare it.
+  /// Records the length, which became known at the end of a body that did not declare it.
   ///
   /// - Parameters:
   ///   - length: the length.
-  ///   - exchange: which exchange has brought the body.
+  ///   - exchange: the exchange that brought the body.
   ///   - onFailure: called if the destination cannot record it.
   /// - Returns: whether the transfer continues.
   func learnLength(

@@ -1,8 +1,7 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Decides how the segments of one transfer are tried again after failures, at other servers if there
-/// are some.
+/// Decides how the segments of one transfer are retried after failures, also on other servers.
 ///
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentRetries: @unchecked Sendable {
@@ -18,7 +17,7 @@ final class SegmentRetries: @unchecked Sendable {
 
   private var representation: Representation { fetcher.representation }
 
-  /// Tries a segment again later, or fails.
+  /// Retries a segment later, or fails.
   func retry(
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from mirror: Int
   ) -> TransferStep {
@@ -27,7 +26,7 @@ final class SegmentRetries: @unchecked Sendable {
     guard error.isTransient else { return .fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused
     if isRefusal { fetcher.noteRefusal(by: error.url) }
-    // One of many connections that a server will not serve says nothing about the others.
+    // A refusal of one of several connections says nothing about the others.
     if isRefusal, representation.isConfirmed, !representation.isSequential, !fetcher.isIdle {
       fetcher.table.remove(id)
       monitor.emit(.retrying(error, attempt: 1, after: .zero))
@@ -51,16 +50,16 @@ final class SegmentRetries: @unchecked Sendable {
     return sendAgain(id, delay, after: error, attempt: attempt)
   }
 
-  /// The URL that was asked refuses, which is no failure: another one is asked at once.
+  /// Requests a segment from another URL at once; an expired URL is no failure.
   func askElsewhere(_ id: Int, _ error: TransferError) -> TransferStep {
     monitor.emit(.retrying(error, attempt: 1, after: .zero))
     fetcher.table.fail(id, isCounted: false)
     return .tryAgain(id, after: nil)
   }
 
-  /// Whether the request can be sent again without doing something twice.
+  /// Whether the request can be sent again without being carried out twice.
   private func mayRepeat(after error: TransferError) -> Bool {
-    // Not after a redirect, which the request itself has brought about.
+    // Not after a redirect, because that is already an answer to the request.
     request.method.isRepeatable
       || error.url == request.url
         && (error.code == .unresolvedHost || error.code == .connectionRefused)
@@ -73,7 +72,7 @@ final class SegmentRetries: @unchecked Sendable {
     return .tryAgain(id, after: delay)
   }
 
-  /// Sends a segment again, or says what follows where it is not wanted any more.
+  /// Sends a segment again, or returns the next step if it is no longer wanted.
   func resume(with id: Int) -> TransferStep {
     let pieces = fetcher.pieces
     if let segment = fetcher.table[id], let piece = segment.suspectPiece {
@@ -92,7 +91,7 @@ final class SegmentRetries: @unchecked Sendable {
     return fetcher.table.isComplete ? .finish : .plan
   }
 
-  /// Sends a segment again; a whole body of which a part is there continues by ranges if possible.
+  /// Sends a segment again; a partly stored whole continues by ranges if possible.
   private func sendAgain(_ segment: SegmentTable.Segment) -> TransferStep {
     guard segment.isWhole, fetcher.table.presentByteCount > 0 else {
       fetcher.send(segment)
@@ -105,7 +104,7 @@ final class SegmentRetries: @unchecked Sendable {
     guard fetcher.patience.ignoredRangeCount == 0, !representation.haveRangesBeenRefused,
       fetcher.table.isLengthKnown
     else {
-      // The same bytes again, of which those that are there are skipped.
+      // Request the same bytes again, and skip those that are present.
       fetcher.send(segment)
       return .wait
     }
@@ -116,10 +115,10 @@ final class SegmentRetries: @unchecked Sendable {
     return .wait
   }
 
-  /// Starts over, unless that has been done too often.
+  /// Starts over, unless the limit is reached.
   ///
-  /// - Parameter reason: why, for the user.
-  /// - Returns: what the transfer does next.
+  /// - Parameter reason: the reason, for the user.
+  /// - Returns: the next step of the transfer.
   private func startOver(_ reason: String) -> TransferStep {
     guard fetcher.patience.mayRestart() else {
       return .fail(
@@ -131,9 +130,9 @@ final class SegmentRetries: @unchecked Sendable {
 
   // MARK: Servers
 
-  /// Gives a segment to another mirror after a failure of the mirror `index`.
+  /// Moves a segment to another mirror after a failure of the mirror `index`.
   ///
-  /// - Returns: what follows; nil if the failure counts as that of a single server.
+  /// - Returns: the next step; nil if the failure counts as that of a single server.
   func failOver(
     _ id: Int, _ error: TransferError, after retryAfter: Duration?, from index: Int
   ) -> TransferStep? {
@@ -145,7 +144,7 @@ final class SegmentRetries: @unchecked Sendable {
     let now = ContinuousClock.now
     if error.hasNoRoute, representation.isConfirmed {
       fetcher.servers.mirrors.setAside(index, until: now + FetchConstants.disconnectionInterval)
-      // Of a network that is down the mirrors know nothing.
+      // If all mirrors are set aside, the network is down, which is not their fault.
       guard let next = fetcher.nextMirror(),
         fetcher.servers.mirrors.rest(of: next, now: now) == .zero
       else { return nil }
@@ -153,7 +152,7 @@ final class SegmentRetries: @unchecked Sendable {
     }
     let isKnown = mirrors[index].content != nil
     if error.status != nil, mirrors[index].flightCount > 0, isKnown {
-      // One connection too many says nothing about the others.
+      // A refusal of one connection too many says nothing about the others.
       fetcher.servers.mirrors.limitFlights(index)
       fetcher.table.stepDown(now: now)
       fetcher.table.remove(id)
@@ -162,7 +161,7 @@ final class SegmentRetries: @unchecked Sendable {
     }
     let attempt = fetcher.servers.mirrors.failed(
       index, reason: error.reason, retryAfter: retryAfter, random: .random(in: 0..<1), now: now)
-    // One that has never answered is given up soon, since there are others.
+    // A mirror that has never answered is excluded soon, because there are others.
     let limit = isKnown ? request.retryCount : min(1, request.retryCount)
     if error.code == .changed {
       if fetcher.servers.mirrors.refuse(index, reason: error.reason) {
@@ -176,7 +175,7 @@ final class SegmentRetries: @unchecked Sendable {
       return send(id, to: chosen ?? next, after: error, attempt: attempt)
     }
     if fetcher.servers.mirrors.hasOtherVersions {
-      // Starts over with those that have another version.
+      // Start over with the mirrors that have another version.
       return startOver(
         representation.isConfirmed
           ? "the mirrors that are left have another version"

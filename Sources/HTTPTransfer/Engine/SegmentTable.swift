@@ -127,7 +127,7 @@ package struct SegmentTable: Sendable {
     memory.note(max(proven, known ?? 0), for: origin, today: today)
   }
 
-  // MARK: Current state
+  // MARK: What is known
 
   /// Whether every wanted byte is present.
   package var isComplete: Bool { isLengthKnown && extents.firstHole(in: target) == nil }

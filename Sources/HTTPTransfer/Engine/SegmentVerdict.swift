@@ -1,17 +1,17 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// What is to be done when the exchange has ended, where that is not what its body says.
+/// What to do when the exchange has ended, if its body does not decide that.
 enum SegmentVerdict {
   /// The body decides.
   case none
   case fail(TransferError)
   case retry(TransferError, after: Duration?)
-  /// The URL that was asked refuses, and another one is to be asked.
+  /// The URL was refused: request another one.
   case expired(TransferError)
-  /// The server still has the version of the file that is there.
+  /// The server still has the version of the file at the destination.
   case unchanged(HTTPResponse, from: RemoteURL)
-  /// The exchange was ended because everything begins anew.
+  /// The exchange was ended because other requests replace it.
   case superseded
 
   var isFailure: Bool {

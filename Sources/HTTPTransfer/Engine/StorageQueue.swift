@@ -1,25 +1,30 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Runs what writes to cache files or to the file of a download: one thing at a time, in order, on a
-/// thread that may wait for the disk.
+/// Runs jobs that write to cache files or to the file of a download.
 ///
-/// The network thread hands over what it has gathered and returns to its sockets. If too much waits
-/// for the disk, exchanges pause. A mount also looks whether the disk stands still, which shows in
-/// the head of the queue. If so, what readers may wait for is done on another thread without the
-/// disk, in the same order, until the head moves again.
+/// It runs one job at a time, in order, on a thread that may wait for the disk. The network thread
+/// hands over the bytes that it has gathered and returns to its sockets. If too many bytes wait for
+/// the disk, exchanges pause.
+///
+/// A mount also checks whether the disk is stalled, which shows in the head of the queue. While it
+/// is, another thread does the jobs that readers may wait for, without the disk and in the same
+/// order, until the head moves again.
 package final class StorageQueue: Sendable {
-  /// How many buffers may wait to be stored: enough for the disk to have work while one is filled, and
-  /// little memory.
+  /// The maximum number of buffers that wait to be stored.
+  ///
+  /// They give the disk work while one buffer is filled, and take little memory.
   private static let bufferLimit = 8
 
-  /// How long the head of the queue may take before the disk is taken to stand still.
+  /// How long the head of the queue may take before the disk counts as stalled.
   private static let patience = Duration.seconds(1)
 
-  /// What can be done with the disk or without it, by whoever claims it first.
+  /// A job that can be done with or without the disk; the first thread that claims it decides.
   private final class Job: Sendable {
-    /// With the disk; returns what is done about it where nobody has done it without meanwhile, which
-    /// says whether that was all.
+    /// Does the job with the disk.
+    ///
+    /// The result runs unless the job was done without the disk meanwhile, and returns whether the
+    /// disk took everything.
     let work: @Sendable () -> StoreOutcome
     let workWithoutDisk: @Sendable () -> Void
     let isBuffer: Bool
@@ -42,10 +47,10 @@ package final class StorageQueue: Sendable {
     }
   }
 
-  /// What follows from work that has waited for the disk.
+  /// The action that follows work which has waited for the disk.
   package typealias Outcome = @Sendable () -> Void
 
-  /// As ``Outcome``; returns whether the disk has taken all.
+  /// The same, but it returns whether the disk took everything.
   package typealias StoreOutcome = @Sendable () -> Bool
 
   private let queue = DispatchQueue(label: "httpfs.storage")
@@ -54,17 +59,17 @@ package final class StorageQueue: Sendable {
 
   private struct State {
     var bufferCount = 0
-    /// What resumes those that have paused until there is room.
+    /// The actions that resume exchanges which pause until there is room.
     var paused: [@Sendable () -> Void] = []
     var fullSince: ContinuousClock.Instant?
     var fullTime = Duration.zero
-    /// Since when the head of the queue has been at work.
+    /// When the head of the queue began its work; nil if none is running.
     var headSince: ContinuousClock.Instant?
-    /// Whether the head has taken too long, and has not ended yet.
+    /// Whether the head has taken too long and has not ended yet.
     var isStuck = false
-    /// What can be done without the disk and has not ended, in its order.
+    /// The jobs that can be done without the disk and have not ended, in order.
     var jobs: [Job] = []
-    /// How much of that is being done so.
+    /// The number of jobs that are being done without the disk.
     var diversionCount = 0
   }
 
@@ -72,19 +77,19 @@ package final class StorageQueue: Sendable {
 
   package init(client: HTTPClient) { self.client = client }
 
-  /// Runs `work`, which needs the disk, after all that was handed over before.
+  /// Runs `work`, which needs the disk, after all earlier jobs.
   package func perform(_ work: @escaping @Sendable () -> Void) {
     queue.async { [self] in run(work) }
   }
 
-  /// Runs `work`, which stores what a buffer holds, after all that was handed over before, and then what it
-  /// returns; or `withoutDisk` instead, where the disk stands still.
+  /// Runs `work`, which stores the bytes of a buffer, after all earlier jobs, and then its result.
   ///
-  /// Where what it returns says that the disk has not taken all, `withoutDisk` is run after it.
+  /// If the disk is stalled, it runs `withoutDisk` instead. If the result says that the disk has
+  /// not taken everything, it runs `withoutDisk` afterwards.
   ///
-  /// `work` does nothing but write to the disk, for it may go on when `withoutDisk` has been run: what it
-  /// writes then counts for nothing, and lies where nothing was present. What comes after it on this queue
-  /// is written over it.
+  /// `work` only writes to the disk, because it may still be running after `withoutDisk` has run.
+  /// Its bytes then do not count, and lie where no bytes were present. Later jobs of this queue
+  /// overwrite them.
   package func store(
     _ work: @escaping @Sendable () -> StoreOutcome,
     withoutDisk: @escaping @Sendable () -> Void
@@ -92,8 +97,8 @@ package final class StorageQueue: Sendable {
     add(Job(isBuffer: true, work: work, workWithoutDisk: withoutDisk))
   }
 
-  /// Runs `work`, which stores what a buffer holds, after all that was handed over before, however
-  /// long the disk takes.
+  /// Runs `work`, which stores the bytes of a buffer, after all earlier jobs, however long the disk
+  /// takes.
   package func store(_ work: @escaping @Sendable () -> Void) {
     store(
       {
@@ -102,8 +107,9 @@ package final class StorageQueue: Sendable {
       }, withoutDisk: {})
   }
 
-  /// Runs `work`, which records what was stored, after all that was handed over before, and then what it
-  /// returns; or `withoutDisk` instead, where the disk stands still.
+  /// Runs `work`, which records stored bytes, after all earlier jobs, and then its result.
+  ///
+  /// If the disk is stalled, it runs `withoutDisk` instead.
   package func record(
     _ work: @escaping @Sendable () -> Outcome, withoutDisk: @escaping @Sendable () -> Void
   ) {
@@ -119,7 +125,7 @@ package final class StorageQueue: Sendable {
         }, workWithoutDisk: withoutDisk))
   }
 
-  /// Runs `work`, which needs no disk, after all that was handed over before.
+  /// Runs `work`, which needs no disk, after all earlier jobs.
   package func follow(_ work: @escaping @Sendable () -> Void) {
     record({ work }, withoutDisk: work)
   }
@@ -136,14 +142,15 @@ package final class StorageQueue: Sendable {
     }
     if isStuck { return divert(job) }
     queue.async { [self] in
-      // What went past the disk and came before is in memory in a moment.
+      // Earlier jobs that bypass the disk reach memory within a moment: wait for them.
       if state.withLock({ $0.diversionCount > 0 }) { memoryQueue.sync {} }
       guard !job.isTaken else { return }
       var outcome: StoreOutcome?
       run { outcome = job.work() }
-      // A late answer says nothing any more.
+      // A late result no longer counts.
       guard let outcome, job.claim() else { return }
-      // Reads are answered, which may wait for the disk, too. One thread alone writes to memory.
+      // The outcome answers reads, which may wait for the disk, too. Only one thread writes to
+      // memory.
       run { if !outcome() { memoryQueue.sync { job.workWithoutDisk() } } }
       ended(job)
     }
@@ -158,10 +165,10 @@ package final class StorageQueue: Sendable {
     }
   }
 
-  /// Whether the disk stands still: what arrives goes to memory.
+  /// Whether the disk is stalled, so that arriving bytes go to memory.
   package var isStuck: Bool { state.withLock { $0.isStuck } }
 
-  /// Looks whether the disk stands still: then what waits for it is done without.
+  /// Checks whether the disk is stalled; if so, waiting jobs are done without it.
   package func divertIfStuck(now: ContinuousClock.Instant) {
     let jobs = state.withLock { state -> [Job] in
       guard !state.isStuck, let since = state.headSince, now - since > Self.patience else {
@@ -199,8 +206,7 @@ package final class StorageQueue: Sendable {
     for resume in resumed { resume() }
   }
 
-  /// Says whether `transfer` may hand over more; if not, it is to pause, and goes on when there is
-  /// room.
+  /// Whether `transfer` may hand over more; if not, it must pause, and resumes when there is room.
   ///
   /// - Parameter transfer: the exchange.
   /// - Returns: whether there is room.
@@ -208,16 +214,15 @@ package final class StorageQueue: Sendable {
     hasRoom { [client] in client.unpause(transfer) }
   }
 
-  /// Says whether more may be handed over; if not, it calls `resume`, on any thread, when there is
-  /// room.
+  /// Whether more may be handed over; if not, `resume` is called when there is room, on any thread.
   ///
   /// - Parameters:
-  ///   - bufferLimit: how many buffers may wait; nil for as many as may ever wait.
-  ///   - resume: continues what pauses.
+  ///   - bufferLimit: the maximum number of waiting buffers; nil for the ordinary limit.
+  ///   - resume: resumes the paused exchange.
   /// - Returns: whether there is room.
   func hasRoom(bufferLimit: Int? = nil, orElse resume: @escaping @Sendable () -> Void) -> Bool {
     state.withLock { state in
-      // Once it is full nobody is let in before those who have paused.
+      // Once the queue is full, no exchange may pass those that have paused.
       guard state.fullSince != nil || state.bufferCount >= bufferLimit ?? Self.bufferLimit else {
         return true
       }
@@ -227,7 +232,7 @@ package final class StorageQueue: Sendable {
     }
   }
 
-  /// For how long exchanges have been paused so far, in seconds.
+  /// How long exchanges have been paused so far, in seconds.
   package var fullSeconds: Double {
     state.withLock { state in
       let current = state.fullSince.map { ContinuousClock.now - $0 } ?? .zero
@@ -235,7 +240,7 @@ package final class StorageQueue: Sendable {
     }
   }
 
-  /// Runs `work` after all that was handed over before, and returns then; for the end of a mount.
+  /// Runs `work` after all earlier jobs and waits for it; for the end of a mount.
   package func finish(_ work: () -> Void = {}) {
     queue.sync(execute: work)
     memoryQueue.sync {}

@@ -1,17 +1,17 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// Carries one transfer out: prepares its destination, has its requests sent, starts over, and
+/// Carries out one transfer: prepares its destination, sends its requests, starts over and
 /// finishes.
 ///
-/// It alone knows the phase of the transfer; its parts return steps, which it carries out.
+/// Only this object knows the phase of the transfer. Its parts return steps, which it carries out.
 ///
-/// `@unchecked Sendable`: everything in it belongs to the network thread. Others hold it only to send
-/// it there by ``HTTPClient/perform(_:)``.
+/// `@unchecked Sendable`: everything in it belongs to the network thread. Other threads hold it
+/// only to pass it there by ``HTTPClient/perform(_:)``.
 final class TransferDriver: @unchecked Sendable {
   enum Phase {
     case idle, preparing, running, paused
-    /// All is there, and pieces are still compared with their hashes.
+    /// All bytes are present, and pieces are still being compared with their hashes.
     case verifying
     case finishing, ended
   }
@@ -27,7 +27,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Decides what responses mean.
   private lazy var responses = SegmentResponses(
     request, fetcher: fetcher, store: store, monitor: monitor)
-  /// Decides how what has failed is tried again.
+  /// Decides how failed segments are retried.
   private lazy var retries = SegmentRetries(request, fetcher: fetcher, monitor: monitor)
   /// Decides what follows when an exchange has ended.
   private lazy var ends = SegmentEnds(
@@ -37,7 +37,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Whether the destination is complete.
   private var hasFinished = false
   private var startedAt = ContinuousClock.now
-  /// Whether the cancellation that came while the disk was busy removes what is there.
+  /// A cancellation that came while the disk was busy, and whether it removes stored bytes.
   private var pendingCancel: (isSilent: Bool, removes: Bool)?
 
   init(request: Request, client: HTTPClient, monitor: TransferMonitor, sink: any BodySink) {
@@ -98,31 +98,31 @@ final class TransferDriver: @unchecked Sendable {
       $0.state = $0.receivedByteCount + $0.sentByteCount > 0 ? .running : .connecting
     }
     fetcher.body?.isPaused = false
-    // The answer may have come meanwhile.
+    // The answer may have arrived meanwhile.
     if isComplete { return finish() }
     if fetcher.representation.isSequential, !fetcher.isIdle {
       fetcher.setStallTimeout(request.stallTimeout)
       return fetcher.unpauseAll()
     }
-    // A segment that waited to be tried again is not left beside the new one.
+    // A segment that waits for a retry must not remain beside the new one.
     fetcher.table.removeAll()
-    // What the pause has cut is stored first, so that it is not fetched again.
+    // First store the bytes that arrived before the pause, so that they are not fetched again.
     store.follow { [self] in
       guard phase == .running, fetcher.hasNothing else { return }
       if isComplete { finish() } else { launch() }
     }
   }
 
-  /// Whether everything wanted is there, of the version that the server has.
+  /// Whether every wanted byte is present, in the version that the server has.
   private var isComplete: Bool {
     fetcher.table.isComplete && fetcher.representation.isConfirmed
   }
 
-  /// Ends without success; what was stored can be continued later, unless it `removes` that too.
+  /// Ends without success; stored bytes can be resumed later, unless `removes` is set.
   func cancel(isSilent: Bool, removes: Bool) {
     switch phase {
     case .ended:
-      // What a failed or cancelled transfer has left goes, too.
+      // This also removes what a failed or cancelled transfer has left.
       if removes, !hasFinished { store.run({ $0.remove() }, then: { _ in }) }
     case .preparing, .finishing: pendingCancel = (isSilent, removes)
     case .idle, .running, .paused, .verifying:
@@ -132,12 +132,12 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  /// There is room again at the destination.
+  /// Resumes the exchanges, because the destination has room again.
   func unpauseAll() { fetcher.unpauseAll() }
 
   // MARK: Beginning
 
-  /// What the disk says before the first request.
+  /// The state of the destination and the body, determined before the first request.
   private struct Preparation: Sendable {
     let remains: PartialFile.Remains?
     let refusal: String?
@@ -203,7 +203,7 @@ final class TransferDriver: @unchecked Sendable {
     case .plan: plan()
     case .launch: if isRunning { launch() }
     case .tryAgain(let id, let delay):
-      // The end of the pause plans again.
+      // The bytes are planned again when the pause ends.
       if phase == .paused { return fetcher.table.remove(id) }
       guard let delay else { return perform(retries.resume(with: id)) }
       if fetcher.isIdle { monitor.update { $0.state = .waiting } }
@@ -224,7 +224,7 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  /// Forgets everything that was fetched and starts at the first byte.
+  /// Forgets all fetched bytes and starts at the first byte.
   private func startOver(_ reason: String) {
     do throws(TransferError) {
       try fetcher.forget(reason)
@@ -236,7 +236,7 @@ final class TransferDriver: @unchecked Sendable {
 
   // MARK: Verification
 
-  /// Has pieces that are there compared with their hashes.
+  /// Compares present pieces with their hashes.
   private func verifyPieces() {
     fetcher.pieces.verify { [self] in verified($0) }
   }
@@ -245,7 +245,7 @@ final class TransferDriver: @unchecked Sendable {
     do throws(TransferError) {
       let batch = try result.get()
       guard [.running, .paused, .verifying].contains(phase) else { return }
-      // Of what has been thrown away meanwhile they say nothing.
+      // Hashes of bytes that were discarded meanwhile say nothing.
       guard fetcher.pieces.isCurrent(batch) else { return verifyPieces() }
       try fetcher.take(batch)
     } catch {
@@ -318,7 +318,7 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  /// Ends with success, and with the file as it is.
+  /// Ends with success, and leaves the file as it is.
   private func leaveEarlier(_ head: HTTPResponse, from url: RemoteURL) {
     fetcher.clear()
     complete { [self] sink throws(FileFailure) in
@@ -337,8 +337,10 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  /// Completes the destination by `work`, which may wait for the disk, and ends with the result that its
-  /// function makes; `otherwise` gets its failure, unless the transfer was cancelled meanwhile.
+  /// Completes the destination by `work`, which may wait for the disk.
+  ///
+  /// The transfer ends with the result of the function that `work` returns. `otherwise` gets the
+  /// failure, unless the transfer was cancelled meanwhile.
   private func complete(
     by work:
       @escaping @Sendable (any BodySink) throws(FileFailure) -> @Sendable () -> TransferResult,
@@ -347,7 +349,7 @@ final class TransferDriver: @unchecked Sendable {
     phase = .finishing
     showFinishing()
     store.run(work) { [self] result in
-      // What was asked of the destination before may have failed meanwhile, and has ended it all.
+      // An earlier call of the sink may have failed meanwhile, which has ended the transfer.
       guard phase == .finishing else { return }
       switch result {
       case .success(let makeResult):
@@ -367,7 +369,7 @@ final class TransferDriver: @unchecked Sendable {
     end(.failure(error))
   }
 
-  /// The destination or the body to be sent has failed.
+  /// Fails because of the destination or the body to send.
   private func fail(_ failure: FileFailure) { fail(failure.error(at: request.url)) }
 
   private func end(
@@ -381,7 +383,7 @@ final class TransferDriver: @unchecked Sendable {
     guard case .failure(let error) = outcome else {
       return monitor.end(outcome, isSilent: isSilent)
     }
-    // Whoever hears of the end may look at what is left.
+    // Code that learns of the end may look at the remaining files.
     store.run { sink in
       sink.release(error)
       if removes { sink.remove() }
@@ -448,7 +450,7 @@ extension TransferDriver: SegmentFetcherOwner {
   ) {
     guard fetcher.takeEnd(of: exchange, metrics), isRunning || phase == .paused else { return }
     let step = ends.conclude(exchange, completion, metrics, isRunning: isRunning) { [self] in
-      // A file that is being finished needs no record any more.
+      // A file that is being finished no longer needs a record.
       if phase != .finishing { fail($0) }
     }
     perform(step)

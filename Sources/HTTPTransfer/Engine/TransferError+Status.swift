@@ -1,9 +1,9 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// The failures that responses and files stand for.
+/// The failures that correspond to responses.
 extension TransferError {
-  /// What the statuses that people meet mean, and what to do (RFC 9110 §15).
+  /// The reason phrases of common statuses (RFC 9110 §15, RFC 4918 §11, RFC 6585 §4).
   private static let phrases = [
     400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
     405: "Method Not Allowed", 407: "Proxy Authentication Required", 408: "Request Timeout",
@@ -12,7 +12,7 @@ extension TransferError {
     503: "Service Unavailable", 504: "Gateway Timeout", 507: "Insufficient Storage",
   ]
 
-  /// A status that is no success.
+  /// The failure for a status that is no success.
   init(status head: HTTPResponse, _ url: RemoteURL, isTransient: Bool = false) {
     let status = head.status
     var reason = "HTTP \(status.code)"
@@ -24,7 +24,7 @@ extension TransferError {
       isRedirect ? .redirect : .status, url, reason, response: head, isTransient: isTransient)
   }
 
-  /// A refusal for good, which may have a reason that can be seen.
+  /// The failure for a final refusal, which may be due to an expired signature.
   init(refusal head: HTTPResponse, _ url: RemoteURL, of request: Request) {
     let error = TransferError(status: head, url)
     let now = timeSinceEpoch()
@@ -44,14 +44,14 @@ extension TransferError {
     return TransferError(.status, url, "the range is beyond the end: \(reach)", response: head)
   }
 
-  /// The same with what has become of other mirrors.
+  /// A copy that also names the failures of other mirrors.
   func naming(_ others: String?) -> TransferError {
     guard let others else { return self }
     return TransferError(
       code, url, "\(reason); other mirrors: \(others)", response: response, errno: errno)
   }
 
-  /// Whether another server may do better.
+  /// Whether another server may succeed.
   var isOfServer: Bool {
     switch code {
     case .unresolvedHost, .connectionRefused, .connectionLost, .timedOut, .tls, .redirect, .status,

@@ -1,18 +1,18 @@
 internal import HTTPTransferCore
 
-/// Which URL each request of a transfer goes to, while URLs expire.
+/// Decides which URL each request of a transfer goes to, while URLs expire.
 ///
 /// A value without I/O. Requests are named by their segments.
 struct TransferLocations: Sendable {
   private var locations: [ResourceLocation]
   /// The segments that wait for a URL.
   private var unplaced: [Int] = []
-  /// The segment whose request finds out where the bytes are, for all.
+  /// The segment whose request finds the location of the bytes for all others.
   private(set) var scout: Int?
-  /// Whether nobody knows where the bytes are: one request asks.
+  /// Whether the location of the bytes is unknown, so that one request must find it.
   private var isLost = false
   private var isSigning = false
-  /// How often in a row the signer has failed.
+  /// The number of consecutive failures of the signer.
   private var signerFailureCount = 0
 
   init(servers: [RemoteURL], isSigned: Bool) {
@@ -21,16 +21,16 @@ struct TransferLocations: Sendable {
 
   subscript(mirror: Int) -> ResourceLocation { locations[mirror] }
 
-  /// Where the servers are asked for bytes now.
+  /// The origins that are currently requested for bytes.
   var origins: Set<String> { Set(locations.compactMap { $0.current?.normalizedOrigin }) }
 
   /// Whether requests wait for a URL.
   var areAwaited: Bool { !unplaced.isEmpty }
 
-  /// Whether it is not known where to ask for more than one request's bytes.
+  /// Whether the location of the bytes is unknown, or a request is finding it.
   var areUnknown: Bool { isLost || scout != nil }
 
-  /// The URL that the request of a segment to a mirror goes to; nil where the segment waits for one.
+  /// The URL for the request of a segment to a mirror; nil if the segment must wait for one.
   mutating func place(_ id: Int, at mirror: Int, now: ContinuousClock.Instant) -> RemoteURL? {
     guard locations.count == 1 else {
       let followsAgain = locations[mirror].takeTargetRenewal(now: now)
@@ -41,7 +41,7 @@ struct TransferLocations: Sendable {
       return nil
     }
     if let redirected = locations[0].redirected {
-      // One request finds out where the bytes will be, the others go on meanwhile.
+      // One request finds the new location, while the others continue at the old one.
       guard scout == nil, locations[0].takeTargetRenewal(now: now) else { return redirected }
       scout = id
     } else if isLost {
@@ -54,15 +54,15 @@ struct TransferLocations: Sendable {
     return base
   }
 
-  /// The segments that waited for a URL.
+  /// Returns the segments that waited for a URL, and clears the list.
   mutating func takeUnplaced() -> [Int] {
     defer { unplaced = [] }
     return unplaced
   }
 
-  /// The request to a server that began at `asked` was answered by `url` with what it asked for.
+  /// Records that `url` answered the request to `asked` successfully.
   ///
-  /// - Returns: whether those that wait for a URL can be sent.
+  /// - Returns: whether the requests that wait for a URL can be sent.
   mutating func noteAnswer(
     from url: RemoteURL, asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
   ) -> Bool {
@@ -74,29 +74,29 @@ struct TransferLocations: Sendable {
     return true
   }
 
-  /// A request was refused.
+  /// Records that a request was refused.
   mutating func noteRefusal(
     of asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
   ) -> ResourceLocation.Refusal {
     let refusal = locations[mirror].noteRefusal(of: asked, now: now)
-    // From now on one request is to find the way for all.
+    // From now on, one request finds the location for all.
     if locations.count == 1, case .expired = refusal, locations[0].redirected == nil {
       isLost = true
     }
     return refusal
   }
 
-  /// The request that was to find the way has ended: another one may.
+  /// Lets another request find the location, because that of the scout has ended.
   mutating func endScout() { scout = nil }
 
   // MARK: The signer
 
-  /// Whether the signer is to be asked now.
+  /// Whether to ask the signer now.
   mutating func takeSignerTurn(now: ContinuousClock.Instant) -> Bool {
     locations.count == 1 && locations[0].takeSignerTurn(now: now)
   }
 
-  /// Whether the signer may be asked: it is not being asked already.
+  /// Marks the signer as being asked; false if it was already.
   mutating func beginSigning() -> Bool {
     defer { isSigning = true }
     return !isSigning
@@ -110,9 +110,9 @@ struct TransferLocations: Sendable {
     isLost = false
   }
 
-  /// The signer has failed.
+  /// Records a failure of the signer.
   ///
-  /// - Returns: how often in a row.
+  /// - Returns: the number of consecutive failures.
   mutating func noteSignerFailure() -> Int {
     signerFailureCount += 1
     return signerFailureCount

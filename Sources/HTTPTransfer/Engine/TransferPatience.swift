@@ -1,21 +1,21 @@
 internal import HTTPTransferCore
 
-/// How often a transfer still tries again, and how long it waits for a network.
+/// Limits how often a transfer retries, and how long it waits for a network.
 struct TransferPatience: Sendable {
   private let retryCount: Int
-  /// How often a body that cannot be gone on with was fetched, or sent, again.
+  /// How often a body that cannot be resumed was fetched, or sent, again.
   private var repeatCount = 0
-  /// How often an answer was asked for again because it looks like a stand-in for the file.
+  /// How often an answer was requested again because it looks like a stand-in for the file.
   private var doubtCount = 0
-  /// How often the first answer was asked for again because its modification date was too fresh.
+  /// How often the first answer was requested again because its modification date was too fresh.
   private var freshCount = 0
-  /// How often a range was answered with the whole, though ranges have worked.
+  /// How often a range was answered with the whole, although ranges have worked.
   private(set) var ignoredRangeCount = 0
-  /// How often everything has begun anew.
+  /// How often the transfer has started over.
   private var restartCount = 0
-  /// Whether a server has brought something, even if the transfer began again since.
+  /// Whether a server has brought bytes, even if the transfer started over since.
   private var hasBeenReached = false
-  /// Since when no route has led to the server.
+  /// When the route to the server was lost; nil if there is one.
   private var disconnectedSince: ContinuousClock.Instant?
 
   /// How often a transfer may begin anew because the remote file has changed: once for an upload
@@ -24,18 +24,19 @@ struct TransferPatience: Sendable {
 
   init(retryCount: Int) { self.retryCount = retryCount }
 
-  /// Whether to ask again because the answer looks like a stand-in for the file.
+  /// Whether to retry because the answer looks like a stand-in for the file.
   mutating func mayDoubt() -> Bool {
     Self.take(&doubtCount, upTo: min(FetchConstants.doubtfulAnswerLimit, retryCount))
   }
 
-  /// Whether to ask again because the modification date is too fresh.
+  /// Whether to retry because the modification date is too fresh.
   mutating func mayAwaitDate() -> Bool {
     Self.take(&freshCount, upTo: FetchConstants.freshAnswerLimit)
   }
 
-  /// Whether to ask again for a range that was answered with the whole: it may be one server's
-  /// fault of many.
+  /// Whether to retry a range that was answered with the whole.
+  ///
+  /// It may be the fault of one server among many.
   mutating func mayAskForRange() -> Bool { Self.take(&ignoredRangeCount, upTo: 2) }
 
   mutating func mayRestart() -> Bool { Self.take(&restartCount, upTo: Self.restartLimit) }
@@ -53,27 +54,27 @@ struct TransferPatience: Sendable {
     return now - since < FetchConstants.disconnectionPatience
   }
 
-  /// A server has brought something.
+  /// Records that bytes of a server were stored.
   mutating func noteConnection() {
     hasBeenReached = true
     disconnectedSince = nil
   }
 
-  /// All that was brought is lost, so bringing something is no reason to count anew.
+  /// Counts a fetch of the whole from the start: the lost bytes are no reason to reset the count.
   ///
-  /// - Returns: how often that has happened.
+  /// - Returns: the number of such fetches.
   mutating func countRepeat() -> Int {
     repeatCount += 1
     return repeatCount
   }
 
-  /// Whether to try again after the failure `error`, which is the `attempt`th in a row.
+  /// Whether to retry after `error`, which is the `attempt`th consecutive failure.
   func allows(_ attempt: Int, after error: TransferError, isConfirmed: Bool) -> Bool {
-    // A host that was never reached is more likely mistyped than tired.
+    // The name of a host that was never reached is probably mistyped.
     let isUnknown =
       !isConfirmed && !hasBeenReached
       && [.unresolvedHost, .connectionRefused, .timedOut].contains(error.code)
-    // Servers of one name may disagree once or twice; what they agree on is a change.
+    // Servers of one name may disagree once or twice; after that, the file has changed.
     let limit = isUnknown ? 2 : error.code == .changed ? 3 : retryCount
     return attempt <= min(retryCount, limit)
   }

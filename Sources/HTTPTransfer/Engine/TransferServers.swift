@@ -5,11 +5,11 @@ internal import HTTPTypes
 ///
 /// A value without I/O.
 struct TransferServers: Sendable {
-  /// What is known of each server.
+  /// The state of each server.
   var mirrors: MirrorSet
-  /// Which URL of each server is asked.
+  /// The URLs to request on each server.
   var locations: TransferLocations
-  /// Which servers have brought the bytes that are present.
+  /// The servers that brought the present bytes.
   private var wholeCheck = WholeCheck()
 
   init(_ request: Request, trust: MirrorSet.Trust) {
@@ -20,14 +20,14 @@ struct TransferServers: Sendable {
     locations = TransferLocations(servers: mirrors.mirrors.map(\.url), isSigned: isSigned)
   }
 
-  /// The URL that a server is asked at now.
+  /// The URL at which a server is requested now.
   func url(of mirror: Int) -> RemoteURL { locations[mirror].current ?? mirrors[mirror].url }
 
   // MARK: Choice
 
-  /// The mirror that the request for a segment goes to; the first if none is left.
+  /// The mirror for the request of a segment; the first one if none is left.
   func next(for segment: SegmentTable.Segment, of representation: Representation) -> Int {
-    // A piece that has to come from one mirror stays with it for as long as that can be asked.
+    // A piece that must come from one mirror stays with it as long as that is not refused.
     if segment.suspectPiece != nil, let mirror = segment.mirror, !mirrors[mirror].isRefused {
       return mirror
     }
@@ -37,10 +37,10 @@ struct TransferServers: Sendable {
     return others ?? next(of: representation) ?? 0
   }
 
-  /// The mirror that a request goes to; nil if none is left.
+  /// The mirror for a request; nil if none is left.
   func next(of representation: Representation, except excluded: Set<Int> = []) -> Int? {
     guard mirrors.count > 1 else { return 0 }
-    // A download can wait until it can be asked, which a reader would not.
+    // A download can wait until this mirror is available; a reader would not.
     if let sole = mirrors.sole { return sole }
     return representation.canSpread(mirrors.trust)
       ? mirrors.choose(isUrgent: false, except: excluded, now: .now)
@@ -49,10 +49,10 @@ struct TransferServers: Sendable {
 
   // MARK: What becomes known
 
-  /// An earlier run has stored bytes of unknown servers.
+  /// Records that an earlier run stored bytes of unknown servers.
   mutating func noteEarlierBytes() { wholeCheck.hasEarlierBytes = true }
 
-  /// Bytes of a server have been stored; its connection brings `rate` bytes per second, if known.
+  /// Records that bytes of a server were stored, at `rate` bytes per second, if known.
   mutating func noteStored(from mirror: Int, rate: Double?) {
     guard mirrors.count > 1 else { return }
     wholeCheck.noteStored(from: mirror)
@@ -60,16 +60,16 @@ struct TransferServers: Sendable {
     mirrors.measured(mirror, bytesPerSecond: rate)
   }
 
-  /// Everything starts over.
+  /// Forgets the versions and the stored bytes, because the transfer starts over.
   mutating func forget() {
     mirrors.forgetVersion()
     wholeCheck.forgetBytes()
   }
 
-  /// What follows from a whole that does not hash to the checksum.
+  /// Decides what to do with a whole that does not have the expected checksum.
   mutating func judgeWhole() -> WholeCheck.Remedy { wholeCheck.fail(trusted: mirrors.trusted) }
 
-  /// What follows from a refusal by `error`, or by `final` if there is no other URL.
+  /// Decides what follows a refusal, by `error`, or by `final` if there is no other URL.
   mutating func verdict(
     onRefusalOf asked: RemoteURL, by mirror: Int, _ error: TransferError, final: TransferError,
     isConfirmed: Bool
@@ -77,7 +77,7 @@ struct TransferServers: Sendable {
     switch locations.noteRefusal(of: asked, by: mirror, now: .now) {
     case .expired: .expired(error)
     case .tooMany: .retry(error, after: nil)
-    // A server that has served others and refuses this one finds them too many.
+    // A server that serves other requests and refuses this one has too many of them.
     case .final where isConfirmed && mirrors[mirror].flightCount > 1:
       .retry(error, after: nil)
     case .final: .fail(final)

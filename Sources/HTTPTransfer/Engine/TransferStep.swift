@@ -1,24 +1,24 @@
 internal import HTTPTransferCore
 internal import HTTPTypes
 
-/// What a transfer does next; its driver carries it out.
+/// The next step of a transfer; its driver carries it out.
 enum TransferStep {
-  /// Nothing: what is under way decides.
+  /// Waits: the requests in flight decide.
   case wait
-  /// Sends requests for what nothing under way will bring.
+  /// Sends requests for bytes that no request in flight will bring.
   case plan
   /// Sends the first requests again, unless it pauses.
   case launch
-  /// Tries a failed segment again after a delay; nil for at once, because the server is not to blame.
+  /// Retries a failed segment after a delay; nil for at once, because the server is not to blame.
   case tryAgain(Int, after: Duration?)
   /// Asks the signer again after a delay.
   case signAgain(after: Duration)
-  /// Everything wanted is there.
+  /// Finishes: every wanted byte is present.
   case finish
-  /// Forgets everything that was fetched, for this reason, and starts at the first byte.
+  /// Forgets all fetched bytes, for this reason, and starts at the first byte.
   case startOver(String)
-  /// Leaves the file of an earlier run as it is: the response says that it is the current one.
+  /// Leaves the file of an earlier run as it is, because the response confirms its version.
   case leaveEarlier(HTTPResponse, from: RemoteURL)
-  /// Ends without success; `removes` what was stored, too.
+  /// Ends without success; also removes the stored bytes if `removes` is set.
   case fail(TransferError, removes: Bool = false)
 }

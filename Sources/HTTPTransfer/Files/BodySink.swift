@@ -1,62 +1,63 @@
 internal import HTTPTransferCore
 
-/// Where the bytes of a response's body go, by their offset from the first byte wanted.
+/// Receives the bytes of a response's body, by their offsets from the first wanted byte.
 ///
-/// ``BodyStore`` calls its methods one at a time, in order, on a thread that may wait for the disk if
-/// there is one. ``isFull``, ``isRandomAccess``, ``canBeginAnew`` and ``canDigest`` may be asked for on
-/// any thread at any time.
+/// ``BodyStore`` calls its methods one at a time, in order, on a thread that may wait for the disk
+/// if there is one. Any thread may read ``isFull``, ``isRandomAccess``, ``canBeginAnew`` and
+/// ``canDigest`` at any time.
 protocol BodySink: AnyObject, Sendable {
-  /// Finds out whether the destination can be written, and what of it is there.
+  /// Checks whether the destination can be written, and returns bytes that can be resumed.
   func prepare() throws(FileFailure) -> PartialFile.Remains?
 
-  /// Why what is there was not gone on with; nil where nothing was there.
+  /// Why existing bytes were not resumed; nil if there was no such refusal.
   var refusal: String? { get }
 
-  /// The version of the whole file that is there already, which the transfer leaves where the server
-  /// still has it; nil where there is none, or where it must be fetched all the same.
+  /// The version of a complete file at the destination, which stays if the server still has it.
+  ///
+  /// Nil if there is none, or if it must be fetched anyway.
   var earlierVersion: ContentVersion? { get }
 
-  /// Ends with success: the file of ``earlierVersion`` stays.
+  /// Ends with success, and keeps the file of ``earlierVersion``.
   ///
   /// - Returns: its length.
   func keepEarlier() throws(FileFailure) -> Int64
 
-  /// Begins at the first byte; what is there is thrown away.
+  /// Begins at the first byte and discards existing bytes.
   func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure)
 
-  /// Takes bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure)
 
-  /// The length has become known after the beginning.
+  /// Records a length that became known after the beginning.
   func recordLength(_ length: Int64) throws(FileFailure)
 
-  /// Whether nothing more may be written now; the sink tells when that ends.
+  /// Whether no more bytes may be written now; the sink reports when there is room again.
   var isFull: Bool { get }
 
-  /// Whether bytes can be written in any order, and again.
+  /// Whether bytes can be written in any order and more than once.
   var isRandomAccess: Bool { get }
 
-  /// Whether ``begin(version:wantedByteCount:)`` may come again after bytes: none has been handed on.
+  /// Whether ``begin(version:wantedByteCount:)`` may be called again: no byte was handed on.
   var canBeginAnew: Bool { get }
 
-  /// Whether ``digester(of:algorithm:)`` can be had.
+  /// Whether ``digester(of:algorithm:)`` is available.
   var canDigest: Bool { get }
 
-  /// What hashes bytes that are there, on any thread, while nothing writes to them; nil where they cannot be
-  /// read again.
+  /// Returns a function that hashes stored bytes, on any thread, while they are not written to.
+  ///
+  /// - Returns: nil if they cannot be read again.
   func digester(
     of range: ByteRange, algorithm: Checksum.Algorithm
   ) -> (@Sendable () throws(FileFailure) -> Checksum)?
 
-  /// All is there: checks it and hands it over.
+  /// Checks the complete bytes and hands them over.
   ///
-  /// - Returns: the bytes, where the destination is memory.
+  /// - Returns: the bytes, if the destination is memory.
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8]
 
-  /// Ends without success; what can be gone on with stays.
+  /// Ends without success; bytes that can be resumed stay.
   func release(_ error: TransferError?)
 
-  /// Ends and removes what is there.
+  /// Ends and removes the stored bytes.
   func remove()
 }
 
@@ -74,7 +75,7 @@ extension BodySink {
   func recordLength(_ length: Int64) throws(FileFailure) {}
 }
 
-/// Compares what was calculated with what was asked for.
+/// Compares a calculated checksum with the expected one.
 func verify(_ found: Checksum, is wanted: Checksum, of name: String) throws(FileFailure) {
   guard found != wanted else { return }
   throw FileFailure(

@@ -1,16 +1,16 @@
 internal import HTTPTransferCore
 
-/// Throws a body away, of which only the head, that it is there, or its checksum matters.
+/// Discards a body of which only the head, the arrival or the checksum matters.
 ///
 /// `@unchecked Sendable`: see ``BodySink`` for its threads.
 final class DiscardSink: BodySink, @unchecked Sendable {
   private let algorithm: Checksum.Algorithm?
   private var digest: RunningDigest?
 
-  /// - Parameter checksum: what the body will have to hash to; nil for anything.
+  /// - Parameter checksum: the expected checksum of the body; nil for none.
   init(checksum: Checksum?) { algorithm = checksum?.algorithm }
 
-  /// A hash takes its bytes in order.
+  /// A hash needs its bytes in order.
   var isRandomAccess: Bool { algorithm == nil }
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? { nil }

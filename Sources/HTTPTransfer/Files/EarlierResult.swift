@@ -3,24 +3,25 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// A file that an earlier download of the same URL has finished, and that nobody has changed since.
+/// A file that an earlier download of the same URL finished, and that was not changed since.
 ///
 /// It stays if the server still has that version, and is replaced otherwise.
 struct EarlierResult: Sendable {
   let version: ContentVersion
   let stamp: ResultStamp
-  /// The hash of what its bytes were compared with.
+  /// A hash of the checksums that its bytes were compared with.
   let checks: String?
-  /// Whether others may write the file, and so its attributes: of them, only what can be compared
-  /// proves anything.
+  /// Whether other users may write the file, and so its attributes.
+  ///
+  /// Then only a comparison of its bytes proves anything.
   let isWritableForOthers: Bool
-  /// Held open, so that nothing else can come to have its inode.
+  /// Held open, so that no other file can get its inode.
   let file: Descriptor
 
-  /// Looks at what has the name of the destination.
+  /// Examines the file at the destination.
   ///
-  /// - Returns: the result; nil where nothing has the name.
-  /// - Throws: ``TransferError/Code/destinationExists`` where something else has it.
+  /// - Returns: the result; nil if no file has the name.
+  /// - Throws: ``TransferError/Code/destinationExists`` if another file has it.
   static func find(
     at location: FileLocation, key: CacheKey
   ) throws(FileFailure) -> EarlierResult? {
@@ -34,12 +35,12 @@ struct EarlierResult: Sendable {
     } catch {
       switch error.rawValue {
       case ENOENT: return nil
-      // What may not be read, or is a link, is nothing of ours.
+      // An unreadable file or a link is not a result of this program.
       case EACCES, EPERM, ELOOP, ENXIO: throw location.exists(location.isUnknown)
       default: throw location.failure("cannot look at '\(location.path)'", error)
       }
     }
-    // Whoever else owns it may have given it any attributes.
+    // Another owner may have set any attributes.
     guard status.isRegularFile, status.owner == ProcessCalls.effectiveUserID,
       let found = ResultRecord.find(file, at: location), found.key == key.hex
     else { throw location.exists(location.isUnknown) }
@@ -53,7 +54,7 @@ struct EarlierResult: Sendable {
       isWritableForOthers: status.permissions & 0o022 != 0, file: file)
   }
 
-  /// Whether its bytes hash to what they should: those of the whole, else those of all pieces.
+  /// Whether its bytes have the expected hash of the whole, or else those of all pieces.
   func hashes(to checksum: Checksum?, pieces: PieceHashes?) throws(ErrorNumber) -> Bool {
     let length = stamp.byteCount
     if let checksum {
@@ -72,7 +73,7 @@ struct EarlierResult: Sendable {
     return start == length
   }
 
-  /// Whether `name` still stands for it, and nobody has changed it.
+  /// Whether `name` still refers to it, and it was not changed.
   func isUntouched(as name: String, in directory: Descriptor) -> Bool {
     guard
       (try? SystemCalls.isSameFile(file.rawValue, name, in: directory.rawValue)) == true,

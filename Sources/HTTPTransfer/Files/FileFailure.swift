@@ -1,6 +1,6 @@
 internal import HTTPTransferCore
 
-/// A failure of the destination, before it is known of which transfer.
+/// A failure of a local file, before it is assigned to a transfer.
 struct FileFailure: Error {
   let code: TransferError.Code
   let reason: String

@@ -2,7 +2,7 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// How a path leads to a directory and a name in it.
+/// Resolves a path to a directory and a name in it.
 extension FileLocation {
   typealias Place = (directory: Descriptor, name: String)
 
@@ -11,13 +11,13 @@ extension FileLocation {
     return base.hasFinalSlash ? base + path : "\(base)/\(path)"
   }
 
-  /// The place of a path that the user has given: what a symbolic link leads to is replaced, not the
-  /// link.
+  /// The place of a path that the user has given; the target of a symbolic link is replaced, not
+  /// the link.
   ///
-  /// The kernel follows links in the directories, by its rules. The last one is followed here, by the
-  /// rule of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where everybody may put names,
-  /// only a link of this user's or of the directory's owner leads anywhere. Where that is to nothing,
-  /// the link itself is what has the name.
+  /// The kernel follows links in the directories, by its rules. This method follows the last one,
+  /// by the rule of `fs.protected_symlinks` (proc_sys_fs(5)): in a directory where all users may
+  /// create names, it follows only links of this user or of the directory's owner. If a link leads
+  /// to no file, the link itself is the place.
   static func place(_ path: String, creatingMissing: Bool) throws(FileFailure) -> Place {
     var followed = path
     var first: Place?
@@ -63,9 +63,9 @@ extension FileLocation {
     return try danglingLink(first, path)
   }
 
-  /// The place of a link whose text leads to nothing.
+  /// The place of a link whose text leads to no file.
   ///
-  /// Those of `/proc`, and so `/dev/stderr`, lead to something all the same.
+  /// Links in `/proc`, and so `/dev/stderr`, lead to a file even then.
   private static func danglingLink(_ link: Place, _ path: String) throws(FileFailure) -> Place {
     guard SystemCalls.isDangling(link.name, in: link.directory.rawValue) else {
       throw FileFailure(
@@ -75,11 +75,12 @@ extension FileLocation {
     return link
   }
 
-  /// As many as the kernel follows (path_resolution(7)).
+  /// The limit of the kernel (path_resolution(7)).
   private static let linkLimit = 40
 
-  /// The place of a path below `base` that somebody else may have chosen: no symbolic link on it is
-  /// followed, so that it leads nowhere else.
+  /// The place of a path below `base` that another party may have chosen.
+  ///
+  /// No symbolic link on it is followed, so it cannot lead elsewhere.
   static func place(
     _ path: String, inside base: String, shown: String, creatingMissing: Bool
   ) throws(FileFailure) -> Place {

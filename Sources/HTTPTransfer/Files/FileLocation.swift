@@ -3,27 +3,26 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// Where a file is to be: its directory, held open, and the names in it.
+/// The place of a file: its directory, held open, and the names in it.
 struct FileLocation: Sendable {
   let path: String
   let name: String
   let directory: Descriptor
 
-  /// The longest name that Linux file systems take, in bytes.
+  /// The maximum length of a name on Linux file systems, in bytes.
   private static let nameLimit = 255
 
-  /// What the names of a partial file add, the temporary name of its record included.
+  /// The longest suffix of a partial file's names, which is the temporary name of its record.
   private static let longestSuffix = ".httpfs-part.record-0123456789abcdef".utf8.count
 
-  /// Finds the place.
+  /// Resolves the path of a file.
   ///
   /// - Parameters:
-  ///   - path: where the file is to be.
-  ///   - base: the directory that `path` is relative to, below which no symbolic link is followed; nil
-  ///     where the user has given the whole path, and links in it are followed.
-  ///   - creatingMissing: whether the directories that lead to it are created.
-  /// - Throws: where nothing could be created there: a directory of that name, a device, no
-  ///   permission.
+  ///   - path: the path.
+  ///   - base: the directory that `path` is relative to, below which no symbolic link is followed;
+  ///     nil if the user gave the whole path, in which links are followed.
+  ///   - creatingMissing: whether to create missing directories of the path.
+  /// - Throws: if no file can be created there: a directory of that name, a device, no permission.
   init(path: String, inside base: String? = nil, creatingMissing: Bool = true) throws(FileFailure) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw FileFailure(code: .destination, reason: "the destination has no name", errno: ENOENT)
@@ -40,7 +39,7 @@ struct FileLocation: Sendable {
     try check()
   }
 
-  /// Refuses a name that no file can have, or that is one of a partial file.
+  /// Refuses a name that no file can have, or that belongs to a partial file.
   static func check(name: String?, of path: String) throws(FileFailure) -> String {
     guard let name, name != ".", name != ".." else {
       throw FileFailure(
@@ -52,7 +51,7 @@ struct FileLocation: Sendable {
         reason: "the name of '\(path)' is longer than 255 bytes; choose another",
         errno: ENAMETOOLONG)
     }
-    // Two downloads of one command could meet there, and one get the bytes of the other.
+    // Two downloads of one command could use it, and one could get the bytes of the other.
     guard !name.hasByteSuffix(".httpfs-part"),
       !name.utf8.contains(".httpfs-part.record".utf8), !name.hasByteSuffix(".httpfs-origin")
     else {
@@ -63,9 +62,9 @@ struct FileLocation: Sendable {
     return name
   }
 
-  /// Refuses what could be neither created nor replaced, before anything is fetched.
+  /// Refuses a destination that can be neither created nor replaced, before any request.
   ///
-  /// A symbolic link that is here is not followed any more: it can be replaced.
+  /// A symbolic link at this point is not followed: it can be replaced.
   private func check() throws(FileFailure) {
     do throws(ErrorNumber) {
       let status = try SystemCalls.status(name, in: directory.rawValue)
@@ -95,13 +94,13 @@ struct FileLocation: Sendable {
 
   // MARK: Names
 
-  /// The name of the file while it is not whole.
+  /// The name of the file while it is incomplete.
   var partName: String { stem + ".httpfs-part" }
 
-  /// The name of the record beside it.
+  /// The name of the record beside the incomplete file.
   var recordName: String { stem + ".httpfs-part.record" }
 
-  /// The name of the file that says what the file is a download of, where that has no attributes.
+  /// The name of the file that records the file's origin, if the file cannot have attributes.
   var originName: String { stem + ".httpfs-origin" }
 
   var partPath: String { parentPrefix + partName }
@@ -112,7 +111,7 @@ struct FileLocation: Sendable {
       .map { String(decoding: path.utf8[...$0], as: UTF8.self) } ?? ""
   }
 
-  /// The name, or as much of it as leaves room, with a hash in place of the rest.
+  /// The name; if that is too long, a prefix of it and a hash of the whole name.
   private var stem: String {
     guard name.utf8.count + Self.longestSuffix > Self.nameLimit else { return name }
     var cut = name
@@ -122,18 +121,18 @@ struct FileLocation: Sendable {
 
   // MARK: Names for a moment
 
-  // Always the same ones, so that what a killed process has left there is found again.
+  // They are always the same, so that the leftovers of a killed process are found.
 
-  /// The name of the record while it is written; only who has locked the partial file uses it.
+  /// The temporary name of the record; only the holder of the partial file's lock uses it.
   var newRecordName: String { recordName + "-new" }
 
-  /// The name of a file that is created to see which permissions a new one gets.
+  /// The name of a file that is created to determine the permissions of new files.
   var probeName: String { recordName + "-mode" }
 
-  /// The name of the file of ``originName`` while it is written.
+  /// The temporary name of the file ``originName``.
   var newOriginName: String { recordName + "-origin" }
 
-  /// Removes what a killed process of this user's has left under one of these names.
+  /// Removes a file that a killed process of this user left under one of these names.
   func removeLeftover(_ name: String) {
     guard let status = try? SystemCalls.status(name, in: directory.rawValue),
       status.isRegularFile, status.owner == ProcessCalls.effectiveUserID
@@ -143,15 +142,15 @@ struct FileLocation: Sendable {
 
   // MARK: Facts
 
-  /// Refuses to go on where something has the name already.
+  /// Throws if the name is taken.
   func checkIsFree() throws(FileFailure) {
     guard let status = try? SystemCalls.status(name, in: directory.rawValue) else { return }
     throw exists(status.isSymbolicLink ? "is a symbolic link that leads to no file" : "exists")
   }
 
-  /// The bytes that can be written there; nil where the file system does not tell.
+  /// The number of bytes that can be written there; nil if the file system does not tell.
   var availableByteCount: Int64? {
-    // One in memory without a limit of its own says that it has no block at all.
+    // A file system in memory without a limit reports no blocks.
     FileSystemCalls.space(directory.rawValue).flatMap { $0.total > 0 ? $0.available : nil }
   }
 
@@ -178,7 +177,7 @@ struct FileLocation: Sendable {
 
   // MARK: Failures
 
-  /// Why a file whose origin nothing tells is not replaced.
+  /// Why a file of unknown origin is not replaced.
   var isUnknown: String { "exists, and nothing shows that it is an earlier download of this URL" }
 
   func exists(_ reason: String) -> FileFailure {

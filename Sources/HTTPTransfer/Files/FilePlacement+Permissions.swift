@@ -2,14 +2,13 @@ internal import Glibc
 internal import LinuxSystem
 internal import Synchronization
 
-/// Who may do what with a file that is about to get its name.
+/// Sets the permissions of a file that is about to get its name.
 extension FilePlacement {
-  /// Gives the new file the permissions, the group and the access list of what it replaces, else what
-  /// the kernel gives a new file.
+  /// Gives the new file the permissions, group and access list of the file that it replaces.
   ///
-  /// Only of a file of this user's with one name: somebody else's may have been put there for its
-  /// permissions, and takes some away at most. Never the bits that let a program run as its owner: what
-  /// comes from elsewhere must not.
+  /// If it replaces none, it gets those of a new file. A file of another user, or with several
+  /// names, may have been put there for its permissions: it can only take some away. The bits that
+  /// let a program run as its owner are never copied, because the bytes come from elsewhere.
   func setPermissions(
     of file: Descriptor, replacing replaced: Replacement
   ) throws(ErrorNumber) {
@@ -36,7 +35,7 @@ extension FilePlacement {
     try SystemCalls.setPermissions(file.rawValue, to: permissions)
   }
 
-  /// What is known of a file that is to be replaced and may not be read.
+  /// The status of a file that is to be replaced and may not be read; nil if unknown.
   private func statusOfUnreadable(_ replaced: Replacement) -> FileMetadata? {
     guard case .anything = replaced else { return nil }
     return try? SystemCalls.status(location.name, in: location.directory.rawValue)
@@ -47,8 +46,9 @@ extension FilePlacement {
     return (try? SystemCalls.setGroup(file.rawValue, to: status.group)) != nil
   }
 
-  /// Gives a file the access list of another one, or none where that has none: the group's bits then are
-  /// the group's, and no mask (acl(5)).
+  /// Copies the access list of another file, or removes the list if that file has none.
+  ///
+  /// Without a list, the group's bits apply to the group, and are no mask (acl(5)).
   private func copyAccessList(of old: Descriptor?, to file: Descriptor) -> Bool {
     guard let old else { return false }
     let name = "system.posix_acl_access"
@@ -56,15 +56,15 @@ extension FilePlacement {
     guard (try? SystemCalls.setAttribute(name, of: file.rawValue, to: list)) != nil else {
       return false
     }
-    // One of the directory's default list is not taken away without a word.
+    // Check that a list from the directory's default is really gone.
     return list != nil || SystemCalls.attribute(name, of: file.rawValue) == nil
   }
 
-  /// The permission bits that the kernel gives a new file here, by the umask or the directory's access
-  /// list; nil where none can be created.
+  /// The permission bits that the kernel gives a new file here; nil if none can be created.
   ///
-  /// Asked once a second for a directory: a list may have thousands of files, and ext4 searches long
-  /// for the inode of a file that comes right after another one was removed.
+  /// They depend on the umask or on the directory's access list. They are determined at most once a
+  /// second for a directory: a list may have thousands of files, and ext4 searches long for an
+  /// inode right after a file was removed.
   private var permissionsOfNewFile: mode_t? {
     let (probeName, directory) = (location.probeName, location.directory)
     guard let place = try? SystemCalls.status(directory.rawValue).identity else { return nil }
@@ -87,7 +87,7 @@ extension FilePlacement {
   private static let lastAnswer = Mutex<PermissionsAnswer?>(nil)
 }
 
-/// What the kernel gave a new file of a directory.
+/// The permissions that the kernel gave a new file of a directory.
 private struct PermissionsAnswer {
   let place: FileMetadata.Identity
   let permissions: mode_t

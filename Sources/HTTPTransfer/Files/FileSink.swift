@@ -4,7 +4,7 @@ internal import HTTPTransferCore
 internal import HTTPTypes
 internal import LinuxSystem
 
-/// Writes to a file that appears when it is whole; see ``PartialFile``.
+/// Writes to a file that appears when it is complete; see ``PartialFile``.
 ///
 /// `@unchecked Sendable`: one thread at a time uses it, see ``BodySink``.
 final class FileSink: BodySink, @unchecked Sendable {
@@ -16,19 +16,19 @@ final class FileSink: BodySink, @unchecked Sendable {
   private let resumes: Bool
   private var location: FileLocation?
   private var file: PartialFile?
-  /// What is there already of an earlier transfer.
+  /// The file of an earlier transfer at the destination.
   private var result: EarlierResult?
-  /// Whether its bytes were found to be others than those that it was compared with.
+  /// Whether its bytes do not have the expected hashes.
   private var isEarlierWrong = false
-  /// What the finished file will say of itself; nil for nothing, as it is no download.
+  /// The record for the finished file; nil if the transfer is no download.
   private var record: ResultRecord?
   private let completeLength: Int64?
   private let checksum: Checksum?
   private let pieces: PieceHashes?
   private var schedule = SyncSchedule(wantedByteCount: nil, now: .now)
-  /// Whether a later run can continue with what is there.
+  /// Whether a later run can resume the stored bytes.
   private var isResumable = true
-  /// The sync that is under way.
+  /// The sync in progress.
   private var sync: SyncInProgress?
   /// The first failure of a sync.
   private var syncError: ErrorNumber?
@@ -42,7 +42,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     pieces = request.pieces
     resumes = request.resumes && !request.decodesContent && request.method == .get
     let range = request.range.map { " \($0.rangeField)" } ?? ""
-    // A URL that is signed anew is that of the same bytes.
+    // A new signature does not change the bytes of a URL.
     identity = request.url.withoutSignature + range + Self.hashes(of: request)
     source = request.url.redacted
     if request.method == .get, request.body == nil {
@@ -53,17 +53,17 @@ final class FileSink: BodySink, @unchecked Sendable {
     }
   }
 
-  /// What a request compares the bytes with, as a hash; nil for nothing.
+  /// A hash of the checksums that a request compares the bytes with; nil if there are none.
   private static func checks(of request: Request) -> String? {
     var text = hashes(of: request)
     if let checksum = request.checksum { text += " whole \(checksum)" }
     return text.isEmpty ? nil : CacheKey(text).hex
   }
 
-  /// The hashes that vouch for bytes which no validator vouches for: those of several mirrors, and those of
-  /// pieces that are not compared yet.
+  /// The hashes that vouch for bytes which no validator vouches for.
   ///
-  /// A transfer without them must not go on with such bytes.
+  /// Those are the bytes of several mirrors, and of pieces that are not compared yet. A transfer
+  /// without these hashes must not resume such bytes.
   private static func hashes(of request: Request) -> String {
     var text = ""
     if let checksum = request.checksum, !request.mirrors.isEmpty { text += " \(checksum)" }
@@ -80,13 +80,14 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? {
     let location = try FileLocation(path: path, inside: base)
-    // Whatever becomes of the transfer. A process that has just made one of them loses no byte.
+    // Do this whatever becomes of the transfer. A process that has just created one of them loses
+    // no bytes.
     location.removeLeftover(location.probeName)
     location.removeLeftover(location.newOriginName)
     switch existing {
     case .replace: break
     case .replaceResult:
-      // What is no download has no earlier one.
+      // A transfer that is no download has no earlier result.
       if let record {
         result = try EarlierResult.find(at: location, key: record.key)
         try compareEarlier(at: location)
@@ -105,8 +106,9 @@ final class FileSink: BodySink, @unchecked Sendable {
     return remains
   }
 
-  /// Looks at the bytes of an earlier result that only the word of others says to be right: where they are
-  /// not, it is fetched anew.
+  /// Compares the bytes of an earlier result that other users may have changed.
+  ///
+  /// If they are wrong, the file is fetched again.
   private func compareEarlier(at location: FileLocation) throws(FileFailure) {
     guard let result, result.isWritableForOthers, earlierVersion != nil else { return }
     do throws(ErrorNumber) {
@@ -116,8 +118,10 @@ final class FileSink: BodySink, @unchecked Sendable {
     }
   }
 
-  /// The version of the file that is there, if the server's word that it is still the same is
-  /// enough: the earlier transfer has compared the bytes with everything that this one would.
+  /// The version of the existing file, if a confirmation by the server is enough.
+  ///
+  /// That requires that the earlier transfer compared the bytes with everything that this one
+  /// would.
   var earlierVersion: ContentVersion? {
     guard let result, let record, !isEarlierWrong,
       result.checks == record.checks || record.checks == nil,
@@ -132,7 +136,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     guard result.isUntouched(as: location.name, in: location.directory) else {
       throw location.exists("was changed while the server was asked for it")
     }
-    // Of a version that the server has no more.
+    // The partial file is of a version that the server no longer has.
     file?.remove()
     letGo()
     return result.stamp.byteCount
@@ -140,7 +144,7 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func begin(version: ContentVersion, wantedByteCount: Int64?) throws(FileFailure) {
     guard let location, let file else { return }
-    // First, because what is thrown away makes room.
+    // Begin first, because discarding old bytes makes room.
     try file.begin(version: version, byteCount: wantedByteCount)
     record?.version = version
     isResumable = resumes && (version.isResumable || version.lastModified != nil)
@@ -158,8 +162,8 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
-    // The disk loses no time meanwhile: the finished file is synced in any case. What cannot be
-    // resumed is lost with the power however much of it is on the disk.
+    // Waiting costs the disk no time, because the finished file is synced in any case. Bytes that
+    // cannot be resumed are lost in a power failure even if they are on the disk.
     try settleSync(waits: isResumable && schedule.isFull)
     try file?.store(bytes, at: offset)
     schedule.wrote(Int64(bytes.count))
@@ -170,14 +174,14 @@ final class FileSink: BodySink, @unchecked Sendable {
     try file?.recordLength(length)
   }
 
-  /// Has a thread of its own sync what is there.
+  /// Starts a sync of the stored bytes on a separate thread.
   private func syncIfDue() {
     guard sync == nil, schedule.isDue(now: .now), let next = file?.makeDataSync() else { return }
     sync = SyncInProgress(next)
     if sync != nil { schedule.began() }
   }
 
-  /// Records what a sync has brought to the disk once it has ended, and `waits` for that.
+  /// Records what a sync has brought to the disk once it has ended; with `waits`, waits for that.
   ///
   /// - Throws: the failure of this sync, or of an earlier one.
   private func settleSync(waits: Bool) throws(FileFailure) {
@@ -207,7 +211,7 @@ final class FileSink: BodySink, @unchecked Sendable {
 
   func finish(length: Int64, checksum: Checksum?) throws(FileFailure) -> [UInt8] {
     guard let file, let location else { return [] }
-    // A sync under way reports what it finds to itself alone.
+    // Only the sync in progress gets the errors that it finds.
     try settleSync(waits: true)
     if let checksum, let descriptor = file.descriptor {
       let found: Checksum
@@ -221,7 +225,7 @@ final class FileSink: BodySink, @unchecked Sendable {
         try verify(
           found, is: checksum, of: "what came for '\(location.path)', and was thrown away,")
       } catch {
-        // Going on with wrong bytes would fail for ever.
+        // Resuming wrong bytes would fail forever.
         file.remove()
         throw error
       }
@@ -243,7 +247,7 @@ final class FileSink: BodySink, @unchecked Sendable {
     letGo()
   }
 
-  /// Closes the directory: a transfer that has ended holds no descriptor.
+  /// Closes the directory: a transfer that has ended holds no descriptors.
   private func letGo() {
     file = nil
     location = nil
@@ -251,7 +255,7 @@ final class FileSink: BodySink, @unchecked Sendable {
   }
 
   func remove() {
-    // What a transfer that never ran, or has ended, would have gone on with.
+    // This is the partial file that a transfer which never ran, or has ended, would have resumed.
     if file == nil,
       let location = try? FileLocation(path: path, inside: base, creatingMissing: false)
     {

@@ -37,7 +37,7 @@ final class MemorySink: BodySink, @unchecked Sendable {
     of range: ByteRange, algorithm: Checksum.Algorithm
   ) -> (@Sendable () throws(FileFailure) -> Checksum)? {
     guard range.upperBound <= bytes.count else { return nil }
-    // A copy, because the array goes on growing.
+    // Copy the bytes, because the array keeps growing.
     let part = Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
     return {
       let digest = RunningDigest(algorithm)

@@ -2,18 +2,19 @@ internal import ExtentRecord
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// What a finished download says of itself, so that a later one of the same URL can ask whether the
-/// server still has that version, and knows that it may replace the file.
+/// The record of a finished download, stored with the file.
 ///
-/// It is kept in extended attributes of the file, `user.httpfs.url` and so on; where the file system
-/// has none, in a file beside it (`NAME.httpfs-origin`) with one of them a line.
+/// It lets a later download of the same URL ask whether the server still has that version, and
+/// replace the file. It is stored in extended attributes of the file, `user.httpfs.url` and so on.
+/// If the file system has none, it is stored in a file beside it (`NAME.httpfs-origin`), with one
+/// attribute per line.
 struct ResultRecord: Sendable {
-  /// What the bytes are of, as a hash: the URL without userinfo and signature, range and decoding.
+  /// A hash of the source of the bytes: the URL without userinfo and signature, range and decoding.
   var key: CacheKey
   /// The URL as it may be shown.
   var source: String
   var version: ContentVersion
-  /// The hash of the hashes that the bytes were compared with; nil where there were none.
+  /// A hash of the checksums that the bytes were compared with; nil if there were none.
   var checks: String?
 
   fileprivate enum Field: String, CaseIterable {
@@ -22,18 +23,19 @@ struct ResultRecord: Sendable {
     case coding, checks, stamp
   }
 
-  /// The first line of the file that stands for the attributes.
+  /// The first line of the file that replaces the attributes.
   private static let heading = "httpfs-origin 1"
   private static let greatestByteCount: Int64 = 128 << 10
 
   // MARK: Writing
 
-  /// Attaches the record to a file that is whole; false where the file system has no attributes, or no
-  /// room for these.
+  /// Attaches the record to a complete file.
+  ///
+  /// - Returns: false if the file system has no attributes, or no room for these.
   func attach(to file: Descriptor) throws(ErrorNumber) -> Bool {
     let values = values(try ResultStamp(of: file))
     do throws(ErrorNumber) {
-      // The stamp comes last: without it the others prove nothing.
+      // Write the stamp last: without it, the others prove nothing.
       try SystemCalls.setAttribute(Self.name(.stamp), of: file.rawValue, to: nil)
       for (field, value) in values {
         try SystemCalls.setAttribute(Self.name(field), of: file.rawValue, to: value)
@@ -44,7 +46,7 @@ struct ResultRecord: Sendable {
     }
   }
 
-  /// Writes the record beside a file that has its name already.
+  /// Writes the record beside a file that already has its name.
   func write(beside file: Descriptor, at location: FileLocation) throws(ErrorNumber) {
     let directory = location.directory.rawValue
     var text = Array((Self.heading + "\n").utf8)
@@ -52,7 +54,7 @@ struct ResultRecord: Sendable {
       if let value { text += Array("\(field.rawValue) ".utf8) + value + [UInt8(ascii: "\n")] }
     }
     let temporary = location.newOriginName
-    // What is there and is none of ours stays.
+    // A file there that is not such a record stays.
     if let status = try? SystemCalls.status(location.originName, in: directory) {
       guard status.isOwnAlone, Self.lines(at: location) != nil else { return }
     }
@@ -81,12 +83,12 @@ struct ResultRecord: Sendable {
 
   // MARK: Reading
 
-  /// What shows that a file is a finished download.
+  /// The attributes that identify a finished download.
   struct Finding {
     var key: String
     var version: ContentVersion
     var checks: String?
-    /// The text of the stamp that the file had then.
+    /// The text of the file's stamp at that time.
     var stamp: String
 
     fileprivate init?(_ value: (Field) -> [UInt8]?) {
@@ -101,12 +103,12 @@ struct ResultRecord: Sendable {
         entityTag: value(.etag).flatMap { EntityTag(field: $0) },
         lastModified: text(.modified).flatMap { HTTPDate.secondsSince1970($0) == nil ? nil : $0 },
         contentCoding: text(.coding))
-      // No other modification date is recorded.
+      // Only strong modification dates are recorded.
       version.dateStrength = .strong
     }
   }
 
-  /// The record of an open file; nil where there is none.
+  /// The record of an open file; nil if there is none.
   static func find(_ file: Descriptor, at location: FileLocation) -> Finding? {
     let attributes = Finding { SystemCalls.attribute(name($0), of: file.rawValue) }
     if let attributes { return attributes }
@@ -117,7 +119,7 @@ struct ResultRecord: Sendable {
     }
   }
 
-  /// The lines of the file that stands for the attributes; nil where it is not there, or is not ours.
+  /// The lines of the file that replaces the attributes; nil if it is missing or not this user's.
   private static func lines(at location: FileLocation) -> [ArraySlice<UInt8>]? {
     guard
       let file = try? SystemCalls.openForReading(

@@ -1,10 +1,9 @@
 internal import LinuxSystem
 
-/// What shows that a file is still the one that a download has finished, and as it was then: its
-/// identity, length and time of modification.
+/// Identifies the state of a finished file: its identity, length and modification time.
 ///
-/// Not the time of change: to store it in an attribute of the file changes it, and so do `chmod`,
-/// `mv` and some backups, after which nobody should have to say `--overwrite`.
+/// The change time is left out. Storing the stamp in an attribute changes it, as do `chmod`, `mv`
+/// and some backups, none of which should make `--overwrite` necessary.
 struct ResultStamp: Equatable, Sendable, CustomStringConvertible {
   let text: String
   let byteCount: Int64

@@ -3,14 +3,14 @@ internal import HTTPTransferCore
 internal import LinuxSystem
 internal import Synchronization
 
-/// A sync of a download's file, which a thread of its own waits for.
+/// A sync of a download's file on a separate thread.
 final class SyncInProgress: Sendable {
-  /// What is being synced.
+  /// The files to sync.
   let sync: PartialFile.DataSync
   private let failure = Mutex<ErrorNumber?>(nil)
   private let group = DispatchGroup()
 
-  /// Begins; nil if there is no thread to spare.
+  /// Starts the sync; nil if no thread can be created.
   init?(_ sync: PartialFile.DataSync) {
     self.sync = sync
     group.enter()

@@ -1,39 +1,43 @@
-/// When the file of a download is brought to the disk: often enough that a loss of power costs little,
-/// and rarely enough that the disk works while the network does.
+/// Decides when the file of a download is synced.
+///
+/// It syncs often enough that a power failure costs little, and rarely enough that the disk works
+/// in parallel with the network.
 package struct SyncSchedule {
-  /// So many bytes, or so much time, may pass between two commits.
+  /// The maximum number of bytes, and the maximum time, between two commits.
   private static let byteCount: Int64 = 16 << 20
   private static let interval = Duration.seconds(2)
 
-  /// Towards the end commits come closer, so that the last sync, for which the user waits, has little
-  /// left to do.
+  /// The minimum number of bytes between two commits.
+  ///
+  /// Towards the end, commits are more frequent, so that the last sync, which the user waits for,
+  /// has little left to do.
   private static let leastByteCount: Int64 = 1 << 20
 
-  /// How many bytes may wait behind a sync that is under way.
+  /// The maximum number of bytes that wait behind a sync in progress.
   ///
-  /// With as many that the sync writes, and 8 MiB in buffers, a loss of power costs 64 MiB at most,
-  /// however slow the disk is.
+  /// With as many bytes that the sync writes, and 8 MiB in buffers, a power failure costs at most
+  /// 64 MiB, however slow the disk is.
   private static let waitingByteCount: Int64 = 28 << 20
 
-  /// What was written since the last sync began.
+  /// The bytes written since the last sync began.
   private var uncommittedByteCount: Int64 = 0
-  /// How much of what is wanted was not written yet; nil where that is not known, negative where bytes
-  /// came again.
+  /// The number of wanted bytes that were not written yet; nil if unknown, negative if bytes were
+  /// written again.
   private var missingByteCount: Int64?
   private var lastEnd: ContinuousClock.Instant
 
   /// - Parameters:
-  ///   - wantedByteCount: how many bytes are to be written; nil where that is not known.
+  ///   - wantedByteCount: the number of bytes to write; nil if unknown.
   ///   - now: the time.
   package init(wantedByteCount: Int64?, now: ContinuousClock.Instant) {
     missingByteCount = wantedByteCount
     lastEnd = now
   }
 
-  /// Whether writing has to wait for the sync that is under way.
+  /// Whether writing must wait for the sync in progress.
   package var isFull: Bool { uncommittedByteCount >= Self.waitingByteCount }
 
-  /// Whether a sync is to begin, if none is under way.
+  /// Whether to begin a sync, if none is in progress.
   package func isDue(now: ContinuousClock.Instant) -> Bool {
     // The last sync is that of the finished file.
     guard missingByteCount != 0 else { return false }
@@ -41,20 +45,20 @@ package struct SyncSchedule {
   }
 
   private var enough: Int64 {
-    // Pieces that are fetched again come beyond what is wanted.
+    // Pieces that are fetched again exceed the wanted bytes.
     guard let missingByteCount, missingByteCount >= 0 else { return Self.byteCount }
     return min(Self.byteCount, max(Self.leastByteCount, missingByteCount))
   }
 
-  /// So many bytes were written.
+  /// Records that bytes were written.
   package mutating func wrote(_ byteCount: Int64) {
     uncommittedByteCount += byteCount
     missingByteCount = missingByteCount.map { $0 - byteCount }
   }
 
-  /// A sync of all that was written has begun.
+  /// Records that a sync of all written bytes has begun.
   package mutating func began() { uncommittedByteCount = 0 }
 
-  /// The sync has ended.
+  /// Records that the sync has ended.
   package mutating func ended(now: ContinuousClock.Instant) { lastEnd = now }
 }
