@@ -84,8 +84,10 @@ public struct PieceTable: Sendable {
     return first.lowerBound..<last.upperBound
   }
 
-  /// The bytes that need no ordinary request: they are present (`extents`), have arrived, are
-  /// fetched from one server alone, or cannot be had.
+  /// The bytes that need no ordinary request.
+  ///
+  /// They are present (`extents`), have arrived, are fetched from one server alone, or cannot be
+  /// obtained.
   public func settled(with extents: ExtentSet) -> ExtentSet {
     var settled = extents
     for extent in arrived.extents { settled.insert(extent) }
@@ -105,8 +107,8 @@ public struct PieceTable: Sendable {
   /// The parts of `range` that count if `carrier` brought them.
   ///
   /// Of a piece that was wrong, only the bytes of the request that fetches it alone count. Another
-  /// request, such as one to a server that was just dropped, may still bring bytes of the piece. They
-  /// would prove nothing about the server of the new request.
+  /// request, such as one to a server that was just dropped, may still bring bytes of the piece.
+  /// They would prove nothing about the server of the new request.
   public func admitted(_ range: ByteRange, by carrier: Carrier) -> [ByteRange] {
     guard case .request(let request) = carrier else { return [range] }
     var foreign = ExtentSet()
@@ -119,7 +121,7 @@ public struct PieceTable: Sendable {
 
   /// Records bytes that have arrived.
   ///
-  /// Bytes that were there already do not count, nor do those that are not ``admitted(_:by:)``.
+  /// Bytes that had arrived before do not count, nor do those that are not ``admitted(_:by:)``.
   ///
   /// - Parameters:
   ///   - range: the bytes.
@@ -151,7 +153,7 @@ public struct PieceTable: Sendable {
     return (byteCount, checks)
   }
 
-  /// Whether the bytes of `check` are still there.
+  /// Whether the bytes of `check` have not been dropped.
   public func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
 
   /// Drops the bytes of `range`, arrived or present: pending hashes of them no longer count.
@@ -273,7 +275,7 @@ public struct PieceTable: Sendable {
   /// Whether a suspect piece is being hashed.
   public func isChecking(piece index: Int) -> Bool { pieces[index]?.ticket != nil }
 
-  /// Whether some bytes of `range` cannot be had.
+  /// Whether some bytes of `range` cannot be obtained.
   public func isLost(_ range: ByteRange) -> Bool {
     guard pieces.values.contains(where: \.isLost) else { return false }
     return hashes.pieces(touching: range).contains { pieces[$0]?.isLost == true }

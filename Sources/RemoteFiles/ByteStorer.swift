@@ -4,31 +4,34 @@ internal import LinuxSystem
 internal import RangeCache
 internal import Synchronization
 
-/// Putting bytes that have arrived somewhere: into the cache, or where that fails into memory.
+/// Stores bytes that have arrived: in the cache, or in memory if that fails.
 struct ByteStorer: Sendable {
   let owner: RemoteVersion
 
-  /// What became of bytes that were to be stored, before anything is marked present.
+  /// The result of storing bytes, before any of them are marked present.
   struct StoreResult: Sendable {
-    /// What has been dealt with.
+    /// The bytes that were handled.
     let range: ByteRange
     let receipts: [StoreReceipt]
-    /// Why the rest has not.
+    /// Why the rest was not handled.
     let failure: FileError?
-    /// Whether the disk does not take the rest.
+    /// Whether the disk refuses the rest.
     let isRefused: Bool
-    /// Whether the entry was opened for this alone.
+    /// Whether the entry was opened for this call only.
     let isBorrowing: Bool
   }
 
-  /// Puts what is absent of `range`, which `bytes` holds, into the cache; or, where `withDisk` is false, into
-  /// memory, on the thread that alone writes there.
+  /// Stores the absent bytes of `range`, which `bytes` holds.
   ///
-  /// It fails with `stale` where the file has a newer version, `tooManyFiles` where nobody reads and there
-  /// are descriptors for readers only, `cacheFailed` where there is not even memory for them.
+  /// They go to the cache; if `withDisk` is false, they go to memory, on the only thread that
+  /// writes there.
+  ///
+  /// It fails with `stale` if the file has a newer version, with `tooManyFiles` if no program has
+  /// the file open and the descriptors are reserved for readers, and with `cacheFailed` if there is
+  /// not even memory for the bytes.
   func put(_ bytes: UnsafeRawBufferPointer, as range: ByteRange, withDisk: Bool) -> StoreResult {
-    // What nobody has opened yet must not take the descriptors of those who read: it has them for this
-    // call only, and what it stored is committed by whoever opens it next.
+    // A file that no program has open must not take descriptors from readers. It has them for this
+    // call only, and the next program that opens it commits the bytes.
     let isExtra = owner.state.withLock { $0.openCount == 0 && $0.entry == nil }
     let isBorrowing = isExtra && !owner.environment.cache.hasSpareDescriptors
     var end = range.lowerBound
@@ -36,7 +39,7 @@ struct ByteStorer: Sendable {
     var failure: FileError?
     var step = Step.refused
     do throws(FileError) {
-      // What is not recorded yet would be lost with the descriptor.
+      // Bytes that are not recorded yet would be lost with the descriptor.
       if isBorrowing, owner.hasPieces || !owner.environment.cache.hasBorrowableDescriptors {
         throw FileError(.tooManyFiles, "too many open files; raise the limit with ulimit -n")
       }
@@ -60,21 +63,21 @@ struct ByteStorer: Sendable {
       isRefused: failure == nil && step.isRefused, isBorrowing: isBorrowing)
   }
 
-  /// What one write has done.
+  /// The result of one write.
   private enum Step {
     case put(StoreReceipt)
     case nothingAbsent
-    /// The disk does not take it.
+    /// The disk refuses the bytes.
     case refused
 
     var goesOn: Bool { if case .put = self { true } else { false } }
     var isRefused: Bool { if case .refused = self { true } else { false } }
   }
 
-  /// Marks present what was put somewhere for a request.
+  /// Marks bytes present that were stored for a request.
   ///
-  /// - Returns: whether that was all; if not, the rest is to be put into memory.
-  /// - Throws: why not all of it was.
+  /// - Returns: whether those are all; if not, the rest must be stored in memory.
+  /// - Throws: why not all of them were stored.
   func take(_ result: StoreResult, of id: SegmentID) throws(FileError) -> Bool {
     defer { if result.isBorrowing { returnEntry() } }
     if result.failure == nil && !result.isRefused || !result.receipts.isEmpty {
@@ -84,7 +87,7 @@ struct ByteStorer: Sendable {
     return !result.isRefused
   }
 
-  /// Puts what is absent first from `start` on, of the bytes of `range`, into the cache.
+  /// Stores the first absent bytes of `range` from `start` on in the cache.
   private func storeFirst(
     of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
   ) throws(FileError) -> Step {
@@ -102,14 +105,16 @@ struct ByteStorer: Sendable {
           return
         }
         if let end = known.noteCut() { _ = owner.verifier.forget(from: end, of: known) }
-        // What is absent, and of which bytes, is known when the entry is at hand, not before: it may have
-        // brought what the record says. Nobody but this thread makes anything of it present until then.
+        // Determine the absent bytes, and their version, only with the entry open: opening it may
+        // have added the bytes of its record. Until then, only this thread makes bytes of it
+        // present.
         let place = owner.state.withLock {
           guarded -> (CacheEntry, generation: Int, hole: ByteRange?)? in
           guard let (entry, generation) = guarded.writableEntry else { return nil }
           return (entry, generation, guarded.version.absent(in: rest).first)
         }
-        // Where a sync has failed, replies may still read what it has lost.
+        // After a failed sync the entry is not writable: replies may still read what the sync has
+        // lost.
         guard let (entry, generation, hole) = place, entry.isWritable else { return }
         guard let hole else {
           step = .nothingAbsent
@@ -117,7 +122,7 @@ struct ByteStorer: Sendable {
         }
         let part = Self.part(hole, of: bytes, range)
         if owner.hasPieces {
-          // Recorded when their hash is known to be right.
+          // They are recorded once their hash is known to be right.
           try entry.write(part, at: hole.lowerBound)
         } else {
           try entry.store(part, at: hole.lowerBound)
@@ -139,7 +144,7 @@ struct ByteStorer: Sendable {
     return step
   }
 
-  /// The bytes `hole` of those of `range`.
+  /// The bytes `hole` out of those of `range`.
   private static func part(
     _ hole: ByteRange, of bytes: UnsafeRawBufferPointer, _ range: ByteRange
   ) -> UnsafeRawBufferPointer {
@@ -147,9 +152,9 @@ struct ByteStorer: Sendable {
     return UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(hole.byteCount))])
   }
 
-  /// Bytes of `range` were put where `receipts` say.
+  /// Records that bytes of `range` were stored according to `receipts`.
   private func stored(_ id: SegmentID, _ range: ByteRange, _ receipts: [StoreReceipt]) {
-    // While the disk is what limits the transfers, the network thread's leisure means nothing.
+    // While the disk limits the transfers, an idle network thread means nothing.
     let idle = owner.environment.client.idleSeconds - owner.environment.storage.fullSeconds
     var spilled: [(range: ByteRange, file: SpillFile)] = []
     owner.transact { guarded, actions in
@@ -165,13 +170,13 @@ struct ByteStorer: Sendable {
       guarded.version.stored(
         id, range, present: accepted, idle: idle, now: .now, into: &actions)
     }
-    // After the reads were answered: from here on these bytes may be given up like the rest.
+    // Only after the reads were answered, because these bytes may be dropped from now on.
     for (range, file) in spilled { owner.environment.spills.note(range, in: file, of: owner) }
     owner.environment.checkpointIfDue(owner, now: .now)
     owner.whole?.hashIfDue()
   }
 
-  /// Lets go of an entry that was opened though descriptors are short, unless somebody reads by now.
+  /// Releases an entry that was opened despite a lack of descriptors, unless it is in use by now.
   private func returnEntry() {
     let entry = owner.state.withLock { guarded -> CacheEntry? in
       guard guarded.openCount == 0, guarded.holdCount == 0, !guarded.checkpoint.isBusy else {
@@ -183,12 +188,12 @@ struct ByteStorer: Sendable {
     _ = consume entry
   }
 
-  /// Does `work`; where the disk is full and something can be evicted, a second time.
+  /// Runs `work`; if the disk is full and files can be evicted, runs it a second time.
   private func makingRoom(_ work: () throws(CacheError) -> Void) throws(CacheError) {
     do throws(CacheError) {
       try work()
     } catch {
-      // A limit of the size of one file is not helped by others being gone.
+      // Evicting other files does not help against a limit on the size of one file.
       guard error.code == .noSpace, !error.isOfEntry, owner.environment.makeRoom() else {
         throw error
       }
@@ -198,7 +203,7 @@ struct ByteStorer: Sendable {
 
   // MARK: Memory
 
-  /// Puts what is absent first from `start` on, of the bytes of `range`, into memory.
+  /// Stores the first absent bytes of `range` from `start` on in memory.
   private func spillFirst(
     of bytes: UnsafeRawBufferPointer, _ range: ByteRange, from start: Int64
   ) throws(FileError) -> Step {
@@ -229,24 +234,24 @@ struct ByteStorer: Sendable {
     }
   }
 
-  /// Gives up bytes that lie in `file`, unless somebody reads or waits for some of them.
+  /// Drops bytes that `file` holds, unless some of them are being read or awaited.
   ///
   /// - Returns: whether they are gone.
   func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool {
-    // What is found absent from then on is written after it is freed.
+    // Bytes that are found absent from then on are written after their memory is freed.
     owner.environment.spills.writing.withLock { _ in giveUp(range, in: file) }
   }
 
   private func giveUp(_ range: ByteRange, in file: SpillFile) -> Bool {
     let (isGone, mustFree) = owner.state.withLock { guarded -> (Bool, Bool) in
-      // Another file holds nothing of it.
+      // Another spill file contains none of these bytes.
       guard guarded.spill?.file === file else { return (true, false) }
       guard guarded.version.giveUpSpilled(range, now: .now) else { return (false, false) }
       guarded.generation += 1
       return (true, true)
     }
     if mustFree {
-      // Where it fails the memory is freed with the file.
+      // If this fails, the memory is freed with the file.
       try? FileSystemCalls.punchHole(
         file.descriptor.rawValue, range.lowerBound, byteCount: range.byteCount)
     }
@@ -255,6 +260,6 @@ struct ByteStorer: Sendable {
 }
 
 extension RemoteVersion {
-  /// Puts bytes that have arrived somewhere.
+  /// Stores bytes that have arrived.
   var storer: ByteStorer { ByteStorer(owner: self) }
 }

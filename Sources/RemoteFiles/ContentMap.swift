@@ -12,8 +12,8 @@ struct ContentMap: Sendable {
   private(set) var length: Int64?
   /// The bytes that are present.
   private(set) var extents: ExtentSet
-  /// What has arrived of pieces that have not been hashed, and is not in `extents`; nil if the list
-  /// has no piece hashes.
+  /// The arrived bytes of pieces that have not been hashed, which are not in `extents`; nil if the
+  /// list has no piece hashes.
   private(set) var pieces: PieceTable?
   /// The bytes that memory holds because the cache could not store them: present ones, or ones that
   /// await their hash.

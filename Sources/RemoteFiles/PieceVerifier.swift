@@ -5,44 +5,44 @@ internal import LinuxSystem
 internal import RangeCache
 internal import Synchronization
 
-/// Hashing the pieces that have arrived: what is in the cache file and in no record becomes present when its
-/// hash is the one that the list says.
+/// Hashes the pieces that have arrived.
 ///
-/// A crash loses what is not in the record, as if it had never come.
+/// Bytes that are in the cache file, but in no record, become present if their hash matches the
+/// list. A crash loses the bytes that are not in the record.
 struct PieceVerifier: Sendable {
   let owner: RemoteVersion
 
-  /// Sees to it that a piece is recorded once; on the storage queue.
+  /// Ensures that a piece is recorded only once; used on the storage queue.
   private final class PieceRecording: Sendable {
     private let hasBegun = Atomic<Bool>(false)
 
     func begin() -> Bool { !hasBegun.exchange(true, ordering: .relaxed) }
   }
 
-  /// What has become of a look at the bytes of a piece.
+  /// The result of reading a piece.
   private enum PieceReading: Sendable {
     case read(PieceContent)
-    /// They are no longer there.
+    /// The bytes are no longer stored.
     case gone
-    /// The disk does not give them back.
+    /// The disk cannot read the bytes.
     case unreadable
   }
 
-  /// What the bytes of a piece are.
+  /// The content of a piece.
   private struct PieceContent: Sendable {
     let digest: Checksum
-    /// The blocks to record, and what they hash to.
+    /// The blocks to record, and their hashes.
     let claims: [(range: ByteRange, contentHash: UInt64)]
-    /// Where they were read; nil where memory holds some of them.
+    /// The entry that they were read from; nil if memory holds some of them.
     let entry: CacheEntry?
 
-    /// Whether they are what the list says of the piece.
+    /// Whether the hash of the piece is that of the list.
     func matches(_ check: PieceTable.Check, of pieces: PieceTable) -> Bool {
       digest.digest == pieces.hashes.digests[check.piece]
     }
   }
 
-  /// Has pieces hashed that have arrived as a whole; the entry stays at hand until that is done.
+  /// Hashes pieces that have arrived completely; the entry stays open until that is done.
   func hash(_ checks: [PieceTable.Check]) {
     owner.state.withLock { $0.holdCount += checks.count }
     for check in checks {
@@ -61,12 +61,13 @@ struct PieceVerifier: Sendable {
     }
   }
 
-  /// Takes up what the hash of a piece has shown while the disk stands still, and has the piece recorded when it
-  /// moves again; the entry stays at hand until then.
+  /// Applies the result of a hash while the disk is stalled, and records the piece later.
+  ///
+  /// The entry stays open until then.
   private func recordLater(
     _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
   ) {
-    // Before the piece is present: nobody is to take it for recorded.
+    // Count it before the piece is present, which must not be taken for recorded.
     owner.state.withLock {
       $0.holdCount += 1
       $0.unrecordedCount += 1
@@ -86,10 +87,10 @@ struct PieceVerifier: Sendable {
     }
   }
 
-  /// Reads a piece where it was stored; on the hashing queue.
+  /// Reads a piece from where it was stored; called on the hashing queue.
   private func read(_ check: PieceTable.Check) -> PieceReading {
     guard let pieces = owner.state.withLock({ $0.version.pieces }) else { return .gone }
-    // What the disk has damaged says nothing about a server.
+    // Bytes that the disk has damaged say nothing about a server.
     owner.verifier.verify(check.range)
     let found = owner.state.withLock { guarded -> LocatedBytes? in
       guard guarded.isCurrent(check) else { return nil }
@@ -108,7 +109,7 @@ struct PieceVerifier: Sendable {
         claims.append(
           (ByteRange(offset: offset, byteCount: Int64(bytes.count)), ContentHash.hash(bytes)))
       }
-      // Nor does what it has lost.
+      // Neither do bytes that it has lost.
       guard owner.isIntact(located), owner.state.withLock({ $0.isCurrent(check) }) else {
         return .gone
       }
@@ -120,11 +121,11 @@ struct PieceVerifier: Sendable {
     }
   }
 
-  /// Takes up what the hash of a piece has shown.
+  /// Applies the result of a hash.
   private func settle(_ check: PieceTable.Check, _ reading: PieceReading) {
     defer {
       owner.state.withLock { $0.holdCount -= 1 }
-      // What was recorded is to be committed, and the entry let go of.
+      // The recorded bytes must be committed, and the entry released.
       owner.environment.watch(owner)
     }
     guard case .read(let content) = reading else {
@@ -135,7 +136,7 @@ struct PieceVerifier: Sendable {
     let matches = content.matches(check, of: pieces)
     let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated
-    // Before what was wrong is asked for anew, the liar must be known.
+    // The liar must be known before the wrong bytes are requested again.
     let liar = pieces.liar(of: check, matches: matches, trusted: trusted)
     if let liar { refuse(liar, for: check) }
     owner.change {
@@ -153,7 +154,8 @@ struct PieceVerifier: Sendable {
     }
   }
 
-  /// Records a piece whose hash is right; on the storage queue, which alone appends to records.
+  /// Records a piece whose hash is right; called on the storage queue, which alone appends to
+  /// records.
   private func record(
     _ reading: PieceReading, of check: PieceTable.Check, _ recording: PieceRecording
   ) {
@@ -171,7 +173,7 @@ struct PieceVerifier: Sendable {
         try entry.claim(claim.range, contentHash: claim.contentHash)
       }
     } catch {
-      // This mount has the bytes all the same.
+      // This mount has the bytes anyway.
       owner.noteCacheFailure(error)
       refused = error
     }
@@ -193,7 +195,7 @@ struct PieceVerifier: Sendable {
       mirror, "it has sent wrong bytes: piece \(check.piece) does not match its hash")
   }
 
-  /// A file that was fetched for nobody may be complete only now.
+  /// Continues after a verified piece, because a prefetched file may be complete only now.
   private func noteProgressOfPieces() {
     if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }

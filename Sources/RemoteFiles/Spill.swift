@@ -26,7 +26,7 @@ struct SpillClaim: Sendable {
 struct Spill: Sendable {
   let file: SpillFile
   private(set) var extents = ExtentSet()
-  /// What replies are reading just now.
+  /// The ranges that replies are reading now.
   private var leases: [Int: ByteRange] = [:]
   private var lastLease = 0
 
@@ -34,7 +34,7 @@ struct Spill: Sendable {
 
   mutating func insert(_ range: ByteRange) { extents.insert(range) }
 
-  /// Holds nothing of `range` any more that is to be read; who reads it just now may go on.
+  /// Removes `range` from the readable bytes; a reply that is reading them may continue.
   mutating func forget(_ range: ByteRange) { extents.remove(range) }
 
   /// Keeps `range` until the lease ends.
@@ -46,9 +46,9 @@ struct Spill: Sendable {
 
   mutating func endLease(_ number: Int) { leases[number] = nil }
 
-  /// Gives `range` up, unless somebody is reading it.
+  /// Drops `range`, unless a reply is reading it.
   ///
-  /// - Returns: whether it was given up.
+  /// - Returns: whether it was dropped.
   mutating func remove(_ range: ByteRange) -> Bool {
     guard !leases.values.contains(where: { $0.overlaps(range) }) else { return false }
     extents.remove(range)

@@ -1,8 +1,9 @@
 internal import HTTPTransferCore
 internal import Synchronization
 
-/// Bounds what all files of a mount keep in memory while the cache fails: it gives up
-/// first what was stored first.
+/// Bounds the memory of all files of a mount while the cache fails.
+///
+/// It drops first the bytes that were stored first.
 final class SpillMemory: Sendable {
   /// Enough for the read-ahead of several readers; small beside what a page cache takes.
   static let byteLimit: Int64 = 32 << 20
@@ -29,11 +30,11 @@ final class SpillMemory: Sendable {
     }
   }
 
-  /// Held over writing to memory, and over giving it up: before the locks of versions.
+  /// Held while memory is written or dropped; acquired before the locks of versions.
   let writing = Mutex(())
   private let state = Mutex(State())
 
-  /// How many bytes are kept.
+  /// The number of bytes that are kept.
   var byteCount: Int64 {
     state.withLock {
       $0.forgetEnded()
@@ -41,8 +42,7 @@ final class SpillMemory: Sendable {
     }
   }
 
-  /// Counts `range`, which `file` of `keeper` now holds, and gives up older ranges if that is too
-  /// much.
+  /// Counts `range`, which `file` of `keeper` now holds, and drops older ranges beyond the limit.
   func note(_ range: ByteRange, in file: SpillFile, of keeper: any ByteKeeper) {
     let (older, excess) = state.withLock { state -> ([Item], Int64) in
       var older: [Item] = []
@@ -60,10 +60,10 @@ final class SpillMemory: Sendable {
     if !older.isEmpty { giveUp(excess, of: older) }
   }
 
-  /// Gives up the first `byteCount` bytes of `items` that nobody waits for.
+  /// Drops the first `byteCount` bytes of `items` that no read waits for.
   private func giveUp(_ byteCount: Int64, of items: [Item]) {
     var freed: Int64 = 0
-    // What readers need just now stays, also beyond the limit.
+    // Bytes that readers need now stay, even beyond the limit.
     let kept = items.filter { item in
       guard freed < byteCount else { return true }
       if let file = item.file, let keeper = item.keeper,

@@ -4,7 +4,8 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// Coded bodies that are decoded: what is one, where one ends, and how much waits meanwhile.
+  /// Coded bodies that are decoded: their formats, their ends, and the limits while decoding
+  /// pauses.
   @Suite struct ContentCodings {
     private let client = HTTPClient()
     private let directory: TemporaryDirectory
@@ -14,7 +15,7 @@ extension TransferTests {
     private static let text = Array(
       (0..<20_000).map { "line \($0)\n" }.joined().utf8)
 
-    /// An answer whose body ends with the connection.
+    /// A response whose body ends with the connection.
     private static func endless(_ coding: String, _ body: [UInt8]) -> [ScriptedServer.Step] {
       [.head("HTTP/1.1 200 OK", "Content-Encoding: \(coding)"), .send(body), .close]
     }
@@ -168,7 +169,7 @@ extension TransferTests {
 
     // MARK: How much waits
 
-    /// Coded data of 16 KiB, whose decoded form has 512 MiB.
+    /// Coded data of 16 KiB, which decodes to 512 MiB.
     private static let bomb = Coded.zstandardRuns(4096)
     private static let bombByteCount = Int64(512 << 20)
 

@@ -4,12 +4,11 @@ import HTTPTypes
 import Testing
 
 extension TransferTests {
-  /// `Expect: 100-continue`, which libcurl sends before a large body, and servers that will have
-  /// none of it.
+  /// `Expect: 100-continue`, which libcurl sends before a large body, and servers that refuse it.
   @Suite struct Expectations {
     private let client = HTTPClient()
 
-    /// Above the size from which libcurl asks first.
+    /// Larger than the size from which libcurl sends the expectation.
     private static let largeBody = ServedFile.randomBytes(3 << 20)
 
     private func request(
@@ -97,8 +96,9 @@ extension TransferTests {
       return stalls ? [head, .text("0123"), .hold] : [head]
     }
 
-    /// A server that takes a body only without an expectation and then leads to `/b`, by a redirect or by a
-    /// challenge to the same URL; behind that it answers by `second`.
+    /// A server that accepts a body only without an expectation and then leads to `/b`.
+    ///
+    /// It does so by a redirect, or by a challenge to the same URL; there it answers with `second`.
     private func leading(
       by status: Int, second: @escaping @Sendable (ReceivedRequest) -> [ScriptedServer.Step]
     ) throws -> ScriptedServer {

@@ -171,7 +171,7 @@ extension TransferTests {
           // It stalls, and its delivered bytes are not stored yet.
           return [file.answer(request)[0], .send(Array(file.bytes[..<100_000])), .hold]
         default:
-          // After the other mirror has been asked, and found to have another version.
+          // Reset only after the other mirror, which has another version, has been asked.
           return [.wait(for: gate), .reset]
         }
       }
@@ -256,7 +256,7 @@ extension TransferTests {
     @Test("A piece that is wrong is fetched from another mirror, and the liar is named")
     func lyingPiece() async throws {
       let file = Self.pacedFile()
-      // In the middle of the bytes that are fetched last, and in those that are fetched first.
+      // Once in the middle of the bytes that are fetched last, and once in the first ones.
       for place in [6 << 20, 100] {
         let liar = Self.lying(file, at: place)
         let servers = try [
@@ -461,7 +461,7 @@ extension TransferTests {
       request.pieces = TestHashes.pieces(file.bytes, of: pieceByteCount)
       request.connections = .exactly(1)
 
-      // What an earlier run leaves are wrong pieces alone.
+      // The earlier run leaves nothing but wrong pieces.
       lying.answer(held.answer)
       let first = client.transfer(request)
       first.start()
@@ -479,7 +479,7 @@ extension TransferTests {
             .send(Array(lies[range.first..<end])),
           ]
         }
-        // What it has sent of this piece waits to be stored when another piece is found wrong.
+        // Its bytes of this piece wait to be stored when another piece is found wrong.
         gate.open()
         let half = range.first + pieceByteCount / 2
         return [head, .send(Array(lies[range.first..<half])), .hold]

@@ -5,15 +5,15 @@ import Testing
 
 @testable import RemoteFiles
 
-/// What a version does while the process has no descriptors left: only new opens fail.
+/// The behaviour of a version while the process has no free descriptors: only new opens fail.
 ///
-/// Tests that use them up have a process of their own.
+/// Tests that use up the descriptors run in a separate process.
 @Suite struct DescriptorShortageTests {
   /// Keeps the descriptors of this process in use until ``free()``.
   private final class Shortage {
     private var taken: [CInt] = []
 
-    /// Takes all that there are.
+    /// Takes all free descriptors.
     init() {
       var limit = rlimit(rlim_cur: 256, rlim_max: 256)
       setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -22,9 +22,9 @@ import Testing
       }
     }
 
-    /// Gives one back: enough for memory, and not for a cache entry.
+    /// Frees one descriptor: enough for memory, but not for a cache entry.
     ///
-    /// The lowest one looks as if there were many more.
+    /// If it is the lowest one, many more seem to be free.
     func freeOne(isLowest: Bool = false) {
       close(isLowest ? taken.removeFirst() : taken.removeLast())
     }
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// What a read was told.
+  /// The result of a read.
   private final class KeptReply: ReadReply {
     private let state = Mutex<(byteCount: Int?, error: FileError?)>((nil, nil))
     var byteCount: Int? { state.withLock { $0.byteCount } }
@@ -45,7 +45,7 @@ import Testing
     func fail(_ error: FileError) { state.withLock { $0.error = error } }
   }
 
-  /// Waits for what another thread does; false after 20 s.
+  /// Waits until another thread fulfils a condition; false after 20 s.
   private static func waitUntil(_ condition: () -> Bool) -> Bool {
     let deadline = ContinuousClock.now + .seconds(20)
     while !condition() {
@@ -55,7 +55,7 @@ import Testing
     return true
   }
 
-  /// Enters a request for all of `version`, of which nothing is sent.
+  /// Adds a request for all of `version`, without sending it.
   private static func request(_ version: RemoteVersion) -> SegmentID {
     version.state.withLock {
       $0.version.awaitLocation(SegmentID(rawValue: 0))

@@ -60,7 +60,7 @@ final class ActiveExchange {
   /// Called when a head has arrived through a proxy.
   var onProxyAnswer: (ProxyList.Route) -> Void = { _ in }
   private var stallTimeout: Duration?
-  /// What the server of the current hop has made of `Expect: 100-continue`.
+  /// How the server of the current hop has reacted to `Expect: 100-continue`.
   private var expectation = HopExpectation()
   /// Whether the server of the current hop has set a cookie.
   private(set) var hasSetCookie = false
@@ -225,7 +225,7 @@ final class ActiveExchange {
       return true
     }
     if head.status.code == 417, target.body != nil, expectation.refuse(by: head) {
-      // libcurl starts again by itself: the next head counts.
+      // libcurl sends the request again: the next head counts.
       connection.noteUnprocessedRequest()
       parser = HeadParser()
       disposition = .discard
@@ -320,7 +320,8 @@ final class ActiveExchange {
   // MARK: The end of a hop
 
   enum Outcome {
-    /// Start again at the URL of the redirect; call ``prepare(configuration:)`` first.
+    /// Send the request of the next hop; call ``prepare(configuration:share:neighbourCount:way:)``
+    /// first.
     case follow
     case done(ExchangeCompletion)
   }
@@ -408,7 +409,7 @@ final class ActiveExchange {
     metrics.rawByteCount = easy.offset(of: CURLINFO_SIZE_DOWNLOAD_T)
   }
 
-  /// The proxy that has had the request since a moment and hangs, as far as this exchange can tell.
+  /// The proxy that has not answered the request and may hang, and when the request was sent.
   func silentProxy(
     now: ContinuousClock.Instant
   ) -> (route: ProxyList.Route, since: ContinuousClock.Instant)? {

@@ -68,15 +68,15 @@ final class EasyHandle {
 
   // MARK: What it tells
 
-  /// A number that libcurl tells of the last request; 0 if it does not.
+  /// A number that libcurl reports for the last request; 0 if it does not.
   func number(of info: CURLINFO) -> Int {
     var number = 0
     _ = httpfs_easy_get_long(pointer, info, &number)
     return number
   }
 
-  /// A number of bytes or microseconds that libcurl tells of the last request; 0 if it has not come
-  /// to that.
+  /// A number of bytes or microseconds that libcurl reports for the last request; 0 if the request
+  /// has not got that far.
   func offset(of info: CURLINFO) -> Int64 {
     var offset: curl_off_t = 0
     _ = httpfs_easy_get_offset(pointer, info, &offset)

@@ -102,15 +102,14 @@ struct HopConnection {
 
   /// Whether libcurl may send the request of the hop; called before each attempt.
   ///
-  /// libcurl repeats a request by itself if a reused connection brings no response. A request that
-  /// must not be repeated is sent once, and once more after a 417 has refused it without processing
-  /// it.
+  /// libcurl repeats a request if a reused connection brings no response. A request that must not
+  /// be repeated is sent once, and once more after a 417 has refused it without processing it.
   mutating func maySend(isRepeatable: Bool) -> Bool {
     guard isRepeatable || remainingSends > 0 else { return false }
     remainingSends -= 1
     return true
   }
 
-  /// The server has refused the request without processing it: libcurl sends it again.
+  /// Permits another send, because the server refused the request without processing it.
   mutating func noteUnprocessedRequest() { remainingSends += 1 }
 }

@@ -48,7 +48,7 @@ struct HopRoute {
   /// How long a proxy may stay silent before we suspect that it hangs; some servers are slow.
   private static let proxyPatience = Duration.seconds(1)
 
-  /// The http proxy that has had the request for `url` for `time` and been silent.
+  /// The http proxy that has not answered the request for `url` within `time`.
   ///
   /// Nil for a tunnel, because the server behind it may be the silent one.
   func silentProxy(for url: RemoteURL, after time: Duration) -> ProxyList.Route? {

@@ -55,5 +55,5 @@ final class MultiHandle: @unchecked Sendable {
 /// `CURL_GLOBAL_DEFAULT` (SSL | WIN32), a macro of macros that Swift cannot import.
 private let globalDefault = 3
 
-/// `CURLPIPE_MULTIPLEX`, whose type Swift does not take for a `long`.
+/// `CURLPIPE_MULTIPLEX`, whose type Swift does not accept as a `long`.
 private let multiplex = 2

@@ -5,7 +5,7 @@ struct OriginTable {
   /// The origins that have asked to delay requests.
   var gate = HostGate()
 
-  /// How many connections have paid for downloads.
+  /// The numbers of connections that were worthwhile for downloads.
   var connections = HostMemory()
 
   /// The origins that were reached at a public address.

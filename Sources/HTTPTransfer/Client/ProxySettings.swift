@@ -50,9 +50,9 @@ struct ProxySettings {
     if rotation != nil { answers[route] = now }
   }
 
-  /// Records that a request was given up that a proxy has had since `since`.
+  /// Records that a request was abandoned which a proxy has not answered since `since`.
   ///
-  /// Unless the proxy has answered another request meanwhile, it hangs.
+  /// The proxy hangs, unless it has answered another request meanwhile.
   mutating func noteSilence(
     of route: ProxyList.Route, since: ContinuousClock.Instant, now: ContinuousClock.Instant
   ) {

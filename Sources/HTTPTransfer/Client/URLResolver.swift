@@ -3,12 +3,12 @@ internal import HTTPTransferCore
 
 /// Resolves references against a base URL (RFC 3986 §5) with libcurl's URL parser.
 package enum URLResolver {
-  /// The absolute URL of `reference`, the value of a `Location` field, relative to `base`.
+  /// Resolves `reference`, the value of a `Location` field, against `base`.
   ///
   /// - Parameters:
   ///   - reference: its bytes, which need not be UTF-8.
   ///   - base: the requested URL.
-  /// - Returns: nil if the result is not a URL.
+  /// - Returns: the absolute URL; nil if the result is not a URL.
   static func resolve(_ reference: [UInt8], against base: RemoteURL) -> String? {
     guard let handle = curl_url() else { return nil }
     defer { curl_url_cleanup(handle) }

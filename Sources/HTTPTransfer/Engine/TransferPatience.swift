@@ -18,8 +18,10 @@ struct TransferPatience: Sendable {
   /// When the route to the server was lost; nil if there is one.
   private var disconnectedSince: ContinuousClock.Instant?
 
-  /// How often a transfer may begin anew because the remote file has changed: once for an upload
-  /// under way, once more for good measure, and then it is a server that cannot make up its mind.
+  /// The maximum number of restarts because the remote file has changed.
+  ///
+  /// An upload may be in progress, but a file that changes again and again is a fault of the
+  /// server.
   private static let restartLimit = 3
 
   init(retryCount: Int) { self.retryCount = retryCount }

@@ -1,28 +1,29 @@
 internal import Glibc
 internal import LinuxSystem
 
-/// Gives a finished download its name, and the permissions of what it replaces.
+/// Gives a finished download its name, and the permissions of the file that it replaces.
 struct FilePlacement {
   let location: FileLocation
 
-  /// What a finished download may take the place of.
+  /// The file that a finished download may replace.
   enum Replacement: Sendable {
     case nothing
-    /// This file, as long as nobody changes it.
+    /// This file, as long as it is not changed.
     case result(EarlierResult)
     case anything
   }
 
   /// Gives the partial file its permissions and its name, in one step.
   ///
-  /// - Throws: `EEXIST` where the name is taken by what may not be replaced, however late it came; `ESTALE`
-  ///   where the name of the partial file was another one's, and perhaps this name is now.
+  /// - Throws: `EEXIST` if the name is taken by a file that must not be replaced, however late it
+  ///   appeared; `ESTALE` if the name of the partial file belonged to another file, which may now
+  ///   have this name.
   func place(_ file: Descriptor, replacing replaced: Replacement) throws(ErrorNumber) {
-    // As late as can be: others may not write what is to be gone on with.
+    // Do this as late as possible: other users must not write a file that may still be resumed.
     try setPermissions(of: file, replacing: replaced)
     try check(file, has: location.partName)
     try rename(file, replacing: replaced)
-    // Whoever may write the directory may have changed it between the two.
+    // Another writer of the directory may have changed it between the two calls.
     try check(file, has: location.name)
   }
 
@@ -42,10 +43,11 @@ struct FilePlacement {
     case .nothing: try placeAtFreeName()
     case .result(let result):
       do throws(ErrorNumber) {
-        // The old file is checked after it has lost its name: nobody can open it by name now.
+        // The old file is checked after it has lost its name, when it can no longer be opened by
+        // that.
         try SystemCalls.exchange(partName, with: name, in: directory)
       } catch {
-        // Somebody has removed it.
+        // Another process has removed it.
         if error.rawValue == ENOENT { return try placeAtFreeName() }
         guard Self.isUnsupported(error) else { throw error }
         guard result.isUntouched(as: name, in: location.directory) else {
@@ -58,9 +60,9 @@ struct FilePlacement {
         try SystemCalls.exchange(partName, with: name, in: directory)
         throw ErrorNumber(rawValue: isPlaced ? EEXIST : ESTALE)
       }
-      // What its owner has done to its permissions until nobody could find it any more.
+      // Its owner may have changed its permissions until it lost its name.
       try? setPermissions(of: file, replacing: replaced)
-      // The new file has its name already.
+      // The new file already has its name.
       try? SystemCalls.unlink(partName, in: directory)
     }
   }
@@ -79,7 +81,7 @@ struct FilePlacement {
     } catch {
       guard Self.isUnsupported(error) else { throw error }
     }
-    // A file system that can do neither is asked at the last moment.
+    // If the file system can do neither, check at the last moment.
     guard (try? SystemCalls.status(name, in: directory)) == nil else {
       throw ErrorNumber(rawValue: EEXIST)
     }

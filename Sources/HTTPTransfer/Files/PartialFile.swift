@@ -3,24 +3,25 @@ internal import Glibc
 internal import HTTPTransferCore
 internal import LinuxSystem
 
-/// A download to a file that is not whole yet: `NAME.httpfs-part` with the bytes, and
-/// `NAME.httpfs-part.record`, which says whose they are and which of them are there.
+/// A download to an incomplete file.
 ///
-/// The record has the format of the cache's (`docs/CACHE-FORMAT.md`): a header with URL and version,
-/// then a log of extents with their hashes, so that a crash at any moment costs what was in flight.
-/// Whoever writes holds an exclusive `flock` on the bytes.
+/// The file `NAME.httpfs-part` contains the bytes. `NAME.httpfs-part.record` tells which version
+/// they belong to, and which of them are present.
 ///
-/// `@unchecked Sendable`: one thread at a time uses it, first the one that prepares, then the network
-/// thread, then the one that finishes; ``DataSync`` alone is used beside them, and it only holds
-/// descriptors.
+/// The record has the format of the cache's (`docs/CACHE-FORMAT.md`): a header with URL and
+/// version, then a log of extents with their hashes. So a crash at any moment costs only the bytes
+/// in flight. The writer holds an exclusive `flock` on the file of the bytes.
+///
+/// `@unchecked Sendable`: one thread at a time uses it, see ``BodySink``. Only ``DataSync`` is used
+/// concurrently, and it only holds descriptors.
 final class PartialFile: @unchecked Sendable {
-  /// What an earlier run has left.
+  /// The bytes that an earlier run has left.
   struct Remains {
     var version: ContentVersion
     var extents: ExtentSet
   }
 
-  /// Why a partial file was not gone on with; said to the user.
+  /// Why a partial file was not resumed; shown to the user.
   private(set) var refusal: String?
 
   private let location: FileLocation
@@ -28,21 +29,24 @@ final class PartialFile: @unchecked Sendable {
   private let source: String
   private var data: Descriptor?
   private var record: Descriptor?
-  /// What the record is to say, as long as it is not written: that of a small file, which may be
-  /// whole before anything interrupts it.
+  /// The record while it is not written: that of a small file, which may be complete before an
+  /// interruption.
   private var unwritten: UnwrittenRecord?
   private var salt: UInt64 = 0
   private var position: Int64 = 0
   private var sequence: UInt64 = 0
-  /// Whether the disk has failed to store something: the kernel may show right bytes from memory that
-  /// never reached it, and what is not committed must not be gone on with.
+  /// Whether the disk has failed to store bytes.
+  ///
+  /// The kernel may return right bytes from memory that never reached the disk, so uncommitted
+  /// bytes must not be resumed.
   var hasSyncFailed = false
 
-  /// A partial file for `location`.
+  /// Creates a partial file for `location`.
   ///
   /// - Parameters:
-  ///   - location: where the whole file is to be.
-  ///   - identity: what the bytes are of: another URL, or another range of it, is another identity.
+  ///   - location: the place of the complete file.
+  ///   - identity: the source of the bytes; another URL, or another range of it, is another
+  ///     identity.
   ///   - source: the URL as it may be shown.
   init(location: FileLocation, identity: String, source: String) {
     self.location = location
@@ -54,33 +58,35 @@ final class PartialFile: @unchecked Sendable {
     let header: RecordHeader
     var claims: [LogRecord] = []
 
-    /// So many claims wait at most.
+    /// The maximum number of claims that wait.
     static let greatestClaimCount = 64
   }
 
-  /// The record of a file of up to so many bytes is written when something interrupts the file.
+  /// Up to this size, the record of a file is only written if the file is interrupted.
   ///
-  /// Thousands of records that live for a moment cost more than what they say is worth. So much may
-  /// the end of the process cost of such a file.
+  /// Thousands of short-lived records would cost more than they are worth. If the process dies,
+  /// such a file may lose all of its bytes.
   static let greatestByteCountWithoutRecord: Int64 = 256 << 10
 
   // MARK: Beginning
 
-  /// Takes over what an earlier run has left; nil where there is nothing, or nothing of use, of
-  /// which ``refusal`` then tells.
+  /// Takes over the bytes of an earlier run.
   ///
-  /// Reads and hashes all that is there, so it may take a while: some 0.2 s per GiB in memory, else as long
-  /// as the disk needs.
+  /// It reads and hashes all of them, which may take a while: about 0.2 s per GiB in memory,
+  /// otherwise as long as the disk needs.
+  ///
+  /// - Returns: nil if there are no bytes, or no usable ones, for which ``refusal`` then gives the
+  ///   reason.
   func recover() throws(FileFailure) -> Remains? {
     do throws(ErrorNumber) {
       let data = try SystemCalls.openFile(location.partName, in: location.directory.rawValue)
       guard try SystemCalls.lockExclusively(data.rawValue) else {
         throw ErrorNumber(rawValue: EBUSY)
       }
-      // Whoever held the lock before may have given the file its name, or removed it.
+      // The last holder of the lock may have renamed or removed the file.
       guard try isCurrent(data) else { return nil }
       let status = try SystemCalls.status(data.rawValue)
-      // Nothing is lost with one that holds nothing, whatever its record says.
+      // An empty file is no loss, whatever its record says.
       if status.isRegularFile, status.byteCount == 0 { return nil }
       guard status.isOwnAlone || !status.isRegularFile else { throw ErrorNumber(rawValue: EACCES) }
       location.removeLeftover(location.newRecordName)
@@ -110,13 +116,13 @@ final class PartialFile: @unchecked Sendable {
     do throws(ErrorNumber) {
       record = try SystemCalls.openFile(location.recordName, in: location.directory.rawValue)
     } catch {
-      // A small file that was killed has none.
+      // A small file of a killed process has no record.
       if error.rawValue == ENOENT, byteCount <= Self.greatestByteCountWithoutRecord { return nil }
       refusal = "there is no record of the partial file"
       if error.rawValue == ENOENT { return nil }
       throw error
     }
-    // Its hashes have no secret: whoever can write it can vouch for any bytes.
+    // Its hashes contain no secret: any writer of the record can vouch for any bytes.
     let status = try SystemCalls.status(record.rawValue)
     guard status.isOwnAlone || !status.isRegularFile else { throw ErrorNumber(rawValue: EACCES) }
     guard let found = try Recovery.header(of: record) else {
@@ -129,7 +135,7 @@ final class PartialFile: @unchecked Sendable {
       return nil
     }
     let log = LogReader(descriptor: record, start: Int64(found.byteCount), salt: found.header.salt)
-    // Everything is verified, since the whole file is about to be vouched for.
+    // Verify all bytes, because the transfer will vouch for the whole file.
     let isSameFile = found.header.dataID == (try SystemCalls.identity(data.rawValue))
     let recovery = try Recovery(
       log: log, header: found.header, data: data, uncommitted: .verifyOnDisk, trustsCommits: false)
@@ -140,7 +146,7 @@ final class PartialFile: @unchecked Sendable {
     if recovery.needsRewrite || !isSameFile {
       var header = found.header
       header.dataID = try SystemCalls.identity(data.rawValue)
-      // The new record calls committed what the old one did.
+      // The new record declares the same bytes committed as the old one.
       if !isSameFile { try SystemCalls.syncData(data.rawValue) }
       let newSalt = UInt64.random(in: .min ... .max)
       guard
@@ -153,8 +159,8 @@ final class PartialFile: @unchecked Sendable {
       sequence = file.sequence
       current = file.descriptor
     }
-    // The disk may have refused bytes there, and then lose what takes their place. That must not fail the
-    // next sync.
+    // The disk may have refused bytes of this file, and may also lose their replacements. That must
+    // not fail the next sync.
     try? SystemCalls.syncData(data.rawValue)
     try FreeBlocks.giveBack(of: data, except: recovery.extents)
     self.data = data
@@ -164,17 +170,17 @@ final class PartialFile: @unchecked Sendable {
     return Remains(version: version, extents: recovery.extents)
   }
 
-  /// Begins at the first byte; what was there is thrown away.
+  /// Begins at the first byte and discards earlier bytes.
   ///
   /// - Parameters:
-  ///   - version: what the bytes are of.
-  ///   - byteCount: how many there will be; nil where that is not known.
-  /// - Throws: where a file cannot be created, or another process writes it.
+  ///   - version: the version of the bytes.
+  ///   - byteCount: the number of bytes; nil if unknown.
+  /// - Throws: if a file cannot be created, or if another process writes it.
   func begin(version: ContentVersion, byteCount: Int64?) throws(FileFailure) {
     do throws(ErrorNumber) {
       let directory = location.directory.rawValue
       let data = try lockedData()
-      // The claims go first: never a record beside bytes that it is not of.
+      // Remove the claims first: a record must never lie beside bytes that it does not describe.
       record = nil
       unwritten = nil
       try? SystemCalls.unlink(location.recordName, in: directory)
@@ -188,13 +194,13 @@ final class PartialFile: @unchecked Sendable {
       }
     } catch {
       if error.rawValue == EBUSY { throw location.inUse }
-      // The directory itself was found writable.
+      // The directory itself was found to be writable.
       if error.rawValue == EPERM { throw location.belongsToAnother }
       throw location.failure("cannot create '\(location.partPath)'", error)
     }
   }
 
-  /// Writes the record, where it is not written yet.
+  /// Writes the record, unless it is already written.
   private func writeRecord() throws(ErrorNumber) {
     guard let unwritten else { return }
     let header = unwritten.header
@@ -210,7 +216,9 @@ final class PartialFile: @unchecked Sendable {
     for claim in unwritten.claims { try append(claim) }
   }
 
-  /// The file of the bytes, locked: this user's alone, else created anew, and private until it is whole.
+  /// Opens and locks the file of the bytes, which is private until it is complete.
+  ///
+  /// A file that does not belong to this user alone is replaced by a new one.
   private func lockedData() throws(ErrorNumber) -> Descriptor {
     if let data { return data }
     let directory = location.directory.rawValue
@@ -232,14 +240,13 @@ final class PartialFile: @unchecked Sendable {
     throw ErrorNumber(rawValue: EBUSY)
   }
 
-  /// The file that has the name of the partial one, where nobody else can have written it; else nil, and
-  /// the name is free.
+  /// The existing partial file, if no other user can have written it; nil if its name is free now.
   private func existingData() throws(ErrorNumber) -> Descriptor? {
     let directory = location.directory.rawValue
     do throws(ErrorNumber) {
       let found = try SystemCalls.openFile(location.partName, in: directory)
       if try SystemCalls.status(found.rawValue).isOwnAlone { return found }
-      // Somebody else's that is being written is not taken away.
+      // A file of another user that is being written is not removed.
       guard try SystemCalls.lockExclusively(found.rawValue) else {
         throw ErrorNumber(rawValue: EBUSY)
       }
@@ -256,10 +263,10 @@ final class PartialFile: @unchecked Sendable {
     return nil
   }
 
-  /// How often the file is opened anew, because another process has taken it away meanwhile.
+  /// How often the file is opened again after another process has removed it.
   private static let openAttempts = 10
 
-  /// Whether an open file is still the one of its name.
+  /// Whether an open file still has its name.
   private func isCurrent(_ opened: Descriptor) throws(ErrorNumber) -> Bool {
     try SystemCalls.isSameFile(
       opened.rawValue, location.partName, in: location.directory.rawValue)
@@ -267,8 +274,9 @@ final class PartialFile: @unchecked Sendable {
 
   // MARK: Storing
 
-  /// Writes `bytes` at `offset`, then records them; when it returns they survive the process, but for
-  /// those of a small file.
+  /// Writes `bytes` at `offset` and records them.
+  ///
+  /// When it returns, they survive the process, except those of a small file.
   func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileFailure) {
     guard let data, !bytes.isEmpty else { return }
     do throws(ErrorNumber) {
@@ -281,7 +289,7 @@ final class PartialFile: @unchecked Sendable {
     }
   }
 
-  /// Records the length, where it was unknown at the beginning.
+  /// Records the length if it was unknown at the beginning.
   func recordLength(_ length: Int64) throws(FileFailure) {
     do throws(ErrorNumber) {
       try append(.completeLength(length))
@@ -307,54 +315,54 @@ final class PartialFile: @unchecked Sendable {
 
   // MARK: Making it durable
 
-  /// What has been stored up to now, to be synced beside further writes.
+  /// The bytes stored so far, to be synced while more are written.
   struct DataSync: Sendable {
     fileprivate let data: Descriptor
     fileprivate let record: Descriptor
     fileprivate let sequence: UInt64
 
-    /// Waits until the bytes are on the disk, and then what the record says of them.
+    /// Waits until the bytes, and then their record, are on the disk.
     ///
-    /// Its COMMIT comes later: until then the hash of each extent vouches for the bytes. But of a record
-    /// that is not on the disk at all a loss of power leaves nothing, and so costs all bytes. A record
-    /// that the disk refuses costs this download nothing.
+    /// The COMMIT follows later; until then, the hash of each extent vouches for its bytes. But if
+    /// the record is not on the disk at all, a power failure costs all bytes. If the disk refuses
+    /// the record, this download is not affected.
     func run() throws(ErrorNumber) {
       try SystemCalls.syncData(data.rawValue)
       try? SystemCalls.syncData(record.rawValue)
     }
   }
 
-  /// What has been stored up to now; nil where there is nothing to be synced for.
+  /// A sync of the bytes stored so far; nil if there is no file or no record.
   func makeDataSync() -> DataSync? {
-    // A file that takes so long is to have a record.
+    // A file that takes this long needs a record.
     try? writeRecord()
     guard let data, let record else { return nil }
     return DataSync(data: data, record: record, sequence: sequence)
   }
 
-  /// Records that what a ``DataSync`` has synced need not be verified again.
+  /// Records that the bytes of a ``DataSync`` need not be verified again.
   func commit(_ sync: DataSync) {
-    // Of a record that was begun anew meanwhile it says nothing. One that cannot be written is no
-    // loss: the bytes are then verified.
+    // The sync says nothing about a record that was created since. If the commit cannot be written,
+    // nothing is lost: the bytes are then verified.
     guard let record, record === sync.record else { return }
     try? append(.commit(fetchedByteCount: 0, coveredSequence: sync.sequence))
   }
 
   // MARK: The end
 
-  /// Makes the bytes durable and gives them their name.
+  /// Makes the bytes durable and gives the file its name.
   ///
   /// - Parameters:
-  ///   - length: how long the file is.
-  ///   - replaced: what it may take the place of.
-  ///   - result: what the file is to say of itself; nil for nothing.
-  /// - Throws: where a call fails; the partial file then is as it was.
+  ///   - length: the length of the file.
+  ///   - replaced: the file that it may replace.
+  ///   - result: the record for the file; nil for none.
+  /// - Throws: if a call fails; the partial file can then still be resumed.
   func finish(
     length: Int64, replacing replaced: FilePlacement.Replacement, result: ResultRecord?
   ) throws(FileFailure) {
     guard let data else { return }
     do throws(ErrorNumber) {
-      // What has its name meanwhile is not what was fetched and checked.
+      // A file that has taken the name meanwhile was not fetched and checked.
       guard try isCurrent(data) else { throw ErrorNumber(rawValue: ESTALE) }
       try SystemCalls.truncate(data.rawValue, to: length)
       do throws(ErrorNumber) {
@@ -364,9 +372,9 @@ final class PartialFile: @unchecked Sendable {
         throw error
       }
       let directory = location.directory.rawValue
-      // A file that has no record is right all the same: it is only not replaced later.
+      // A file without a record is right, too, but is not replaced later.
       let isAttached = try result?.attach(to: data) ?? true
-      // As long as the lock is that of this name.
+      // Do this while the lock still belongs to this name.
       location.removeLeftover(location.newRecordName)
       do throws(ErrorNumber) {
         try FilePlacement(location: location).place(data, replacing: replaced)
@@ -390,22 +398,22 @@ final class PartialFile: @unchecked Sendable {
     release()
   }
 
-  /// Closes the files; what is there can be gone on with.
+  /// Closes the files; the stored bytes can be resumed.
   func release() {
     if hasSyncFailed { discardUncommitted() }
-    // Where that fails, the bytes are fetched again.
+    // If this fails, the bytes are fetched again.
     try? writeRecord()
     unwritten = nil
-    // A sync under way may hold the descriptor a little longer, but not the lock.
+    // A sync in progress may hold the descriptor a little longer, but not the lock.
     if let data { SystemCalls.unlock(data.rawValue) }
     record = nil
     data = nil
   }
 
-  /// Leaves a record of what was committed alone, or none.
+  /// Leaves a record of the committed bytes only, or none.
   private func discardUncommitted() {
     hasSyncFailed = false
-    // Of these bytes nothing was committed.
+    // None of these bytes were committed.
     if unwritten != nil { return remove() }
     guard let data, let record else { return }
     do throws(ErrorNumber) {
@@ -425,7 +433,7 @@ final class PartialFile: @unchecked Sendable {
     }
   }
 
-  /// Removes the bytes and the record, unless somebody else writes them.
+  /// Removes the bytes and the record, unless another transfer is writing them.
   func remove() {
     let directory = location.directory.rawValue
     if data == nil, let found = try? SystemCalls.openFile(location.partName, in: directory) {
@@ -442,7 +450,7 @@ final class PartialFile: @unchecked Sendable {
     release()
   }
 
-  /// A failure of the disk, which the kernel reports once only.
+  /// The error for a failure of the disk, which the kernel reports only once.
   func syncFailure(_ error: ErrorNumber) -> FileFailure {
     location.failure("the disk failed to store '\(location.partPath)'", error)
   }

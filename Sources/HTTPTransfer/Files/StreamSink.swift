@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// The chunks of a body, in order, as they arrive.
 ///
-/// Where nobody takes them, the network waits; where the task that takes them is cancelled, or stops
-/// before the end and lets go of the sequence, so is the transfer. It can be iterated once.
+/// If no task takes them, the network waits. If the task that takes them is cancelled, or stops
+/// before the end and releases the sequence, the transfer is cancelled, too. The sequence can be
+/// iterated once.
 public struct TransferBody: AsyncSequence, Sendable {
   public typealias Element = ArraySlice<UInt8>
   public typealias Failure = TransferError
@@ -37,7 +38,7 @@ public struct TransferBody: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(taker: taker) }
 }
 
-/// Who takes the chunks; when the last of them is gone, nobody will, and the transfer is cancelled.
+/// Takes the chunks; cancels the transfer if it is released before their end.
 private final class StreamTaker: Sendable {
   let sink: StreamSink
   let cancel: @Sendable () -> Void
@@ -56,8 +57,8 @@ private final class StreamTaker: Sendable {
 ///
 /// Lock order: `state` is a leaf; the continuation is resumed after its release.
 ///
-/// `@unchecked Sendable`: `digest` is used by those who write and finish alone, see ``BodySink`` for
-/// their threads; all else is guarded.
+/// `@unchecked Sendable`: only the methods that begin, write and finish use `digest`, see
+/// ``BodySink`` for their threads; everything else is guarded.
 final class StreamSink: BodySink, @unchecked Sendable {
   private typealias Chunk = Result<ArraySlice<UInt8>?, TransferError>
 
@@ -69,14 +70,16 @@ final class StreamSink: BodySink, @unchecked Sendable {
     var wasFull = false
   }
 
-  /// What comes while nobody takes it is joined to chunks of so much: a server may send a byte at a time.
+  /// The maximum size of joined chunks, which collect bytes while no task takes them.
+  ///
+  /// A server may send one byte at a time.
   private static let joinedByteCount = 64 << 10
 
   private let capacity: Int
   private let algorithm: Checksum.Algorithm?
   private let state: Mutex<State>
   private var digest: RunningDigest?
-  /// Called, on the taker's thread, when there is room again.
+  /// Called, on the thread of the consumer, when there is room again.
   private let drained: @Sendable () -> Void
 
   init(capacity: Int, checksum: Checksum?, drained: @escaping @Sendable () -> Void) {
@@ -162,10 +165,10 @@ final class StreamSink: BodySink, @unchecked Sendable {
 
   func release(_ error: TransferError?) { end(error.map { .failure($0) } ?? .success(nil)) }
 
-  /// What was handed on cannot be taken back.
+  /// Chunks that were handed on cannot be taken back.
   func remove() {}
 
-  /// Whether no chunk will come any more.
+  /// Whether no more chunks will arrive.
   var isEnded: Bool { state.withLock { $0.end != nil } }
 
   private func end(_ end: Chunk) {

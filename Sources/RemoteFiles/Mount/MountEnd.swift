@@ -27,12 +27,13 @@ struct MountEnd: Sendable {
   /// How long commands accepted over `.control`, and a reload of the list, may still take.
   private static let backgroundPatience = Duration.milliseconds(500)
 
-  /// Returns when all of it is done, or has taken too long; for a thread that may wait.
+  /// Ends the mount; returns when all is done or has taken too long. Its thread must be able to
+  /// wait.
   func run() {
     wait(for: Self.firstBytesPatience) { !firstBytes.areAwaited }
     context.client.cancelAll()
     wait(for: Self.cancellationPatience) { context.client.activeExchangeCount == 0 }
-    // What has been accepted is done, such as pins.
+    // Commands that were accepted, such as pins, are carried out.
     _ = context.backgroundQueue.isDone(within: Self.backgroundPatience)
     // The disk may be slow, but the process must end.
     let isStored = DispatchQueue(label: "httpfs.end").isDone(
@@ -56,16 +57,16 @@ struct MountEnd: Sendable {
     while !isDone(), ContinuousClock.now < deadline { usleep(10_000) }
   }
 
-  /// For how long commits are begun, and then stamps.
+  /// How long commits may be started, and then stamps.
   ///
-  /// Each takes some five syncs: thousands of files that were looked at for the first time would keep the
-  /// process for many seconds.
+  /// Each takes about five syncs: thousands of files that were looked at for the first time would
+  /// keep the process running for many seconds.
   private static let beginPatience = Duration.milliseconds(700)
 
-  /// Commits what is stored, the most bytes first, and stamps what is complete, and waits until it is on
-  /// disk; begins nothing more when the time for that is over.
+  /// Commits stored bytes, the versions with the most bytes first, and stamps complete files.
   ///
-  /// What is not committed is verified by the next mount: least of all where there are few bytes.
+  /// It waits until they are on the disk, and starts no more of them after the time limit. The next
+  /// mount verifies uncommitted bytes, which takes the least time if there are few.
   private func commitEverything() {
     let watched = clock.versions.map {
       (version: $0, byteCount: $0.checkpoints.uncommittedByteCount)
@@ -87,9 +88,9 @@ struct MountEnd: Sendable {
 }
 
 extension DispatchQueue {
-  /// Runs `work` after what was handed over before.
+  /// Runs `work` after all earlier work of the queue.
   ///
-  /// - Returns: whether all of it has ended within `limit`.
+  /// - Returns: whether all of it ended within `limit`.
   fileprivate func isDone(
     within limit: Duration, _ work: @escaping @Sendable () -> Void = {}
   ) -> Bool {
