@@ -13,7 +13,7 @@ public struct PieceTable: Sendable {
   public struct Check: Sendable, Hashable {
     public let piece: Int
     public let range: ByteRange
-    /// Distinguishes a check from an earlier one of the same piece, whose bytes were dropped.
+    /// Distinguishes a check from earlier ones of the same piece, whose bytes were dropped.
     let ticket: Int
   }
 

@@ -168,7 +168,7 @@ struct ContentMap: Sendable {
     forgetAbsentSpill(in: range)
   }
 
-  /// Allows lost pieces to be tried again.
+  /// Allows requests for lost pieces again.
   mutating func forgive() { pieces?.forgive() }
 
   // MARK: Loss

@@ -24,8 +24,9 @@ struct RequestEnds: Sendable {
     }
   }
 
-  /// Closes the record of a file that was only looked at: it needs one descriptor until its bytes
-  /// are committed, not two.
+  /// Closes the record of a file that is not open.
+  ///
+  /// The file needs one descriptor until its bytes are committed, not two.
   private func releaseRecordIfUnread() {
     let entry = owner.state.withLock { guarded in
       guarded.openCount == 0 && guarded.version.segments.count <= 1 ? guarded.entry : nil

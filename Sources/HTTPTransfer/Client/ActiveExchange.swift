@@ -151,8 +151,8 @@ final class ActiveExchange {
 
   /// Called before a request is sent over a new or reused connection; false ends the exchange.
   func requestIsReady(address text: String, localPort: UInt16) -> Bool {
-    // TLS may bring tickets, and only the server can have sent anything. The same holds if the way
-    // to the proxy is encrypted.
+    // TLS may bring tickets, and only the server can have sent anything. The same holds if the
+    // connection to the proxy is encrypted.
     if url.scheme == "http", !route.way.route.isEncrypted,
       !connection.isClean(localPort: localPort)
     {

@@ -23,14 +23,14 @@ package struct ExchangeQueue {
   /// The exchanges of an origin that are treated alike.
   private struct Class: Hashable {
     let priority: ExchangePriority
-    /// Whether the file has a rate limit of its own: such exchanges keep their slots for long.
+    /// Whether the file has its own rate limit: such exchanges keep their slots for long.
     let isLimited: Bool
   }
 
   /// The slots of one origin, and the exchanges that wait for them.
   private struct Line {
     var runningCount = 0
-    /// How many of the running exchanges have a rate limit of their own.
+    /// How many of the running exchanges have their own rate limit.
     var limitedCount = 0
     /// In the order of arrival; some may have ended, or moved to another class.
     var waiting: [Class: ArraySlice<ExchangeID>] = [:]
@@ -44,8 +44,8 @@ package struct ExchangeQueue {
   private let placeCount: Int
   /// The number of slots that read-ahead must not take.
   private let reservedCount: Int
-  /// The number of slots for files with a rate limit of their own, so that the others need not wait
-  /// for them.
+  /// The number of slots for files with their own rate limit, so that the others need not wait for
+  /// them.
   private let limitedPlaceCount: Int
   /// The maximum number of exchanges in progress with all origins together.
   private let totalCount: Int

@@ -40,7 +40,8 @@ final class BodyStore: @unchecked Sendable {
   ///
   /// If not, it pauses and is resumed when there is room.
   func hasRoom(for exchange: SegmentExchange) -> Bool {
-    // No bytes can arrive for a file without room: the transfer waits for its beginning.
+    // A file without room on the disk must get no bytes: its beginning is the only buffer that may
+    // wait.
     guard !sink.isFull else { return false }
     guard let queue else { return true }
     return queue.hasRoom(bufferLimit: beginningCount > 0 ? 1 : nil) { [client] in

@@ -15,7 +15,7 @@ package final class BufferPool: Sendable {
   /// them.
   package static let gatheredByteLimit = 8 << 20
 
-  /// The divisor of the unused part of the limit that gives a buffer's capacity.
+  /// The capacity of a buffer is the unused part of the limit, divided by this.
   private static let share = 16
 
   /// The minimum capacity: a system call for fewer bytes costs more than the write.

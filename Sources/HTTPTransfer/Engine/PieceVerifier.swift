@@ -20,7 +20,7 @@ final class PieceVerifier: @unchecked Sendable {
   private(set) var generation = 0
   /// Whether a thread hashes pieces.
   private var isVerifying = false
-  /// The error of a wrong piece that is absent again; nil after a request for it was planned.
+  /// The error of the last wrong piece, which is absent again; nil after ``takeRefutation()``.
   private(set) var refutation: TransferError?
 
   /// The maximum number of pieces that are hashed before their results are evaluated.

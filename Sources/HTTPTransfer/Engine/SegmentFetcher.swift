@@ -462,8 +462,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// Chooses other mirrors for a file that does not have the expected checksum.
   ///
-  /// It excludes the mirror that served the file. If several did, the next attempt uses one mirror
-  /// only.
+  /// If a single mirror served the file, it is excluded. The next attempt uses one mirror only.
   ///
   /// - Returns: false if there is no other mirror to try.
   func choosesOthers() -> Bool {

@@ -62,10 +62,10 @@ final class PartialFile: @unchecked Sendable {
     static let greatestClaimCount = 64
   }
 
-  /// Up to this size, the record of a file is only written if the file is interrupted.
+  /// Up to this size, the record of a file is not written at the beginning.
   ///
-  /// Thousands of short-lived records would cost more than they are worth. If the process dies,
-  /// such a file may lose all of its bytes.
+  /// It is written if the file takes long or is interrupted: thousands of short-lived records would
+  /// cost more than they are worth. If the process dies, such a file may lose all of its bytes.
   static let greatestByteCountWithoutRecord: Int64 = 256 << 10
 
   // MARK: Beginning

@@ -3,7 +3,7 @@ internal import Glibc
 internal import HTTPTransfer
 internal import Logging
 
-/// The end of a mount: ends what runs, answers what can be answered, and commits what is stored.
+/// Ends a mount: ends its requests, answers reads as far as possible, and commits stored bytes.
 ///
 /// Every wait here has a time limit: work left undone only makes the next mount verify some bytes
 /// again, while a process that does not end keeps the cache locked.
@@ -27,8 +27,7 @@ struct MountEnd: Sendable {
   /// How long commands accepted over `.control`, and a reload of the list, may still take.
   private static let backgroundPatience = Duration.milliseconds(500)
 
-  /// Ends the mount; returns when all is done or has taken too long. Its thread must be able to
-  /// wait.
+  /// Ends the mount, on a thread that may wait; returns when all is done or has taken too long.
   func run() {
     wait(for: Self.firstBytesPatience) { !firstBytes.areAwaited }
     context.client.cancelAll()
@@ -59,7 +58,7 @@ struct MountEnd: Sendable {
 
   /// How long commits may be started, and then stamps.
   ///
-  /// Each takes about five syncs: thousands of files that were looked at for the first time would
+  /// Each takes about five syncs, so thousands of files that were accessed for the first time would
   /// keep the process running for many seconds.
   private static let beginPatience = Duration.milliseconds(700)
 
