@@ -154,7 +154,7 @@ public final class HTTPClient: Sendable {
     idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
 
-  /// The number of connections that was worthwhile for downloads from `origin`; nil if unknown.
+  /// How many connections were worthwhile for downloads from `origin`; nil if unknown.
   package func learnedConnections(at origin: String) -> Int? {
     origins.withLock { $0.connections.connections(for: origin, today: daysSinceEpoch()) }
   }

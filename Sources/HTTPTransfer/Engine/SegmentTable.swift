@@ -112,14 +112,14 @@ package struct SegmentTable: Sendable {
     parallelism = ParallelismController(initial: isAdaptive ? 1 : maximum, maximum: maximum)
   }
 
-  /// Begins with the number of connections that was worthwhile before, unless it is fixed.
+  /// Begins with as many connections as were worthwhile before, unless their number is fixed.
   package mutating func recall(connections: Int?) {
     guard isAdaptive, let connections else { return }
     parallelism = ParallelismController(learned: connections, maximum: maximum)
     isRecalled = parallelism.target > 1
   }
 
-  /// Records in `memory` how many connections were worthwhile at `origin`, unless it is fixed.
+  /// Records how many connections were worthwhile at `origin`, unless their number is fixed.
   package func report(to memory: inout HostMemory, of origin: String, today: Int) {
     guard isAdaptive, let proven = parallelism.proven else { return }
     // The maximum of this download is no evidence against a greater number.

@@ -356,7 +356,7 @@ final class PartialFile: @unchecked Sendable {
   ///   - length: the length of the file.
   ///   - replaced: the file that it may replace.
   ///   - result: the record for the file; nil for none.
-  /// - Throws: if a call fails; the partial file can then still be resumed.
+  /// - Throws: if a call fails; the partial file is then left as it was.
   func finish(
     length: Int64, replacing replaced: FilePlacement.Replacement, result: ResultRecord?
   ) throws(FileFailure) {
