@@ -158,12 +158,21 @@ public struct PieceTable: Sendable {
 
   /// Drops the bytes of `range`, arrived or present: pending hashes of them no longer count.
   ///
+  /// No server is to blame for bytes that are gone: a piece without bytes has no contributors, and
+  /// of a piece that keeps some, it is unknown whose they are.
+  ///
   /// - Returns: the number of arrived bytes that were dropped.
   @discardableResult
   public mutating func forget(_ range: ByteRange) -> Int64 {
     let touched = hashes.pieces(touching: range)
-    for index in pieces.keys where touched.contains(index) { pieces[index]?.ticket = nil }
-    return arrived.remove(range)
+    let byteCount = arrived.remove(range)
+    for index in pieces.keys where touched.contains(index) {
+      pieces[index]?.ticket = nil
+      guard pieces[index]?.contributors.isEmpty == false else { continue }
+      let keepsBytes = arrived.overlaps(hashes.range(ofPiece: index, length: length))
+      pieces[index]?.contributors = keepsBytes ? [Self.unknownServer] : []
+    }
+    return byteCount
   }
 
   /// Whether bytes of obtainable pieces are still missing.

@@ -96,7 +96,9 @@ public final class CacheDirectory: Sendable {
   /// Removes the entry of `key`, if it exists.
   ///
   /// Its open descriptors stay readable.
-  public func removeEntry(_ key: CacheKey) { remover.remove(key) }
+  ///
+  /// - Throws: if the entry cannot be opened, for example because no descriptor is left.
+  public func removeEntry(_ key: CacheKey) throws(CacheError) { try remover.remove(key) }
 
   /// Marks the entry of `key` as used now, for the order of eviction.
   public func touch(_ key: CacheKey) { context.folder(of: key).touch() }

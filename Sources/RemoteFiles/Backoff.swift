@@ -11,7 +11,7 @@ struct Backoff: Sendable {
   /// When the server last brought bytes.
   private var lastStoredAt: ContinuousClock.Instant?
 
-  /// The longest time between two failures of one outage; a failed name resolution takes less.
+  /// The longest time without a request within one outage; the delays between retries are shorter.
   private static let outageMemory = Duration.seconds(10)
   private static let fruitlessLimit = 16
   private static let fruitlessInterval = Duration.seconds(1)
@@ -40,6 +40,12 @@ struct Backoff: Sendable {
   }
 
   mutating func noteFruitless() { fruitlessCount += 1 }
+
+  /// Notes that a request is sent.
+  mutating func noteRequest(now: ContinuousClock.Instant) {
+    // The server may have been reachable while no request was sent.
+    if let seen = outage?.seen, now - seen >= Self.outageMemory { outage = nil }
+  }
 
   /// Ends the backoff, because no read waits for the retry any more.
   ///
@@ -73,12 +79,12 @@ struct Backoff: Sendable {
     _ error: FileError, retryAfter: Duration?, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant
   ) -> Decision {
+    // An answer ends the outage even if it came from another server.
+    if error.provesContact { outage = nil }
     if isPending(now: now) { return .isWaitingAlready }
     failureCount += 1
     if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
-      // The server may have been reachable while no request was sent.
-      let known = outage.flatMap { now - $0.seen < Self.outageMemory ? $0.since : nil }
-      let since = known ?? now
+      let since = outage?.since ?? now
       outage = (since, now)
       if now - since >= FileSettings.unreachablePatience { return .giveUp }
     }

@@ -58,6 +58,9 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether a server has answered or accepted a connection, so that servers can be reached.
+  var provesContact: Bool { code == .unavailable || code == .invalidResponse }
+
   /// No server has bytes that match the piece hash of the list.
   static let wrongPiece = FileError(
     .corrupt, "checksum mismatch: what the servers send is not what the list's piece hash says")

@@ -125,6 +125,7 @@ struct VersionCheckpoints: Checkpointed {
       owner.environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
     if error.code == .syncFailed || !isOfFile { owner.noteCacheFailure(error) }
+    if error.code == .descriptorLimit { return }
     owner.file.noteFailure(FileError(error), isRetried: false)
   }
 

@@ -52,6 +52,7 @@ struct VersionRequests: Sendable {
     _ request: PlannedRequest, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
   ) -> Segment {
+    backoff.noteRequest(now: now)
     var segment = Segment(request, id: segments.nextID(), length: content.length, now: now)
     segment.wakeAt = demand.nextWake(by: segment, in: content)
     segments.append(segment)

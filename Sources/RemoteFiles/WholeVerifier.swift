@@ -135,7 +135,11 @@ struct WholeVerifier: Sendable {
     owner.file.loading.withLock { _ in
       // The name belongs to the newer version if there is one.
       guard !owner.state.withLock({ $0.version.isSuperseded }) else { return }
-      owner.environment.cache.removeEntry(owner.file.cacheKey)
+      do throws(CacheError) {
+        try owner.environment.cache.removeEntry(owner.file.cacheKey)
+      } catch {
+        owner.noteCacheFailure(error)
+      }
       // A store that waited for the disk may have opened it again, for the same wrong bytes.
       let entry = owner.state.withLock { $0.giveUpEntry() }
       _ = consume entry

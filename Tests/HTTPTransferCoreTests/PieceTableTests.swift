@@ -71,6 +71,31 @@ import Testing
     #expect(table.forget(0..<Int64.max) == 50)
   }
 
+  @Test("A server whose bytes were dropped is not accused of those that replaced them")
+  func droppedContributor() throws {
+    var table = try table()
+    _ = table.note(0..<50, from: 0, extents: ExtentSet())
+    table.forget(0..<50)
+    let check = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == 1)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
+    let again = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: again, matches: true, trusted: [0, 1]) == nil)
+  }
+
+  @Test("A piece of which a part was dropped accuses no server")
+  func partlyDropped() throws {
+    var table = try table()
+    _ = table.note(0..<50, from: 0, extents: ExtentSet())
+    table.forget(25..<50)
+    let check = try #require(table.note(25..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == nil)
+    #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
+    table.forget(0..<100)
+    let again = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
+    #expect(table.liar(of: again, matches: true, trusted: [0, 1]) == nil)
+  }
+
   @Test("Who alone has brought a wrong piece is the liar")
   func oneLiar() throws {
     var table = try table()

@@ -156,12 +156,29 @@ import Testing
     let directory = try CacheDirectory(path: cachePath)
     let entry = try directory.createEntry(key, version: ContentVersion(), source: "")
     try entry.storePattern(0..<100)
-    directory.removeEntry(key)
+    try directory.removeEntry(key)
     #expect(try directory.openEntry(key) == nil)
     #expect(!FileManager.default.fileExists(atPath: directory.path(of: key)))
     try entry.storePattern(100..<200)
     #expect(entry.holdsPattern(ExtentSet([0..<200])))
-    directory.removeEntry(key)
+    try directory.removeEntry(key)
+  }
+
+  @Test("An entry that cannot be opened is not said to be removed, and stops an eviction")
+  func failedRemoval() throws {
+    let key = CacheKey("a")
+    let directory = try CacheDirectory(path: cachePath)
+    try directory.createEntry(key, version: ContentVersion(), source: "").storePattern(0..<8192)
+    let group = (directory.path(of: key) as NSString).deletingLastPathComponent
+    // As with too few descriptors: the directory is there and cannot be opened.
+    #expect(rename(group, group + ".away") == 0)
+    #expect(FileManager.default.createFile(atPath: group, contents: nil))
+    #expect(throws: CacheError.self) { try directory.removeEntry(key) }
+    #expect(directory.allocatedByteCount == 8192)
+    #expect(unlink(group) == 0)
+    #expect(rename(group + ".away", group) == 0)
+    try directory.removeEntry(key)
+    #expect(directory.allocatedByteCount == 0)
   }
 
   @Test("Whole entries go, least recently used first, except those to keep")
@@ -225,7 +242,7 @@ import Testing
     try entry.storePattern(0..<8192)
     #expect(directory.allocatedByteCount == 8192)
     #expect(directory.evict(downTo: .max, decide: { _, remove in remove() }) == 0)
-    directory.removeEntry(key)
+    try directory.removeEntry(key)
     #expect(directory.allocatedByteCount == 0)
   }
 

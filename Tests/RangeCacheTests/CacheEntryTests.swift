@@ -114,7 +114,7 @@ import Testing
     try entry.checkpoint(fetchedByteCount: 1500)
     // A removed entry records no more bytes.
     try entry.storePattern(3000..<3100)
-    directory.removeEntry(key)
+    try directory.removeEntry(key)
     #expect(entry.uncommittedByteCount == 0)
     #expect(!entry.isCommitted)
   }

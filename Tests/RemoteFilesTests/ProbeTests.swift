@@ -85,6 +85,16 @@ import Testing
       now: at(seconds))
   }
 
+  @Test("An answer between two refusals ends an outage")
+  func answeredOutage() throws {
+    var probe = Subject()
+    let id = try Self.ask(&probe, until: 60)
+    #expect(Self.delay(&probe, id, .unreachable, at: 0) != nil)
+    #expect(Self.delay(&probe, id, .unavailable, at: 3) != nil)
+    #expect(Self.delay(&probe, id, .unreachable, at: 4) != nil)
+    #expect(Self.delay(&probe, id, .unreachable, at: 7) == nil)
+  }
+
   @Test("Every event leads every phase to the phase that the table says")
   func transitions() throws {
     for phase in Subject.Phase.allCases {

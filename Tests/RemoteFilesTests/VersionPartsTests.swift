@@ -48,6 +48,33 @@ import Testing
     }
   }
 
+  @Test("An answer ends an outage, also one of another server while a retry is pending")
+  func answeredOutage() {
+    var backoff = Backoff()
+    _ = fail(&backoff, .unreachable, at: .zero)
+    _ = fail(&backoff, .unavailable, at: .zero)
+    guard case .retry = fail(&backoff, .unreachable, at: .seconds(4)) else {
+      Issue.record("an earlier outage counts")
+      return
+    }
+    guard case .giveUp = fail(&backoff, .unreachable, at: .seconds(7)) else {
+      Issue.record("a long outage is not given up")
+      return
+    }
+  }
+
+  @Test("A request that fails slowly belongs to the outage; one after a pause begins another")
+  func slowFailures() {
+    for (request, isGivenUp) in [(1.0, true), (60.0, false)] {
+      var backoff = Backoff()
+      _ = fail(&backoff, .unreachable, at: .zero)
+      backoff.noteRequest(now: start + .seconds(request))
+      // As when a resolver takes 20 s to fail.
+      let decision = fail(&backoff, .unreachable, at: .seconds(request + 20))
+      if case .giveUp = decision { #expect(isGivenUp) } else { #expect(!isGivenUp) }
+    }
+  }
+
   @Test("After many requests in vain the next ones are sent slowly, until one brings something")
   func fruitless() {
     var backoff = Backoff()

@@ -104,13 +104,21 @@ struct EntryFolder: Sendable {
 
   // MARK: Removal
 
-  /// Deletes the entry; returns the number of bytes that its files occupied.
+  /// Deletes the entry; returns the number of bytes that its files occupied, 0 if there is none.
   ///
   /// It deletes the record first, so that the files that a crash leaves are not an entry.
-  func delete() -> Int64 {
-    guard let prefix = try? SystemCalls.openDirectory(key.prefixName, in: root.files.rawValue),
-      let directory = try? SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
-    else { return 0 }
+  ///
+  /// - Throws: if the entry cannot be opened, for example because no descriptor is left.
+  func delete() throws(CacheError) -> Int64 {
+    let prefix: Descriptor
+    let directory: Descriptor
+    do throws(ErrorNumber) {
+      prefix = try SystemCalls.openDirectory(key.prefixName, in: root.files.rawValue)
+      directory = try SystemCalls.openDirectory(key.restName, in: prefix.rawValue)
+    } catch {
+      if error.rawValue == ENOENT { return 0 }
+      throw CacheError(error, path: path)
+    }
     let before = StoredEntry.allocatedByteCount(in: directory)
     try? SystemCalls.unlink(RecordFile.name, in: directory.rawValue)
     Self.removeFiles(in: directory, keeping: nil)

@@ -6,7 +6,7 @@ struct EntryRemover: Sendable {
   let pins: PinnedKeys
 
   /// Removes the entry of `key`, if it exists.
-  func remove(_ key: CacheKey) { context.allocated.noteFreed(delete(key)) }
+  func remove(_ key: CacheKey) throws(CacheError) { context.allocated.noteFreed(try delete(key)) }
 
   /// Removes an entry and its pin, or throws if its record cannot be removed.
   ///
@@ -17,7 +17,7 @@ struct EntryRemover: Sendable {
     let recordFreed = try folder.deleteRecord()
     context.allocated.noteFreed(recordFreed)
     // Without a record there may still be files from a crash.
-    let freed = delete(key)
+    let freed = try delete(key)
     context.allocated.noteFreed(freed)
     if pins.contains(key) {
       pins.set(false, key)
@@ -35,11 +35,16 @@ struct EntryRemover: Sendable {
     let entries = context.allocated.count().sorted { $0.lastUse < $1.lastUse }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
+    var isStuck = false
     for entry in entries {
-      if allocated <= limit { break }
+      // An entry that cannot be removed frees nothing, and neither would the next ones.
+      if allocated <= limit || isStuck { break }
       if pins.contains(entry.key) { continue }
       decide(entry.key) {
-        let byteCount = delete(entry.key)
+        guard let byteCount = try? delete(entry.key) else {
+          isStuck = true
+          return
+        }
         allocated -= byteCount
         freed += byteCount
       }
@@ -48,8 +53,8 @@ struct EntryRemover: Sendable {
     return freed
   }
 
-  private func delete(_ key: CacheKey) -> Int64 {
+  private func delete(_ key: CacheKey) throws(CacheError) -> Int64 {
     context.recordings.end(key)
-    return context.folder(of: key).delete()
+    return try context.folder(of: key).delete()
   }
 }

@@ -20,12 +20,20 @@ struct CachedBytes: Sendable {
   func evict() {
     guard current()?.hasHandles != true else { return noteKept("it is open") }
     let deadline = ContinuousClock.now + Self.evictionPatience
-    while !removeEntryIfUnused({ environment.cache.removeEntry(context.cacheKey) }) {
+    var failure: CacheError?
+    while !removeEntryIfUnused({
+      do throws(CacheError) {
+        try environment.cache.removeEntry(context.cacheKey)
+      } catch {
+        failure = error
+      }
+    }) {
       // In each round: a read that has just ended may have started read-ahead.
       current()?.endFetching()
       guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
       usleep(20_000)
     }
+    if let failure { return noteKept("\(failure)") }
     environment.logger.info("evicted from the cache", metadata: ["file": "\(context.source.path)"])
   }
 

@@ -187,7 +187,8 @@ struct Probe<Answer: Sendable>: Sendable {
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
       guard now - since < FileSettings.unreachablePatience else { return nil }
-    case .timedOut, .invalidResponse, .unavailable, .unsigned: break
+    case .unavailable, .invalidResponse: self.question?.unreachableSince = nil
+    case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
       return nil
     }
