@@ -175,6 +175,19 @@ public struct PieceTable: Sendable {
     return byteCount
   }
 
+  /// Drops the bytes of all unverified pieces to which `server` contributed.
+  ///
+  /// The server is proven to lie: with its bytes, more pieces would be wrong, and other servers that
+  /// contributed to them would be suspected.
+  ///
+  /// - Returns: the ranges of these pieces.
+  public mutating func disown(_ server: Int) -> [ByteRange] {
+    let ranges = pieces.keys.sorted().filter { pieces[$0]?.contributors.contains(server) == true }
+      .map { hashes.range(ofPiece: $0, length: length) }
+    for range in ranges { forget(range) }
+    return ranges
+  }
+
   /// Whether bytes of obtainable pieces are still missing.
   public func isWanting(extents: ExtentSet) -> Bool {
     holes(in: 0..<length, extents: extents).contains { hole in

@@ -1,7 +1,9 @@
 import ArgumentParser
 import Glibc
+import HTTPTransfer
 
 keepStandardDescriptorsTaken()
+NetworkLibrary.keepCryptoAtExit()
 Secrecy.leaveMemoryOutOfCoreDumps()
 let arguments = Secrecy.hideSecretsOfCommandLine()
 // Swift would repair text that is not UTF-8, and it would become the name of another file.

@@ -83,6 +83,19 @@ import Testing
     #expect(table.liar(of: again, matches: true, trusted: [0, 1]) == nil)
   }
 
+  @Test("The bytes of a proven liar go from all pieces that are not verified")
+  func disowned() throws {
+    var table = try table()
+    _ = table.note(0..<150, from: 0, extents: ExtentSet())
+    _ = table.note(150..<160, from: 1, extents: ExtentSet())
+    _ = table.note(300..<350, from: 1, extents: ExtentSet())
+    #expect(table.disown(0) == [0..<100, 100..<200])
+    let check = try #require(table.note(100..<200, from: 1, extents: ExtentSet()).checks.first)
+    #expect(check.piece == 1)
+    #expect(table.liar(of: check, matches: false, trusted: [1, 2]) == 1)
+    #expect(table.forget(300..<400) == 50)
+  }
+
   @Test("A piece of which a part was dropped accuses no server")
   func partlyDropped() throws {
     var table = try table()

@@ -102,6 +102,60 @@ extension TransferTests {
       #expect(server.requests.count == 1)
     }
 
+    @Test("Decoded bytes of a cut download are never the beginning of a raw one")
+    func rawAfterDecoded() async throws {
+      let bytes = Coded.deflate(Self.text, .gzip)
+      let fields = ["Content-Encoding: gzip", "ETag: \"v\"", "Accept-Ranges: bytes"]
+      let tries = Counter()
+      let server = try ScriptedServer { request in
+        if tries.next() == 1 {
+          let length = "Content-Length: \(bytes.count)"
+          return [
+            .head("HTTP/1.1 200 OK", fields[0], fields[1], length), .send(Array(bytes.dropLast(9))),
+            .close,
+          ]
+        }
+        guard let range = request.range else {
+          return [
+            .head("HTTP/1.1 200 OK", fields[0], fields[1], "Content-Length: \(bytes.count)"),
+            .send(bytes),
+          ]
+        }
+        let last = min(range.last ?? .max, bytes.count - 1)
+        let part = Array(bytes[range.first...last])
+        return [
+          .head(
+            "HTTP/1.1 206 Partial Content", fields[0], fields[1], "Content-Length: \(part.count)",
+            "Content-Range: bytes \(range.first)-\(last)/\(bytes.count)"),
+          .send(part),
+        ]
+      }
+      defer { server.stop() }
+      var request = try request(server, to: .file(directory.file("a")))
+      request.retries = 0
+      #expect(await client.run(request).error?.code == .connectionLost)
+      request.decodesContent = false
+      #expect(await client.run(request).result?.byteCount == Int64(bytes.count))
+      #expect(directory.contents("a")?.fingerprint == bytes.fingerprint)
+    }
+
+    @Test("A caller's own Accept-Encoding replaces the usual one")
+    func ownCodings() async throws {
+      let server = try ScriptedServer { _ in Self.endless("br", Coded.brotliHello) }
+      defer { server.stop() }
+      var request = try request(server)
+      request.confidentialFields[.acceptEncoding] = "br"
+      #expect(await client.run(request).result?.body == Array("hello".utf8))
+      #expect(server.requests.map { $0["accept-encoding"] } == [["br"]])
+    }
+
+    @Test("The coding none is no coding")
+    func none() async throws {
+      let server = try ScriptedServer { _ in Self.endless("none", Array("hello".utf8)) }
+      defer { server.stop() }
+      #expect(await client.run(try request(server)).result?.body == Array("hello".utf8))
+    }
+
     static let damaged = [
       Body("damaged gzip", "gzip", Array(Coded.deflate(text, .gzip)[..<500]) + [1, 2] + text),
       Body("bytes after gzip", "gzip", Coded.deflate(text, .gzip) + [1, 2, 3]),

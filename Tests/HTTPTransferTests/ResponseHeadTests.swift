@@ -189,6 +189,21 @@ extension TransferTests {
       }
     }
 
+    @Test(
+      "A transfer coding that was not requested is refused before libcurl decodes it",
+      arguments: ["gzip", "gzip, chunked", "deflate", "Chunked"])
+    func transferCodings(coding: String) async throws {
+      let record = try await exchange([
+        .text("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(coding)\r\n\r\n"), .text("0\r\n\r\n"),
+      ])
+      if coding == "Chunked" {
+        #expect(record.outcome == "finished")
+      } else {
+        #expect(record.error?.code == .malformedResponse)
+        #expect(record.heads.isEmpty)
+      }
+    }
+
     @Test("The bytes of a field are handed over as they came, whether or not they are UTF-8")
     func bytes() async throws {
       let record = try await exchange([

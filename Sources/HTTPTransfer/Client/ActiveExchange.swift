@@ -212,6 +212,14 @@ final class ActiveExchange {
   private static let cookieField = Array("set-cookie:".utf8)
 
   private func take(_ head: HTTPResponse) -> Bool {
+    if let coding = Self.unrequestedTransferCoding(of: head) {
+      // libcurl would decode it, and keep the decoded bytes in memory while the exchange pauses.
+      disposition = .discard
+      failure = ExchangeError(
+        code: .malformedResponse, url: url,
+        detail: "the transfer coding '\(coding.prefix(32))' was not requested")
+      return false
+    }
     do throws(ExchangeError) {
       let redirect = try target.take(head)
       if let redirect { receiver.redirected(to: redirect, status: head.status.code) }
@@ -234,6 +242,14 @@ final class ActiveExchange {
     sawHead = true
     disposition = receiver.receive(head: head, from: url, transfer: id)
     return disposition != .stop
+  }
+
+  /// A transfer coding other than `chunked`, which no request accepts (RFC 9112 §7.4).
+  private static func unrequestedTransferCoding(of head: HTTPResponse) -> String? {
+    let codings = (head.headerFields[.transferEncoding] ?? "").split(separator: ",").map {
+      $0.filter { $0 != " " && $0 != "\t" }.lowercased()
+    }
+    return codings.first { !["", "chunked", "identity"].contains($0) }
   }
 
   /// A server's Retry-After applies to all of its resources.

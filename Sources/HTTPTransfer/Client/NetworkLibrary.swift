@@ -1,3 +1,4 @@
+internal import CCrypto
 internal import CCurl
 
 /// The installed network library.
@@ -11,5 +12,13 @@ package struct NetworkLibrary: Sendable {
     NetworkLibrary(
       version: String(cString: curl_version()),
       tls: curl_version_info(CURLVERSION_FIRST)?.pointee.ssl_version.map { String(cString: $0) })
+  }
+
+  /// Leaves libcrypto usable during `exit(3)`: other threads may still hash then.
+  ///
+  /// By default, libcrypto frees its state in an exit handler. Call it before any other use of
+  /// libcrypto (`OPENSSL_init_crypto(3)`).
+  package static func keepCryptoAtExit() {
+    OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   }
 }

@@ -23,7 +23,8 @@ enum ContentCoding: String {
     var codings: [ContentCoding] = []
     for part in text.split(separator: ",") {
       let name = part.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-      if name.isEmpty || name == "identity" { continue }
+      // Some servers send "none" for identity.
+      if name.isEmpty || name == "identity" || name == "none" { continue }
       guard let coding = ContentCoding(rawValue: name == "x-gzip" ? "gzip" : String(name)) else {
         throw .unknown(String(name.prefix(32)))
       }

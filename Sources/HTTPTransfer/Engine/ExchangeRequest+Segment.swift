@@ -17,7 +17,9 @@ extension ExchangeRequest {
     if location.isSigned, url == location.base { useOwnCredentials() }
     keepsMethodOnRedirect = request.redirects.keepsMethod
     authenticatesOnChallenge = request.authenticatesOnChallenge
-    if request.decodesContent, fields[.acceptEncoding] == nil {
+    if request.decodesContent, fields[.acceptEncoding] == nil,
+      confidentialFields[.acceptEncoding] == nil
+    {
       fields[.acceptEncoding] = ContentCoding.acceptField
     }
     stallTimeout = request.stallTimeout

@@ -14,6 +14,8 @@ final class PieceVerifier: @unchecked Sendable {
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
   private var verified = ExtentSet()
+  /// The mirrors that are proven to lie.
+  private var liars: Set<Int> = []
   /// The present pieces that wait to be hashed.
   private var pending: [PieceTable.Check] = []
   /// Counts the restarts; a restart invalidates the work in flight on other threads.
@@ -60,12 +62,24 @@ final class PieceVerifier: @unchecked Sendable {
     pending += pieces?.note(range, from: mirror, by: carrier, extents: verified).checks ?? []
   }
 
+  /// Drops the bytes of unverified pieces to which a proven liar contributed.
+  ///
+  /// - Returns: the bytes that the caller must forget, too.
+  func disown(_ mirror: Int) -> [ByteRange] {
+    liars.insert(mirror)
+    return pieces?.disown(mirror) ?? []
+  }
+
+  /// Whether a mirror is proven to lie, so that its late bytes do not count.
+  func isLiar(_ mirror: Int) -> Bool { liars.contains(mirror) }
+
   /// Resets everything for a restart.
   func forget() {
     pieces = nil
     verified = ExtentSet()
     pending = []
     refutation = nil
+    liars = []
     generation += 1
   }
 

@@ -237,7 +237,10 @@ struct Representation: Sendable {
         return .reject(.fail(answer.error("the server ignores ranges")), .stop)
       }
       // Ranges worked before: this may be the fault of one server among many.
-      if haveRangesWorked, patience.mayAskForRange() {
+      // The last mirror, which has not served a range before, may support none.
+      if haveRangesWorked, mirrors.count == 1 || mirrors[answer.mirror].content != nil,
+        patience.mayAskForRange()
+      {
         let error = TransferError(
           .invalidResponse, answer.url, ResponseFault.ignoredRange, isTransient: true)
         return .reject(.retry(error, after: nil), .stop)
@@ -247,12 +250,12 @@ struct Representation: Sendable {
     if let range = request.range, let length = content.completeLength, range.lowerBound >= length {
       return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .stop)
     }
-    if version == nil, !request.decodesContent,
-      answer.head.headerFields.isDoubtful(forPath: request.url.path)
-    {
+    if version == nil, answer.head.headerFields.isDoubtful(forPath: request.url.path) {
       // Error pages also arrive with status 200. Without a version to compare, a retry is
       // worthwhile.
-      if patience.mayDoubt() { return answer.retry(ResponseFault.otherDocument) }
+      if !request.decodesContent, patience.mayDoubt() {
+        return answer.retry(ResponseFault.otherDocument)
+      }
       // It may be a login page, which must not replace a good file.
       if let earlier, earlier.isBetter(than: content) {
         let reason =

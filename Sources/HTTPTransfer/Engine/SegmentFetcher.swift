@@ -120,7 +120,7 @@ final class SegmentFetcher: @unchecked Sendable {
   func launch() -> TransferStep {
     if representation.isSequential {
       if table.presentByteCount > 0, !representation.canSkip {
-        return .startOver("a body without validator cannot be gone on with")
+        return .startOver("the body cannot be resumed")
       }
       send(table.add(0..<table.target.upperBound, isWhole: true))
     } else if representation.isConfirmed, table.isLengthKnown {
@@ -334,7 +334,7 @@ final class SegmentFetcher: @unchecked Sendable {
     _ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
   ) {
-    guard exchange.generation == pieces.generation else { return }
+    guard exchange.generation == pieces.generation, !pieces.isLiar(exchange.mirror) else { return }
     pieces.begin(table)
     let carrier = carrier(of: exchange.segmentID)
     let runs = pieces.admitted(range, by: carrier).flatMap { table.handOver($0) }
@@ -356,7 +356,8 @@ final class SegmentFetcher: @unchecked Sendable {
   private func stored(_ range: ByteRange, runs: [ByteRange], by id: Int, of mirror: Int) {
     let carrier = carrier(of: id)
     // A piece may have been found wrong meanwhile, and be requested separately.
-    let kept = runs.flatMap { pieces.admitted($0, by: carrier) }
+    let kept =
+      pieces.isLiar(mirror) ? [] : runs.flatMap { pieces.admitted($0, by: carrier) }
     let added = table.stored(id, range, runs: runs, kept: kept, now: .now)
     patience.noteConnection()
     if added > 0 { monitor.emit(.received(byteCount: added)) }
@@ -458,6 +459,7 @@ final class SegmentFetcher: @unchecked Sendable {
       table.remove(id)
       client.cancel(exchange.id)
     }
+    for range in pieces.disown(index) { forget(range) }
   }
 
   /// Chooses other mirrors for a file that does not have the expected checksum.

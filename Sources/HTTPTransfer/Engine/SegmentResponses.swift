@@ -108,8 +108,8 @@ final class SegmentResponses: @unchecked Sendable {
       let codings = try? ContentCoding.list(of: answer.head.headerFields), !codings.isEmpty
     else { return }
     let fields = answer.head.headerFields
-    exchange.decode(
-      codings, mayBeEmpty: fields[.contentLength] != nil || fields[.transferEncoding] != nil)
+    let isChunked = fields[.transferEncoding]?.lowercased().contains("chunked") == true
+    exchange.decode(codings, mayBeEmpty: fields[.contentLength] != nil || isChunked)
   }
 
   private func take(

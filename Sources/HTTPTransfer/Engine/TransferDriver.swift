@@ -238,13 +238,17 @@ final class TransferDriver: @unchecked Sendable {
 
   /// Compares present pieces with their hashes.
   private func verifyPieces() {
+    // After the end, the process may exit while a thread still hashes.
+    guard isVerifiable else { return }
     fetcher.pieces.verify { [self] in verified($0) }
   }
+
+  private var isVerifiable: Bool { [.running, .paused, .verifying].contains(phase) }
 
   private func verified(_ result: Result<PieceVerifier.Batch, TransferError>) {
     do throws(TransferError) {
       let batch = try result.get()
-      guard [.running, .paused, .verifying].contains(phase) else { return }
+      guard isVerifiable else { return }
       // Hashes of bytes that were discarded meanwhile say nothing.
       guard fetcher.pieces.isCurrent(batch) else { return verifyPieces() }
       try fetcher.take(batch)

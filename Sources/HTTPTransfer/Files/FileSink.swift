@@ -41,14 +41,16 @@ final class FileSink: BodySink, @unchecked Sendable {
     checksum = request.checksum
     pieces = request.pieces
     resumes = request.resumes && !request.decodesContent && request.method == .get
-    let range = request.range.map { " \($0.rangeField)" } ?? ""
+    // Decoded bytes and their offsets are not those of the raw body.
+    let form =
+      (request.range.map { " \($0.rangeField)" } ?? "")
+      + (request.decodesContent ? " decoded" : "")
     // A new signature does not change the bytes of a URL.
-    identity = request.url.withoutSignature + range + Self.hashes(of: request)
+    identity = request.url.withoutSignature + form + Self.hashes(of: request)
     source = request.url.redacted
     if request.method == .get, request.body == nil {
-      let decoding = request.decodesContent ? " decoded" : ""
       record = ResultRecord(
-        key: CacheKey(request.url.withoutSignature + range + decoding), source: source,
+        key: CacheKey(request.url.withoutSignature + form), source: source,
         version: ContentVersion(), checks: Self.checks(of: request))
     }
   }
