@@ -115,7 +115,14 @@ import Testing
     #expect(version.presentExtents == [])
     #expect(version.state.withLock { $0.spill?.extents.isEmpty } == true)
     disk.environment.health.noteSuccess()
+    // Of a piece that was wrong, only a stream or the request for the piece alone counts.
     try version.storeBytes(0..<Self.mebibyte)
+    finishHashing(disk)
+    #expect(version.presentExtents == [])
+    let stream = version.state.withLock {
+      $0.version.addSegment(PlannedRequest(range: 0..<Self.mebibyte, isWhole: true), now: .now).id
+    }
+    try version.storeBytes(0..<Self.mebibyte, of: stream)
     finishHashing(disk)
     #expect(version.presentExtents == [0..<Self.mebibyte])
     let located = version.state.withLock { $0.locate(0..<Self.mebibyte) }
