@@ -168,6 +168,7 @@ import Testing
   func failedRemoval() throws {
     let key = CacheKey("a")
     let directory = try CacheDirectory(path: cachePath)
+    #expect(directory.allocatedByteCount == 0)
     try directory.createEntry(key, version: ContentVersion(), source: "").storePattern(0..<8192)
     let group = (directory.path(of: key) as NSString).deletingLastPathComponent
     // As with too few descriptors: the directory is there and cannot be opened.
