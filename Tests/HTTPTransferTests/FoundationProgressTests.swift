@@ -34,6 +34,8 @@ extension TransferTests {
     ) throws -> Request {
       var request = Request(url: try RemoteURL(server.url(path)), destination: .memory())
       request.retries = 0
+      // Servers wait for tests, which may be slow beside hundreds of others.
+      request.stallTimeout = .seconds(300)
       request.checksum = checksum
       return request
     }
