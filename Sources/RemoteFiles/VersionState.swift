@@ -8,9 +8,7 @@ internal import HTTPTransferCore
 /// objects.
 struct VersionState: Sendable {
   private(set) var content: ContentMap
-  /// The readers, reads and wishes.
   private(set) var demand = VersionDemand()
-  /// The requests for bytes.
   private(set) var requests: VersionRequests
   private(set) var failures = VersionFailures()
 
@@ -270,8 +268,7 @@ struct VersionState: Sendable {
     requests.postpone(by: delay)
   }
 
-  /// Fails the reads whose time is up, hedges stalled requests, and abandons those that stall too
-  /// long.
+  /// Fails overdue reads, hedges stalled requests, and abandons those that stall too long.
   ///
   /// At most `hedgeAllowance` hedges are sent. `sparePatience` says how long a request to a server
   /// may stall while a read waits for it; nil if no other server can be asked.
@@ -301,8 +298,7 @@ struct VersionState: Sendable {
     }
   }
 
-  /// Fails the reads that the stream of the whole cannot reach before their deadline, even at twice
-  /// its pace.
+  /// Fails reads that the stream of the whole cannot reach in time, even at twice its pace.
   private mutating func failReadsOutOfReach(
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
@@ -346,7 +342,6 @@ struct VersionState: Sendable {
     RequestPlanner(content: content, demand: demand, requests: requests, now: now)
   }
 
-  /// Enters a request.
   mutating func addSegment(_ request: PlannedRequest, now: ContinuousClock.Instant) -> Segment {
     requests.add(request, for: demand, in: content, now: now)
   }
@@ -466,8 +461,7 @@ struct VersionState: Sendable {
     return outcome
   }
 
-  /// Drops the bytes of `check`, some of which are lost through no fault of a server; they are
-  /// fetched again.
+  /// Drops the bytes of `check`, because some are lost through no fault of a server.
   mutating func abandon(
     _ check: PieceTable.Check, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
@@ -488,8 +482,7 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// Takes note that the server answers ranges with the whole, so that it can only be read as a
-  /// stream.
+  /// Takes note that the server answers ranges with the whole, which is then read as a stream.
   mutating func markSequential() { requests.markSequential() }
 
   /// Takes note of an answer with the requested range: an earlier answer with the whole was an
@@ -521,7 +514,6 @@ struct VersionState: Sendable {
     return true
   }
 
-  /// Ends a request.
   mutating func end(
     _ id: SegmentID, as outcome: RequestOutcome, policy: RetryPolicy, random: Double,
     now: ContinuousClock.Instant, into actions: inout VersionActions
