@@ -61,7 +61,7 @@ extension TransferTests {
       let server = try ScriptedServer(bodyLimit: 0) { _ in
         [
           .head("HTTP/1.1 417 Expectation Failed", "Content-Length: \(pageByteCount)"),
-          .text(String(repeating: "x", count: pageByteCount)), .close,
+          .text(String(repeating: "x", count: pageByteCount)), .finish,
         ]
       }
       defer { server.stop() }

@@ -162,7 +162,7 @@ extension TransferTests {
       let server = try ScriptedServer { request in
         [
           file.answer(request)[0], .pause(milliseconds: 20), .send(Array(file.bytes[..<(1 << 20)])),
-          .wait(for: gate), .send(Array(file.bytes[(1 << 20)...])),
+          .trickle(Array(file.bytes[(1 << 20)...]), until: gate),
         ]
       }
       defer { server.stop() }
@@ -171,9 +171,11 @@ extension TransferTests {
       request.connections = .exactly(1)
       let transfer = client.transfer(request)
       transfer.start()
-      try await eventually { transfer.progress.receivedByteCount >= 512 << 10 }
-      let flowing = transfer.progress
-      #expect(flowing.bytesPerSecond > 0)
+      var flowing = transfer.progress
+      try await eventually {
+        flowing = transfer.progress
+        return flowing.receivedByteCount >= 512 << 10 && flowing.bytesPerSecond > 0
+      }
       #expect(flowing.averageBytesPerSecond > 0)
       #expect(flowing.estimatedTimeLeft != nil)
       #expect(flowing.connections == 1)

@@ -12,10 +12,17 @@ final class ScriptedServer: Sendable {
     case pause(milliseconds: UInt32)
     /// Continues when the gate is open.
     case wait(for: Gate)
+    /// Sends the bytes, 1 KiB every 50 ms until the gate is open, and then the rest.
+    case trickle([UInt8], until: Gate)
     /// Reads the rest of the request's body.
     case receiveBody
     /// Closes the connection in order, as after the end of a body.
+    ///
+    /// If the client has sent bytes that were not read, the kernel sends RST, which may destroy the
+    /// answer.
     case close
+    /// Ends the answer, and closes the connection when the client has.
+    case finish
     /// Ends the connection with RST.
     case reset
     /// Sends no bytes until the client disconnects.
@@ -227,8 +234,21 @@ final class ScriptedServer: Sendable {
     case .wait(let gate):
       gate.wait()
       return true
+    case .trickle(let bytes, let gate):
+      var rest = bytes[...]
+      while !rest.isEmpty, !gate.isOpen {
+        guard send(Array(rest.prefix(1 << 10)), connection) else { return false }
+        rest = rest.dropFirst(1 << 10)
+        usleep(50_000)
+      }
+      return send(Array(rest), connection)
     case .receiveBody: return true
     case .close: return false
+    case .finish:
+      shutdown(connection, CInt(SHUT_WR))
+      var chunk = [UInt8](repeating: 0, count: 64 << 10)
+      while recv(connection, &chunk, chunk.count, 0) > 0 {}
+      return false
     case .reset:
       var option = linger(l_onoff: 1, l_linger: 0)
       setsockopt(

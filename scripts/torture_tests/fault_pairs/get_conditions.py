@@ -305,8 +305,9 @@ class WrongPieces(GetCondition):
         self.is_lasting = world.seed % 3 == 2
         # If the mirror is wrong only once, the wrong byte is in the range of every first response.
         self.place = PIECE * (5 if self.is_lasting else 0) + 1_000
-        # A server that is started again is wrong once more, and a single server has two tries.
-        if self.is_lasting or "server restarting" in self.others:
+        # A server that is started again is wrong once more, and a single server has two tries. Beside a
+        # lying mirror, both servers have sent wrong bytes, and no server is left to ask.
+        if self.is_lasting or {"server restarting", "mirror lying"} & self.others:
             self.exits = frozenset({1})
         match = {"path": "/data/x.bin", "range": f"{self.place}-{self.place}"}
         world.origin.rule("wrong piece", match if self.is_lasting else match | {"times": 1}, [
