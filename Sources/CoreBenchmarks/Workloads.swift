@@ -20,6 +20,7 @@ let workloads: [Workload] = [
   Workload(name: "extents-in-order", run: insertInOrder),
   Workload(name: "extents-scattered", run: insertScattered),
   Workload(name: "extents-holes", run: findHoles),
+  Workload(name: "wrong-pieces", run: settleWrongPieces),
   Workload(name: "streams", run: noteReads),
   Workload(name: "plans", run: makePlans),
   Workload(name: "plan-demands", run: planManyDemands),
@@ -35,6 +36,32 @@ let workloads: [Workload] = [
 private let page = FetchPlanner.page
 
 // MARK: Extents
+
+/// A lying mirror brings every piece wrong, and another server brings them right.
+private func settleWrongPieces(_ count: Int) -> UInt64 {
+  let length = Int64(count) * page
+  let digests = [[UInt8]](repeating: [UInt8](repeating: 0, count: 16), count: count)
+  guard
+    let hashes = PieceHashes(algorithm: .md5, pieceByteCount: page, digests: digests),
+    var table = PieceTable(hashes: hashes, length: length)
+  else { return 0 }
+  var digest: UInt64 = 0
+  var extents = ExtentSet()
+  func bring(_ range: ByteRange, from server: Int, by request: Int) {
+    let carrier = PieceTable.Carrier.request(request)
+    for check in table.note(range, from: server, by: carrier, extents: extents).checks {
+      if table.settle(check, matches: server == 1, trusted: [0, 1]) == .verified {
+        extents.insert(range)
+      }
+    }
+  }
+  for piece in 0..<Int64(count) { bring(piece * page..<(piece + 1) * page, from: 0, by: 1) }
+  while let suspect = table.suspects.first {
+    bring(table.restart(piece: suspect, by: suspect + 2), from: 1, by: suspect + 2)
+    digest &+= table.isLost(0..<length) || table.isSuspect(piece: suspect) ? 1 : 2
+  }
+  return digest &+ UInt64(extents.byteCount)
+}
 
 /// The work of a sequential download.
 private func insertInOrder(_ count: Int) -> UInt64 {

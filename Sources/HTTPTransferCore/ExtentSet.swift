@@ -56,6 +56,37 @@ public struct ExtentSet: Equatable, Sendable {
     return range.byteCount - covered
   }
 
+  /// The bytes that are present in this set or in `other`; O(n) in the extents of both.
+  public func union(_ other: ExtentSet) -> ExtentSet {
+    if other.isEmpty { return self }
+    if isEmpty { return other }
+    var union = ExtentSet()
+    union.extents.reserveCapacity(extents.count + other.extents.count)
+    var (left, right) = (extents[...], other.extents[...])
+    while let first = left.first ?? right.first {
+      if let second = right.first, left.isEmpty || second.lowerBound < first.lowerBound {
+        union.append(second)
+        right.removeFirst()
+      } else {
+        union.append(first)
+        left.removeFirst()
+      }
+    }
+    return union
+  }
+
+  /// Adds `range`, which starts behind the start of the last extent.
+  private mutating func append(_ range: ByteRange) {
+    guard let last = extents.last, last.upperBound >= range.lowerBound else {
+      extents.append(range)
+      byteCount += range.byteCount
+      return
+    }
+    let end = Swift.max(last.upperBound, range.upperBound)
+    extents[extents.count - 1] = last.lowerBound..<end
+    byteCount += end - last.upperBound
+  }
+
   /// Marks the bytes of `range` as absent; returns how many of them were present before.
   @discardableResult
   public mutating func remove(_ range: ByteRange) -> Int64 {

@@ -39,17 +39,16 @@ public struct PieceTable: Sendable {
     var sharedFailureCount = 0
     /// The servers that together contributed a wrong piece.
     var suspected: Set<Int> = []
-    /// Whether the piece was wrong before: then only one server is asked for it.
-    var isSuspect = false
     /// The request that fetches the piece alone since it was wrong.
     var request: Int?
-    var isLost = false
   }
 
   /// The bytes that have arrived and wait for their hash.
   public private(set) var arrived = ExtentSet()
   /// The pieces with a record.
   private var pieces: [Int: Piece] = [:]
+  /// The pieces that were wrong, and are not right yet.
+  private var wrong = WrongPieces()
   private var lastTicket = 0
 
   /// How often the only server left may send a wrong piece.
@@ -89,12 +88,7 @@ public struct PieceTable: Sendable {
   /// They are present (`extents`), have arrived, are fetched from one server alone, or cannot be
   /// obtained.
   public func settled(with extents: ExtentSet) -> ExtentSet {
-    var settled = extents
-    for extent in arrived.extents { settled.insert(extent) }
-    for (index, piece) in pieces where piece.isSuspect || piece.isLost {
-      settled.insert(hashes.range(ofPiece: index, length: length))
-    }
-    return settled
+    extents.union(arrived).union(wrong.extents)
   }
 
   /// The parts of `range` that are neither present (`extents`) nor have arrived.
@@ -113,7 +107,7 @@ public struct PieceTable: Sendable {
     guard case .request(let request) = carrier else { return [range] }
     var foreign = ExtentSet()
     for index in hashes.pieces(touching: range) {
-      guard let piece = pieces[index], piece.isSuspect, piece.request != request else { continue }
+      guard wrong.contains(index), pieces[index]?.request != request else { continue }
       foreign.insert(hashes.range(ofPiece: index, length: length))
     }
     return foreign.holes(in: range)
@@ -166,13 +160,21 @@ public struct PieceTable: Sendable {
   public mutating func forget(_ range: ByteRange) -> Int64 {
     let touched = hashes.pieces(touching: range)
     let byteCount = arrived.remove(range)
-    for index in pieces.keys where touched.contains(index) {
-      pieces[index]?.ticket = nil
-      guard pieces[index]?.contributors.isEmpty == false else { continue }
-      let keepsBytes = arrived.overlaps(hashes.range(ofPiece: index, length: length))
-      pieces[index]?.contributors = keepsBytes ? [Self.unknownServer] : []
+    if touched.count <= pieces.count {
+      for index in touched { dropContributors(ofPiece: index) }
+    } else {
+      for index in pieces.keys where touched.contains(index) { dropContributors(ofPiece: index) }
     }
     return byteCount
+  }
+
+  /// Cancels the check of a piece of which bytes are gone.
+  private mutating func dropContributors(ofPiece index: Int) {
+    guard let piece = pieces[index] else { return }
+    pieces[index]?.ticket = nil
+    guard !piece.contributors.isEmpty else { return }
+    let keepsBytes = arrived.overlaps(hashes.range(ofPiece: index, length: length))
+    pieces[index]?.contributors = keepsBytes ? [Self.unknownServer] : []
   }
 
   /// Drops the bytes of all unverified pieces to which `server` contributed.
@@ -191,7 +193,7 @@ public struct PieceTable: Sendable {
   /// Whether bytes of obtainable pieces are still missing.
   public func isWanting(extents: ExtentSet) -> Bool {
     holes(in: 0..<length, extents: extents).contains { hole in
-      hashes.pieces(touching: hole).contains { pieces[$0]?.isLost != true }
+      hashes.pieces(touching: hole).contains { !wrong.lost.contains($0) }
     }
   }
 
@@ -209,28 +211,30 @@ public struct PieceTable: Sendable {
     arrived.remove(check.range)
     if matches {
       pieces[check.piece] = nil
+      wrong.remove(check.piece, check.range)
       return .verified
     }
     let contributors = piece.contributors
     // The bytes of an earlier run are replaced. They are no failure of a server.
-    let isInherited = !piece.isSuspect && contributors.contains(Self.unknownServer)
+    let isInherited = !wrong.contains(check.piece) && contributors.contains(Self.unknownServer)
     piece.contributors = []
     piece.ticket = nil
-    piece.isSuspect = true
+    var isLost = false
     let only = Self.only(of: contributors)
     if let only {
       let hasOthers = Self.hasOthers(than: only, for: piece, among: trusted)
       piece.failures[only, default: 0] += 1
-      piece.isLost = !hasOthers && piece.failures[only, default: 0] >= Self.attemptLimit
+      isLost = !hasOthers && piece.failures[only, default: 0] >= Self.attemptLimit
     } else if !isInherited {
       piece.suspected = contributors
       piece.sharedFailureCount += 1
       // Only one server is asked for the piece now. If streams of several servers still bring it
       // together, the attempts end as well.
-      piece.isLost = piece.sharedFailureCount > max(1, trusted.count)
+      isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece
-    return piece.isLost ? .lost : .mismatch
+    wrong.insert(check.piece, check.range, isLost: isLost)
+    return isLost ? .lost : .mismatch
   }
 
   /// The server that certainly sent wrong bytes, according to `check`.
@@ -275,9 +279,15 @@ public struct PieceTable: Sendable {
   }
 
   /// The pieces that were wrong and are to be fetched from one server alone, ascending.
-  public var suspects: [Int] {
-    pieces.keys.filter { pieces[$0]?.isSuspect == true && pieces[$0]?.isLost == false }.sorted()
+  public var suspects: [Int] { wrong.suspects }
+
+  /// Whether a piece is one of ``suspects``.
+  public func isSuspect(piece index: Int) -> Bool {
+    wrong.contains(index) && !wrong.lost.contains(index)
   }
+
+  /// The bytes of all pieces that were wrong and are not right yet.
+  public var wrongBytes: ExtentSet { wrong.extents }
 
   /// Restarts the fetch of a suspect piece as a whole, by the request `request`.
   ///
@@ -299,13 +309,15 @@ public struct PieceTable: Sendable {
 
   /// Whether some bytes of `range` cannot be obtained.
   public func isLost(_ range: ByteRange) -> Bool {
-    guard pieces.values.contains(where: \.isLost) else { return false }
-    return hashes.pieces(touching: range).contains { pieces[$0]?.isLost == true }
+    !wrong.lost.isEmpty && hashes.pieces(touching: range).contains(where: wrong.lost.contains)
   }
 
   /// Makes lost pieces available for another attempt by a later reader: servers may have been
   /// repaired.
   public mutating func forgive() {
-    for index in pieces.keys where pieces[index]?.isLost == true { pieces[index] = nil }
+    for index in wrong.lost {
+      pieces[index] = nil
+      wrong.remove(index, hashes.range(ofPiece: index, length: length))
+    }
   }
 }

@@ -72,6 +72,21 @@ import Testing
     }
   }
 
+  @Test("A union has the bytes of both sets", arguments: 1...50)
+  func union(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    func set() -> ExtentSet {
+      ExtentSet(
+        (0..<Int.random(in: 0...12, using: &random)).map { _ in
+          let start = Int64.random(in: 0...60, using: &random)
+          return start..<(start + Int64.random(in: 0...8, using: &random))
+        })
+    }
+    let (left, right) = (set(), set())
+    #expect(left.union(right) == ExtentSet(left.extents + right.extents))
+    #expect(right.union(left) == left.union(right))
+  }
+
   @Test("Ten thousand random operations agree with a bitmap", arguments: 1...5)
   func againstBitmap(seed: UInt64) throws {
     let size: Int64 = 300

@@ -433,11 +433,11 @@ import Testing
       let added = table.add(piece: number * 100, range, except: [])
       #expect(added != nil)
     }
-    let first = table.plan(except: pieces, now: now)
+    let first = table.plan(except: ExtentSet(pieces), now: now)
     #expect(first.count == 1)
     // Each of them releases its connection.
     for segment in table.segments where segment.suspectPiece != nil { table.remove(segment.id) }
-    let second = table.plan(except: pieces, now: now)
+    let second = table.plan(except: ExtentSet(pieces), now: now)
     #expect(second.count == 3)
     #expect(table.segments.count == 4)
   }
@@ -453,7 +453,7 @@ import Testing
     #expect(suspect.excludedMirrors == [0])
     let twice = table.add(piece: 1, piece, except: [])
     #expect(twice == nil)
-    let others = table.plan(except: [piece], now: .now)
+    let others = table.plan(except: ExtentSet([piece]), now: .now)
     #expect(!others.isEmpty)
     #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
     #expect(table.segments.count <= 4)

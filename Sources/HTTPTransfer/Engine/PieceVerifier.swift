@@ -251,23 +251,21 @@ final class PieceVerifier: @unchecked Sendable {
     let excluded: Set<Int>
   }
 
-  /// The wrong pieces that must be requested again.
-  var suspects: [Suspect] {
+  /// The wrong pieces that must be requested again, at most `count`.
+  func suspects(atMost count: Int, where isWanted: (Int) -> Bool) -> [Suspect] {
     guard let pieces else { return [] }
-    return pieces.suspects.filter { !pieces.isChecking(piece: $0) }.map {
-      Suspect(
-        piece: $0, range: pieces.hashes.range(ofPiece: $0, length: pieces.length),
-        excluded: pieces.excluded(fromPiece: $0))
-    }
+    return pieces.suspects.lazy.filter { !pieces.isChecking(piece: $0) && isWanted($0) }
+      .prefix(count).map {
+        Suspect(
+          piece: $0, range: pieces.hashes.range(ofPiece: $0, length: pieces.length),
+          excluded: pieces.excluded(fromPiece: $0))
+      }
   }
 
-  func isSuspect(_ piece: Int) -> Bool { pieces?.suspects.contains(piece) == true }
+  func isSuspect(_ piece: Int) -> Bool { pieces?.isSuspect(piece: piece) == true }
 
-  /// The pieces that ordinary requests skip.
-  var suspectRanges: [ByteRange] {
-    guard let pieces else { return [] }
-    return pieces.suspects.map { pieces.hashes.range(ofPiece: $0, length: pieces.length) }
-  }
+  /// The bytes of wrong pieces, which ordinary requests skip.
+  var wrongBytes: ExtentSet { pieces?.wrongBytes ?? ExtentSet() }
 
   /// Forgets the bytes of a suspect piece from other requests, so that one segment's request brings
   /// it.

@@ -141,14 +141,15 @@ final class SegmentFetcher: @unchecked Sendable {
     guard representation.isConfirmed, !representation.isSequential else { return }
     // Each wrong piece is requested separately, from one mirror. That shows which one served the
     // wrong bytes, and the other requests continue meanwhile.
-    for suspect in pieces.suspects {
+    let suspects = pieces.suspects(atMost: table.freeCount) { !table.isFetching(piece: $0) }
+    for suspect in suspects {
       guard
         let segment = table.add(piece: suspect.piece, suspect.range, except: suspect.excluded)
       else { continue }
       if let range = pieces.restart(suspect.piece, by: segment.id) { forget(range) }
       send(segment)
     }
-    for segment in table.plan(except: pieces.suspectRanges, now: .now) { send(segment) }
+    for segment in table.plan(except: pieces.wrongBytes, now: .now) { send(segment) }
   }
 
   /// Sends the request for a segment, to `mirror` if given.

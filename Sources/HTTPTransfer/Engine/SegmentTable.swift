@@ -207,15 +207,21 @@ package struct SegmentTable: Sendable {
     return segment
   }
 
+  /// The number of segments that can be added.
+  package var freeCount: Int { max(0, maximum - segments.count) }
+
+  /// Whether a segment fetches a wrong piece again.
+  package func isFetching(piece: Int) -> Bool {
+    segments.contains { $0.suspectPiece == piece }
+  }
+
   /// Adds a segment that fetches a whole piece again from one server alone.
   ///
   /// - Returns: nil if the piece is already in flight, or if there is no connection for it.
   package mutating func add(
     piece: Int, _ range: ByteRange, except mirrors: Set<Int>
   ) -> Segment? {
-    guard segments.count < maximum, !segments.contains(where: { $0.suspectPiece == piece }) else {
-      return nil
-    }
+    guard freeCount > 0, !isFetching(piece: piece) else { return nil }
     let id = enter(range, now: .now).id
     segments[segments.count - 1].suspectPiece = piece
     segments[segments.count - 1].excludedMirrors = mirrors
@@ -245,14 +251,13 @@ package struct SegmentTable: Sendable {
   /// them.
   ///
   /// - Parameters:
-  ///   - suspects: the pieces that are fetched from one server alone.
+  ///   - excluded: the bytes that other requests fetch, such as those of wrong pieces.
   ///   - now: the time.
   /// - Returns: the new segments, to be sent.
   package mutating func plan(
-    except suspects: [ByteRange] = [], now: ContinuousClock.Instant
+    except excluded: ExtentSet = ExtentSet(), now: ContinuousClock.Instant
   ) -> [Segment] {
-    var extents = extents
-    for range in suspects { extents.insert(range) }
+    let extents = extents.union(excluded)
     guard isLengthKnown, let hole = extents.firstHole(in: target) else { return [] }
     // The planner sees a segment but not its hedge, and it must not cut suspect pieces. But each of
     // those has a connection.
