@@ -254,12 +254,15 @@ final class PieceVerifier: @unchecked Sendable {
   /// The wrong pieces that must be requested again, at most `count`.
   func suspects(atMost count: Int, where isWanted: (Int) -> Bool) -> [Suspect] {
     guard let pieces else { return [] }
-    return pieces.suspects.lazy.filter { !pieces.isChecking(piece: $0) && isWanted($0) }
-      .prefix(count).map {
+    var suspects: [Suspect] = []
+    for piece in pieces.suspects where !pieces.isChecking(piece: piece) && isWanted(piece) {
+      guard suspects.count < count else { break }
+      suspects.append(
         Suspect(
-          piece: $0, range: pieces.hashes.range(ofPiece: $0, length: pieces.length),
-          excluded: pieces.excluded(fromPiece: $0))
-      }
+          piece: piece, range: pieces.hashes.range(ofPiece: piece, length: pieces.length),
+          excluded: pieces.excluded(fromPiece: piece)))
+    }
+    return suspects
   }
 
   func isSuspect(_ piece: Int) -> Bool { pieces?.isSuspect(piece: piece) == true }
