@@ -56,7 +56,7 @@ private func settleWrongPieces(_ count: Int) -> UInt64 {
     }
   }
   for piece in 0..<Int64(count) { bring(piece * page..<(piece + 1) * page, from: 0, by: 1) }
-  while let suspect = table.suspects.first {
+  while let suspect = table.suspects.first(where: { _ in true }) {
     bring(table.restart(piece: suspect, by: suspect + 2), from: 1, by: suspect + 2)
     digest &+= table.isLost(0..<length) || table.isSuspect(piece: suspect) ? 1 : 2
   }

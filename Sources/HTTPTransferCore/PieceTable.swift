@@ -47,8 +47,10 @@ public struct PieceTable: Sendable {
   public private(set) var arrived = ExtentSet()
   /// The pieces with a record.
   private var pieces: [Int: Piece] = [:]
-  /// The pieces that were wrong, and are not right yet.
-  private var wrong = WrongPieces()
+  /// The bytes of whole pieces that were wrong and are to be fetched again.
+  private var suspectBytes = ExtentSet()
+  /// The bytes of whole pieces that no server is left for.
+  private var lostBytes = ExtentSet()
   private var lastTicket = 0
 
   /// How often the only server left may send a wrong piece.
@@ -88,7 +90,7 @@ public struct PieceTable: Sendable {
   /// They are present (`extents`), have arrived, are fetched from one server alone, or cannot be
   /// obtained.
   public func settled(with extents: ExtentSet) -> ExtentSet {
-    extents.union(arrived).union(wrong.extents)
+    extents.union(arrived).union(wrongBytes)
   }
 
   /// The parts of `range` that are neither present (`extents`) nor have arrived.
@@ -107,7 +109,7 @@ public struct PieceTable: Sendable {
     guard case .request(let request) = carrier else { return [range] }
     var foreign = ExtentSet()
     for index in hashes.pieces(touching: range) {
-      guard wrong.contains(index), pieces[index]?.request != request else { continue }
+      guard isWrong(piece: index), pieces[index]?.request != request else { continue }
       foreign.insert(hashes.range(ofPiece: index, length: length))
     }
     return foreign.holes(in: range)
@@ -192,9 +194,7 @@ public struct PieceTable: Sendable {
 
   /// Whether bytes of obtainable pieces are still missing.
   public func isWanting(extents: ExtentSet) -> Bool {
-    holes(in: 0..<length, extents: extents).contains { hole in
-      hashes.pieces(touching: hole).contains { !wrong.lost.contains($0) }
-    }
+    holes(in: 0..<length, extents: extents).contains { !lostBytes.contains($0) }
   }
 
   // MARK: Hashes
@@ -211,12 +211,13 @@ public struct PieceTable: Sendable {
     arrived.remove(check.range)
     if matches {
       pieces[check.piece] = nil
-      wrong.remove(check.piece, check.range)
+      suspectBytes.remove(check.range)
+      lostBytes.remove(check.range)
       return .verified
     }
     let contributors = piece.contributors
     // The bytes of an earlier run are replaced. They are no failure of a server.
-    let isInherited = !wrong.contains(check.piece) && contributors.contains(Self.unknownServer)
+    let isInherited = !isWrong(piece: check.piece) && contributors.contains(Self.unknownServer)
     piece.contributors = []
     piece.ticket = nil
     var isLost = false
@@ -233,7 +234,9 @@ public struct PieceTable: Sendable {
       isLost = piece.sharedFailureCount > max(1, trusted.count)
     }
     pieces[check.piece] = piece
-    wrong.insert(check.piece, check.range, isLost: isLost)
+    suspectBytes.remove(check.range)
+    lostBytes.remove(check.range)
+    if isLost { lostBytes.insert(check.range) } else { suspectBytes.insert(check.range) }
     return isLost ? .lost : .mismatch
   }
 
@@ -279,15 +282,22 @@ public struct PieceTable: Sendable {
   }
 
   /// The pieces that were wrong and are to be fetched from one server alone, ascending.
-  public var suspects: [Int] { wrong.suspects }
+  public var suspects: some Sequence<Int> {
+    suspectBytes.extents.lazy.flatMap { [hashes] in hashes.pieces(touching: $0) }
+  }
 
   /// Whether a piece is one of ``suspects``.
   public func isSuspect(piece index: Int) -> Bool {
-    wrong.contains(index) && !wrong.lost.contains(index)
+    suspectBytes.overlaps(hashes.range(ofPiece: index, length: length))
+  }
+
+  /// Whether a piece was wrong and is not right yet.
+  private func isWrong(piece index: Int) -> Bool {
+    isSuspect(piece: index) || lostBytes.overlaps(hashes.range(ofPiece: index, length: length))
   }
 
   /// The bytes of all pieces that were wrong and are not right yet.
-  public var wrongBytes: ExtentSet { wrong.extents }
+  public var wrongBytes: ExtentSet { suspectBytes.union(lostBytes) }
 
   /// Restarts the fetch of a suspect piece as a whole, by the request `request`.
   ///
@@ -309,15 +319,15 @@ public struct PieceTable: Sendable {
 
   /// Whether some bytes of `range` cannot be obtained.
   public func isLost(_ range: ByteRange) -> Bool {
-    !wrong.lost.isEmpty && hashes.pieces(touching: range).contains(where: wrong.lost.contains)
+    lostBytes.overlaps(range)
   }
 
   /// Makes lost pieces available for another attempt by a later reader: servers may have been
   /// repaired.
   public mutating func forgive() {
-    for index in wrong.lost {
-      pieces[index] = nil
-      wrong.remove(index, hashes.range(ofPiece: index, length: length))
+    for extent in lostBytes.extents {
+      for index in hashes.pieces(touching: extent) { pieces[index] = nil }
     }
+    lostBytes = ExtentSet()
   }
 }
