@@ -234,6 +234,32 @@ import Testing
     #expect(try keys.indices.filter { try directory.openEntry(keys[$0]) != nil } == [0, 2])
   }
 
+  @Test("Eviction goes on after an entry that cannot be removed")
+  func evictionPastDamage() throws {
+    let directory = try CacheDirectory(path: cachePath)
+    let keys = (0..<3).map { CacheKey("\($0)") }
+    for (age, key) in keys.enumerated() {
+      try directory.createEntry(key, version: ContentVersion(), source: "").storePattern(0..<8192)
+      let times = [timespec](repeating: timespec(tv_sec: 1000 + age, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, directory.path(of: key), times, 0) == 0)
+    }
+    var asked: [CacheKey] = []
+    let freed = directory.evict(downTo: directory.allocatedByteCount - 1) { key, remove in
+      asked.append(key)
+      if key == keys[0] {
+        // A plain file takes the place of the entry's directory.
+        let path = directory.path(of: key)
+        rename(path, path + ".moved")
+        close(open(path, O_CREAT | O_WRONLY, 0o600))
+      }
+      remove()
+    }
+    #expect(asked == [keys[0], keys[1]])
+    #expect(freed >= 8192)
+    #expect(try directory.openEntry(keys[1]) == nil)
+    #expect(try directory.openEntry(keys[2]) != nil)
+  }
+
   @Test("The count of allocated bytes moves with what is stored and removed")
   func allocated() throws {
     let directory = try CacheDirectory(path: cachePath)

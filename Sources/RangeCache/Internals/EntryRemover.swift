@@ -35,16 +35,12 @@ struct EntryRemover: Sendable {
     let entries = context.allocated.count().sorted { $0.lastUse < $1.lastUse }
     var allocated = entries.reduce(0) { $0 + $1.allocatedByteCount }
     var freed: Int64 = 0
-    var isStuck = false
     for entry in entries {
-      // An entry that cannot be removed frees nothing, and neither would the next ones.
-      if allocated <= limit || isStuck { break }
+      if allocated <= limit { break }
       if pins.contains(entry.key) { continue }
       decide(entry.key) {
-        guard let byteCount = try? delete(entry.key) else {
-          isStuck = true
-          return
-        }
+        // An entry that cannot be removed frees nothing, but the next one may.
+        guard let byteCount = try? delete(entry.key) else { return }
         allocated -= byteCount
         freed += byteCount
       }
