@@ -30,6 +30,8 @@ final class URLCommand: URLSigner {
   private struct State {
     var waiting: [Job] = []
     var runningCount = 0
+    /// How many commands are being started, whose process groups are not known yet.
+    var startingCount = 0
     var groups: Set<pid_t> = []
     var hasEnded = false
   }
@@ -39,6 +41,9 @@ final class URLCommand: URLSigner {
 
   /// The maximum time limit of a run.
   static let greatestTimeLimit = Duration.seconds(30)
+
+  /// How long ``end()`` waits for commands that are being started.
+  private static let startTimeout = Duration.seconds(2)
 
   /// How many lines of a run's standard error are reported.
   private static let reportedLineCount = 20
@@ -79,12 +84,19 @@ final class URLCommand: URLSigner {
   }
 
   /// Kills running commands, because no URL is needed any more.
+  ///
+  /// Waits for commands that are being started, because nobody would kill them after the process
+  /// has exited.
   func end() {
     let groups = state.withLock { state in
       state.hasEnded = true
       return state.groups
     }
     for group in groups { kill(-group, SIGKILL) }
+    let deadline = ContinuousClock.now + Self.startTimeout
+    while state.withLock({ $0.startingCount > 0 }), ContinuousClock.now < deadline {
+      usleep(2000)
+    }
   }
 
   private func run(_ first: Job) {
@@ -104,7 +116,11 @@ final class URLCommand: URLSigner {
   }
 
   private func result(of job: Job) -> Result<RemoteURL, URLSigningError> {
-    guard !state.withLock({ $0.hasEnded }) else {
+    let mayStart = state.withLock { state in
+      if !state.hasEnded { state.startingCount += 1 }
+      return !state.hasEnded
+    }
+    guard mayStart else {
       return .failure(URLSigningError("the URL command is not run any more"))
     }
     // In the environment, because every user of the machine can see arguments.
@@ -116,9 +132,15 @@ final class URLCommand: URLSigner {
     do throws(ErrorNumber) {
       outcome = try shell.run(within: timeLimit) { started in
         group = started
-        state.withLock { _ = $0.groups.insert(started) }
+        let hasEnded = state.withLock { state in
+          state.startingCount -= 1
+          state.groups.insert(started)
+          return state.hasEnded
+        }
+        if hasEnded { kill(-started, SIGKILL) }
       }
     } catch {
+      if group == 0 { state.withLock { $0.startingCount -= 1 } }
       return .failure(URLSigningError("the URL command cannot be started: \(error)"))
     }
     state.withLock { _ = $0.groups.remove(group) }
