@@ -194,7 +194,13 @@ class Stalled(GetCondition, ServerStalled):
         if now != self.seen or not world.daemon.is_alive:
             self.seen, self.moved = now, time.monotonic()
         seconds = time.monotonic() - self.moved
-        return f"{self.kind}: nothing came for {seconds:.1f} s" if seconds > self.silence else None
+        if seconds > self.silence:
+            return f"{self.kind}: nothing came for {seconds:.1f} s"
+        # A download may go on by other requests while single answers stall.
+        stalled = [request for request in world.answers()
+                   if request["moment"] > self.began and request["duration_ms"] > self.silence * 1000]
+        return f"{self.kind}: {len(stalled)} answers took longer than {self.silence:.0f} s" \
+            if self.cuts and stalled else None
 
 
 class Restarting(GetCondition, ServerRestarting):
