@@ -1,27 +1,27 @@
 /// The operations on the files of a mount, in the order in which they ended.
-public struct AccessTrace: Sendable, Equatable {
-  public var records: [TraceRecord]
+package struct AccessTrace: Sendable, Equatable {
+  package var records: [TraceRecord]
 
-  public init(records: [TraceRecord]) { self.records = records }
+  package init(records: [TraceRecord]) { self.records = records }
 
   /// The first line of the text, with the version of the format.
-  public static let heading = "# httpfs access trace 1\n"
+  package static let heading = "# httpfs access trace 1\n"
 
   /// The maximum length of a text, and the maximum number of operations.
-  public static let maximumByteCount = 256 << 20
-  public static let maximumRecordCount = 5_000_000
+  package static let maximumByteCount = 256 << 20
+  package static let maximumRecordCount = 5_000_000
 
   /// Why a text is not a trace.
-  public struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
+  package struct ParseError: Error, Sendable, Equatable, CustomStringConvertible {
     /// From 1.
-    public let line: Int
-    public let reason: String
+    package let line: Int
+    package let reason: String
 
-    public var description: String { "line \(line): \(reason)" }
+    package var description: String { "line \(line): \(reason)" }
   }
 
   /// Reads the text of a trace; lines that begin with `#` are comments.
-  public init(text: [UInt8]) throws(ParseError) {
+  package init(text: [UInt8]) throws(ParseError) {
     var records: [TraceRecord] = []
     var number = 0
     guard text.starts(with: Self.heading.utf8) else {

@@ -4,8 +4,8 @@
 /// of seven fields separated by tabs: start and end (seconds), operation, handle, offset, byte
 /// count, name. Only `open` has a name; its byte count is the file's length, empty if unknown.
 /// `close` has neither offset nor byte count.
-public struct TraceRecord: Sendable, Equatable {
-  public enum Operation: Sendable, Equatable {
+package struct TraceRecord: Sendable, Equatable {
+  package enum Operation: Sendable, Equatable {
     /// A file is opened: its name, and its length in bytes if known.
     case open(name: String, length: Int64?)
     /// Bytes are read, perhaps fewer than requested.
@@ -15,14 +15,14 @@ public struct TraceRecord: Sendable, Equatable {
   }
 
   /// Seconds from the start of the trace to the request.
-  public var start: Double
+  package var start: Double
   /// Seconds from the start of the trace to the answer.
-  public var end: Double
+  package var end: Double
   /// Identifies the open file that the operation uses or opens; never reused.
-  public var handle: UInt64
-  public var operation: Operation
+  package var handle: UInt64
+  package var operation: Operation
 
-  public init(start: Double, end: Double, handle: UInt64, operation: Operation) {
+  package init(start: Double, end: Double, handle: UInt64, operation: Operation) {
     self.start = start
     self.end = end
     self.handle = handle
@@ -30,7 +30,7 @@ public struct TraceRecord: Sendable, Equatable {
   }
 
   /// The line, its newline included.
-  public var line: String {
+  package var line: String {
     let times = "\(Self.seconds(start))\t\(Self.seconds(end))"
     switch operation {
     case .open(let name, let length):

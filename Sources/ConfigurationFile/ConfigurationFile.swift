@@ -12,47 +12,47 @@
 ///
 /// Keys are the long names of the commands' options. An ``OptionCatalog`` knows the options; this
 /// type does not.
-public struct ConfigurationFile: Sendable, Equatable {
+package struct ConfigurationFile: Sendable, Equatable {
   /// A key and its value.
-  public struct Setting: Sendable, Equatable {
-    public enum Value: Sendable, Equatable {
+  package struct Setting: Sendable, Equatable {
+    package enum Value: Sendable, Equatable {
       case boolean(Bool)
       /// A string, or a number as it is written on a command line.
       case text(String)
       case list([String])
     }
 
-    public let key: String
-    public let value: Value
+    package let key: String
+    package let value: Value
     /// From 1.
-    public let line: Int
+    package let line: Int
   }
 
   /// A section `[mounts.NAME]`.
-  public struct NamedMount: Sendable, Equatable {
-    public let name: String
-    public let line: Int
+  package struct NamedMount: Sendable, Equatable {
+    package let name: String
+    package let line: Int
     /// The list or URL.
-    public let source: Setting
+    package let source: Setting
     /// Nil if the command line must name it.
-    public let mountpoint: Setting?
+    package let mountpoint: Setting?
     /// All other settings.
-    public let settings: [Setting]
+    package let settings: [Setting]
   }
 
   /// The commands that have a section of defaults.
-  public static let commands = ["mount", "get", "put"]
+  package static let commands = ["mount", "get", "put"]
   private static let mountsName = "mounts"
   /// `httpfs doctor` parses the settings of each mount as a command line, which takes 1 to 2 ms.
   private static let mostMounts = 500
 
   /// The settings of `[mount]`, `[get]` and `[put]`, if these sections exist.
-  public private(set) var defaults: [String: [Setting]] = [:]
+  package private(set) var defaults: [String: [Setting]] = [:]
   /// In the order of the file.
-  public private(set) var mounts: [NamedMount] = []
+  package private(set) var mounts: [NamedMount] = []
 
   /// Parses the text of a file.
-  public init(_ bytes: [UInt8]) throws(ConfigurationError) {
+  package init(_ bytes: [UInt8]) throws(ConfigurationError) {
     guard bytes.count <= 1 << 20 else { throw ConfigurationError("larger than 1 MiB") }
     for node in try TOMLNode.document(bytes) {
       if node.key == Self.mountsName {
@@ -78,7 +78,7 @@ public struct ConfigurationFile: Sendable, Equatable {
     commands.map { "[\($0)]" }.joined(separator: ", ") + " and [\(mountsName).NAME]"
 
   /// The mount that `httpfs mount @NAME` means.
-  public func mount(named name: String) throws(ConfigurationError) -> NamedMount {
+  package func mount(named name: String) throws(ConfigurationError) -> NamedMount {
     if let mount = mounts.first(where: { $0.name == name }) { return mount }
     let known =
       mounts.isEmpty

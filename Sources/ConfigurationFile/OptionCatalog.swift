@@ -1,16 +1,16 @@
 /// The options of a command, with the properties that a configuration file needs.
-public struct OptionCatalog: Sendable {
+package struct OptionCatalog: Sendable {
   /// An option with all its names.
-  public struct Option: Sendable {
+  package struct Option: Sendable {
     /// Without dashes: `H`, `header`.
-    public let names: [String]
+    package let names: [String]
     /// Whether the option takes no value.
-    public let isFlag: Bool
-    public let isRepeating: Bool
+    package let isFlag: Bool
+    package let isRepeating: Bool
     /// Whether its value names a file or a directory.
-    public let isPath: Bool
+    package let isPath: Bool
 
-    public init(names: [String], isFlag: Bool, isRepeating: Bool, isPath: Bool) {
+    package init(names: [String], isFlag: Bool, isRepeating: Bool, isPath: Bool) {
       self.names = names
       self.isFlag = isFlag
       self.isRepeating = isRepeating
@@ -23,7 +23,7 @@ public struct OptionCatalog: Sendable {
   /// Options that select the source of settings, or that end the command.
   private static let withoutKey: Set<String> = ["config", "no-config", "help", "version"]
 
-  public init(_ options: [Option]) {
+  package init(_ options: [Option]) {
     for option in options { for name in option.names { self.options[name] = option } }
   }
 
@@ -34,7 +34,7 @@ public struct OptionCatalog: Sendable {
   ///   - paths: resolves relative paths.
   /// - Returns: the words of each setting, none for a flag that is not set.
   /// - Throws: ``ConfigurationError`` if no option has the key or accepts the value.
-  public func words(
+  package func words(
     for settings: [ConfigurationFile.Setting], resolving paths: ConfiguredPaths
   ) throws(ConfigurationError) -> [(setting: ConfigurationFile.Setting, words: [String])] {
     var all: [(setting: ConfigurationFile.Setting, words: [String])] = []
@@ -86,7 +86,7 @@ public struct OptionCatalog: Sendable {
   /// Splits a command line, without the command, into options and positional words.
   ///
   /// - Returns: the options with their values, and the positional words.
-  public func split(_ arguments: [String]) -> (options: [String], positionals: [String]) {
+  package func split(_ arguments: [String]) -> (options: [String], positionals: [String]) {
     var named: [String] = []
     var positionals: [String] = []
     var rest = arguments[...]
@@ -110,13 +110,13 @@ public struct OptionCatalog: Sendable {
 }
 
 /// Resolves the paths in a configuration file.
-public struct ConfiguredPaths: Sendable {
+package struct ConfiguredPaths: Sendable {
   /// The file's directory, absolute.
   private let directory: String
   /// Nil if unknown.
   private let home: String?
 
-  public init(directory: String, home: String?) {
+  package init(directory: String, home: String?) {
     self.directory = directory
     self.home = home
   }
@@ -124,7 +124,7 @@ public struct ConfiguredPaths: Sendable {
   /// Resolves `text`: `~/x` is below the home directory, and `x` is beside the file.
   ///
   /// A URL, and `-` for standard input or output, stay as they are.
-  public func resolved(_ text: String) -> String {
+  package func resolved(_ text: String) -> String {
     if text.isEmpty || text == "-" || text.hasPrefix("/") || text.contains("://") { return text }
     if let home {
       if text == "~" { return home }

@@ -21,7 +21,7 @@ let workloads: [Workload] = [
   Workload(name: "extents-scattered", run: insertScattered),
   Workload(name: "extents-holes", run: findHoles),
   Workload(name: "wrong-pieces", run: settleWrongPieces),
-  Workload(name: "streams", run: noteReads),
+  Workload(name: "streams", run: recordReads),
   Workload(name: "plans", run: makePlans),
   Workload(name: "plan-demands", run: planManyDemands),
   Workload(name: "record-encode", run: encodeRecords),
@@ -98,8 +98,8 @@ private func findHoles(_ count: Int) -> UInt64 {
 // MARK: Planning
 
 /// Sequential readers of one file, interleaved, with a random read now and then.
-private func noteReads(_ count: Int) -> UInt64 {
-  var streams = StreamTable()
+private func recordReads(_ count: Int) -> UInt64 {
+  var streams = SequentialReaders()
   var random = SeededGenerator(seed: 3)
   var cursors = (0..<6).map { Int64($0) << 32 }
   var sum: UInt64 = 0

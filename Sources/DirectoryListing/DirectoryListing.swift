@@ -1,4 +1,4 @@
-public import HTTPTransferCore
+package import HTTPTransferCore
 internal import SourceList
 
 /// The names of a remote directory, as its server lists them in HTML.
@@ -7,20 +7,20 @@ internal import SourceList
 /// all link to the entries. So a name is the target of a link if the target is one segment below
 /// the directory, on the same server, without a query (those sort the table), and valid as a name
 /// in the mount. All other links are ignored.
-public struct DirectoryListing: Sendable, Equatable {
+package struct DirectoryListing: Sendable, Equatable {
   /// The files and directories, in the order of the listing, with unique names.
-  public let entries: [ListingEntry]
+  package let entries: [ListingEntry]
 
   /// How many links lead to names that a mount cannot use.
-  public let unusableCount: Int
+  package let unusableCount: Int
 
   /// How many names the listing has both as a file and as a directory; they are shown as files.
-  public let clashCount: Int
+  package let clashCount: Int
 
   private let indices: [PathKey: Int]
 
   /// An empty listing.
-  public init() {
+  package init() {
     entries = []
     unusableCount = 0
     clashCount = 0
@@ -37,7 +37,7 @@ public struct DirectoryListing: Sendable, Equatable {
   ///   - allowsDirectories: whether to show directories; otherwise they count as unusable.
   ///   - hidden: names to leave out, without counting them as unusable.
   /// - Throws: ``ListingError``; a document without links is an empty listing.
-  public init(
+  package init(
     _ bytes: [UInt8], contentType: String?, from url: RemoteURL, isRoot: Bool,
     allowsDirectories: Bool = true, hidden: HiddenNames = HiddenNames()
   ) throws(ListingError) {
@@ -54,15 +54,15 @@ public struct DirectoryListing: Sendable, Equatable {
   }
 
   /// The entry with this name.
-  public subscript(name: String) -> ListingEntry? {
+  package subscript(name: String) -> ListingEntry? {
     index(of: name).map { entries[$0] }
   }
 
   /// The index of a name in ``entries``.
-  public func index(of name: String) -> Int? { indices[PathKey(name)] }
+  package func index(of name: String) -> Int? { indices[PathKey(name)] }
 
   /// Whether a media type is that of HTML.
-  public static func isHTML(_ contentType: String?) -> Bool {
+  package static func isHTML(_ contentType: String?) -> Bool {
     guard let type = contentType?.prefix(while: { $0 != ";" }) else { return false }
     let name = type.filter { $0 != " " && $0 != "\t" }.lowercased()
     return name == "text/html" || name == "application/xhtml+xml"

@@ -1,9 +1,9 @@
 /// Names that desktops look for in every directory although no user wants them.
 ///
 /// Listings do not show them, and no request is sent for them.
-public struct HiddenNames: Sendable {
+package struct HiddenNames: Sendable {
   /// The names that are always hidden, compared without case.
-  public static let common = [
+  package static let common = [
     ".Trash", ".hidden", ".directory", ".DS_Store", ".xdg-volume-info", "autorun.inf",
     "desktop.ini",
     "Thumbs.db",
@@ -15,11 +15,11 @@ public struct HiddenNames: Sendable {
   private let names: Set<String>
 
   /// The common names, and `others`.
-  public init(_ others: [String] = []) {
+  package init(_ others: [String] = []) {
     names = Set((Self.common + others).map { $0.lowercased() })
   }
 
-  public func contains(_ name: String) -> Bool {
+  package func contains(_ name: String) -> Bool {
     let name = name.lowercased()
     return names.contains(name) || name.hasPrefix(Self.prefix)
   }

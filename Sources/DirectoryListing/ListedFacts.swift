@@ -1,16 +1,16 @@
 internal import HTTPTransferCore
 
 /// The attributes of a file in a listing.
-public struct ListedFacts: Sendable, Hashable {
+package struct ListedFacts: Sendable, Hashable {
   /// The file's exact length in bytes.
-  public let byteCount: Int64
+  package let byteCount: Int64
 
   /// The modification time in seconds since 1970, to the minute.
   ///
   /// The listing does not tell the server's time zone; we assume UTC.
-  public let modificationTime: Int64
+  package let modificationTime: Int64
 
-  public init(byteCount: Int64, modificationTime: Int64) {
+  package init(byteCount: Int64, modificationTime: Int64) {
     self.byteCount = byteCount
     self.modificationTime = modificationTime
   }

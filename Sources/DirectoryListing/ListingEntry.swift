@@ -1,17 +1,17 @@
 /// A name in a directory listing.
-public struct ListingEntry: Sendable, Hashable {
+package struct ListingEntry: Sendable, Hashable {
   /// The name that the mount shows, decoded and valid as a file name (``EntryName`` of the lists).
-  public let name: String
+  package let name: String
 
   /// The percent-encoded name as in a URL's path, without a slash; nil if it equals `name`.
   ///
   /// Most names need no encoding, and a listing may have a hundred thousand.
   package let encodedName: String?
 
-  public let isDirectory: Bool
+  package let isDirectory: Bool
 
   /// The attributes of a file in the listing; nil if it has none, or only rounded ones.
-  public internal(set) var facts: ListedFacts?
+  package internal(set) var facts: ListedFacts?
 
   init(name: String, segment: String, isDirectory: Bool) {
     self.name = name
@@ -20,5 +20,5 @@ public struct ListingEntry: Sendable, Hashable {
   }
 
   /// The last part of the entry's URL, after the directory's path.
-  public var segment: String { encodedName ?? name }
+  package var segment: String { encodedName ?? name }
 }

@@ -1,7 +1,7 @@
 /// Why the response for a directory cannot be shown as a listing.
 ///
 /// A partial listing is never shown, because a tool would take the missing names for deleted files.
-public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The media type is not HTML; nil if the response has no media type.
   case notHTML(String?)
   case tooLarge
@@ -12,15 +12,15 @@ public enum ListingError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// The maximum length of a listing: nginx needs some 150 bytes per file, Apache's table 200,
   /// Caddy 600.
-  public static let maximumByteCount = 16 << 20
+  package static let maximumByteCount = 16 << 20
 
   /// The most names of one directory.
-  public static let maximumEntryCount = 100_000
+  package static let maximumEntryCount = 100_000
 
   /// The maximum number of links of any kind: a picture and a menu may link each name too.
-  public static let maximumLinkCount = 4 * maximumEntryCount
+  package static let maximumLinkCount = 4 * maximumEntryCount
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .notHTML(let type):
       // It comes from the network, so show no more than the length of a real type.

@@ -4,7 +4,7 @@ import CCrypto
 ///
 /// Hashing turns every text into a safe file name and keeps the secrets of a URL out of the file
 /// system.
-public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
+package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes of the digest.
   package static let byteCount = 32
 
@@ -12,7 +12,7 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
   /// The key of `text`, hashed as UTF-8.
-  public init(_ text: String) {
+  package init(_ text: String) {
     var digest = [UInt8](repeating: 0, count: Self.byteCount)
     var digestByteCount: UInt32 = 0
     let input = Array(text.utf8)
@@ -42,13 +42,13 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The digest as 64 lower-case hexadecimal digits.
-  public var hex: String {
+  package var hex: String {
     let digits = Array("0123456789abcdef".utf8)
     return String(
       decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  public var description: String { hex }
+  package var description: String { hex }
 
   /// The name of the directory that groups the keys with the same first byte.
   package var prefixName: String { String(hex.prefix(2)) }

@@ -7,8 +7,8 @@ package enum LogRecord: Equatable {
 
   /// Every extent up to the record `coveredSequence` is on the disk, and not only in its caches.
   /// `fetchedByteCount` is the number of body bytes received for this entry so far. `stamp` is the
-  /// data file's ``FileStamp/digest(bootID:salt:)`` at a moment when every extent of the log was as
-  /// claimed; 0 for no such statement.
+  /// data file's ``FileFingerprint/digest(bootID:salt:)`` at a moment when every extent of the log
+  /// was as claimed; 0 for no such statement.
   case commit(fetchedByteCount: Int64, coveredSequence: UInt64, stamp: UInt64 = 0)
 
   /// The complete length is now known, or differs from the one recorded before. `mark` identifies

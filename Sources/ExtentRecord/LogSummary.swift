@@ -19,7 +19,7 @@ package struct LogSummary {
   package private(set) var checksumMark: UInt64 = 0
 
   /// More than any network delivers in the life of an entry.
-  private static let greatestFetchedByteCount: Int64 = 1 << 60
+  private static let maximumFetchedByteCount: Int64 = 1 << 60
 
   package init() {}
 
@@ -31,12 +31,12 @@ package struct LogSummary {
       checksumMark = 0
       let (sum, overflow) = fetchedByteCount.addingReportingOverflow(byteCount)
       fetchedByteCount =
-        overflow ? Self.greatestFetchedByteCount : min(sum, Self.greatestFetchedByteCount)
+        overflow ? Self.maximumFetchedByteCount : min(sum, Self.maximumFetchedByteCount)
     case .commit(let fetched, let covered, let stamp):
       self.stamp = stamp
       // The COMMIT's figure already includes extents between the covered ones and the COMMIT. The
       // limit leaves room for this mount's bytes if the figure is forged.
-      fetchedByteCount = min(fetched, Self.greatestFetchedByteCount)
+      fetchedByteCount = min(fetched, Self.maximumFetchedByteCount)
       coveredSequence = max(coveredSequence, covered)
     case .completeLength(let length, let mark):
       completeLength = length

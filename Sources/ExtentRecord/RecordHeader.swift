@@ -39,7 +39,7 @@ package struct RecordHeader: Equatable {
 
   /// The URL, without credentials, of the server that described the version; nil if the file has
   /// one server, or if this is unknown.
-  package var definer: String?
+  package var reference: String?
 
   /// The name of the data file in the entry's directory.
   package var dataName: String { "data-" + dataID.hex16 }
@@ -52,7 +52,7 @@ package struct RecordHeader: Equatable {
     case completeLength = 4
     case contentCoding = 5
     case source = 6
-    case definer = 7
+    case reference = 7
   }
 
   // MARK: Encoding
@@ -78,8 +78,8 @@ package struct RecordHeader: Equatable {
     if let coding = version.contentCoding { append(.contentCoding, coding.utf8) }
     append(.source, cutSource.utf8)
     // A URL that is too long is left out.
-    if let definer, definer.utf8.count <= Self.maximumSourceByteCount {
-      append(.definer, definer.utf8)
+    if let reference, reference.utf8.count <= Self.maximumSourceByteCount {
+      append(.reference, reference.utf8)
     }
 
     let byteCount = Self.minimumByteCount + fields.count
@@ -183,7 +183,7 @@ package struct RecordHeader: Equatable {
     case .lastModified: version.lastModified = text
     case .contentCoding: version.contentCoding = text
     case .source: source = text
-    case .definer: definer = text
+    case .reference: reference = text
     case .completeLength, .strongEntityTag, .weakEntityTag: return false
     }
     return true
@@ -191,13 +191,13 @@ package struct RecordHeader: Equatable {
 
   package init(
     salt: UInt64, dataID: UInt64, key: CacheKey, version: ContentVersion, source: String,
-    definer: String? = nil
+    reference: String? = nil
   ) {
     self.salt = salt
     self.dataID = dataID
     self.key = key
     self.version = version
     self.source = source
-    self.definer = definer
+    self.reference = reference
   }
 }

@@ -37,7 +37,7 @@ package struct Recovery {
   package private(set) var endsClean = true
 
   /// Whether the record file contains records or bytes that do not count.
-  package var needsRewrite: Bool { !endsClean || !refuted.isEmpty }
+  package var needsRewrite: Bool { !endsClean || !invalidated.isEmpty }
 
   /// The stamp of the data file at which all of ``extents`` were as claimed; 0 if the record has no
   /// stamp for everything that is present now.
@@ -50,7 +50,7 @@ package struct Recovery {
   package var checksumMark: UInt64 { needsRewrite ? 0 : summary.checksumMark }
 
   /// The sequence numbers of the extents that do not count.
-  private var refuted: Set<UInt64> = []
+  private var invalidated: Set<UInt64> = []
 
   /// Reads the header of a record file; nil if it has another format or is damaged.
   package static func header(of descriptor: Descriptor) throws(ErrorNumber)
@@ -134,7 +134,7 @@ package struct Recovery {
             && verifier?.matches(offset: offset, byteCount: byteCount, contentHash: contentHash)
               == true
       else {
-        refuted.insert(sequence)
+        invalidated.insert(sequence)
         return
       }
       extents.insert(range)
@@ -160,7 +160,7 @@ package struct Recovery {
       (file) throws(ErrorNumber) in
       func appendExtents(_ isIncluded: (UInt64) -> Bool) throws(ErrorNumber) {
         _ = try log.read { (sequence, record) throws(ErrorNumber) in
-          guard case .extent = record, isIncluded(sequence), !refuted.contains(sequence) else {
+          guard case .extent = record, isIncluded(sequence), !invalidated.contains(sequence) else {
             return
           }
           try file.append(record)
@@ -187,7 +187,7 @@ package struct Recovery {
   /// - Throws: an error if a committed claim does not count either, or if the file system fails.
   package func cut(_ log: LogReader) throws(ErrorNumber) -> (position: Int64, sequence: UInt64) {
     let covered = summary.coveredSequence
-    guard !refuted.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
+    guard !invalidated.contains(where: { $0 <= covered }) else { throw ErrorNumber(rawValue: EIO) }
     let position = log.start + Int64(covered) * Int64(LogRecord.byteCount)
     guard covered > 0 else {
       try SystemCalls.truncate(log.descriptor.rawValue, to: position)

@@ -1,5 +1,5 @@
 /// How to treat extents that no COMMIT covers when an entry is opened.
-public enum UncommittedExtents: Sendable {
+package enum UncommittedExtents: Sendable {
   /// Read their bytes and keep those with the recorded hash. For entries that this process has
   /// written.
   case verify

@@ -158,9 +158,9 @@ package final class MountSession: Sendable {
   private func detachThroughHelper() {
     let helper = "fusermount3"
     let words = [helper, "-u", "-q", "-z", "--", fileSystem.mountpoint]
-    try? ChildProgram(.named(helper), words).start().waitForEnd(atMost: Self.helperPatience)
+    try? ChildProgram(.named(helper), words).start().waitForEnd(atMost: Self.helperTimeout)
   }
 
   /// How long to wait for the helper.
-  private static let helperPatience = Duration.seconds(2)
+  private static let helperTimeout = Duration.seconds(2)
 }

@@ -6,10 +6,10 @@ public typealias ByteRange = Range<Int64>
 
 extension Range<Int64> {
   /// The number of bytes in the range.
-  @inlinable public var byteCount: Int64 { upperBound - lowerBound }
+  @inlinable package var byteCount: Int64 { upperBound - lowerBound }
 
   /// The range of `byteCount` bytes that starts at `offset`; the upper bound saturates.
-  @inlinable public init(offset: Int64, byteCount: Int64) {
+  @inlinable package init(offset: Int64, byteCount: Int64) {
     let (end, overflow) = offset.addingReportingOverflow(Swift.max(0, byteCount))
     self = offset..<(overflow ? Int64.max : end)
   }
@@ -17,15 +17,15 @@ extension Range<Int64> {
   /// The value of an HTTP `Range` field that requests exactly these bytes
   /// (RFC 9110 §14.1.2: both ends inclusive).
   ///
-  /// The range must not be empty. A range that ends at `Int64.greatestFileOffset` is open-ended:
+  /// The range must not be empty. A range that ends at `Int64.maximumFileOffset` is open-ended:
   /// the field then requests all bytes from the lower bound on.
-  public var rangeField: String {
-    upperBound >= Int64.greatestFileOffset
+  package var rangeField: String {
+    upperBound >= Int64.maximumFileOffset
       ? "bytes=\(lowerBound)-" : "bytes=\(lowerBound)-\(upperBound - 1)"
   }
 
   /// The range grown to multiples of `alignment` bytes, a power of two, and cut at `limit`.
-  public func aligned(to alignment: Int64, limit: Int64) -> ByteRange {
+  package func aligned(to alignment: Int64, limit: Int64) -> ByteRange {
     let lower = lowerBound & ~(alignment - 1)
     let (sum, overflow) = upperBound.addingReportingOverflow(alignment - 1)
     let upper = Swift.min(limit, overflow ? limit : sum & ~(alignment - 1))

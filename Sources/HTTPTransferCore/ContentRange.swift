@@ -1,12 +1,12 @@
 /// A `Content-Range` field of unit `bytes` (RFC 9110 §14.4).
-public struct ContentRange: Hashable, Sendable {
+package struct ContentRange: Hashable, Sendable {
   /// The bytes that the body carries; nil in an unsatisfied range (`bytes */1234`).
-  public let range: ByteRange?
+  package let range: ByteRange?
 
   /// The complete length in bytes; nil if the server sent `*`.
-  public let completeLength: Int64?
+  package let completeLength: Int64?
 
-  public init(range: ByteRange?, completeLength: Int64?) {
+  package init(range: ByteRange?, completeLength: Int64?) {
     self.range = range
     self.completeLength = completeLength
   }
@@ -15,8 +15,8 @@ public struct ContentRange: Hashable, Sendable {
   ///
   /// Returns nil unless the value is well formed, of unit `bytes`, and consistent: the last byte
   /// must lie neither before the first nor at or after the length. Numbers beyond
-  /// `Int64.greatestFileOffset` are rejected as well.
-  public init?(field: String) {
+  /// `Int64.maximumFileOffset` are rejected as well.
+  package init?(field: String) {
     let text = Substring(field).trimmed
     let unit = "bytes"
     guard text.count > unit.count, text.prefix(unit.count).lowercased() == unit else { return nil }
@@ -39,7 +39,7 @@ public struct ContentRange: Hashable, Sendable {
     }
     let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2, let first = Int64(digits: ends[0]), let last = Int64(digits: ends[1]),
-      first <= last, last < Int64.greatestFileOffset
+      first <= last, last < Int64.maximumFileOffset
     else { return nil }
     if let length, last >= length { return nil }
     self.init(range: first..<(last + 1), completeLength: length)
@@ -57,19 +57,19 @@ extension Int64 {
   /// The greatest length or offset that is accepted.
   ///
   /// Sums of two such numbers stay far from overflow, and no file system supports larger files.
-  public static let greatestFileOffset: Int64 = 1 << 60
+  package static let maximumFileOffset: Int64 = 1 << 60
 
-  /// Parses a length in bytes: only ASCII digits; nil beyond ``greatestFileOffset``.
+  /// Parses a length in bytes: only ASCII digits; nil beyond ``maximumFileOffset``.
   ///
   /// Use this for every length from an external source: the result can safely be added, rounded up
   /// and split into blocks.
-  public init?(length text: some StringProtocol) {
-    guard let value = Int64(digits: text), value <= Self.greatestFileOffset else { return nil }
+  package init?(length text: some StringProtocol) {
+    guard let value = Int64(digits: text), value <= Self.maximumFileOffset else { return nil }
     self = value
   }
 
   /// Parses one or more ASCII digits; nil for any other text and on overflow.
-  public init?(digits text: some StringProtocol) {
+  package init?(digits text: some StringProtocol) {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
       let value = Int64(text)
     else { return nil }

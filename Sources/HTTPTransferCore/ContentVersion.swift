@@ -2,18 +2,18 @@
 ///
 /// Every inode, every cache record and every request in flight is pinned to one version. One file
 /// never mixes bytes of two versions.
-public struct ContentVersion: Hashable, Sendable {
+package struct ContentVersion: Hashable, Sendable {
   /// The entity tag; nil if the server sends none.
-  public var entityTag: EntityTag?
+  package var entityTag: EntityTag?
 
   /// The `Last-Modified` field as sent; nil if the server sends none that could be a date.
-  public var lastModified: String?
+  package var lastModified: String?
 
   /// What ``lastModified`` proves.
-  public var dateStrength = DateStrength.undated
+  package var dateStrength = DateStrength.undated
 
   /// How strongly equal modification dates prove equal bytes (RFC 9110 §8.8.2.2).
-  public enum DateStrength: String, Sendable {
+  package enum DateStrength: String, Sendable {
     /// The response's `Date` is at least a second later: any later change gets another date.
     case strong
     /// The response was made within that second: the file may have changed in the rest of it.
@@ -23,12 +23,12 @@ public struct ContentVersion: Hashable, Sendable {
   }
 
   /// The complete length in bytes; nil while unknown.
-  public var completeLength: Int64?
+  package var completeLength: Int64?
 
   /// The content coding (`gzip`, …); nil for identity.
-  public var contentCoding: String?
+  package var contentCoding: String?
 
-  public init(
+  package init(
     entityTag: EntityTag? = nil, lastModified: String? = nil, completeLength: Int64? = nil,
     contentCoding: String? = nil
   ) {
@@ -39,7 +39,7 @@ public struct ContentVersion: Hashable, Sendable {
   }
 
   /// How reliably the version can be distinguished from others.
-  public enum Strength: String, Sendable {
+  package enum Strength: String, Sendable {
     /// A strong entity tag or a strong modification date: equal validators promise equal bytes.
     case strong
     /// A weak entity tag, or a modification date that other bytes may share.
@@ -48,7 +48,7 @@ public struct ContentVersion: Hashable, Sendable {
     case unverifiable
   }
 
-  public var strength: Strength {
+  package var strength: Strength {
     if let entityTag, !entityTag.isWeak { return .strong }
     if lastModified != nil, dateStrength == .strong { return .strong }
     return entityTag == nil && lastModified == nil ? .unverifiable : .weak
@@ -61,7 +61,7 @@ public struct ContentVersion: Hashable, Sendable {
   package var isResumable: Bool { strength == .strong }
 
   /// The answer to "are these two the same bytes?".
-  public enum Comparison: Sendable {
+  package enum Comparison: Sendable {
     case same
     case different
     /// One version lacks a validator that the other one has.
@@ -76,7 +76,7 @@ public struct ContentVersion: Hashable, Sendable {
   /// dates do. Equal dates prove nothing if the pinned date is in the second of its response. A
   /// pinned version without validators is compared by length alone, and only with a response that
   /// has no validators either.
-  public func compare(_ response: ContentVersion) -> Comparison {
+  package func compare(_ response: ContentVersion) -> Comparison {
     if contentCoding != response.contentCoding { return .different }
     if let mine = completeLength, let theirs = response.completeLength, mine != theirs {
       return .different
@@ -103,7 +103,7 @@ public struct ContentVersion: Hashable, Sendable {
 
   /// Whether a stored version is this one: equal validators and codings, and equal lengths where
   /// both are known.
-  public func hasSameIdentity(as other: ContentVersion) -> Bool {
+  package func hasSameIdentity(as other: ContentVersion) -> Bool {
     guard entityTag == other.entityTag, lastModified == other.lastModified,
       contentCoding == other.contentCoding
     else { return false }
@@ -129,12 +129,12 @@ public struct ContentVersion: Hashable, Sendable {
 
   /// Whether a response made a second later could prove more than this one, which was made in the
   /// second of the change.
-  public var isTooFresh: Bool {
+  package var isTooFresh: Bool {
     entityTag == nil && lastModified != nil && dateStrength == .weak
   }
 
   /// A short description of the validator, for status displays.
-  public var validatorDescription: String {
+  package var validatorDescription: String {
     if let entityTag { return "ETag \(entityTag)" }
     if let lastModified { return "Last-Modified \(lastModified)" }
     return "unverifiable"

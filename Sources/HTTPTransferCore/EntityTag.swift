@@ -4,26 +4,26 @@ package import HTTPTypes
 ///
 /// Not a `String`: the bytes need not be UTF-8, and strings of different bytes can be equal
 /// (canonical equivalence).
-public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
+package struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   /// The most bytes of a tag: every known file keeps its tag in memory, and servers send a few
   /// dozen.
-  public static let byteLimit = 1024
+  package static let byteLimit = 1024
 
   /// Whether the tag is weak: equal tags then promise equivalent, not identical, bytes.
-  public let isWeak: Bool
+  package let isWeak: Bool
 
   /// The bytes between the quotes.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   /// Creates a tag from a text.
-  public init(opaque: String, isWeak: Bool = false) {
+  package init(opaque: String, isWeak: Bool = false) {
     self.bytes = Array(opaque.utf8)
     self.isWeak = isWeak
   }
 
   /// Creates a tag from the bytes between the quotes; nil if no field can hold them or if there are
   /// more than ``byteLimit``.
-  public init?(bytes: some Collection<UInt8>, isWeak: Bool) {
+  package init?(bytes: some Collection<UInt8>, isWeak: Bool) {
     let quote = UInt8(ascii: "\"")
     guard !bytes.isEmpty, bytes.count <= Self.byteLimit,
       bytes.allSatisfy({ $0 > 0x20 && $0 != quote && $0 != 0x7F })
@@ -36,7 +36,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   ///
   /// An unquoted tag, which some servers send, counts as strong. Returns nil if the value is empty,
   /// too long, or contains control characters or an inner quote.
-  public init?(field: some Sequence<UInt8>) {
+  package init?(field: some Sequence<UInt8>) {
     let space: Set<UInt8> = [0x20, 0x09, 0x0D, 0x0A]
     var rest = Array(field)[...]
     while let first = rest.first, space.contains(first) { rest.removeFirst() }
@@ -54,10 +54,10 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Parses the text of an `ETag` field.
-  public init?(field: String) { self.init(field: field.utf8) }
+  package init?(field: String) { self.init(field: field.utf8) }
 
   /// The tag as the value of a field.
-  public var fieldBytes: [UInt8] {
+  package var fieldBytes: [UInt8] {
     let quote = UInt8(ascii: "\"")
     return (isWeak ? [UInt8(ascii: "W"), UInt8(ascii: "/")] : []) + [quote] + bytes + [quote]
   }
@@ -68,7 +68,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The tag for display: malformed UTF-8 appears as U+FFFD.
-  public var description: String { String(decoding: fieldBytes, as: UTF8.self) }
+  package var description: String { String(decoding: fieldBytes, as: UTF8.self) }
 }
 
 extension Substring {

@@ -2,20 +2,20 @@
 ///
 /// Look-ups are O(log n) in the number of extents. An insertion that touches few extents moves
 /// only the tail of the array; an insertion at the end is O(1).
-public struct ExtentSet: Equatable, Sendable {
+package struct ExtentSet: Equatable, Sendable {
   /// The extents, ascending; at least one absent byte separates any two of them.
-  public private(set) var extents: [ByteRange] = []
+  package private(set) var extents: [ByteRange] = []
 
   /// The number of bytes present.
-  public private(set) var byteCount: Int64 = 0
+  package private(set) var byteCount: Int64 = 0
 
-  public init() {}
+  package init() {}
 
-  public init(_ ranges: some Sequence<ByteRange>) {
+  package init(_ ranges: some Sequence<ByteRange>) {
     for range in ranges { insert(range) }
   }
 
-  public var isEmpty: Bool { extents.isEmpty }
+  package var isEmpty: Bool { extents.isEmpty }
 
   /// The index of the first extent that ends after `offset`; `extents.count` if there is none.
   private func firstIndex(endingAfter offset: Int64) -> Int {
@@ -30,7 +30,7 @@ public struct ExtentSet: Equatable, Sendable {
 
   /// Marks the bytes of `range` as present; returns how many of them were absent before.
   @discardableResult
-  public mutating func insert(_ range: ByteRange) -> Int64 {
+  package mutating func insert(_ range: ByteRange) -> Int64 {
     guard !range.isEmpty else { return 0 }
     // Fast path: the last extent grows, as in every sequential download.
     if let last = extents.last, last.upperBound == range.lowerBound {
@@ -57,7 +57,7 @@ public struct ExtentSet: Equatable, Sendable {
   }
 
   /// The bytes that are present in this set or in `other`; O(n) in the extents of both.
-  public func union(_ other: ExtentSet) -> ExtentSet {
+  package func union(_ other: ExtentSet) -> ExtentSet {
     if other.isEmpty { return self }
     if isEmpty { return other }
     var union = ExtentSet()
@@ -89,7 +89,7 @@ public struct ExtentSet: Equatable, Sendable {
 
   /// Marks the bytes of `range` as absent; returns how many of them were present before.
   @discardableResult
-  public mutating func remove(_ range: ByteRange) -> Int64 {
+  package mutating func remove(_ range: ByteRange) -> Int64 {
     guard !range.isEmpty else { return 0 }
     let first = firstIndex(endingAfter: range.lowerBound)
     var next = first
@@ -110,7 +110,7 @@ public struct ExtentSet: Equatable, Sendable {
   /// Whether every byte of `range` is present.
   ///
   /// True for an empty range.
-  public func contains(_ range: ByteRange) -> Bool {
+  package func contains(_ range: ByteRange) -> Bool {
     guard !range.isEmpty else { return true }
     let index = firstIndex(endingAfter: range.lowerBound)
     guard index < extents.count else { return false }
@@ -119,7 +119,7 @@ public struct ExtentSet: Equatable, Sendable {
   }
 
   /// The first absent run of bytes within `range`, or nil if all are present.
-  public func firstHole(in range: ByteRange) -> ByteRange? {
+  package func firstHole(in range: ByteRange) -> ByteRange? {
     guard !range.isEmpty else { return nil }
     var index = firstIndex(endingAfter: range.lowerBound)
     var start = range.lowerBound
@@ -133,7 +133,7 @@ public struct ExtentSet: Equatable, Sendable {
   }
 
   /// Every absent run of bytes within `range`, ascending.
-  public func holes(in range: ByteRange) -> [ByteRange] {
+  package func holes(in range: ByteRange) -> [ByteRange] {
     var holes: [ByteRange] = []
     var rest = range
     while let hole = firstHole(in: rest) {
@@ -144,7 +144,7 @@ public struct ExtentSet: Equatable, Sendable {
   }
 
   /// Every present run of bytes within `range`, ascending.
-  public func runs(in range: ByteRange) -> [ByteRange] {
+  package func runs(in range: ByteRange) -> [ByteRange] {
     guard !range.isEmpty else { return [] }
     var runs: [ByteRange] = []
     var index = firstIndex(endingAfter: range.lowerBound)
@@ -156,14 +156,14 @@ public struct ExtentSet: Equatable, Sendable {
   }
 
   /// Whether any byte of `range` is present.
-  public func overlaps(_ range: ByteRange) -> Bool {
+  package func overlaps(_ range: ByteRange) -> Bool {
     guard !range.isEmpty else { return false }
     let index = firstIndex(endingAfter: range.lowerBound)
     return index < extents.count && extents[index].lowerBound < range.upperBound
   }
 
   /// The end of the present run that starts at `offset`, or `offset` if that byte is absent.
-  public func presentEnd(from offset: Int64) -> Int64 {
+  package func presentEnd(from offset: Int64) -> Int64 {
     let index = firstIndex(endingAfter: offset)
     guard index < extents.count, extents[index].lowerBound <= offset else { return offset }
     return extents[index].upperBound

@@ -1,7 +1,7 @@
 /// Constants that apply to mounted files and downloads alike.
 package enum FetchConstants {
   /// How long the network may be down before the operation on a file fails.
-  package static let disconnectionPatience = Duration.seconds(60)
+  package static let disconnectionTimeout = Duration.seconds(60)
 
   /// How often to check whether the network is back; the check sends no packet.
   package static let disconnectionInterval = Duration.milliseconds(500)
@@ -26,5 +26,5 @@ package enum FetchConstants {
   package static let firstRoundTrip = 0.05
 
   /// How long bytes must have arrived before their rate is meaningful, in seconds.
-  package static let leastRateInterval = 0.02
+  package static let minimumRateInterval = 0.02
 }

@@ -16,7 +16,7 @@ extension FetchPlanner {
   ///   - flights: the requests in flight, in any order.
   ///   - limits: the bounds of the plan; ``Limits/connections`` counts all flights.
   /// - Returns: the requests to send and the flights to cut short.
-  public func planPrefetch(
+  package func planPrefetch(
     length: Int64, extents: ExtentSet, flights: [Flight], limits: Limits
   ) -> Plan {
     var plan = Plan()
@@ -31,7 +31,7 @@ extension FetchPlanner {
       limits.connectionRate.map { Int64(min($0, 1e12) * Self.prefetchSeconds) }
       ?? Self.firstPrefetchSegment
     let segment = max(
-      Self.leastSegment,
+      Self.minimumSegment,
       min(
         min(max(worthwhile, Self.prefetchSegments.lowerBound), Self.prefetchSegments.upperBound),
         absent / Int64(bound)))
@@ -41,7 +41,7 @@ extension FetchPlanner {
         guard free > 0, flights.count < limits.demandConnections else { return plan }
         var range = rest.lowerBound..<(rest.lowerBound + min(rest.byteCount, segment))
         // Include a small rest, which would otherwise cost a separate request.
-        if rest.upperBound - range.upperBound < Self.leastSegment / 2 { range = rest }
+        if rest.upperBound - range.upperBound < Self.minimumSegment / 2 { range = rest }
         plan.starts.append(range)
         flights.append(Flight(planned: range))
         rest = range.upperBound..<rest.upperBound

@@ -4,21 +4,21 @@
 ///
 /// A demand is a range that a parked read waits for; it is always fetched, at once. Read-ahead is
 /// what a stream will want next; it uses the connections that demand leaves free.
-public struct FetchPlanner: Sendable {
+package struct FetchPlanner: Sendable {
   /// A request in flight.
-  public struct Flight: Sendable {
-    public var id: Int
+  package struct Flight: Sendable {
+    package var id: Int
     /// The end of its stored bytes; the bytes from here to ``position`` have arrived but are not
     /// present yet.
-    public var start: Int64
+    package var start: Int64
     /// The next byte that the request will bring.
-    public var position: Int64
+    package var position: Int64
     /// The end of the bytes that the request will bring.
-    public var end: Int64
+    package var end: Int64
     /// Bytes per second of its body so far; nil before the first byte.
-    public var rate: Double?
+    package var rate: Double?
 
-    public init(id: Int, start: Int64, position: Int64, end: Int64, rate: Double?) {
+    package init(id: Int, start: Int64, position: Int64, end: Int64, rate: Double?) {
       self.id = id
       self.start = start
       self.position = position
@@ -44,32 +44,32 @@ public struct FetchPlanner: Sendable {
   }
 
   /// A consumer that reads the file in order.
-  public struct Reader: Sendable {
+  package struct Reader: Sendable {
     /// The end of the bytes consumed so far.
-    public var cursor: Int64
+    package var cursor: Int64
     /// How many bytes to fetch beyond the cursor; 0 for none.
-    public var window: Int64
+    package var window: Int64
 
-    public init(cursor: Int64, window: Int64) {
+    package init(cursor: Int64, window: Int64) {
       self.cursor = cursor
       self.window = window
     }
   }
 
   /// The bounds of a plan.
-  public struct Limits: Sendable {
+  package struct Limits: Sendable {
     /// How many requests read-ahead may have in flight.
-    public var connections: Int
+    package var connections: Int
     /// How many requests the file may have in flight, demand included.
-    public var demandConnections: Int
+    package var demandConnections: Int
     /// The time from a request to the first byte of its response, in seconds.
-    public var roundTrip: Double
+    package var roundTrip: Double
     /// The throughput of one connection in bytes per second.
     ///
     /// Nil while unknown, and also if the planner should not fill a connection of high latency.
-    public var connectionRate: Double?
+    package var connectionRate: Double?
 
-    public init(
+    package init(
       connections: Int, demandConnections: Int, roundTrip: Double, connectionRate: Double?
     ) {
       self.connections = connections
@@ -79,36 +79,36 @@ public struct FetchPlanner: Sendable {
     }
   }
 
-  public struct Plan: Equatable, Sendable {
+  package struct Plan: Equatable, Sendable {
     /// The ranges to request now, most urgent first.
-    public var starts: [ByteRange] = []
+    package var starts: [ByteRange] = []
     /// Requests in flight to end at an earlier byte, because a demand beyond it cannot wait.
-    public var cuts: [Cut] = []
+    package var cuts: [Cut] = []
   }
 
-  public struct Cut: Equatable, Sendable {
-    public var id: Int
-    public var end: Int64
+  package struct Cut: Equatable, Sendable {
+    package var id: Int
+    package var end: Int64
   }
 
   /// The page size: the unit of the kernel's reads, and the smallest useful request.
-  public static let page: Int64 = 4096
+  package static let page: Int64 = 4096
 
   /// The smallest read-ahead request: below it, the response head and the round trip cost more than
   /// the body.
-  static let leastSegment: Int64 = 256 << 10
+  static let minimumSegment: Int64 = 256 << 10
 
   /// The largest request: its end must remain movable.
-  static let greatestSegment: Int64 = 64 << 20
+  static let maximumSegment: Int64 = 64 << 20
 
   /// The largest read-ahead of one stream: 2 s at 1 Gbit/s.
-  static let greatestWindow: Int64 = 256 << 20
+  static let maximumWindow: Int64 = 256 << 20
 
   /// The window from which on the planner expects a reader to continue for long.
   static let provenWindow: Int64 = 512 << 10
 
   /// The factor by which the planner may exceed the window of such a reader to fill the connection.
-  static let greatestGrowth: Int64 = 16
+  static let maximumGrowth: Int64 = 16
 
   /// How much should be in flight or read ahead, in bandwidth-delay products: the next requests
   /// must be under way before the previous ones end.
@@ -116,9 +116,9 @@ public struct FetchPlanner: Sendable {
 
   /// How many bytes of a flight a demand waits for before it gets a separate request, while the
   /// rate is unknown.
-  static let patience: Int64 = 1 << 20
+  static let timeout: Int64 = 1 << 20
 
-  public init() {}
+  package init() {}
 
   /// - Parameters:
   ///   - length: the complete length of the file in bytes.
@@ -129,7 +129,7 @@ public struct FetchPlanner: Sendable {
   ///   - predictions: ranges that will probably be read next, the nearest first.
   ///   - limits: the bounds of the plan.
   /// - Returns: the requests to send and the flights to cut short.
-  public func plan(
+  package func plan(
     length: Int64, extents: ExtentSet, flights: [Flight], demands: [ByteRange],
     streams: [Reader], predictions: [ByteRange] = [], limits: Limits
   ) -> Plan {
@@ -166,7 +166,7 @@ public struct FetchPlanner: Sendable {
     // Equal segments finish in the order in which the reader needs them. The window holds two
     // rounds of segments, so a connection that finishes always has a next one.
     let segment = max(
-      Self.leastSegment, min(window / Int64(2 * limits.connections), Self.greatestSegment))
+      Self.minimumSegment, min(window / Int64(2 * limits.connections), Self.maximumSegment))
     while let hole = holes.first {
       // A range that a read waits for is requested in any case, together with the bytes after it.
       let isWanted = hole.lowerBound < stream.cursor
@@ -174,7 +174,7 @@ public struct FetchPlanner: Sendable {
       let absent = holes.reduce(0) { $0 + $1.byteCount }
       guard isWanted || absent >= segment || holes.last?.upperBound == length else { break }
       var range = hole.lowerBound..<(hole.lowerBound + min(hole.byteCount, segment))
-      if hole.upperBound - range.upperBound < Self.leastSegment / 2 {
+      if hole.upperBound - range.upperBound < Self.minimumSegment / 2 {
         range = hole  // Includes a small rest, which would cost a separate request.
       }
       plan.starts.append(range)
@@ -199,9 +199,9 @@ public struct FetchPlanner: Sendable {
     var window = stream.window
     if window >= provenWindow, let rate = limits.connectionRate {
       let line = rate * Double(limits.connections) * limits.roundTrip * linesAhead
-      window = max(window, min(greatestGrowth * window, Int64(min(line, Double(greatestWindow)))))
+      window = max(window, min(maximumGrowth * window, Int64(min(line, Double(maximumWindow)))))
     }
-    return min(window, greatestWindow)
+    return min(window, maximumWindow)
   }
 
   /// Gives the second half of the flight in `region` that will end last to a free connection.
@@ -212,7 +212,7 @@ public struct FetchPlanner: Sendable {
   ) -> Bool {
     let candidates = flights.indices.filter {
       flights[$0].id >= 0 && flights[$0].covered.overlaps(region)
-        && flights[$0].missingByteCount >= 2 * Self.leastSegment
+        && flights[$0].missingByteCount >= 2 * Self.minimumSegment
         && flights[$0].missingSeconds > max(0.1, limits.roundTrip * 6)
     }
     guard
@@ -260,7 +260,7 @@ public struct FetchPlanner: Sendable {
 
   /// Splits a long range into parts, the last one first: long predictions are of backward readers.
   private static func fromTheEnd(_ range: ByteRange) -> [ByteRange] {
-    let part = max(leastSegment, range.byteCount / backwardPartCount)
+    let part = max(minimumSegment, range.byteCount / backwardPartCount)
     guard range.byteCount > part else { return [range] }
     var parts: [ByteRange] = []
     var end = range.upperBound
@@ -280,7 +280,7 @@ public struct FetchPlanner: Sendable {
   private static func joined(_ ranges: [ByteRange]) -> [ByteRange] {
     var joined: [ByteRange] = []
     for range in ranges {
-      if let last = joined.last, last.byteCount + range.byteCount <= leastSegment,
+      if let last = joined.last, last.byteCount + range.byteCount <= minimumSegment,
         last.lowerBound <= range.upperBound, range.lowerBound <= last.upperBound
       {
         joined[joined.count - 1] =
@@ -333,7 +333,7 @@ public struct FetchPlanner: Sendable {
       guard flight.id >= 0, flight.position < hole.lowerBound else { continue }
       let before = hole.lowerBound - flight.position
       let soon = flight.rate.map { Int64($0 * max(0.1, limits.roundTrip * 2)) } ?? 0
-      guard before > max(Self.patience, soon) else { continue }
+      guard before > max(Self.timeout, soon) else { continue }
       flights[index].end = hole.lowerBound
       free -= 1
       plan.cuts.append(Cut(id: flight.id, end: hole.lowerBound))
@@ -367,6 +367,6 @@ extension Int64 {
 extension FetchPlanner.Reader {
   /// Whether a parked read belongs to this stream's latest reads.
   fileprivate func isNear(_ demand: ByteRange) -> Bool {
-    demand.lowerBound >= cursor - 2 * StreamTable.tolerance && demand.lowerBound < cursor
+    demand.lowerBound >= cursor - 2 * SequentialReaders.tolerance && demand.lowerBound < cursor
   }
 }

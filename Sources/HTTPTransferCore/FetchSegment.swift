@@ -26,7 +26,7 @@ extension FetchSegment {
   package func rate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt else { return nil }
     let seconds = (now - firstByteAt) / .seconds(1)
-    guard seconds > FetchConstants.leastRateInterval else { return nil }
+    guard seconds > FetchConstants.minimumRateInterval else { return nil }
     return Double(position - start) / seconds
   }
 }

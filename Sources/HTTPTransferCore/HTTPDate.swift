@@ -1,5 +1,5 @@
 /// Dates of HTTP fields, in seconds since 1970 (RFC 9110 §5.6.7).
-public enum HTTPDate {
+package enum HTTPDate {
   private static let months: [Substring] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
@@ -11,7 +11,7 @@ public enum HTTPDate {
   ///
   /// Returns nil for anything else, including the obsolete forms, which current servers do not
   /// send.
-  public static func secondsSince1970(_ field: String) -> Int64? {
+  package static func secondsSince1970(_ field: String) -> Int64? {
     guard field.utf8.count <= maximumByteCount else { return nil }
     let parts = field.split(separator: " ")
     guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT" || parts[5] == "UTC",
@@ -27,7 +27,7 @@ public enum HTTPDate {
   }
 
   /// The time of a date in UTC, with months counted from 1; nil if there is no such date.
-  public static func secondsSince1970(
+  package static func secondsSince1970(
     year: Int64, month: Int, day: Int64, hour: Int64, minute: Int64, second: Int64
   ) -> Int64? {
     guard (1601...9999).contains(year), (1...12).contains(month),
@@ -39,7 +39,7 @@ public enum HTTPDate {
   }
 
   /// The number of the month with a name such as `Nov`, counted from 1.
-  public static func month(of name: Substring) -> Int? {
+  package static func month(of name: Substring) -> Int? {
     months.firstIndex(of: name).map { $0 + 1 }
   }
 

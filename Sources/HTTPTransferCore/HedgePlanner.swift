@@ -13,18 +13,18 @@ package struct HedgePlanner: Sendable {
   private static let firstDelay = 2.0
   /// The most that a hedge requests beyond the bytes that a read waits for; the rest is planned
   /// once the hedge has won.
-  private static let greatestHedge: Int64 = 4 << 20
+  private static let maximumHedge: Int64 = 4 << 20
 
   package init(delay: Duration) { self.delay = delay }
 
   /// - Parameters:
   ///   - roundTrip: the time from request to response in seconds; nil while unknown.
-  ///   - patience: how long a request may bring no byte before it is dropped.
-  package init(roundTrip: Double?, patience: Duration) {
+  ///   - timeout: how long a request may bring no byte before it is dropped.
+  package init(roundTrip: Double?, timeout: Duration) {
     let seconds = roundTrip.map {
       min(max($0 * Self.roundTrips, Self.delays.lowerBound), Self.delays.upperBound)
     }
-    delay = min(.seconds(seconds ?? Self.firstDelay), patience / 2)
+    delay = min(.seconds(seconds ?? Self.firstDelay), timeout / 2)
   }
 
   /// The bytes that a hedge of `segment` requests.
@@ -45,7 +45,7 @@ package struct HedgePlanner: Sendable {
     else { return nil }
     // The bytes of the segment that have arrived are stored when it ends.
     let start = max(wanted?.lowerBound ?? 0, segment.position)
-    let end = min(segment.end, max(wanted?.upperBound ?? 0, start + Self.greatestHedge))
+    let end = min(segment.end, max(wanted?.upperBound ?? 0, start + Self.maximumHedge))
     // Empty: all bytes have arrived, or the rest is no longer wanted from there.
     return start < end ? start..<end : nil
   }

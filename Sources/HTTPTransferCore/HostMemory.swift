@@ -1,7 +1,7 @@
 /// How many connections paid at each origin; spares the next file of an origin the search.
 ///
 /// Advice only: a forgotten or wrong entry costs a fraction of a second.
-public struct HostMemory: Sendable, Equatable {
+package struct HostMemory: Sendable, Equatable {
   private struct Entry: Sendable, Equatable {
     var connections: Int
     /// When the entry was last updated, in days since 1970.
@@ -19,16 +19,16 @@ public struct HostMemory: Sendable, Equatable {
 
   private var entries: [String: Entry] = [:]
 
-  public init() {}
+  package init() {}
 
   /// How many connections paid at `origin` (scheme, host and port); nil if unknown.
-  public func connections(for origin: String, today: Int) -> Int? {
+  package func connections(for origin: String, today: Int) -> Int? {
     guard let entry = entries[origin], today - entry.day <= Self.lifetime else { return nil }
     return entry.connections
   }
 
   /// Records how many connections paid at `origin`.
-  public mutating func note(_ connections: Int, for origin: String, today: Int) {
+  package mutating func note(_ connections: Int, for origin: String, today: Int) {
     entries[origin] = Entry(
       connections: min(max(1, connections), Self.connectionLimit), day: today)
     if entries.count > Self.limit,
@@ -41,13 +41,13 @@ public struct HostMemory: Sendable, Equatable {
   // MARK: Text
 
   /// A line for each origin, sorted: `ORIGIN CONNECTIONS DAY`.
-  public var text: String {
+  package var text: String {
     entries.sorted { $0.key < $1.key }
       .map { "\($0.key) \($0.value.connections) \($0.value.day)\n" }.joined()
   }
 
   /// Parses ``text``; malformed lines are skipped.
-  public init(text: String) {
+  package init(text: String) {
     for line in text.split(whereSeparator: \.isNewline).prefix(Self.limit) {
       let words = line.split(separator: " ")
       guard words.count == 3, let connections = Int(words[1]), let day = Int(words[2]),

@@ -2,9 +2,9 @@
 ///
 /// A value without I/O; each download and each mounted file has one. An index from 0 in the list
 /// identifies a server. A file with a single server has a set of one.
-public struct MirrorSet: Sendable {
+package struct MirrorSet: Sendable {
   /// The evidence that two servers have the same bytes.
-  public enum Trust: Sendable, Hashable {
+  package enum Trust: Sendable, Hashable {
     /// Equal lengths and equal strong validators.
     case validators
     /// As ``validators``; failing that, an equal length: the whole is hashed at its end, after
@@ -15,14 +15,14 @@ public struct MirrorSet: Sendable {
   }
 
   /// What is known of a server's bytes, for the current version of the file.
-  public enum Standing: Sendable, Hashable {
+  package enum Standing: Sendable, Hashable {
     /// No request has tested them yet.
-    case untried
+    case untested
     /// They are the bytes of the version.
-    case agreed
-    /// Their number is that of the version: the server is used if no ``agreed`` server is
+    case verified
+    /// Their number is that of the version: the server is used if no ``verified`` server is
     /// available.
-    case similar
+    case unproven
     /// They differ: the server gets no more requests for this version.
     case refused(reason: String)
     /// The server gets no requests for any version: a download drops such a server, while a mount
@@ -30,17 +30,17 @@ public struct MirrorSet: Sendable {
     case excluded(reason: String)
   }
 
-  public struct Mirror: Sendable {
-    public let url: RemoteURL
-    public internal(set) var standing = Standing.untried
+  package struct Mirror: Sendable {
+    package let url: RemoteURL
+    package internal(set) var standing = Standing.untested
     /// Why the last request failed; nil if it succeeded.
-    public internal(set) var failure: String?
+    package internal(set) var failure: String?
     /// Until when other servers are preferred.
-    public internal(set) var restsUntil: ContinuousClock.Instant?
+    package internal(set) var restsUntil: ContinuousClock.Instant?
     /// Bytes per second of one connection: a moving average; nil while unknown.
-    public internal(set) var rate: Double?
+    package internal(set) var rate: Double?
     /// The number of requests in flight to it.
-    public internal(set) var flightCount = 0
+    package internal(set) var flightCount = 0
     /// How many requests it accepts at a time; nil if it has refused none.
     var flightLimit: Int?
     var failureCount = 0
@@ -48,37 +48,37 @@ public struct MirrorSet: Sendable {
     var hasDenied = false
     /// The version as this server described it when its bytes were last accepted: each server has
     /// its own validators.
-    public internal(set) var content: ContentVersion?
+    package internal(set) var content: ContentVersion?
 
     /// Why the server gets no more requests; nil if it may get some.
-    public var refusal: String? {
+    package var refusal: String? {
       switch standing {
-      case .untried, .agreed, .similar: nil
+      case .untested, .verified, .unproven: nil
       case .refused(let reason), .excluded(let reason): reason
       }
     }
 
-    public var isRefused: Bool { refusal != nil }
+    package var isRefused: Bool { refusal != nil }
 
     func isResting(_ now: ContinuousClock.Instant) -> Bool { restsUntil.map { now < $0 } ?? false }
 
     /// Whether the server can take one more request.
     ///
-    /// An untried server gets one request, to show that it has the same bytes.
-    var hasRoom: Bool { flightCount < (standing == .untried ? 1 : flightLimit ?? .max) }
+    /// An untested server gets one request, to show that it has the same bytes.
+    var hasRoom: Bool { flightCount < (standing == .untested ? 1 : flightLimit ?? .max) }
   }
 
-  public private(set) var mirrors: [Mirror]
-  public let trust: Trust
+  package private(set) var mirrors: [Mirror]
+  package let trust: Trust
 
   /// The server that first described the version, and decides whether the version has changed.
   ///
   /// Nil if an earlier mount learned the version without a record of the server.
-  public private(set) var definer: Int?
+  package private(set) var reference: Int?
 
   /// The only server to use while possible, because it is unknown which of several sent wrong
   /// bytes.
-  public var sole: Int?
+  package var exclusive: Int?
 
   /// How long a server that has failed is used last.
   private let rests: RetryPolicy
@@ -88,18 +88,18 @@ public struct MirrorSet: Sendable {
   ///   - trust: the evidence that two servers have the same file.
   ///   - rests: how long a server that has failed is used last, by its failures in a row. A mount
   ///     can wait longer than a download, which gives up.
-  public init(urls: [RemoteURL], trust: Trust, rests: RetryPolicy) {
+  package init(urls: [RemoteURL], trust: Trust, rests: RetryPolicy) {
     var known: Set<RemoteURL> = []
     mirrors = urls.filter { known.insert($0).inserted }.map { Mirror(url: $0) }
     self.trust = trust
     self.rests = rests
   }
 
-  public var count: Int { mirrors.count }
+  package var count: Int { mirrors.count }
 
-  public subscript(index: Int) -> Mirror { mirrors[index] }
+  package subscript(index: Int) -> Mirror { mirrors[index] }
 
-  // MARK: Choice
+  // MARK: Selection
 
   /// Selects the server to ask about the file: the first that has not failed lately, otherwise the
   /// server whose rest ends first.
@@ -108,7 +108,7 @@ public struct MirrorSet: Sendable {
   ///   - tried: the servers that were asked already.
   ///   - now: the time.
   /// - Returns: nil if no server is left.
-  public func contact(except tried: Set<Int> = [], now: ContinuousClock.Instant) -> Int? {
+  package func contact(except tried: Set<Int> = [], now: ContinuousClock.Instant) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !tried.contains($0) }
     return left.first { !mirrors[$0].isResting(now) } ?? soonest(of: left)
   }
@@ -124,16 +124,16 @@ public struct MirrorSet: Sendable {
   ///   - excluded: the servers that must not get this range.
   ///   - now: the time.
   /// - Returns: nil if no server is left.
-  public func choose(
+  package func choose(
     isUrgent: Bool, except excluded: Set<Int> = [], now: ContinuousClock.Instant
   ) -> Int? {
     let left = mirrors.indices.filter { !mirrors[$0].isRefused && !excluded.contains($0) }
     let ready = left.filter { !mirrors[$0].isResting(now) }
-    if let sole, ready.contains(sole) { return sole }
-    let agreed = ready.filter { mirrors[$0].standing == .agreed }
-    let untried = ready.filter { mirrors[$0].standing == .untried }
-    if !agreed.isEmpty { return best(of: isUrgent ? agreed : agreed + untried) }
-    return best(of: untried) ?? best(of: ready) ?? soonest(of: left)
+    if let exclusive, ready.contains(exclusive) { return exclusive }
+    let verified = ready.filter { mirrors[$0].standing == .verified }
+    let untested = ready.filter { mirrors[$0].standing == .untested }
+    if !verified.isEmpty { return best(of: isUrgent ? verified : verified + untested) }
+    return best(of: untested) ?? best(of: ready) ?? soonest(of: left)
   }
 
   private func best(of candidates: [Int]) -> Int? {
@@ -157,7 +157,7 @@ public struct MirrorSet: Sendable {
 
   /// Whether a server other than `index` can be used at once, for bytes that `index` does not bring
   /// soon.
-  public func hasReady(besides index: Int, now: ContinuousClock.Instant) -> Bool {
+  package func hasReady(besides index: Int, now: ContinuousClock.Instant) -> Bool {
     mirrors.indices.contains {
       $0 != index && !mirrors[$0].isRefused && !mirrors[$0].isResting(now)
     }
@@ -166,30 +166,30 @@ public struct MirrorSet: Sendable {
   /// Whether a server that may still have the version is temporarily unavailable.
   ///
   /// If so, a server with another version does not replace it.
-  public func hasAbsent(besides index: Int, now: ContinuousClock.Instant) -> Bool {
+  package func hasUnavailable(besides index: Int, now: ContinuousClock.Instant) -> Bool {
     mirrors.indices.contains {
       $0 != index && !mirrors[$0].isRefused && mirrors[$0].isResting(now) && !mirrors[$0].hasDenied
     }
   }
 
   /// How long a server still rests after a failure.
-  public func rest(of index: Int, now: ContinuousClock.Instant) -> Duration {
+  package func rest(of index: Int, now: ContinuousClock.Instant) -> Duration {
     mirrors[index].restsUntil.map { max(.zero, $0 - now) } ?? .zero
   }
 
   /// The servers that have not been refused.
-  public var trusted: [Int] { mirrors.indices.filter { !mirrors[$0].isRefused } }
+  package var trusted: [Int] { mirrors.indices.filter { !mirrors[$0].isRefused } }
 
   /// Whether a server other than `index` has not been refused, resting or not.
-  public func hasTrusted(besides index: Int) -> Bool { trusted.contains { $0 != index } }
+  package func hasTrusted(besides index: Int) -> Bool { trusted.contains { $0 != index } }
 
   /// Whether a refused server may have another version.
-  public var hasOtherVersions: Bool {
+  package var hasOtherVersions: Bool {
     mirrors.contains { if case .refused = $0.standing { true } else { false } }
   }
 
   /// The refused and excluded servers except `index`, with the reasons, in one line; nil for none.
-  public func refusals(besides index: Int?) -> String? {
+  package func refusals(besides index: Int?) -> String? {
     let texts = mirrors.indices.compactMap { other in
       other == index
         ? nil : mirrors[other].refusal.map { "\(mirrors[other].url.redacted) (\($0))" }
@@ -197,16 +197,16 @@ public struct MirrorSet: Sendable {
     return texts.isEmpty ? nil : texts.joined(separator: ", ")
   }
 
-  // MARK: Judgement
+  // MARK: Verification
 
   /// What an answer shows about its server.
-  public enum Judgement: Sendable, Hashable {
+  package enum Judgement: Sendable, Hashable {
     /// The rules for a single server apply.
     case ordinary
     /// The bytes are those of the version.
     case same
     /// They may be, and no server with better evidence is available.
-    case similar
+    case unproven
     /// No evidence that they are; the caller may use them as a last resort, or ask other servers.
     case declined
     /// They are different, or no evidence excludes that.
@@ -221,32 +221,32 @@ public struct MirrorSet: Sendable {
   ///   - pinned: the wanted version.
   ///   - now: the time.
   /// - Returns: what the answer shows about its server.
-  public mutating func judge(
+  package mutating func judge(
     _ content: ContentVersion, from index: Int, pinned: ContentVersion,
     now: ContinuousClock.Instant
   ) -> Judgement {
-    if trust != .hashesBeforeUse, index == definer || mirrors.count == 1 { return .ordinary }
+    if trust != .hashesBeforeUse, index == reference || mirrors.count == 1 { return .ordinary }
     // A server that was accepted once is compared with its own earlier answer.
     if trust != .hashesBeforeUse, let own = mirrors[index].content {
       switch own.compare(content) {
-      case .same: return mirrors[index].standing == .similar ? .similar : .same
+      case .same: return mirrors[index].standing == .unproven ? .unproven : .same
       case .different, .unknown: return .contradicts(reason: "its file has changed")
       }
     }
     if let reason = Self.difference(pinned, content) { return .contradicts(reason: reason) }
     let isEnough = trust == .hashesBeforeUse && pinned.completeLength != nil
     if isEnough || Self.isProven(pinned, content) {
-      agreed(content, by: index)
+      recordAgreement(content, by: index)
       return .same
     }
     guard trust == .hashesAfterUse else {
       return .contradicts(reason: "its validators do not show that its file is the same")
     }
     let hasBetter = mirrors.indices.contains {
-      $0 != index && mirrors[$0].standing == .agreed && !mirrors[$0].isResting(now)
+      $0 != index && mirrors[$0].standing == .verified && !mirrors[$0].isResting(now)
     }
-    accept(content, from: index, as: .similar)
-    return hasBetter ? .declined : .similar
+    accept(content, from: index, as: .unproven)
+    return hasBetter ? .declined : .unproven
   }
 
   private mutating func accept(
@@ -282,47 +282,47 @@ public struct MirrorSet: Sendable {
     return pinned.lastModified != nil && other.dateStrength == .strong
   }
 
-  // MARK: Learning
+  // MARK: Updates
 
   /// Drops the wanted version, and with it the evidence that servers gave of it.
-  public mutating func forgetVersion() {
-    definer = nil
+  package mutating func forgetVersion() {
+    reference = nil
     for index in mirrors.indices {
       mirrors[index].content = nil
       if case .excluded = mirrors[index].standing { continue }
-      mirrors[index].standing = .untried
+      mirrors[index].standing = .untested
     }
   }
 
   /// Records that a server has described a version that replaces the known one.
-  public mutating func defined(_ content: ContentVersion, by index: Int) {
+  package mutating func defined(_ content: ContentVersion, by index: Int) {
     forgetVersion()
-    definer = index
-    agreed(content, by: index)
+    reference = index
+    recordAgreement(content, by: index)
   }
 
   /// Records that an earlier mount got the version `content` from a server.
   ///
   /// Weak validators then distinguish versions of that server, as for a single server.
-  public mutating func recalled(_ content: ContentVersion, of index: Int) {
-    guard definer == nil else { return }
-    definer = index
-    agreed(content, by: index)
+  package mutating func recalled(_ content: ContentVersion, of index: Int) {
+    guard reference == nil else { return }
+    reference = index
+    recordAgreement(content, by: index)
   }
 
   /// Records that a server has described the wanted version.
-  public mutating func agreed(_ content: ContentVersion, by index: Int) {
-    accept(content, from: index, as: .agreed)
+  package mutating func recordAgreement(_ content: ContentVersion, by index: Int) {
+    accept(content, from: index, as: .verified)
   }
 
   /// Readmits a refused server that has described the file as expected; it is asked about the file
   /// only if no other server is left.
-  public mutating func readmit(_ index: Int) {
-    if case .refused = mirrors[index].standing { mirrors[index].standing = .untried }
+  package mutating func readmit(_ index: Int) {
+    if case .refused = mirrors[index].standing { mirrors[index].standing = .untested }
   }
 
   /// Records that a server has answered, or sent wanted bytes.
-  public mutating func answered(_ index: Int) {
+  package mutating func answered(_ index: Int) {
     mirrors[index].failure = nil
     mirrors[index].restsUntil = nil
     mirrors[index].failureCount = 0
@@ -340,7 +340,7 @@ public struct MirrorSet: Sendable {
   ///   - now: the time.
   /// - Returns: the number of failures in a row; requests that fail together count once.
   @discardableResult
-  public mutating func failed(
+  package mutating func failed(
     _ index: Int, reason: String, isDenial: Bool = false, retryAfter: Duration? = nil,
     random: Double = 1, now: ContinuousClock.Instant
   ) -> Int {
@@ -361,44 +361,44 @@ public struct MirrorSet: Sendable {
   }
 
   /// Prefers other servers until `moment`, for a reason that may not be the server's.
-  public mutating func setAside(_ index: Int, until moment: ContinuousClock.Instant) {
+  package mutating func setAside(_ index: Int, until moment: ContinuousClock.Instant) {
     mirrors[index].restsUntil = max(mirrors[index].restsUntil ?? moment, moment)
   }
 
   /// Refuses a server that contradicts the version: it gets no more requests for this version.
   ///
   /// - Returns: whether the server was not refused before.
-  public mutating func refuse(_ index: Int, reason: String) -> Bool {
+  package mutating func refuse(_ index: Int, reason: String) -> Bool {
     if mirrors[index].isRefused { return false }
     mirrors[index].standing = .refused(reason: reason)
-    if sole == index { sole = nil }
+    if exclusive == index { exclusive = nil }
     return true
   }
 
   /// Excludes a server for all versions.
-  public mutating func exclude(_ index: Int, reason: String) {
+  package mutating func exclude(_ index: Int, reason: String) {
     mirrors[index].standing = .excluded(reason: reason)
-    if sole == index { sole = nil }
+    if exclusive == index { exclusive = nil }
   }
 
   // MARK: Requests
 
-  public mutating func began(_ index: Int) { mirrors[index].flightCount += 1 }
+  package mutating func began(_ index: Int) { mirrors[index].flightCount += 1 }
 
   /// Records the end of a request; `bytesPerSecond` is the rate of its body, if meaningful.
-  public mutating func ended(_ index: Int, bytesPerSecond: Double? = nil) {
+  package mutating func ended(_ index: Int, bytesPerSecond: Double? = nil) {
     mirrors[index].flightCount -= 1
     measured(index, bytesPerSecond: bytesPerSecond)
   }
 
   /// Records the measured rate of a connection to a server, if known.
-  public mutating func measured(_ index: Int, bytesPerSecond: Double?) {
+  package mutating func measured(_ index: Int, bytesPerSecond: Double?) {
     guard let bytesPerSecond else { return }
     mirrors[index].rate.average(in: bytesPerSecond)
   }
 
   /// Limits a server to the number of requests that it is answering now, at least one.
-  public mutating func limitFlights(_ index: Int) {
+  package mutating func limitFlights(_ index: Int) {
     mirrors[index].flightLimit = max(1, mirrors[index].flightCount)
   }
 }

@@ -3,7 +3,7 @@
 /// The controller raises the number while that pays, in larger steps while each connection brings
 /// as much as before. It steps back if more connections gain too little. Now and then it tries half
 /// as many.
-public struct ParallelismController: Sendable {
+package struct ParallelismController: Sendable {
   /// A connection this fast (bytes per second) is not throttled: the network link or this machine
   /// limits it, and a second connection would only share that limit.
   static let fastConnection = 100e6
@@ -15,7 +15,7 @@ public struct ParallelismController: Sendable {
   static let enoughGoodput = 250e6
 
   /// The least gain in goodput that justifies twice the connections.
-  static let leastGain = 1.15
+  static let minimumGain = 1.15
 
   /// The fraction of a proportional gain from which on a gain counts as proportional.
   static let linearGain = 0.85
@@ -23,7 +23,7 @@ public struct ParallelismController: Sendable {
   /// The least share of an epoch that the network thread must have waited for the network.
   ///
   /// Otherwise the epoch shows nothing about the number of connections.
-  static let leastIdleShare = 0.5
+  static let minimumIdleShare = 0.5
 
   /// The least time to observe a step, in seconds.
   static let epoch = 0.12
@@ -43,10 +43,10 @@ public struct ParallelismController: Sendable {
   static let learnedTrust = 4.0
 
   /// The number of connections to use.
-  public private(set) var target: Int
+  package private(set) var target: Int
 
   /// The number that has paid so far; nil before any has.
-  public private(set) var proven: Int?
+  package private(set) var proven: Int?
 
   private let maximum: Int
   private let isFixed: Bool
@@ -69,7 +69,7 @@ public struct ParallelismController: Sendable {
   /// - Parameters:
   ///   - initial: the first number of connections.
   ///   - maximum: the most connections; when equal to `initial`, the count is fixed.
-  public init(initial: Int, maximum: Int) {
+  package init(initial: Int, maximum: Int) {
     self.maximum = max(1, maximum)
     target = min(max(1, initial), self.maximum)
     isFixed = target == self.maximum
@@ -78,7 +78,7 @@ public struct ParallelismController: Sendable {
   /// - Parameters:
   ///   - learned: the count that paid at the host before; nil if unknown.
   ///   - maximum: the most connections.
-  public init(learned: Int?, maximum: Int) {
+  package init(learned: Int?, maximum: Int) {
     self.maximum = max(1, maximum)
     target = min(max(1, learned ?? 1), self.maximum)
     isFixed = false
@@ -97,7 +97,7 @@ public struct ParallelismController: Sendable {
   ///   - idle: the seconds that the network thread has waited for its sockets so far.
   ///   - isWaited: whether a reader waits for bytes; otherwise more speed is useless.
   ///   - now: seconds of a monotonic clock.
-  public mutating func note(
+  package mutating func note(
     byteCount: Int64, active: Int, flowing: Int? = nil, idle: Double, isWaited: Bool, now: Double
   ) {
     if let until = settlesUntil {
@@ -119,7 +119,7 @@ public struct ParallelismController: Sendable {
     let meanActive = (epochActive.sum + callCount - 1) / callCount
     beginEpoch(idle: idle, now: now)
     // A network thread that is busy, or waits for the disk, is at its limit.
-    guard idleShare >= Self.leastIdleShare else { return }
+    guard idleShare >= Self.minimumIdleShare else { return }
     // A pause of the reader shows nothing about the network.
     guard !isFixed || target < maximum, elapsed < 10 * Self.epoch, isWaited, active >= target else {
       return
@@ -127,10 +127,10 @@ public struct ParallelismController: Sendable {
     if let previous, previous.target > target {
       // Requests under way continue, but their bytes do not count for the smaller number.
       guard meanActive <= target + target / 4 else { return }
-      if goodput * Self.leastGain < previous.goodput { target = previous.target }
+      if goodput * Self.minimumGain < previous.goodput { target = previous.target }
       return endTrial(now: now)
     }
-    if let previous, goodput < Self.leastGoodput(after: previous, target) {
+    if let previous, goodput < Self.minimumGoodput(after: previous, target) {
       target = previous.target
       return endTrial(now: now)
     }
@@ -196,16 +196,16 @@ public struct ParallelismController: Sendable {
   }
 
   /// The goodput that justifies the step from `previous` to `target` connections.
-  private static func leastGoodput(
+  private static func minimumGoodput(
     after previous: (target: Int, goodput: Double), _ target: Int
   ) -> Double {
-    var (least, count) = (previous.goodput * leastGain, previous.target * 2)
-    while count < target { (least, count) = (least * leastGain, count * 2) }
+    var (least, count) = (previous.goodput * minimumGain, previous.target * 2)
+    while count < target { (least, count) = (least * minimumGain, count * 2) }
     return least
   }
 
   /// Halves the count: the server refuses (403, 429, 503) or drops connections.
-  public mutating func stepDown(now: Double) {
+  package mutating func stepDown(now: Double) {
     target = max(1, target / 2)
     proven = target
     previous = nil

@@ -50,7 +50,7 @@ public struct PieceHashes: Sendable, Hashable {
   /// The pieces that `range` touches; empty for an empty range.
   ///
   /// Bytes beyond the last piece belong to no piece.
-  public func pieces(touching range: ByteRange) -> Range<Int> {
+  package func pieces(touching range: ByteRange) -> Range<Int> {
     guard !range.isEmpty else { return 0..<0 }
     let first = min(range.lowerBound / pieceByteCount, Int64(digests.count))
     let end = min((range.upperBound - 1) / pieceByteCount + 1, Int64(digests.count))
@@ -58,7 +58,7 @@ public struct PieceHashes: Sendable, Hashable {
   }
 
   /// The bytes of the piece `index` of a file of `length` bytes.
-  public func range(ofPiece index: Int, length: Int64) -> ByteRange {
+  package func range(ofPiece index: Int, length: Int64) -> ByteRange {
     let start = min(Int64(index) * pieceByteCount, length)
     return start..<(start + min(pieceByteCount, length - start))
   }

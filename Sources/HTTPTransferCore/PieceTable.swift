@@ -4,21 +4,21 @@
 /// A value without I/O; each download and each mounted file has one. A piece becomes present (in
 /// the caller's `extents`) as a whole; before that, no reader sees its bytes. Servers are
 /// identified as in ``MirrorSet``.
-public struct PieceTable: Sendable {
-  public let hashes: PieceHashes
+package struct PieceTable: Sendable {
+  package let hashes: PieceHashes
   /// The complete length in bytes.
-  public let length: Int64
+  package let length: Int64
 
   /// A complete piece that is to be hashed.
-  public struct Check: Sendable, Hashable {
-    public let piece: Int
-    public let range: ByteRange
+  package struct Check: Sendable, Hashable {
+    package let piece: Int
+    package let range: ByteRange
     /// Distinguishes a check from earlier ones of the same piece, whose bytes were dropped.
     let ticket: Int
   }
 
   /// The result of a hash.
-  public enum Outcome: Sendable, Hashable {
+  package enum Outcome: Sendable, Hashable {
     /// No result: the hashed bytes were dropped.
     case outdated
     /// The piece is right and is present from now on.
@@ -44,7 +44,7 @@ public struct PieceTable: Sendable {
   }
 
   /// The bytes that have arrived and wait for their hash.
-  public private(set) var arrived = ExtentSet()
+  package private(set) var arrived = ExtentSet()
   /// The pieces with a record.
   private var pieces: [Int: Piece] = [:]
   /// The bytes of whole pieces that were wrong and are to be fetched again.
@@ -57,10 +57,10 @@ public struct PieceTable: Sendable {
   package static let attemptLimit = 2
 
   /// Stands for the unknown origin of bytes, such as those of an earlier run.
-  public static let unknownServer = -1
+  package static let unknownServer = -1
 
   /// What brought bytes.
-  public enum Carrier: Sendable, Hashable {
+  package enum Carrier: Sendable, Hashable {
     /// One of several requests, by its number.
     case request(Int)
     /// A stream of the whole file, which is the only request; also an earlier run.
@@ -68,16 +68,16 @@ public struct PieceTable: Sendable {
   }
 
   /// - Returns: nil if the hashes do not match a file of `length` bytes.
-  public init?(hashes: PieceHashes, length: Int64) {
+  package init?(hashes: PieceHashes, length: Int64) {
     guard hashes.covers(length: length) else { return nil }
     self.hashes = hashes
     self.length = length
   }
 
-  // MARK: Places
+  // MARK: Locations
 
   /// `range` extended to whole pieces.
-  public func wholePieces(around range: ByteRange) -> ByteRange {
+  package func wholePieces(around range: ByteRange) -> ByteRange {
     let touched = hashes.pieces(touching: range)
     guard !touched.isEmpty else { return range }
     let first = hashes.range(ofPiece: touched.lowerBound, length: length)
@@ -89,23 +89,23 @@ public struct PieceTable: Sendable {
   ///
   /// They are present (`extents`), have arrived, are fetched from one server alone, or cannot be
   /// obtained.
-  public func settled(with extents: ExtentSet) -> ExtentSet {
+  package func settled(with extents: ExtentSet) -> ExtentSet {
     extents.union(arrived).union(wrongBytes)
   }
 
   /// The parts of `range` that are neither present (`extents`) nor have arrived.
-  public func holes(in range: ByteRange, extents: ExtentSet) -> [ByteRange] {
+  package func holes(in range: ByteRange, extents: ExtentSet) -> [ByteRange] {
     extents.holes(in: range).flatMap { arrived.holes(in: $0) }
   }
 
-  // MARK: Arrival
+  // MARK: Receiving
 
   /// The parts of `range` that count if `carrier` brought them.
   ///
   /// Of a piece that was wrong, only the bytes of the request that fetches it alone count. Another
   /// request, such as one to a server that was just dropped, may still bring bytes of the piece.
   /// They would prove nothing about the server of the new request.
-  public func admitted(_ range: ByteRange, by carrier: Carrier) -> [ByteRange] {
+  package func admitted(_ range: ByteRange, by carrier: Carrier) -> [ByteRange] {
     guard case .request(let request) = carrier else { return [range] }
     var foreign = ExtentSet()
     for index in hashes.pieces(touching: range) {
@@ -125,7 +125,7 @@ public struct PieceTable: Sendable {
   ///   - carrier: what brought them.
   ///   - extents: the extents that are present.
   /// - Returns: the number of new bytes, and the pieces that are now complete.
-  public mutating func note(
+  package mutating func note(
     _ range: ByteRange, from mirror: Int, by carrier: Carrier, extents: ExtentSet
   ) -> (byteCount: Int64, checks: [Check]) {
     var byteCount: Int64 = 0
@@ -150,7 +150,7 @@ public struct PieceTable: Sendable {
   }
 
   /// Whether the bytes of `check` have not been dropped.
-  public func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
+  package func isCurrent(_ check: Check) -> Bool { pieces[check.piece]?.ticket == check.ticket }
 
   /// Drops the bytes of `range`, arrived or present: pending hashes of them no longer count.
   ///
@@ -159,7 +159,7 @@ public struct PieceTable: Sendable {
   ///
   /// - Returns: the number of arrived bytes that were dropped.
   @discardableResult
-  public mutating func forget(_ range: ByteRange) -> Int64 {
+  package mutating func forget(_ range: ByteRange) -> Int64 {
     let touched = hashes.pieces(touching: range)
     let byteCount = arrived.remove(range)
     if touched.count <= pieces.count {
@@ -181,11 +181,11 @@ public struct PieceTable: Sendable {
 
   /// Drops the bytes of all unverified pieces to which `server` contributed.
   ///
-  /// The server is proven to lie: with its bytes, more pieces would be wrong, and other servers that
-  /// contributed to them would be suspected.
+  /// The server is proven to send wrong bytes: with them, more pieces would be wrong, and other
+  /// servers that contributed to them would be suspected.
   ///
   /// - Returns: the ranges of these pieces.
-  public mutating func disown(_ server: Int) -> [ByteRange] {
+  package mutating func disown(_ server: Int) -> [ByteRange] {
     let ranges = pieces.keys.sorted().filter { pieces[$0]?.contributors.contains(server) == true }
       .map { hashes.range(ofPiece: $0, length: length) }
     for range in ranges { forget(range) }
@@ -193,7 +193,7 @@ public struct PieceTable: Sendable {
   }
 
   /// Whether bytes of obtainable pieces are still missing.
-  public func isWanting(extents: ExtentSet) -> Bool {
+  package func isWanting(extents: ExtentSet) -> Bool {
     holes(in: 0..<length, extents: extents).contains { !lostBytes.contains($0) }
   }
 
@@ -206,7 +206,7 @@ public struct PieceTable: Sendable {
   ///   - matches: whether the hash is right.
   ///   - trusted: the servers that have not been refused.
   /// - Returns: the outcome for the piece.
-  public mutating func settle(_ check: Check, matches: Bool, trusted: [Int]) -> Outcome {
+  package mutating func settle(_ check: Check, matches: Bool, trusted: [Int]) -> Outcome {
     guard isCurrent(check), var piece = pieces[check.piece] else { return .outdated }
     arrived.remove(check.range)
     if matches {
@@ -250,7 +250,7 @@ public struct PieceTable: Sendable {
   ///   - matches: whether the hash is right.
   ///   - trusted: the servers that have not been refused.
   /// - Returns: nil if no server can be blamed, or no other server could be asked instead.
-  public func liar(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
+  package func culprit(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
     guard isCurrent(check), let piece = pieces[check.piece] else { return nil }
     if matches {
       let rest = Self.only(of: piece.suspected.subtracting(piece.contributors))
@@ -271,23 +271,23 @@ public struct PieceTable: Sendable {
   }
 
   /// How often a piece was wrong; 0 once it is right.
-  public func failureCount(ofPiece index: Int) -> Int {
+  package func failureCount(ofPiece index: Int) -> Int {
     guard let piece = pieces[index] else { return 0 }
     return piece.failures.values.reduce(piece.sharedFailureCount, +)
   }
 
   /// The servers to avoid for a piece that was wrong, while another server is left.
-  public func excluded(fromPiece index: Int) -> Set<Int> {
+  package func excluded(fromPiece index: Int) -> Set<Int> {
     Set(pieces[index]?.failures.keys.map { $0 } ?? [])
   }
 
   /// The pieces that were wrong and are to be fetched from one server alone, ascending.
-  public var suspects: some Sequence<Int> {
+  package var suspects: some Sequence<Int> {
     suspectBytes.extents.lazy.flatMap { [hashes] in hashes.pieces(touching: $0) }
   }
 
   /// Whether a piece is one of ``suspects``.
-  public func isSuspect(piece index: Int) -> Bool {
+  package func isSuspect(piece index: Int) -> Bool {
     suspectBytes.overlaps(hashes.range(ofPiece: index, length: length))
   }
 
@@ -297,7 +297,7 @@ public struct PieceTable: Sendable {
   }
 
   /// The bytes of all pieces that were wrong and are not right yet.
-  public var wrongBytes: ExtentSet { suspectBytes.union(lostBytes) }
+  package var wrongBytes: ExtentSet { suspectBytes.union(lostBytes) }
 
   /// Restarts the fetch of a suspect piece as a whole, by the request `request`.
   ///
@@ -305,7 +305,7 @@ public struct PieceTable: Sendable {
   /// count.
   ///
   /// - Returns: its bytes.
-  public mutating func restart(piece index: Int, by request: Int) -> ByteRange {
+  package mutating func restart(piece index: Int, by request: Int) -> ByteRange {
     let range = hashes.range(ofPiece: index, length: length)
     arrived.remove(range)
     pieces[index]?.request = request
@@ -315,16 +315,16 @@ public struct PieceTable: Sendable {
   }
 
   /// Whether a suspect piece is being hashed.
-  public func isChecking(piece index: Int) -> Bool { pieces[index]?.ticket != nil }
+  package func isChecking(piece index: Int) -> Bool { pieces[index]?.ticket != nil }
 
   /// Whether some bytes of `range` cannot be obtained.
-  public func isLost(_ range: ByteRange) -> Bool {
+  package func isLost(_ range: ByteRange) -> Bool {
     lostBytes.overlaps(range)
   }
 
   /// Makes lost pieces available for another attempt by a later reader: servers may have been
   /// repaired.
-  public mutating func forgive() {
+  package mutating func forgive() {
     for extent in lostBytes.extents {
       for index in hashes.pieces(touching: extent) { pieces[index] = nil }
     }

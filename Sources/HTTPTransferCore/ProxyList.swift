@@ -163,7 +163,7 @@ package struct ProxyRotation: Sendable {
   }
 
   /// Records that a proxy could not be reached, or is not a proxy.
-  package mutating func noteFailure(of route: ProxyList.Route, now: Instant) {
+  package mutating func recordFailure(of route: ProxyList.Route, now: Instant) {
     if !route.isDirect { failures[route] = now }
   }
 }

@@ -21,8 +21,8 @@ package struct RateSchedule {
   /// The number of limits from which on unneeded buckets are removed.
   ///
   /// If most are needed, the number doubles.
-  private var tidyCount = leastTidyCount
-  private static let leastTidyCount = 64
+  private var tidyCount = minimumTidyCount
+  private static let minimumTidyCount = 64
 
   package init() {}
 
@@ -96,6 +96,6 @@ package struct RateSchedule {
     for key in groups.keys where groups[key]?.bucket.mayPass(now: now) == true {
       groups[key] = nil
     }
-    tidyCount = max(Self.leastTidyCount, 2 * groups.count)
+    tidyCount = max(Self.minimumTidyCount, 2 * groups.count)
   }
 }

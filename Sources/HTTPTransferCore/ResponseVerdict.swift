@@ -1,8 +1,8 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// The meaning of the head of a response to a `GET`, determined before any byte of the body is
 /// stored.
-public enum ResponseVerdict: Equatable, Sendable {
+package enum ResponseVerdict: Equatable, Sendable {
   /// 206: the body is `range` of a representation of this version.
   case part(ContentVersion, range: ByteRange)
   /// 200: the body is the whole representation of this version.
@@ -32,7 +32,7 @@ public enum ResponseVerdict: Equatable, Sendable {
   ///   - asked: the requested range.
   ///   - now: our time in seconds since 1970. It is needed for a `Retry-After` date in a response
   ///     without a `Date`; without it such a field is ignored.
-  public init(_ response: HTTPResponse, asked: ByteRange?, now: Int64? = nil) {
+  package init(_ response: HTTPResponse, asked: ByteRange?, now: Int64? = nil) {
     let fields = response.headerFields
     switch response.status.code {
     case 200: self = Self.judgeWhole(fields)
@@ -116,7 +116,7 @@ public enum ResponseVerdict: Equatable, Sendable {
     let values = Set(fields[values: .contentLength])
     guard let value = values.first else { return .absent }
     guard values.count == 1, let length = Int64(digits: value),
-      length <= Int64.greatestFileOffset
+      length <= Int64.maximumFileOffset
     else { return .malformed }
     return .bytes(length)
   }
@@ -128,7 +128,7 @@ extension HTTPFields {
   /// Examples are an HTML page (such as an error or login page) where the name promises another
   /// type, or a coding that was not requested. Without a known version to compare with, such an
   /// answer is worth a repetition.
-  public func isDoubtful(forPath path: String) -> Bool {
+  package func isDoubtful(forPath path: String) -> Bool {
     if ContentVersion(self, completeLength: nil).contentCoding != nil { return true }
     guard hasMediaType(startingWith: "text/html") else { return false }
     let name = path.split(separator: "/").last ?? ""
@@ -143,7 +143,7 @@ extension ContentVersion {
   ///
   /// Validators are compared byte by byte: tags are bytes, and dates must be ASCII. Values that are
   /// too long are ignored.
-  public init(_ fields: HTTPFields, completeLength: Int64?) {
+  package init(_ fields: HTTPFields, completeLength: Int64?) {
     // Latin-1 makes each byte a character, which keeps different values different. For a value that
     // is longer than any coding, the beginning suffices to show that there is one.
     let coding = fields.bytes(of: .contentEncoding).map { bytes in

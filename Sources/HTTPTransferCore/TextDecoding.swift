@@ -2,9 +2,9 @@
 ///
 /// Decoding never fails: malformed input becomes U+FFFD, and bytes of an unknown charset are read
 /// as ISO-8859-1, in which each byte is a character.
-public enum TextDecoding {
+package enum TextDecoding {
   /// A character encoding that can be decoded.
-  public enum Charset: Sendable, Hashable, CaseIterable {
+  package enum Charset: Sendable, Hashable, CaseIterable {
     case utf8
     case ascii
     case latin1
@@ -15,7 +15,7 @@ public enum TextDecoding {
     case utf16BigEndian
 
     /// The charset with this name or IANA alias, in any case; nil for an unsupported charset.
-    public init?(name: some StringProtocol) {
+    package init?(name: some StringProtocol) {
       switch name.lowercased() {
       case "utf-8", "utf8", "unicode-1-1-utf-8": self = .utf8
       case "us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us": self = .ascii
@@ -38,19 +38,19 @@ public enum TextDecoding {
   ///   - bytes: the body, without content coding.
   ///   - contentType: the value of its `Content-Type` field (RFC 9110 §8.3); nil for none.
   /// - Returns: the text.
-  public static func text(of bytes: some Sequence<UInt8>, contentType: String?) -> String {
+  package static func text(of bytes: some Sequence<UInt8>, contentType: String?) -> String {
     String(decoding: utf8(of: Array(bytes), contentType: contentType), as: UTF8.self)
   }
 
   /// Decodes bytes of a known charset; drops its byte order mark.
-  public static func text(of bytes: some Sequence<UInt8>, charset: Charset) -> String {
+  package static func text(of bytes: some Sequence<UInt8>, charset: Charset) -> String {
     String(decoding: utf8(of: Array(bytes), charset: charset), as: UTF8.self)
   }
 
   /// Decodes a body, as ``text(of:contentType:)`` does, to UTF-8.
   ///
   /// Works piece by piece: a long body has no second copy in memory.
-  public static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
+  package static func utf8(of bytes: [UInt8], contentType: String?) -> [UInt8] {
     let declared = contentType.flatMap(charsetName).flatMap { Charset(name: $0) }
     return utf8(of: bytes, charset: markedCharset(of: bytes) ?? declared ?? .latin1)
   }
@@ -72,7 +72,7 @@ public enum TextDecoding {
   }
 
   /// The value of the `charset` parameter of a `Content-Type`, unquoted; nil for none.
-  public static func charsetName(ofContentType field: String) -> String? {
+  package static func charsetName(ofContentType field: String) -> String? {
     for parameter in parameters(of: field).dropFirst() {
       guard let equals = parameter.firstIndex(of: "=") else { continue }
       guard trimmed(parameter[..<equals]).lowercased() == "charset" else { continue }

@@ -152,7 +152,7 @@ extension RemoteURL {
   /// The URL without userinfo and signature: equal for all signed URLs of one resource.
   ///
   /// It identifies the resource but may not give access to it.
-  public var withoutSignature: String {
+  package var withoutSignature: String {
     guard let query, let signature = URLSignature(query: query) else { return withoutUserInfo }
     let kept = query.split(separator: "&", omittingEmptySubsequences: false).filter {
       !signature.names.contains($0.prefix { $0 != "=" }.lowercased())
@@ -163,5 +163,5 @@ extension RemoteURL {
   }
 
   /// When the URL's signature expires, in seconds since 1970; nil if unknown.
-  public var signatureExpiry: Int64? { query.flatMap { URLSignature(query: $0) }?.expiry }
+  package var signatureExpiry: Int64? { query.flatMap { URLSignature(query: $0) }?.expiry }
 }

@@ -52,7 +52,7 @@ package enum FileSystemCalls {
     return (Int64(clamping: total.partialValue), Int64(clamping: available.partialValue))
   }
 
-  /// Whether the file system of a descriptor maintains the times that a ``FileStamp`` needs
+  /// Whether the file system of a descriptor maintains the times that a ``FileFingerprint`` needs
   /// (`fstatfs(2)`).
   package static func keepsChangeTimes(_ descriptor: CInt) -> Bool {
     httpfs_keeps_change_times(descriptor) != 0

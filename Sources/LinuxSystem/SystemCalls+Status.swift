@@ -36,10 +36,10 @@ extension SystemCalls {
 
   /// A stamp that later shows whether an open file was changed (`statx(2)`); nil if the
   /// system cannot show it.
-  package static func stamp(_ descriptor: CInt) -> FileStamp? {
+  package static func stamp(_ descriptor: CInt) -> FileFingerprint? {
     var raw = httpfs_file_stamp()
     guard httpfs_get_file_stamp(descriptor, &raw) == 0 else { return nil }
-    return FileStamp(
+    return FileFingerprint(
       mount: raw.mount, device: raw.device, inode: raw.inode, byteCount: raw.byte_count,
       modified: .seconds(raw.modified_seconds) + .nanoseconds(raw.modified_nanoseconds),
       changed: .seconds(raw.changed_seconds) + .nanoseconds(raw.changed_nanoseconds))

@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 
 /// The operations on files of a mount.
-public enum FileVerb: String, Sendable, Hashable, CaseIterable {
+package enum FileVerb: String, Sendable, Hashable, CaseIterable {
   /// Fetch whole files in the background.
   case prefetch
   /// Fetch only what a read waits for.
@@ -22,7 +22,7 @@ public enum FileVerb: String, Sendable, Hashable, CaseIterable {
   case refresh
 
   /// Whether the verb, without names, applies to all files or to the mount.
-  public var mayLackNames: Bool {
+  package var mayLackNames: Bool {
     switch self {
     case .pause, .resume, .refresh: true
     case .prefetch, .cancel, .evict, .pin, .unpin, .verify: false
@@ -31,7 +31,7 @@ public enum FileVerb: String, Sendable, Hashable, CaseIterable {
 }
 
 /// One line written to `.control`.
-public enum ControlCommand: Sendable, Hashable {
+package enum ControlCommand: Sendable, Hashable {
   /// A verb for the files that match the patterns; no patterns only if the verb may lack them.
   case files(FileVerb, [NamePattern])
   /// The number of connections of each file from now on; nil lets each file find its best number.
@@ -41,7 +41,7 @@ public enum ControlCommand: Sendable, Hashable {
   case rateLimit(Int64?, [NamePattern])
 
   /// The allowed numbers of connections per file.
-  public static let connectionCounts = 1...64
+  package static let connectionCounts = 1...64
 
   /// Parses one line without its newline.
   ///
@@ -76,7 +76,7 @@ public enum ControlCommand: Sendable, Hashable {
   }
 
   /// The number in an argument of `connections`: `.some(nil)` for `auto`.
-  public static func connections(_ argument: String) -> Int?? {
+  package static func connections(_ argument: String) -> Int?? {
     if argument == "auto" { return .some(nil) }
     guard let number = number(ofDigits: argument.utf8), let count = Int(exactly: number),
       connectionCounts.contains(count)

@@ -1,6 +1,6 @@
 /// The text that a program reads from `.control`.
-public enum ControlHelp {
-  public static let text = """
+package enum ControlHelp {
+  package static let text = """
     Write commands to this file, one a line; every write is done as a whole or not at all.
 
     prefetch NAME...     fetch whole files in the background

@@ -3,13 +3,13 @@
 /// Spaces and tabs separate words. Within double quotes a word may contain them, and a backslash
 /// escapes a quote or a backslash. Elsewhere a backslash and the character after it stay in the
 /// word, for ``NamePattern`` to interpret. Lines without a word are skipped.
-public enum ControlParser {
+package enum ControlParser {
   /// Parses the bytes of one write.
   ///
   /// - Parameter bytes: lines of UTF-8; the last one may lack its newline.
   /// - Returns: the commands, in order.
   /// - Throws: why one of the lines is not a command.
-  public static func commands(_ bytes: some Sequence<UInt8>) throws(ControlRefusal)
+  package static func commands(_ bytes: some Sequence<UInt8>) throws(ControlRefusal)
     -> [ControlCommand]
   {
     guard let text = String(validating: bytes, as: UTF8.self) else { throw .invalid("not UTF-8") }
@@ -29,7 +29,7 @@ public enum ControlParser {
   /// Quotes `name` as a word.
   ///
   /// Wildcards in it keep their meaning.
-  public static func word(_ name: String) -> String {
+  package static func word(_ name: String) -> String {
     let escaped = name.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
     return "\"\(escaped.joined())\""
   }

@@ -3,7 +3,7 @@ internal import Glibc
 /// Why a write to `.control` is refused.
 ///
 /// None of its commands is executed.
-public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+package enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
   /// Not a command; why, in a few words.
   case invalid(String)
   /// More bytes than one write may bring.
@@ -18,7 +18,7 @@ public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
   case pinned(String)
 
   /// The error of write(2).
-  public var errno: CInt {
+  package var errno: CInt {
     switch self {
     case .invalid, .continuation: EINVAL
     case .tooLong: EMSGSIZE
@@ -29,7 +29,7 @@ public enum ControlRefusal: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// One line for the log; may contain any text that was written.
-  public var description: String {
+  package var description: String {
     switch self {
     case .invalid(let reason): reason
     case .tooLong: "more than \(ControlWriter.byteLimit) bytes in one write"

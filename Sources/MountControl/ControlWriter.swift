@@ -9,20 +9,20 @@
 /// - A shorter write may lack the newline if it is one line. It must then be the last write of the
 ///   handle, because later bytes would continue that line.
 /// - Several lines without a final newline are refused as cut.
-public struct ControlWriter: Sendable {
+package struct ControlWriter: Sendable {
   /// The maximum number of bytes of one write: a page, which is what a pipe takes at once.
-  public static let byteLimit = 4096
+  package static let byteLimit = 4096
 
   /// The error of every further write.
   private var refusal: ControlRefusal?
 
-  public init() {}
+  package init() {}
 
   /// Takes the bytes of one write.
   ///
   /// - Returns: the commands of the batch.
   /// - Throws: why none of them is executed.
-  public mutating func take(_ bytes: some BidirectionalCollection<UInt8>) throws(ControlRefusal)
+  package mutating func take(_ bytes: some BidirectionalCollection<UInt8>) throws(ControlRefusal)
     -> [ControlCommand]
   {
     if let refusal { throw refusal }

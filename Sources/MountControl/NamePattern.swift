@@ -6,20 +6,20 @@ internal import Glibc
 /// `[…]` matches one of several bytes. A backslash escapes the next character.
 ///
 /// Matches by fnmatch(3) without flags, for which every text is a valid pattern.
-public struct NamePattern: Hashable, Sendable {
-  public let text: String
+package struct NamePattern: Hashable, Sendable {
+  package let text: String
 
-  public init(_ text: String) { self.text = text }
+  package init(_ text: String) { self.text = text }
 
   /// Whether it can match more than one name, or a name that is written differently.
-  public var hasWildcards: Bool { text.utf8.contains { Self.special.contains($0) } }
+  package var hasWildcards: Bool { text.utf8.contains { Self.special.contains($0) } }
 
   private static let special = Set("*?[\\".utf8)
 
   /// Whether it matches `name`.
   ///
   /// A name always matches itself, whatever it contains.
-  public func matches(_ name: String) -> Bool {
+  package func matches(_ name: String) -> Bool {
     text == name || hasWildcards && fnmatch(text, name, 0) == 0
   }
 }

@@ -1,16 +1,16 @@
 internal import TextFormat
 
 /// The state of the cache of a mount.
-public struct CacheStatus: Sendable, Hashable, Decodable {
+package struct CacheStatus: Sendable, Hashable, Decodable {
   /// Why the cache does not store what is fetched, in one line; nil while it does.
   ///
   /// Programs can still read files, from memory.
-  public var error: String?
+  package var error: String?
 
   /// How often the cache has failed in this mount.
-  public var failures: Int
+  package var failures: Int
 
-  public init(error: String? = nil, failures: Int = 0) {
+  package init(error: String? = nil, failures: Int = 0) {
     self.error = error
     self.failures = failures
   }

@@ -1,5 +1,5 @@
 /// The state of a file of the mount; the words are those of `.status` and `.status.json`.
-public enum FileState: String, Sendable, Hashable, CaseIterable, Decodable {
+package enum FileState: String, Sendable, Hashable, CaseIterable, Decodable {
   /// Nothing is known of the remote file: no program has looked it up yet.
   case unknown
   /// Known, not complete, and nothing is being fetched.

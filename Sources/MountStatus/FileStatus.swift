@@ -3,69 +3,69 @@ internal import TextFormat
 /// The state of one file of a mount.
 ///
 /// Counts and speeds are of this mount only; `cachedBytes` counts all that the cache holds.
-public struct FileStatus: Sendable, Hashable, Decodable {
+package struct FileStatus: Sendable, Hashable, Decodable {
   /// The path relative to the mount point.
-  public var name: String
+  package var name: String
 
   /// The source of the bytes, without userinfo and query secrets.
-  public var url: String
+  package var url: String
 
-  public var state: FileState
+  package var state: FileState
 
   /// The complete length in bytes; nil while unknown.
-  public var length: Int64?
+  package var length: Int64?
 
   /// How many bytes of the current version are in the cache.
-  public var cachedBytes: Int64
+  package var cachedBytes: Int64
 
   /// How many body bytes were received.
-  public var fetchedBytes: Int64
+  package var fetchedBytes: Int64
 
   /// How many bytes of the cache were found damaged; they are fetched again.
-  public var damagedBytes: Int64
+  package var damagedBytes: Int64
 
   /// The current download speed, in bytes per second.
-  public var speedBytesPerSecond: Int64
+  package var speedBytesPerSecond: Int64
 
   /// How long the rest will take at this speed, in seconds; nil if unknown.
-  public var etaSeconds: Double?
+  package var etaSeconds: Double?
 
   /// How many connections carry bytes of this file now.
-  public var connections: Int
+  package var connections: Int
 
   /// How many requests were sent.
-  public var requests: Int
+  package var requests: Int
 
   /// How many requests were sent in the last minute; nil if an older mount does not report it.
-  public var requestsLastMinute: Int64?
+  package var requestsLastMinute: Int64?
 
   /// How many requests repeated a failed one.
-  public var retries: Int
+  package var retries: Int
 
   /// The last error in a few words, without secrets; nil if there was no error.
-  public var lastError: String?
+  package var lastError: String?
 
   /// Identifies this version: `ETag "abc"`, `Last-Modified …`, `unverifiable`; nil before the first
   /// response.
-  public var validator: String?
+  package var validator: String?
 
   /// The reads that are waiting now.
-  public var waitingReads: [WaitingRead]
+  package var waitingReads: [WaitingRead]
 
   /// Whether reads bypass the daemon: the kernel reads the cache file itself.
-  public var passthrough: Bool
+  package var passthrough: Bool
 
   /// Whether its cached bytes are never evicted.
-  public var pinned: Bool
+  package var pinned: Bool
 
   /// The maximum number of bytes per second for this file; nil if only the limit of the whole mount
   /// applies.
-  public var rateLimitBytesPerSecond: Int64?
+  package var rateLimitBytesPerSecond: Int64?
 
   /// The servers of the file, in the order of the list; nil if the list gives only one URL.
-  public var mirrors: [MirrorStatus]?
+  package var mirrors: [MirrorStatus]?
 
-  public init(
+  package init(
     name: String, url: String, state: FileState, length: Int64? = nil, cachedBytes: Int64 = 0,
     fetchedBytes: Int64 = 0, damagedBytes: Int64 = 0, speedBytesPerSecond: Int64 = 0,
     etaSeconds: Double? = nil,
@@ -95,7 +95,7 @@ public struct FileStatus: Sendable, Hashable, Decodable {
   /// How much of the file is cached, 0 to 100; nil while the length is unknown.
   ///
   /// 100 only if nothing is missing.
-  public var percent: Int? {
+  package var percent: Int? {
     length.map { percentage(of: cachedBytes, in: $0) }
   }
 

@@ -1,15 +1,15 @@
 internal import TextFormat
 
 /// The objects of a mount that the kernel holds.
-public struct KernelStatus: Sendable, Hashable, Decodable {
+package struct KernelStatus: Sendable, Hashable, Decodable {
   /// How many file versions the kernel knows by inode number: open ones, and those that it keeps in
   /// memory.
-  public var inodes: Int
+  package var inodes: Int
 
   /// How many file handles are open, without those of control files and directories.
-  public var openHandles: Int
+  package var openHandles: Int
 
-  public init(inodes: Int = 0, openHandles: Int = 0) {
+  package init(inodes: Int = 0, openHandles: Int = 0) {
     self.inodes = inodes
     self.openHandles = openHandles
   }

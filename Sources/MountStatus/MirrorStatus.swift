@@ -1,14 +1,14 @@
 internal import TextFormat
 
 /// The state of one of a file's servers.
-public struct MirrorStatus: Sendable, Hashable, Decodable {
-  public enum State: String, Sendable, Hashable, CaseIterable, Decodable {
+package struct MirrorStatus: Sendable, Hashable, Decodable {
+  package enum State: String, Sendable, Hashable, CaseIterable, Decodable {
     /// No request was sent to it yet, or none since the file changed.
-    case untried
+    case untested
     /// It has the same bytes as the others.
-    case agreed
+    case verified
     /// Its file has the same length as the others; it is used only if no other server can be.
-    case similar
+    case unproven
     /// It failed recently: the other servers are preferred.
     case resting
     /// It has different bytes and gets no more requests.
@@ -16,17 +16,17 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
   }
 
   /// Without userinfo and query secrets.
-  public var url: String
+  package var url: String
 
-  public var state: State
+  package var state: State
 
   /// Why the server is backing off or was refused; nil otherwise.
-  public var reason: String?
+  package var reason: String?
 
   /// The speed of one connection, in bytes per second; nil while unknown.
-  public var bytesPerSecond: Int64?
+  package var bytesPerSecond: Int64?
 
-  public init(url: String, state: State, reason: String? = nil, bytesPerSecond: Int64? = nil) {
+  package init(url: String, state: State, reason: String? = nil, bytesPerSecond: Int64? = nil) {
     self.url = url
     self.state = state
     self.reason = reason
@@ -53,7 +53,7 @@ public struct MirrorStatus: Sendable, Hashable, Decodable {
     return switch state {
     case .refused: "    mirror \(escapingControls(url)) is not asked again: \(reason)"
     case .resting: "    mirror \(escapingControls(url)) rests: \(reason)"
-    case .untried, .agreed, .similar: nil
+    case .untested, .verified, .unproven: nil
     }
   }
 }

@@ -3,8 +3,8 @@ internal import TextFormat
 /// A report that is written one file at a time: its head, a row for each file, and its ending.
 ///
 /// A mount may have a million files, so the rows are never all in memory.
-public struct StatusDocument: Sendable {
-  public enum Form: Sendable, Hashable, CaseIterable {
+package struct StatusDocument: Sendable {
+  package enum Form: Sendable, Hashable, CaseIterable {
     /// `.status`
     case text
     /// `.status.json`
@@ -29,7 +29,7 @@ public struct StatusDocument: Sendable {
   ///   - form: the format.
   ///   - head: the state of the mount; its files and totals are ignored.
   ///   - sums: the sums over the files that will follow.
-  public init(_ form: Form, head: StatusReport, sums: StatusSums) {
+  package init(_ form: Form, head: StatusReport, sums: StatusSums) {
     var head = head
     head.files = []
     head.totals = sums.totals

@@ -2,11 +2,11 @@ import FoundationEssentials
 
 extension StatusReport {
   /// Why the content of a `.status.json` cannot be used.
-  public enum DecodingFailure: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum DecodingFailure: Error, Equatable, Sendable, CustomStringConvertible {
     case malformed
     case unsupportedVersion(Int)
 
-    public var description: String {
+    package var description: String {
       switch self {
       case .malformed: "the status is not of the expected form"
       case .unsupportedVersion(let version):
@@ -17,7 +17,7 @@ extension StatusReport {
   }
 
   /// Reads the content of a `.status.json`; unknown keys are ignored.
-  public init(json: [UInt8]) throws(DecodingFailure) {
+  package init(json: [UInt8]) throws(DecodingFailure) {
     let data = Data(json)
     // Decode everything at once: for 10,000 files, reading the version first would double the time.
     if let report = try? JSONDecoder().decode(Self.self, from: data),

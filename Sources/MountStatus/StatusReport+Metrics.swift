@@ -5,7 +5,7 @@ extension StatusReport {
   ///
   /// A list may name a million files of which only few were used. Files that are not known yet get
   /// no series.
-  public func metrics() -> [UInt8] { written(as: .metrics) }
+  package func metrics() -> [UInt8] { written(as: .metrics) }
 
   /// The families of the mount, then one pass over all files for each family of files.
   func metricsPasses(_ sums: StatusSums) -> [StatusDocument.Pass] {

@@ -5,7 +5,7 @@ extension StatusReport {
   /// file.
   ///
   /// Indented lines show a file's last error and the reads that wait.
-  public func text() -> String { String(decoding: written(as: .text), as: UTF8.self) }
+  package func text() -> String { String(decoding: written(as: .text), as: UTF8.self) }
 
   func textPass(_ sums: StatusSums) -> StatusDocument.Pass {
     let nameWidth = sums.nameWidth

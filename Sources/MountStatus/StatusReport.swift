@@ -4,35 +4,35 @@ internal import TextFormat
 ///
 /// `docs/STATUS.md` documents the schema. Within one version, keys are never renamed or removed;
 /// new keys may be added.
-public struct StatusReport: Sendable, Hashable, Decodable {
+package struct StatusReport: Sendable, Hashable, Decodable {
   /// The version of the schema that this code writes.
-  public static let currentVersion = 1
+  package static let currentVersion = 1
 
-  public var version: Int
+  package var version: Int
 
   /// The absolute path of the mount point.
-  public var mountpoint: String
+  package var mountpoint: String
 
   /// The time since the mount began, in seconds.
-  public var uptimeSeconds: Double
+  package var uptimeSeconds: Double
 
   /// Whether https servers must prove their identity; false with `--insecure`.
-  public var verifiesServers: Bool
+  package var verifiesServers: Bool
 
   /// The maximum number of bytes per second for all files together; nil for no limit.
-  public var rateLimitBytesPerSecond: Int64?
+  package var rateLimitBytesPerSecond: Int64?
 
-  public var totals: StatusTotals
+  package var totals: StatusTotals
 
-  public var cache: CacheStatus
+  package var cache: CacheStatus
 
-  public var kernel: KernelStatus
+  package var kernel: KernelStatus
 
   /// The files, in the order of the list.
-  public var files: [FileStatus]
+  package var files: [FileStatus]
 
   /// Creates the report of `files` and calculates their totals.
-  public init(
+  package init(
     mountpoint: String, uptimeSeconds: Double, files: [FileStatus],
     cache: CacheStatus = CacheStatus(), kernel: KernelStatus = KernelStatus(),
     verifiesServers: Bool = true, rateLimitBytesPerSecond: Int64? = nil
@@ -60,7 +60,7 @@ public struct StatusReport: Sendable, Hashable, Decodable {
   ///
   /// Every key is always present; an unknown value is `null`. Written without `JSONEncoder`, so
   /// that polling a mount of 10,000 files takes only milliseconds.
-  public func json() -> [UInt8] { written(as: .json) }
+  package func json() -> [UInt8] { written(as: .json) }
 
   func written(as form: StatusDocument.Form) -> [UInt8] {
     StatusDocument(form, head: self, sums: StatusSums(of: files)).bytes(of: files)

@@ -9,9 +9,9 @@ import Synchronization
 /// the reader are dropped.
 ///
 /// Lock order: `state` comes before the locks of files, which the rows take one at a time.
-public final class StatusStream: Sendable {
+package final class StatusStream: Sendable {
   /// How many bytes are kept.
-  public static let window = 4 << 20
+  package static let window = 4 << 20
 
   /// How many kept bytes lie before the last read, for readers with several threads or that step
   /// back.
@@ -38,7 +38,7 @@ public final class StatusStream: Sendable {
   ///   - document: formats the rows.
   ///   - fileCount: the number of files.
   ///   - file: the state of one file, counted from 0; must only use memory.
-  public init(
+  package init(
     _ document: StatusDocument, fileCount: Int, file: @escaping @Sendable (Int) -> FileStatus
   ) {
     self.document = document
@@ -48,12 +48,12 @@ public final class StatusStream: Sendable {
   }
 
   /// How many bytes are held now.
-  public var heldByteCount: Int { state.withLock { $0.bytes.count } }
+  package var heldByteCount: Int { state.withLock { $0.bytes.count } }
 
   /// The bytes at an offset: fewer than requested at the end.
   ///
   /// - Returns: nil if the bytes were dropped.
-  public func read(at offset: Int, byteCount: Int) -> [UInt8]? {
+  package func read(at offset: Int, byteCount: Int) -> [UInt8]? {
     state.withLock { state in
       guard offset >= state.start, byteCount >= 0 else { return nil }
       let (end, overflow) = offset.addingReportingOverflow(byteCount)

@@ -1,8 +1,8 @@
 internal import TextFormat
 
 /// The part of a report that precedes the files but depends on all of them.
-public struct StatusSums: Sendable {
-  public private(set) var totals = StatusTotals()
+package struct StatusSums: Sendable {
+  package private(set) var totals = StatusTotals()
   private var counts: [FileState: Int] = [:]
   /// When the last file will be complete, in seconds.
   ///
@@ -12,25 +12,25 @@ public struct StatusSums: Sendable {
   private(set) var nameWidth = 4
 
   /// Keeps one very long name from pushing all figures off the screen.
-  public static let maximumNameWidth = 60
+  package static let maximumNameWidth = 60
 
-  public init() {}
+  package init() {}
 
-  public init(of files: some Sequence<FileStatus>) {
+  package init(of files: some Sequence<FileStatus>) {
     for file in files {
       add(file)
       widen(for: file.name)
     }
   }
 
-  public mutating func add(_ file: FileStatus) {
+  package mutating func add(_ file: FileStatus) {
     totals.add(file)
     counts[file.state, default: 0] += 1
     if let eta = file.etaSeconds { etaSeconds = max(etaSeconds ?? eta, eta) }
   }
 
   /// Adds files that are not known yet.
-  public mutating func addUnknown(count: Int) {
+  package mutating func addUnknown(count: Int) {
     totals.files += count
     counts[.unknown, default: 0] += count
   }
@@ -39,7 +39,7 @@ public struct StatusSums: Sendable {
   ///
   /// - Returns: whether the column can grow further.
   @discardableResult
-  public mutating func widen(for name: String) -> Bool {
+  package mutating func widen(for name: String) -> Bool {
     // A name has at most as many characters as bytes, except for escaped control characters.
     if name.utf8.count > nameWidth {
       nameWidth = min(Self.maximumNameWidth, max(nameWidth, escapingControls(name).count))

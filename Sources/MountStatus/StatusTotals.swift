@@ -1,33 +1,33 @@
 internal import TextFormat
 
 /// The sums over all files of a mount.
-public struct StatusTotals: Sendable, Hashable, Decodable {
+package struct StatusTotals: Sendable, Hashable, Decodable {
   /// How many files there are.
-  public var files = 0
+  package var files = 0
 
   /// How many of them are wholly in the cache.
-  public var completeFiles = 0
+  package var completeFiles = 0
 
   /// The bytes of all files whose length is known.
-  public var length: Int64 = 0
+  package var length: Int64 = 0
 
-  public var cachedBytes: Int64 = 0
-  public var fetchedBytes: Int64 = 0
-  public var damagedBytes: Int64 = 0
-  public var speedBytesPerSecond: Int64 = 0
-  public var connections = 0
-  public var requests = 0
-  public var retries = 0
+  package var cachedBytes: Int64 = 0
+  package var fetchedBytes: Int64 = 0
+  package var damagedBytes: Int64 = 0
+  package var speedBytesPerSecond: Int64 = 0
+  package var connections = 0
+  package var requests = 0
+  package var retries = 0
 
   /// How many reads wait.
-  public var waitingReads = 0
+  package var waitingReads = 0
 
-  public init() {}
+  package init() {}
 
   /// Adds the figures of a file.
   ///
   /// Sums saturate because servers may report any length.
-  public mutating func add(_ file: FileStatus) {
+  package mutating func add(_ file: FileStatus) {
     files += 1
     if file.state == .complete { completeFiles += 1 }
     length = length.saturatingAdd(file.length ?? 0)

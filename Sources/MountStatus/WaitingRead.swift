@@ -1,20 +1,20 @@
 internal import TextFormat
 
 /// A read that waits for bytes.
-public struct WaitingRead: Sendable, Hashable, Decodable {
+package struct WaitingRead: Sendable, Hashable, Decodable {
   /// The offset of the first byte of the read.
-  public var offset: Int64
+  package var offset: Int64
 
   /// How many bytes are wanted.
-  public var byteCount: Int64
+  package var byteCount: Int64
 
   /// How long the read has waited, in seconds.
-  public var waitedSeconds: Double
+  package var waitedSeconds: Double
 
   /// Why it waits, in a few words, such as `server stalled`.
-  public var reason: String
+  package var reason: String
 
-  public init(offset: Int64, byteCount: Int64, waitedSeconds: Double, reason: String) {
+  package init(offset: Int64, byteCount: Int64, waitedSeconds: Double, reason: String) {
     self.offset = offset
     self.byteCount = byteCount
     self.waitedSeconds = waitedSeconds

@@ -1,9 +1,9 @@
 /// Removes the framing of a chunked body (RFC 9112 §7.1); trailer fields are dropped.
 ///
 /// It stores no bytes, and pieces may be cut anywhere.
-public struct ChunkedDecoder: Equatable, Sendable {
+package struct ChunkedDecoder: Equatable, Sendable {
   /// The bytes are not a chunked body.
-  public struct Malformed: Error, Equatable, Sendable {}
+  package struct Malformed: Error, Equatable, Sendable {}
 
   private enum State: Equatable {
     /// Within a chunk's size.
@@ -20,10 +20,10 @@ public struct ChunkedDecoder: Equatable, Sendable {
 
   private var state = State.size(0, digitCount: 0)
 
-  public init() {}
+  package init() {}
 
   /// Whether the end of the body, including its last line, was reached.
-  public var isAtEnd: Bool { state == .end }
+  package var isAtEnd: Bool { state == .end }
 
   /// Decodes a piece.
   ///
@@ -32,7 +32,7 @@ public struct ChunkedDecoder: Equatable, Sendable {
   ///   - data: called with each run of body bytes.
   /// - Returns: how many bytes belong to the body and its framing; less than all only at its end.
   /// - Throws: ``Malformed``; the decoder cannot be used afterwards.
-  public mutating func decode(
+  package mutating func decode(
     _ bytes: UnsafeRawBufferPointer, data: (UnsafeRawBufferPointer) -> Void
   ) throws(Malformed) -> Int {
     var position = 0

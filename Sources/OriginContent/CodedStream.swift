@@ -1,7 +1,7 @@
 /// Content in a coded form, made from start to end without storing it.
-public struct CodedStream {
+package struct CodedStream {
   /// Returns the bytes of the content from an offset on; false if there are none.
-  public typealias Read = (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Bool
+  package typealias Read = (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Bool
 
   private let coding: ContentCoding
   private let contentByteCount: Int64
@@ -10,9 +10,9 @@ public struct CodedStream {
   private var checksum: Checksum
 
   /// How many bytes of the coded form have been made.
-  public private(set) var position: Int64 = 0
+  package private(set) var position: Int64 = 0
 
-  public init(coding: ContentCoding, contentByteCount: Int64) {
+  package init(coding: ContentCoding, contentByteCount: Int64) {
     self.coding = coding
     self.contentByteCount = contentByteCount
     header = coding.header
@@ -27,7 +27,7 @@ public struct CodedStream {
   ///   - buffer: filled completely; must not be longer than the rest of the coded form.
   ///   - read: returns the content, each byte once and in order.
   /// - Returns: false if `read` returned false.
-  public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer, read: Read) -> Bool {
+  package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer, read: Read) -> Bool {
     var index = 0
     while index < buffer.count {
       let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[index...])

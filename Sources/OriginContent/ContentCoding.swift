@@ -1,7 +1,7 @@
 /// A content coding of a response (RFC 9110 §8.4.1).
 ///
 /// It always uses stored blocks: every decoder accepts them, and their length is known beforehand.
-public enum ContentCoding: String, Sendable {
+package enum ContentCoding: String, Sendable {
   /// A gzip stream (RFC 1952).
   case gzip
   /// A zlib stream (RFC 1950), which HTTP calls "deflate".
@@ -40,7 +40,7 @@ public enum ContentCoding: String, Sendable {
   }
 
   /// The length of the coded form of this much content.
-  public func codedByteCount(contentByteCount: Int64) -> Int64 {
+  package func codedByteCount(contentByteCount: Int64) -> Int64 {
     let blocks = Self.blockCount(contentByteCount: contentByteCount)
     return Int64(header.count) + blocks * Self.blockHeaderByteCount + contentByteCount
       + trailerByteCount
@@ -49,7 +49,7 @@ public enum ContentCoding: String, Sendable {
   /// Whether an `Accept-Encoding` field allows the coding (RFC 9110 §12.5.3).
   ///
   /// A missing field would allow every coding, but servers then use none.
-  public func isAccepted(by field: String?) -> Bool {
+  package func isAccepted(by field: String?) -> Bool {
     var isWildcardAccepted = false
     for item in (field ?? "").lowercased().split(separator: ",") {
       let parts = item.split(separator: ";").map { ByteText.trimmed($0) }

@@ -1,5 +1,5 @@
 /// The faults of responses; the raw value is the name in queries and scripts.
-public enum Fault: String, CaseIterable, Sendable {
+package enum Fault: String, CaseIterable, Sendable {
   // Faults of a response to a range request; they do not occur without one.
   case ignoreRange = "ignore-range"
   case wrongContentRange = "wrong-content-range"

@@ -2,17 +2,17 @@
 ///
 /// `*` matches any run of characters, including slashes; the run may be empty. `?` matches one
 /// character, and every other character matches itself.
-public struct GlobPattern: Hashable, Sendable {
-  public let text: String
+package struct GlobPattern: Hashable, Sendable {
+  package let text: String
   private let pattern: [UInt8]
 
-  public init(_ text: String) {
+  package init(_ text: String) {
     self.text = text
     pattern = Array(text.utf8)
   }
 
   /// Whether the whole of `path` matches the pattern; bytes are compared exactly.
-  public func matches(_ path: String) -> Bool {
+  package func matches(_ path: String) -> Bool {
     let path = Array(path.utf8)
     var patternIndex = 0
     var pathIndex = 0

@@ -1,5 +1,5 @@
 /// Dates of HTTP fields in their one current form, IMF-fixdate (RFC 9110 §5.6.7).
-public enum HTTPDate {
+package enum HTTPDate {
   private static let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
   private static let months = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -7,7 +7,7 @@ public enum HTTPDate {
 
   /// The field value of a time in seconds since 1970-01-01 00:00 UTC (not negative), such as
   /// `Sun, 06 Nov 1994 08:49:37 GMT`.
-  public static func field(seconds: Int64) -> String {
+  package static func field(seconds: Int64) -> String {
     let seconds = max(0, seconds)
     let days = seconds / 86_400
     let (year, month, day) = civil(days: days)
@@ -17,7 +17,7 @@ public enum HTTPDate {
   }
 
   /// The seconds since 1970 of an IMF-fixdate; nil for anything else.
-  public static func seconds(field: some StringProtocol) -> Int64? {
+  package static func seconds(field: some StringProtocol) -> Int64? {
     let words = field.split(separator: " ")
     guard words.count == 6, words[5] == "GMT", let day = ByteText.decimal(words[1]),
       let month = months.firstIndex(of: String(words[2])), let year = ByteText.decimal(words[3])

@@ -9,7 +9,7 @@ import Glibc
 /// Byte `i` is byte `i mod 8` (little endian) of word `i / 8`. Word `n` is `mix(key(seed, version)
 /// + n × golden)` with the finaliser of SplitMix64. The words are counter-based, so any offset
 /// costs the same.
-public enum OriginContent {
+package enum OriginContent {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
   private static let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
   private static let multiplier1: UInt64 = 0xBF58_476D_1CE4_E5B9
@@ -22,7 +22,7 @@ public enum OriginContent {
   ///   - seed: names the content.
   ///   - version: names its version; the bytes of two versions are unrelated.
   ///   - offset: the offset in bytes of the first byte; not negative.
-  public static func fill(
+  package static func fill(
     _ buffer: UnsafeMutableRawBufferPointer, seed: UInt64, version: UInt64, offset: Int64
   ) {
     precondition(offset >= 0, "offset is negative")
@@ -49,7 +49,7 @@ public enum OriginContent {
   }
 
   /// The bytes `range` of the content, in a new array; see ``fill(_:seed:version:offset:)``.
-  public static func bytes(seed: UInt64, version: UInt64 = 1, range: Range<Int64>) -> [UInt8] {
+  package static func bytes(seed: UInt64, version: UInt64 = 1, range: Range<Int64>) -> [UInt8] {
     let byteCount = Int(range.upperBound - range.lowerBound)
     return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initializedCount in
       fill(
@@ -61,7 +61,7 @@ public enum OriginContent {
 
   /// The index in `buffer` of the first byte that differs from the content at `offset + index`; nil
   /// if all are right.
-  public static func firstMismatch(
+  package static func firstMismatch(
     in buffer: UnsafeRawBufferPointer, seed: UInt64, version: UInt64 = 1, offset: Int64
   ) -> Int? {
     /// Small enough to stay in the second-level cache.
@@ -90,7 +90,7 @@ public enum OriginContent {
   /// The offset of a word in the first 8 PiB of the content, in bytes; nil if it is not there.
   ///
   /// The offset is a multiple of 8. Its eight bytes, read as a little-endian number, are `word`.
-  public static func offset(ofWord word: UInt64, seed: UInt64, version: UInt64 = 1) -> Int64? {
+  package static func offset(ofWord word: UInt64, seed: UInt64, version: UInt64 = 1) -> Int64? {
     var value = word
     value = undoXorShift(value, 31) &* inverse(multiplier2)
     value = undoXorShift(value, 27) &* inverse(multiplier1)
@@ -102,7 +102,7 @@ public enum OriginContent {
   }
 
   /// The seed of a name: FNV-1a (64 bits) of its UTF-8 bytes.
-  public static func seed(ofName name: String) -> UInt64 {
+  package static func seed(ofName name: String) -> UInt64 {
     var hash = FNV1a()
     Array(name.utf8).withUnsafeBytes { hash.update($0) }
     return hash.value

@@ -1,18 +1,18 @@
 /// Makes the plan of a response.
 ///
 /// The plan is a pure function of the request, its parameters, the resource and earlier requests.
-public struct PlanMaker: Sendable {
+package struct PlanMaker: Sendable {
   /// The inputs of a plan other than the request.
-  public struct Context: Equatable, Sendable {
+  package struct Context: Equatable, Sendable {
     /// The number of this request among those of the resource, from 1.
-    public var requestNumber: Int64
+    package var requestNumber: Int64
     /// How many earlier responses of the resource had the fault.
-    public var earlierFaults: Int64
-    public var isFirstOnConnection: Bool
+    package var earlierFaults: Int64
+    package var isFirstOnConnection: Bool
     /// Seconds since 1970, for the `Date` field.
-    public var now: Int64
+    package var now: Int64
 
-    public init(
+    package init(
       requestNumber: Int64 = 1, earlierFaults: Int64 = 0, isFirstOnConnection: Bool = false,
       now: Int64 = 0
     ) {
@@ -35,7 +35,7 @@ public struct PlanMaker: Sendable {
   let resource: Resource
   let context: Context
 
-  public init(
+  package init(
     request: RequestHead, parameters: ResponseParameters, resource: Resource,
     context: Context = Context()
   ) {
@@ -45,7 +45,7 @@ public struct PlanMaker: Sendable {
     self.context = context
   }
 
-  public func plan() -> ResponsePlan {
+  package func plan() -> ResponsePlan {
     var plan = untimedPlan()
     plan.rate = parameters.rate
     plan.totalRate = parameters.totalRate

@@ -1,5 +1,5 @@
 /// The selection that a `Range` field makes (RFC 9110 §14.1.2, §14.2).
-public enum RangeSelection: Equatable, Sendable {
+package enum RangeSelection: Equatable, Sendable {
   /// The whole: there is no range, its unit is unknown, it is malformed, or several are not
   /// allowed.
   case whole
@@ -17,7 +17,7 @@ public enum RangeSelection: Equatable, Sendable {
   ///
   /// Several ranges need a multipart response. If that is not allowed, the selection is the whole,
   /// which the RFC permits.
-  public init(field: String?, completeLength: Int64, allowsSeveral: Bool = false) {
+  package init(field: String?, completeLength: Int64, allowsSeveral: Bool = false) {
     self = .whole
     guard let field, field.lowercased().hasPrefix("bytes=") else { return }
     let specs = field.dropFirst("bytes=".count).split(

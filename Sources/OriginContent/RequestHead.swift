@@ -1,29 +1,29 @@
 /// The head of an HTTP/1 request, split into the parts that a plan needs (RFC 9112 §2–3).
-public struct RequestHead: Equatable, Sendable {
-  public var method: String
+package struct RequestHead: Equatable, Sendable {
+  package var method: String
 
   /// The request target as sent.
-  public var target: String
+  package var target: String
 
   /// The percent-decoded path of the target.
-  public var path: String
+  package var path: String
 
   /// The percent-decoded parameters of the target's query; a later parameter replaces an earlier
   /// one of the same name.
-  public var query: [String: String]
+  package var query: [String: String]
 
   /// The fields by lower-case name; several of one name are joined by `, `.
-  public var fields: [String: String]
+  package var fields: [String: String]
 
   /// Whether the request uses HTTP/1.1; otherwise it uses HTTP/1.0.
-  public var isHTTP11: Bool
+  package var isHTTP11: Bool
 
   /// Why a request head cannot be used; the response is 400.
-  public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
-    public let description: String
+  package struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+    package let description: String
   }
 
-  public init(
+  package init(
     method: String = "GET", target: String, fields: [String: String] = [:], isHTTP11: Bool = true
   ) throws(ParseError) {
     self.method = method
@@ -56,7 +56,7 @@ public struct RequestHead: Equatable, Sendable {
   /// Parses a head: the request line and the field lines, without the empty line that ends it.
   ///
   /// Bytes that are not UTF-8 are replaced.
-  public init(parsing bytes: some Collection<UInt8>) throws(ParseError) {
+  package init(parsing bytes: some Collection<UInt8>) throws(ParseError) {
     var lines = bytes.split(separator: 0x0A).map { line in
       String(decoding: line.last == 0x0D ? line.dropLast() : line[...], as: UTF8.self)
     }
@@ -86,16 +86,16 @@ public struct RequestHead: Equatable, Sendable {
   }
 
   /// Whether the client allows the connection to stay open after the response (RFC 9112 §9.3).
-  public var keepsConnection: Bool {
+  package var keepsConnection: Bool {
     let options = (fields["connection"] ?? "").lowercased()
     return isHTTP11 ? !options.contains("close") : options.contains("keep-alive")
   }
 
   /// The declared length of the request's body in bytes; nil if it is not declared or malformed.
-  public var contentLength: Int64? { fields["content-length"].flatMap { ByteText.decimal($0) } }
+  package var contentLength: Int64? { fields["content-length"].flatMap { ByteText.decimal($0) } }
 
   /// The rule that determines the end of a request's body (RFC 9112 §6.3).
-  public enum BodyFraming: Equatable, Sendable {
+  package enum BodyFraming: Equatable, Sendable {
     /// This many bytes; 0 if no length is declared.
     case length(Int64)
     case chunked
@@ -104,7 +104,7 @@ public struct RequestHead: Equatable, Sendable {
   }
 
   /// How the body is framed; chunks override a length.
-  public var bodyFraming: BodyFraming {
+  package var bodyFraming: BodyFraming {
     if let coding = fields["transfer-encoding"] {
       return coding.lowercased() == "chunked" && isHTTP11 ? .chunked : .unknown
     }
@@ -113,12 +113,12 @@ public struct RequestHead: Equatable, Sendable {
   }
 
   /// Whether the client waits for a response before it sends the body (RFC 9110 §10.1.1).
-  public var expectsContinue: Bool {
+  package var expectsContinue: Bool {
     isHTTP11 && hasBody && fields["expect"]?.lowercased() == "100-continue"
   }
 
   /// Whether a body follows the head.
-  public var hasBody: Bool {
+  package var hasBody: Bool {
     fields["transfer-encoding"] != nil || (fields["content-length"].map { $0 != "0" } ?? false)
   }
 }

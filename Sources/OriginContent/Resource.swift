@@ -1,5 +1,5 @@
 /// The resource at a path: deterministic bytes or a file below the root directory.
-public enum Resource: Equatable, Sendable {
+package enum Resource: Equatable, Sendable {
   /// `length` bytes of ``OriginContent`` of this seed.
   case generated(length: Int64, seed: UInt64)
 
@@ -11,7 +11,7 @@ public enum Resource: Equatable, Sendable {
   private static let epoch: Int64 = 1_577_836_800
 
   /// The complete length in bytes.
-  public var completeLength: Int64 {
+  package var completeLength: Int64 {
     switch self {
     case .generated(let length, _): length
     case .file(let length, _, _): length
@@ -19,7 +19,7 @@ public enum Resource: Equatable, Sendable {
   }
 
   /// The opaque text of the strong entity tag of a version.
-  public func entityTag(version: UInt64) -> String {
+  package func entityTag(version: UInt64) -> String {
     switch self {
     case .generated(let length, let seed):
       "\(hex(seed))-\(hex(UInt64(length)))-v\(version)"
@@ -30,7 +30,7 @@ public enum Resource: Equatable, Sendable {
   }
 
   /// The modification time of a version, in seconds since 1970: an hour later with each version.
-  public func lastModified(version: UInt64) -> Int64 {
+  package func lastModified(version: UInt64) -> Int64 {
     // After some versions the date stays the same, but the entity tag still changes.
     let age = Int64(min(version, 30_000)) * 3600
     switch self {

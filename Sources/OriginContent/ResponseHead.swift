@@ -1,12 +1,12 @@
 /// The head of a response: status and fields in the order of sending.
-public struct ResponseHead: Equatable, Sendable {
-  public struct Field: Equatable, Sendable {
-    public let name: String
-    public let value: String
+package struct ResponseHead: Equatable, Sendable {
+  package struct Field: Equatable, Sendable {
+    package let name: String
+    package let value: String
   }
 
-  public var status: Int
-  public private(set) var fields: [Field] = []
+  package var status: Int
+  package private(set) var fields: [Field] = []
 
   /// The reason phrase; nil for the usual one of the status.
   var reason: String?
@@ -14,15 +14,15 @@ public struct ResponseHead: Equatable, Sendable {
   /// Lines after the fields, sent unchanged.
   var rawLines: [String] = []
 
-  public init(status: Int) {
+  package init(status: Int) {
     self.status = status
   }
 
   /// The value of the first field of this name as it was added; nil if there is none.
-  public subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+  package subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
 
   /// Adds a field; nil adds none.
-  public mutating func add(_ name: String, _ value: String?) {
+  package mutating func add(_ name: String, _ value: String?) {
     if let value { fields.append(Field(name: name, value: value)) }
   }
 
@@ -41,7 +41,7 @@ public struct ResponseHead: Equatable, Sendable {
   }
 
   /// The head as it is sent, with the empty line at its end.
-  public var bytes: [UInt8] {
+  package var bytes: [UInt8] {
     var text = "HTTP/1.1 \(status) \(reason ?? Self.reason(status))\r\n"
     for field in fields { text += "\(field.name): \(field.value)\r\n" }
     for line in rawLines { text += line + "\r\n" }
@@ -50,7 +50,7 @@ public struct ResponseHead: Equatable, Sendable {
   }
 
   /// The status of a final response that begins with these bytes; nil if they are not one.
-  public static func status(ofBytes bytes: [UInt8]) -> Int? {
+  package static func status(ofBytes bytes: [UInt8]) -> Int? {
     // `HTTP/1.1 200`
     guard bytes.count >= 12, bytes.starts(with: Array("HTTP/".utf8)), bytes[8] == 0x20 else {
       return nil

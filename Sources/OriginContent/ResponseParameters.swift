@@ -1,7 +1,7 @@
 /// How to serve a resource: every parameter of a query or a rule, with its type.
-public struct ResponseParameters: Equatable, Sendable {
+package struct ResponseParameters: Equatable, Sendable {
   /// Which validators a response carries.
-  public enum ValidatorPolicy: String, Sendable {
+  package enum ValidatorPolicy: String, Sendable {
     /// A strong entity tag and a modification date.
     case both
     /// A strong entity tag only.
@@ -14,7 +14,7 @@ public struct ResponseParameters: Equatable, Sendable {
   }
 
   /// The time at which a request without the right credentials is refused.
-  public enum AuthenticationMode: String, Sendable {
+  package enum AuthenticationMode: String, Sendable {
     /// Before an upload's body is sent, if the client waits for permission.
     case early
     /// After the whole body of an upload.
@@ -22,87 +22,87 @@ public struct ResponseParameters: Equatable, Sendable {
   }
 
   /// An invalid value; the response is 400.
-  public struct ValueError: Error, Equatable, Sendable, CustomStringConvertible {
-    public let name: String
-    public let value: String
-    public let expected: String
+  package struct ValueError: Error, Equatable, Sendable, CustomStringConvertible {
+    package let name: String
+    package let value: String
+    package let expected: String
 
-    public var description: String { "parameter '\(name)' is '\(value)', expected \(expected)" }
+    package var description: String { "parameter '\(name)' is '\(value)', expected \(expected)" }
   }
 
   // What is served.
   /// The complete length in bytes of generated content.
-  public var length: Int64 = 1 << 20
+  package var length: Int64 = 1 << 20
   /// The seed of generated content; nil for the hash of the name.
-  public var seed: UInt64?
-  public var version: UInt64 = 1
+  package var seed: UInt64?
+  package var version: UInt64 = 1
   /// The `Content-Type`; nil for `application/octet-stream`.
-  public var contentType: String?
+  package var contentType: String?
 
   // How fast.
   /// The delay before each response head, in milliseconds.
-  public var latency: Int64 = 0
+  package var latency: Int64 = 0
   /// A further delay before the first response head of a connection, in milliseconds.
-  public var connectLatency: Int64 = 0
+  package var connectLatency: Int64 = 0
   /// The cap of body bytes per second on one connection; nil for none.
-  public var rate: Int64?
+  package var rate: Int64?
   /// The cap of body bytes per second over all connections that have it; nil for none.
-  public var totalRate: Int64?
+  package var totalRate: Int64?
 
   /// The cap of bytes per second that are read from a request's body; nil for none.
-  public var uploadRate: Int64?
+  package var uploadRate: Int64?
 
   // In which form.
-  public var validators = ValidatorPolicy.both
+  package var validators = ValidatorPolicy.both
   /// Whether every other response carries another entity tag.
-  public var flipsEntityTag = false
+  package var flipsEntityTag = false
   /// Whether ranges are honoured; nil honours them if the length is declared.
-  public var ranges: Bool?
-  public var isChunked = false
-  public var isCloseDelimited = false
+  package var ranges: Bool?
+  package var isChunked = false
+  package var isCloseDelimited = false
   /// The coding of the whole for clients that accept it; nil for none.
-  public var coding: ContentCoding?
+  package var coding: ContentCoding?
   /// Whether several ranges at once are answered with `multipart/byteranges`.
-  public var sendsMultipart = false
-  public var contentDisposition: String?
+  package var sendsMultipart = false
+  package var contentDisposition: String?
   /// The status of an interim response, 100...199 except 101; nil for none.
-  public var interimStatus: Int?
+  package var interimStatus: Int?
   /// Whether the response to an upload is its own body.
-  public var echoesUpload = false
+  package var echoesUpload = false
 
   // For which clients.
   /// The credentials that a request must have, `USER:PASSWORD`; nil for none.
-  public var credentials: String?
-  public var authenticationMode = AuthenticationMode.early
+  package var credentials: String?
+  package var authenticationMode = AuthenticationMode.early
   /// A cookie that each response sets, `NAME=VALUE`; nil for none.
-  public var cookie: String?
+  package var cookie: String?
   /// The cookie that a request must have, `NAME=VALUE`; nil for none.
-  public var requiredCookie: String?
+  package var requiredCookie: String?
   /// Whether a request must have a signature that has not expired.
-  public var requiresSignature = false
+  package var requiresSignature = false
   /// How long a link of `/signed/` is valid, in seconds.
-  public var lifetime: Int64 = 3
+  package var lifetime: Int64 = 3
 
   // With which fault.
-  public var fault: Fault?
+  package var fault: Fault?
   /// The position of the fault in the body, in bytes sent; nil for half-way.
-  public var faultAt: Int64?
+  package var faultAt: Int64?
   /// How many responses have the fault; nil for no limit.
-  public var faultCount: Int64?
+  package var faultCount: Int64?
   /// The number (from 1) of the first request of the resource that can have the fault.
-  public var faultFrom: Int64 = 1
+  package var faultFrom: Int64 = 1
   /// Only requests for at least one of these bytes of the representation have the fault.
-  public var faultRange: Range<Int64>?
+  package var faultRange: Range<Int64>?
   /// The duration of a stall in milliseconds; nil for "until the client disconnects".
-  public var stallDuration: Int64?
+  package var stallDuration: Int64?
   /// The status of ``Fault/status`` and ``Fault/uploadEarlyResponse``; nil for their defaults.
-  public var status: Int?
-  public var retryAfter: String?
-  public var redirect: String?
-  public var redirectStatus = 302
+  package var status: Int?
+  package var retryAfter: String?
+  package var redirect: String?
+  package var redirectStatus = 302
 
   /// The names that a query or a rule can use.
-  public static let names: Set<String> = [
+  package static let names: Set<String> = [
     "length", "seed", "version", "content-type", "latency", "connect-latency", "rate",
     "total-rate", "validators", "etag-flip", "ranges", "chunked", "close-delimited", "fault",
     "fault-at", "fault-count", "fault-from", "fault-range", "stall-seconds", "status",
@@ -111,13 +111,13 @@ public struct ResponseParameters: Equatable, Sendable {
     "require-signature", "lifetime",
   ]
 
-  public init() {}
+  package init() {}
 
   /// Reads parameters by name.
   ///
   /// Names that are not in ``names`` are ignored, because a URL may have other parameters, such as
   /// a signature.
-  public init(values: [String: String]) throws(ValueError) {
+  package init(values: [String: String]) throws(ValueError) {
     let source = Values(values)
     length = try source.byteCount("length") ?? length
     seed = try source.number("seed")

@@ -1,8 +1,8 @@
 /// A response as a short program of steps, including faults.
 ///
 /// The executor performs the steps on a socket and makes no decisions.
-public struct ResponsePlan: Equatable, Sendable {
-  public enum Step: Equatable, Sendable {
+package struct ResponsePlan: Equatable, Sendable {
+  package enum Step: Equatable, Sendable {
     /// Wait this long.
     case wait(milliseconds: Int64)
     /// Wait until the client disconnects.
@@ -37,7 +37,7 @@ public struct ResponsePlan: Equatable, Sendable {
     case reset
 
     /// The number of body bytes that the step sends.
-    public var bodyByteCount: Int64 {
+    package var bodyByteCount: Int64 {
       switch self {
       case .content(let range, _), .coded(_, _, _, let range), .rawContent(let range, _):
         range.upperBound - range.lowerBound
@@ -63,58 +63,58 @@ public struct ResponsePlan: Equatable, Sendable {
     }
   }
 
-  public var steps: [Step]
+  package var steps: [Step]
 
   /// Whether body steps are sent as chunks (RFC 9112 §7.1).
-  public var isChunked = false
+  package var isChunked = false
 
   /// Whether the connection ends after the last step.
-  public var closesConnection = false
+  package var closesConnection = false
 
   /// The fault that the response has, nil for none.
-  public var fault: Fault?
+  package var fault: Fault?
 
   /// The rule of a script that made the response, nil for none.
-  public var ruleName: String?
+  package var ruleName: String?
 
   /// The cap of body bytes per second on the connection.
-  public var rate: Int64?
+  package var rate: Int64?
 
   /// The cap of body bytes per second over all connections.
-  public var totalRate: Int64?
+  package var totalRate: Int64?
 
   /// The cap of bytes per second that are read from the request's body.
-  public var uploadRate: Int64?
+  package var uploadRate: Int64?
 
   /// Whether the kernel receives little of the request's body ahead.
   ///
   /// The client then soon notices the speed of our reads.
-  public var limitsReceiveBuffer = false
+  package var limitsReceiveBuffer = false
 
   /// How many bytes of the request's body are kept for an ``UploadAnswer``.
-  public var keptBodyByteCount = 0
+  package var keptBodyByteCount = 0
 
   /// Whether to read briefly what the client still sends before the connection is closed.
-  public var drainsUnreadBody = true
+  package var drainsUnreadBody = true
 
   /// Whether the statistics count its body: false for control resources.
-  public var isCounted = true
+  package var isCounted = true
 
-  public init(steps: [Step]) {
+  package init(steps: [Step]) {
     self.steps = steps
   }
 
   /// The head that is sent, if any.
-  public var head: ResponseHead? {
+  package var head: ResponseHead? {
     for case .head(let head) in steps { return head }
     return nil
   }
 
   /// The number of body bytes that are sent if the client stays connected.
-  public var bodyByteCount: Int64 { steps.reduce(0) { $0 + $1.bodyByteCount } }
+  package var bodyByteCount: Int64 { steps.reduce(0) { $0 + $1.bodyByteCount } }
 
   /// Whether the steps send the complete response.
-  public var isWhole: Bool { !steps.contains { $0.isAbort } }
+  package var isWhole: Bool { !steps.contains { $0.isAbort } }
 
   /// Closes the connection after the response, and announces that in its head.
   mutating func announceClose() {
@@ -138,7 +138,7 @@ public struct ResponsePlan: Equatable, Sendable {
   }
 
   /// A complete text response, for messages of the origin itself.
-  public static func message(
+  package static func message(
     _ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8",
     request: RequestHead?, fields: [(name: String, value: String)] = [], now: Int64,
     closesConnection: Bool = false

@@ -1,20 +1,20 @@
 /// The rules that set parameters for paths while the origin runs; they override the query.
-public struct RuleSet: Equatable, Sendable {
+package struct RuleSet: Equatable, Sendable {
   /// Parameters for the paths that match a pattern.
   ///
   /// A parameter whose value is nil is unset: the query and older rules then do not set it either.
-  public struct Rule: Equatable, Sendable {
-    public let match: GlobPattern
-    public fileprivate(set) var parameters: [String: String?]
+  package struct Rule: Equatable, Sendable {
+    package let match: GlobPattern
+    package fileprivate(set) var parameters: [String: String?]
 
-    public init(match: GlobPattern, parameters: [String: String?]) {
+    package init(match: GlobPattern, parameters: [String: String?]) {
       self.match = match
       self.parameters = parameters
     }
   }
 
   /// One request of a script or a control message.
-  public enum Command: Equatable, Sendable {
+  package enum Command: Equatable, Sendable {
     case set(Rule)
     /// Adds a script rule, and replaces an older one of the same name.
     case script(ScriptRule)
@@ -27,22 +27,22 @@ public struct RuleSet: Equatable, Sendable {
   }
 
   /// Why a whole script or control message is refused.
-  public struct CommandError: Error, Equatable, Sendable, CustomStringConvertible {
-    public let description: String
+  package struct CommandError: Error, Equatable, Sendable, CustomStringConvertible {
+    package let description: String
   }
 
   /// The rules, oldest first; no two have the same pattern.
-  public private(set) var rules: [Rule] = []
+  package private(set) var rules: [Rule] = []
 
   /// The script rules and their counts.
-  public var script = Script()
+  package var script = Script()
 
-  public init() {}
+  package init() {}
 
   /// Executes a command.
   ///
   /// A rule with the pattern of an older one is merged with it and becomes the newest.
-  public mutating func apply(_ command: Command) {
+  package mutating func apply(_ command: Command) {
     switch command {
     case .clear:
       rules = []
@@ -62,7 +62,7 @@ public struct RuleSet: Equatable, Sendable {
   /// The parameters of a request by name.
   ///
   /// For each parameter, the newest matching rule that has it decides, otherwise the query.
-  public func values(path: String, query: [String: String]) -> [String: String] {
+  package func values(path: String, query: [String: String]) -> [String: String] {
     var values = query
     for rule in rules where rule.match.matches(path) {
       // A subscript assignment of nil removes the value.

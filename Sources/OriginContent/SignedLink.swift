@@ -2,7 +2,7 @@
 ///
 /// It has a path, an expiry, and a signature over both. The signature is a keyed hash. It protects
 /// nothing, because the key is in this file.
-public struct SignedLink: Equatable, Sendable {
+package struct SignedLink: Equatable, Sendable {
   private static let key = "a link of the origin"
 
   /// The target of `/signed/NAME` is below this path.
@@ -12,16 +12,16 @@ public struct SignedLink: Equatable, Sendable {
   /// The names of the signature's parameters, and of the parameter that requests a link.
   private static let ownNames: Set<String> = ["expires", "signature", "lifetime"]
 
-  public let path: String
+  package let path: String
   /// Seconds since 1970.
-  public let expires: Int64
+  package let expires: Int64
 
-  public init(path: String, expires: Int64) {
+  package init(path: String, expires: Int64) {
     self.path = path
     self.expires = expires
   }
 
-  public var signature: String {
+  package var signature: String {
     var hash = FNV1a()
     Array("\(Self.key)\n\(path)\n\(expires)".utf8).withUnsafeBytes { hash.update($0) }
     return hash.text
@@ -30,7 +30,7 @@ public struct SignedLink: Equatable, Sendable {
   /// Whether a request with these parameters may read the resource at `path`.
   ///
   /// Its signature must be right, and it must not have expired.
-  public static func permits(path: String, query: [String: String], now: Int64) -> Bool {
+  package static func permits(path: String, query: [String: String], now: Int64) -> Bool {
     guard let expires = query["expires"].flatMap({ ByteText.decimal($0) }), now < expires else {
       return false
     }
@@ -44,7 +44,7 @@ public struct SignedLink: Equatable, Sendable {
   ///   - lifetime: how long the link stays valid, in seconds.
   ///   - now: seconds since 1970.
   /// - Returns: a path with a query; nil for other paths.
-  public static func location(
+  package static func location(
     for request: RequestHead, lifetime: Int64, now: Int64
   ) -> String? {
     guard request.path.hasPrefix(prefix) else { return nil }

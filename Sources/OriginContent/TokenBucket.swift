@@ -3,14 +3,14 @@
 /// A caller reserves bytes before it sends them; the result is the time to send them. Reservations
 /// are queued in order, so many connections can share one bucket (virtual scheduling, as in the
 /// generic cell rate algorithm).
-public struct TokenBucket: Equatable, Sendable {
+package struct TokenBucket: Equatable, Sendable {
   /// The rate in bytes per second; above 0.
-  public let bytesPerSecond: Int64
+  package let bytesPerSecond: Int64
 
   /// The time at which the reserved bytes are earned, in nanoseconds of the caller's clock.
   private var earnedAt = Int64.min
 
-  public init(bytesPerSecond: Int64) {
+  package init(bytesPerSecond: Int64) {
     precondition(bytesPerSecond > 0, "a rate must be above 0")
     self.bytesPerSecond = bytesPerSecond
   }
@@ -19,13 +19,13 @@ public struct TokenBucket: Equatable, Sendable {
   ///
   /// This is a quarter of a second, at most 64 KiB. At high rates it is 5 ms, because a late
   /// wake-up must not reduce the throughput.
-  public var burst: Int64 { max(1, min(64 << 10, bytesPerSecond / 4), bytesPerSecond / 200) }
+  package var burst: Int64 { max(1, min(64 << 10, bytesPerSecond / 4), bytesPerSecond / 200) }
 
   /// The bytes to send at a time for a smooth rate: 20 ms of it, from 1 byte to 64 KiB.
-  public var pieceByteCount: Int { Int(max(1, min(64 << 10, bytesPerSecond / 50))) }
+  package var pieceByteCount: Int { Int(max(1, min(64 << 10, bytesPerSecond / 50))) }
 
   /// Reserves bytes; returns when they may be sent, in nanoseconds, not before `now`.
-  public mutating func reserve(_ byteCount: Int, now: Int64) -> Int64 {
+  package mutating func reserve(_ byteCount: Int, now: Int64) -> Int64 {
     earnedAt = max(earnedAt, now) + nanoseconds(Int64(byteCount))
     return max(now, earnedAt - nanoseconds(burst))
   }

@@ -1,16 +1,16 @@
 /// The response to a completely read upload, which reports or returns the received body.
-public struct UploadAnswer: Equatable, Sendable {
+package struct UploadAnswer: Equatable, Sendable {
   /// The maximum number of body bytes to send back, which are kept in memory.
-  public static let echoLimit = 1 << 20
+  package static let echoLimit = 1 << 20
 
   /// The head without the fields of the content.
-  public internal(set) var head: ResponseHead
+  package internal(set) var head: ResponseHead
 
   /// Whether the body is sent back instead of its length and hash.
-  public let isEcho: Bool
+  package let isEcho: Bool
 
   /// The steps that send the response.
-  public func steps(for body: ReceivedBody) -> [ResponsePlan.Step] {
+  package func steps(for body: ReceivedBody) -> [ResponsePlan.Step] {
     var head = head
     var contentType = "application/octet-stream"
     var content = body.kept

@@ -1,5 +1,5 @@
-public import ExtentRecord
-public import HTTPTransferCore
+package import ExtentRecord
+package import HTTPTransferCore
 internal import LinuxSystem
 
 /// A directory of cache entries.
@@ -13,9 +13,9 @@ internal import LinuxSystem
 /// Every method may be called from any thread. Calls about one key must not overlap, except for
 /// ``evict(downTo:decide:)``. At most one entry object of a key records: opening, creating,
 /// removing or evicting an entry ends the recording of the earlier object.
-public final class CacheDirectory: Sendable {
+package final class CacheDirectory: Sendable {
   /// The path as given, without trailing slashes.
-  public var path: String { context.root.path }
+  package var path: String { context.root.path }
 
   let context: CacheContext
   private let pins: PinnedKeys
@@ -32,7 +32,7 @@ public final class CacheDirectory: Sendable {
   /// - Throws: ``CacheError/Code/inUse(pid:)`` if another process, or another object of this one,
   ///   holds it; ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link, belongs to
   ///   another user, or is accessible to others and holds files that are not a cache's.
-  public convenience init(path: String) throws(CacheError) {
+  package convenience init(path: String) throws(CacheError) {
     try self.init(path: path, bootID: ProcessCalls.bootID())
   }
 
@@ -63,10 +63,10 @@ public final class CacheDirectory: Sendable {
   ///   - key: the key of the entry.
   ///   - uncommitted: how to treat extents that no COMMIT covers.
   /// - Returns: nil if there is no entry, or no usable one: garbage, another key's record, a record
-  ///   without its data file. ``createEntry(_:version:source:definer:)`` replaces it.
+  ///   without its data file. ``createEntry(_:version:source:reference:)`` replaces it.
   /// - Throws: if the file system fails, or if no descriptor is free. The state of the entry is
   ///   then unknown.
-  public func openEntry(
+  package func openEntry(
     _ key: CacheKey, uncommitted: UncommittedExtents = .verify
   ) throws(CacheError) -> CacheEntry? {
     try opener.open(key, uncommitted: uncommitted)
@@ -82,15 +82,15 @@ public final class CacheDirectory: Sendable {
   ///   - key: the key of the entry.
   ///   - version: the version whose bytes it will hold.
   ///   - source: the URL without credentials, for people; cut at 2,048 bytes.
-  ///   - definer: the server that described the version, if there are several; see
-  ///     ``CacheEntry/definer``.
+  ///   - reference: the server that described the version, if there are several; see
+  ///     ``CacheEntry/reference``.
   /// - Returns: the entry, without any extent.
   /// - Throws: ``CacheError/Code/invalidArgument`` for a version whose fields are longer than a
   ///   header may be (512 KiB); otherwise the error of the file system.
-  public func createEntry(
-    _ key: CacheKey, version: ContentVersion, source: String, definer: String? = nil
+  package func createEntry(
+    _ key: CacheKey, version: ContentVersion, source: String, reference: String? = nil
   ) throws(CacheError) -> CacheEntry {
-    try opener.create(key, version: version, source: source, definer: definer)
+    try opener.create(key, version: version, source: source, reference: reference)
   }
 
   /// Removes the entry of `key`, if it exists.
@@ -98,10 +98,10 @@ public final class CacheDirectory: Sendable {
   /// Its open descriptors stay readable.
   ///
   /// - Throws: if the entry cannot be opened, for example because no descriptor is left.
-  public func removeEntry(_ key: CacheKey) throws(CacheError) { try remover.remove(key) }
+  package func removeEntry(_ key: CacheKey) throws(CacheError) { try remover.remove(key) }
 
   /// Marks the entry of `key` as used now, for the order of eviction.
-  public func touch(_ key: CacheKey) { context.folder(of: key).touch() }
+  package func touch(_ key: CacheKey) { context.folder(of: key).touch() }
 
   // MARK: Space
 
@@ -109,11 +109,11 @@ public final class CacheDirectory: Sendable {
   ///
   /// The first call counts them, which takes time with many entries. Later calls return that count,
   /// updated by what is stored and removed. ``evict(downTo:decide:)`` counts again.
-  public var allocatedByteCount: Int64 { context.allocated.byteCount }
+  package var allocatedByteCount: Int64 { context.allocated.byteCount }
 
   /// How many bytes are missing from the space that must stay free for other programs: 1 GiB, or a
   /// twentieth of a small disk; nil if unknown (`fstatvfs(3)`).
-  public var shortageByteCount: Int64? {
+  package var shortageByteCount: Int64? {
     FileSystemCalls.space(files).map { space in
       min(Self.reservedByteCount, space.total / 20) - space.available
     }
@@ -134,7 +134,7 @@ public final class CacheDirectory: Sendable {
   ///     their blocks would be freed only when they are closed.
   /// - Returns: the number of bytes freed.
   @discardableResult
-  public func evict(
+  package func evict(
     downTo limit: Int64, decide: (CacheKey, _ remove: () -> Void) -> Void
   ) -> Int64 {
     remover.evict(downTo: limit, decide: decide)
@@ -143,19 +143,19 @@ public final class CacheDirectory: Sendable {
   // MARK: Descriptors
 
   /// How many descriptors the process may have open.
-  public var descriptorLimit: Int { ProcessCalls.descriptorLimit }
+  package var descriptorLimit: Int { ProcessCalls.descriptorLimit }
 
   /// Whether there are enough free descriptors to keep files open that no program reads: false once
   /// somewhat less than half of them are in use.
   ///
   /// It is cheap and approximate: the lowest free descriptor tells about how many are in use.
-  public var hasSpareDescriptors: Bool {
+  package var hasSpareDescriptors: Bool {
     guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
     return used < ProcessCalls.descriptorLimit / 2 - 8
   }
 
   /// Whether there are enough free descriptors to open an entry, write to it and close it.
-  public var hasBorrowableDescriptors: Bool {
+  package var hasBorrowableDescriptors: Bool {
     guard let used = ProcessCalls.lowestFreeDescriptor(files) else { return false }
     return used < ProcessCalls.descriptorLimit - 16
   }
@@ -163,40 +163,40 @@ public final class CacheDirectory: Sendable {
   // MARK: Pins
 
   /// The keys that eviction leaves, whatever the size limit and however full the disk; from memory.
-  public var pinnedKeys: Set<CacheKey> { pins.all }
+  package var pinnedKeys: Set<CacheKey> { pins.all }
 
-  public func isPinned(_ key: CacheKey) -> Bool { pins.contains(key) }
+  package func isPinned(_ key: CacheKey) -> Bool { pins.contains(key) }
 
   /// Pins or unpins a key in this process; ``storePin(_:of:)`` makes that durable.
-  public func setPinned(_ isPinned: Bool, _ key: CacheKey) { pins.set(isPinned, key) }
+  package func setPinned(_ isPinned: Bool, _ key: CacheKey) { pins.set(isPinned, key) }
 
   /// Stores on the disk whether `key` is pinned, for later mounts; waits for the disk.
   ///
   /// Calls about one key must not overlap.
   ///
   /// - Throws: the error of the file system; only this process then knows of the change.
-  public func storePin(_ isPinned: Bool, of key: CacheKey) throws(CacheError) {
+  package func storePin(_ isPinned: Bool, of key: CacheKey) throws(CacheError) {
     try pins.store(isPinned, key)
   }
 
   // MARK: Notes
 
   /// The note with the origins and what this mount learned about them.
-  public static let hostsName = "hosts"
+  package static let hostsName = "hosts"
 
   /// The text of the note `name`, a small file beside the entries that makes the next mount faster;
   /// nil if there is none, or if it cannot be read.
-  public func note(_ name: String) -> String? { notes.text(of: name) }
+  package func note(_ name: String) -> String? { notes.text(of: name) }
 
   /// Replaces the note `name`.
   ///
   /// - Throws: the error of the file system; the note is then unchanged.
-  public func storeNote(_ text: String, _ name: String) throws(CacheError) {
+  package func storeNote(_ text: String, _ name: String) throws(CacheError) {
     try notes.store(text, name)
   }
 
   /// Deletes the note `name`.
-  public func removeNote(_ name: String) { notes.remove(name) }
+  package func removeNote(_ name: String) { notes.remove(name) }
 
   // MARK: Checks
 
@@ -210,7 +210,7 @@ public final class CacheDirectory: Sendable {
   /// - Returns: the version of the entry, and which of its claimed bytes are damaged; nil if there
   ///   is no usable entry.
   /// - Throws: if a file cannot be opened or read.
-  public func audit(
+  package func audit(
     _ key: CacheKey
   ) throws(CacheError) -> (version: ContentVersion, damaged: ExtentSet)? {
     try checker.audit(key)
@@ -229,7 +229,7 @@ public final class CacheDirectory: Sendable {
   ///     repaired entry counts as used now.
   /// - Returns: the result; nil if there is no record, or one of a later version of httpfs.
   /// - Throws: if a file cannot be opened, read or replaced.
-  public func check(_ entry: StoredEntry, repairing: Bool) throws(CacheError) -> EntryCheck? {
+  package func check(_ entry: StoredEntry, repairing: Bool) throws(CacheError) -> EntryCheck? {
     try checker.check(entry.key, repairing: repairing)
   }
 
@@ -243,7 +243,7 @@ public final class CacheDirectory: Sendable {
   /// - Returns: the number of bytes that its files occupied.
   /// - Throws: if its record cannot be removed; the entry is then unchanged.
   @discardableResult
-  public func remove(_ entry: StoredEntry) throws(CacheError) -> Int64 {
+  package func remove(_ entry: StoredEntry) throws(CacheError) -> Int64 {
     try remover.removeWithPin(entry.key)
   }
 }

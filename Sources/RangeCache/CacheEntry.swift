@@ -1,15 +1,15 @@
-public import ExtentRecord
+package import ExtentRecord
 import Glibc
-public import HTTPTransferCore
+package import HTTPTransferCore
 package import LinuxSystem
 
 /// The cached bytes of one version of a remote file: a sparse data file, and a record of the
 /// extents that are present.
 ///
 /// Threads: ``store(_:at:)``, ``recordCompleteLength(_:)``, ``appendCommit(_:fetchedByteCount:)``,
-/// ``appendStamp(fetchedByteCount:)`` and ``releaseRecord()`` belong to the writer. The caller
-/// ensures that there is one writer thread at a time. All other methods may be called from any
-/// thread at any time, also while the writer works.
+/// ``appendFingerprint(fetchedByteCount:)`` and ``releaseRecord()`` belong to the writer. The
+/// caller ensures that there is one writer thread at a time. All other methods may be called from
+/// any thread at any time, also while the writer works.
 ///
 /// A checkpoint has three steps, so that the writer never waits for the disk:
 /// ```swift
@@ -20,28 +20,28 @@ package import LinuxSystem
 ///
 /// An entry that was replaced, removed, evicted or opened again stays usable: its descriptor stays
 /// readable and ``store(_:at:)`` writes, but it records no more.
-public final class CacheEntry: Sendable {
+package final class CacheEntry: Sendable {
   /// The key of the entry.
-  public let key: CacheKey
+  package let key: CacheKey
 
   /// The version of the bytes, as recorded when the entry was opened or created, with the complete
   /// length that was recorded last.
-  public let recoveredVersion: ContentVersion
+  package let recoveredVersion: ContentVersion
 
   /// The URL, without credentials, of the server that described the version; nil if unknown.
-  public let definer: String?
+  package let reference: String?
 
   /// The extents that were present when the entry was opened.
-  public let recoveredExtents: ExtentSet
+  package let recoveredExtents: ExtentSet
 
   /// The part of ``recoveredExtents`` that was not read since it was committed.
   ///
   /// Verify it before its first use, see ``verify(_:)``.
-  public let believedExtents: ExtentSet
+  package let believedExtents: ExtentSet
 
   /// The number of body bytes fetched for this entry before it was opened: the last commit's figure
   /// plus the bytes stored since.
-  public let recoveredFetchedByteCount: Int64
+  package let recoveredFetchedByteCount: Int64
 
   /// Identifies the checksum that the whole file matched after the last store; 0 if none is
   /// recorded.
@@ -81,7 +81,7 @@ public final class CacheEntry: Sendable {
     key = header.key
     salt = header.salt
     recoveredVersion = header.version
-    definer = header.definer
+    reference = header.reference
     recoveredExtents = found.extents
     believedExtents = found.believed
     recoveredFetchedByteCount = found.fetchedByteCount
@@ -91,22 +91,22 @@ public final class CacheEntry: Sendable {
   /// The descriptor of the data file, for reading.
   ///
   /// Valid while this object exists; its `deinit` closes it.
-  public var dataDescriptor: CInt { data.file.rawValue }
+  package var dataDescriptor: CInt { data.file.rawValue }
 
   /// The size of the data file (`fstat(2)`); nil if unknown.
   ///
   /// Bytes beyond it are lost, whatever the record says.
-  public var dataByteCount: Int64? { data.byteCount }
+  package var dataByteCount: Int64? { data.byteCount }
 
   /// Whether the data file can be read: false if its file system was shut down.
-  public var isReadable: Bool { data.isReadable }
+  package var isReadable: Bool { data.isReadable }
 
   /// The number of stored bytes that no commit covers yet.
   ///
   /// A loss of power may lose them.
   ///
   /// 0 once the recording has ended.
-  public var uncommittedByteCount: Int64 { record.uncommittedByteCount }
+  package var uncommittedByteCount: Int64 { record.uncommittedByteCount }
 
   /// Whether a COMMIT covers all bytes that were written or found uncommitted, and no `fdatasync`
   /// has failed.
@@ -114,7 +114,7 @@ public final class CacheEntry: Sendable {
   /// Only then may the kernel read the data file directly, because no unwritten page can be lost.
   ///
   /// It is also false once the recording has ended: bytes that are uncommitted by then stay so.
-  public var isCommitted: Bool { data.isSynced && record.isCommitted }
+  package var isCommitted: Bool { data.isSynced && record.isCommitted }
 
   /// Whether the disk has refused written bytes.
   ///
@@ -123,20 +123,20 @@ public final class CacheEntry: Sendable {
   /// The kernel writes pages long before ``syncData()`` would report an error. Check this before
   /// reading bytes that no commit covers. Like a failure of ``syncData()``, a failure found here is
   /// final. Never waits for the disk.
-  public var hasLostWrites: Bool { data.hasLostWrites }
+  package var hasLostWrites: Bool { data.hasLostWrites }
 
   /// Whether a sync of the record has failed and no copy has replaced the record yet.
-  public var isRecordLost: Bool { record.isLost }
+  package var isRecordLost: Bool { record.isLost }
 
   /// The failure that ``hasLostWrites`` or ``syncData()`` found; nil if none.
-  public var lostWrites: CacheError? { data.lostWrites }
+  package var lostWrites: CacheError? { data.lostWrites }
 
   /// Whether bytes may be written to the data file.
   ///
   /// False after a failed sync, while another object that has the file open may still be read.
-  public var isWritable: Bool { data.isWritable }
+  package var isWritable: Bool { data.isWritable }
 
-  // MARK: The writer
+  // MARK: Writer
 
   /// Writes `bytes` to the data file at `offset`, then records the extent.
   ///
@@ -149,7 +149,7 @@ public final class CacheEntry: Sendable {
   ///   - offset: the offset of the first byte in the remote file, 0 or more.
   /// - Throws: the error of the file system, or ``CacheError/Code/syncFailed`` after a failed sync.
   ///   The extent then is not recorded; the entry can still be used.
-  public func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+  package func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard !bytes.isEmpty else { return }
     try write(bytes, at: offset)
     try claim(
@@ -166,7 +166,7 @@ public final class CacheEntry: Sendable {
   ///   - offset: the offset of the first byte in the remote file, 0 or more.
   /// - Throws: as ``store(_:at:)``.
   /// - Precondition: ``isWritable``.
-  public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+  package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
     guard offset >= 0, !offset.addingReportingOverflow(Int64(bytes.count)).overflow else {
       throw CacheError(code: .invalidArgument, path: folder.path)
     }
@@ -179,7 +179,7 @@ public final class CacheEntry: Sendable {
   ///
   /// The bytes beyond are lost. Ask before each ``store(_:at:)`` and ``write(_:at:)``, which would
   /// extend the file again, with zeros in between.
-  public func noteCut() -> Int64? { data.noteCut() }
+  package func recordCut() -> Int64? { data.recordCut() }
 
   /// Records that written bytes are present.
   ///
@@ -187,12 +187,12 @@ public final class CacheEntry: Sendable {
   ///   - range: their range; not empty.
   ///   - contentHash: their hash.
   /// - Throws: as ``store(_:at:)``.
-  public func claim(_ range: ByteRange, contentHash: UInt64) throws(CacheError) {
+  package func claim(_ range: ByteRange, contentHash: UInt64) throws(CacheError) {
     try data.checkSync()
     let extent = LogRecord.extent(
       offset: range.lowerBound, byteCount: range.byteCount, contentHash: contentHash)
     if try record.append(extent, storedByteCount: range.byteCount) {
-      allocated.noteStored(range.byteCount)
+      allocated.recordStored(range.byteCount)
     }
   }
 
@@ -200,7 +200,7 @@ public final class CacheEntry: Sendable {
   ///
   /// - Parameter length: the length of the whole remote file in bytes, 0 or more.
   /// - Throws: as ``store(_:at:)``.
-  public func recordCompleteLength(_ length: Int64) throws(CacheError) {
+  package func recordCompleteLength(_ length: Int64) throws(CacheError) {
     guard length >= 0 else { throw CacheError(code: .invalidArgument, path: folder.path) }
     try data.checkSync()
     _ = try record.append(.completeLength(length))
@@ -209,7 +209,7 @@ public final class CacheEntry: Sendable {
   /// Records that the whole file, of `length` bytes, matched `checksum`.
   ///
   /// - Throws: as ``store(_:at:)``.
-  public func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
+  package func recordChecksum(_ checksum: Checksum, length: Int64) throws(CacheError) {
     try data.checkSync()
     _ = try record.append(.completeLength(length, mark: mark(of: checksum)))
   }
@@ -218,7 +218,7 @@ public final class CacheEntry: Sendable {
   /// since.
   ///
   /// The answer is that of the record when the entry was opened.
-  public func isRecorded(_ checksum: Checksum) -> Bool {
+  package func isRecorded(_ checksum: Checksum) -> Bool {
     recoveredChecksumMark == mark(of: checksum)
   }
 
@@ -234,7 +234,7 @@ public final class CacheEntry: Sendable {
   ///   - checkpoint: the result of this object's ``syncData()``.
   ///   - fetchedByteCount: the number of body bytes received for this entry in total, 0 or more.
   /// - Throws: as ``store(_:at:)``.
-  public func appendCommit(
+  package func appendCommit(
     _ checkpoint: Checkpoint, fetchedByteCount: Int64
   ) throws(CacheError) {
     guard fetchedByteCount >= 0, checkpoint.entry == ObjectIdentifier(self) else {
@@ -242,20 +242,20 @@ public final class CacheEntry: Sendable {
     }
     try data.checkSync()
     if record.isLost {
-      if try !record.renew() { data.noteFailure(ErrorNumber(rawValue: EIO)) }
+      if try !record.renew() { data.recordFailure(ErrorNumber(rawValue: EIO)) }
       try data.checkSync()
     }
     let commit = LogRecord.commit(
       fetchedByteCount: fetchedByteCount, coveredSequence: checkpoint.sequence)
     guard try record.append(commit) else { return }
-    data.noteSync(since: checkpoint.writes)
-    record.noteCommitted(checkpoint.storedByteCount)
+    data.recordSync(since: checkpoint.writes)
+    record.recordCommitted(checkpoint.storedByteCount)
   }
 
   /// Closes the record file until the next append, so that an idle entry needs only one descriptor.
-  public func releaseRecord() { record.release() }
+  package func releaseRecord() { record.release() }
 
-  // MARK: Any thread
+  // MARK: Called on any thread
 
   /// Waits until all bytes stored before this call are on the disk (`fdatasync(2)`).
   ///
@@ -263,7 +263,7 @@ public final class CacheEntry: Sendable {
   /// ``CacheError/Code/syncFailed``, because the kernel may have dropped bytes that it could not
   /// write. Release the object and open the entry with ``UncommittedExtents/discard``, or replace
   /// it.
-  public func syncData() throws(CacheError) -> Checkpoint {
+  package func syncData() throws(CacheError) -> Checkpoint {
     try data.checkSync()
     let (sequence, storedByteCount) = record.progress
     let writes = try data.sync()
@@ -275,15 +275,15 @@ public final class CacheEntry: Sendable {
   /// Waits until the records appended before this call are on the disk (`fdatasync(2)`).
   ///
   /// The first call also syncs the directories that lead to their files (`fsync(2)`).
-  public func syncRecord() throws(CacheError) { try record.sync() }
+  package func syncRecord() throws(CacheError) { try record.sync() }
 
-  // MARK: Stamps
+  // MARK: Fingerprints
 
   // A stamp in the record says that all bytes were as recorded when the data file had that stamp.
   // If the file still has it under the same boot, the bytes need not be read again.
 
   /// The result of an attempt to append a stamp.
-  public enum StampOutcome: Sendable, Equatable {
+  package enum StampOutcome: Sendable, Equatable {
     case stamped
     /// The data file was changed a moment ago: it can be stamped after this time.
     case tooEarly(Duration)
@@ -294,10 +294,10 @@ public final class CacheEntry: Sendable {
 
   /// The stamp of the data file after this object's last change; nil once something else has
   /// changed it, or if the file system cannot show changes.
-  package var dataStamp: FileStamp? { data.stamp }
+  package var dataStamp: FileFingerprint? { data.stamp }
 
   /// Whether the record lacks a stamp that it could have.
-  public var awaitsStamp: Bool {
+  package var awaitsFingerprint: Bool {
     !record.hasEnded && record.lacksStamp && data.soundStamp != nil
   }
 
@@ -315,12 +315,12 @@ public final class CacheEntry: Sendable {
   /// - Returns: whether the stamp was appended, may be tried later, or is impossible.
   /// - Throws: as ``store(_:at:)``; it is then not tried again.
   @discardableResult
-  public func appendStamp(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {
-    try appendStamp(fetchedByteCount: fetchedByteCount, now: ProcessCalls.timeOfDay)
+  package func appendFingerprint(fetchedByteCount: Int64) throws(CacheError) -> StampOutcome {
+    try appendFingerprint(fetchedByteCount: fetchedByteCount, now: ProcessCalls.timeOfDay)
   }
 
-  /// Like ``appendStamp(fetchedByteCount:)``; `now` is the time of day since 1970.
-  func appendStamp(
+  /// Like ``appendFingerprint(fetchedByteCount:)``; `now` is the time of day since 1970.
+  func appendFingerprint(
     fetchedByteCount: Int64, now: Duration
   ) throws(CacheError) -> StampOutcome {
     try data.checkSync()
@@ -345,18 +345,18 @@ public final class CacheEntry: Sendable {
 
   /// Invalidates every stamp of the entry: its bytes cannot be used although no program has changed
   /// them.
-  public func distrust() { DataStamps.distrust(data.file) }
+  package func invalidateFingerprint() { DataStamps.invalidateFingerprint(data.file) }
 
   // MARK: Verification
 
   /// The result of verifying cached bytes.
-  public struct Verification: Sendable {
+  package struct Verification: Sendable {
     /// The bytes with the recorded hash.
-    public var intact = ExtentSet()
+    package var intact = ExtentSet()
     /// The bytes that have another hash, cannot be read, or have no record.
-    public var damaged = ExtentSet()
+    package var damaged = ExtentSet()
 
-    public init() {}
+    package init() {}
   }
 
   /// Reads the blocks that hold the bytes of `range` and compares them with their recorded hashes.
@@ -369,17 +369,17 @@ public final class CacheEntry: Sendable {
   /// - Returns: which bytes are intact and which must not be used; both together contain all of
   ///   `range`.
   /// - Throws: if the record cannot be read; nothing is then known.
-  public func verify(_ range: ByteRange) throws(CacheError) -> Verification {
+  package func verify(_ range: ByteRange) throws(CacheError) -> Verification {
     var result = Verification()
     var verifier = ExtentVerifier(data: data.file)
-    var refuted: [ByteRange] = []
+    var invalidated: [ByteRange] = []
     for claim in try claims.claims(about: range) {
       let isIntact = verifier.matches(
         offset: claim.range.lowerBound, byteCount: claim.range.byteCount,
         contentHash: claim.contentHash)
-      if isIntact { result.intact.insert(claim.range) } else { refuted.append(claim.range) }
+      if isIntact { result.intact.insert(claim.range) } else { invalidated.append(claim.range) }
     }
-    for range in refuted + [range] {
+    for range in invalidated + [range] {
       for hole in result.intact.holes(in: range) { result.damaged.insert(hole) }
     }
     return result

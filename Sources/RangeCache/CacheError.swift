@@ -2,9 +2,9 @@ import Glibc
 import LinuxSystem
 
 /// An error of the cache: what failed, where, and what to do.
-public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of an error, for decisions.
-  public enum Code: Hashable, Sendable {
+  package enum Code: Hashable, Sendable {
     /// Another mount holds the cache directory; its process identifier if it could be read.
     case inUse(pid: Int32?)
     /// There is no directory, or it holds no cache of this format version.
@@ -33,7 +33,7 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Why a directory cannot be used.
-  public enum UnsafeDirectoryReason: Hashable, Sendable {
+  package enum UnsafeDirectoryReason: Hashable, Sendable {
     case symbolicLink
     case notADirectory
     case foreignOwner(uid: UInt32)
@@ -42,13 +42,13 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
     case holdsOtherFiles
   }
 
-  public let code: Code
+  package let code: Code
 
   /// The file or directory of the failed operation.
-  public let path: String
+  package let path: String
 
   /// The `errno` of the failed call; 0 if no call failed.
-  public let errno: CInt
+  package let errno: CInt
 
   init(code: Code, path: String, errno: CInt = 0) {
     self.code = code
@@ -73,7 +73,7 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   ///
   /// Examples are a file too long for the file system, a name or description that is too long, an
   /// unreadable record, or another kind of file under one of its names.
-  public var isOfEntry: Bool {
+  package var isOfEntry: Bool {
     switch code {
     case .laterFormat, .invalidArgument: true
     default: Self.entryNumbers.contains(errno)
@@ -85,7 +85,7 @@ public struct CacheError: Error, Hashable, Sendable, CustomStringConvertible {
   ]
 
   /// One line: the path, what is wrong, what to do.
-  public var description: String {
+  package var description: String {
     "\(path): \(explanation)"
   }
 

@@ -6,9 +6,9 @@ import LinuxSystem
 /// Reads a cache directory without a lock and without changes, also while a mount uses it.
 ///
 /// Each result is a snapshot; entries may be added or removed between two calls.
-public struct CacheInventory: Sendable {
+package struct CacheInventory: Sendable {
   /// The path as given.
-  public let path: String
+  package let path: String
 
   private let root: Descriptor
   private let version: Descriptor
@@ -18,7 +18,7 @@ public struct CacheInventory: Sendable {
   ///
   /// - Throws: ``CacheError/Code/notACache`` if there is none;
   ///   ``CacheError/Code/unsafeDirectory(_:)`` if it is a symbolic link or belongs to another user.
-  public init(path: String) throws(CacheError) {
+  package init(path: String) throws(CacheError) {
     self.path = path
     root = try PrivateDirectory.openExisting(path, in: AT_FDCWD, path: path)
     version = try PrivateDirectory.openExisting(
@@ -31,7 +31,7 @@ public struct CacheInventory: Sendable {
   ///
   /// It reads the kernel's list of locks (`/proc/locks`): a lock taken here, however short, could
   /// keep a mount from starting.
-  public var holder: Int32? {
+  package var holder: Int32? {
     guard
       let lock = try? SystemCalls.open(
         DirectoryLock.name, in: root.rawValue, flags: O_RDONLY | O_NONBLOCK),
@@ -44,7 +44,7 @@ public struct CacheInventory: Sendable {
   /// Every entry, the most recently used ones first; reads directories only.
   ///
   /// It includes entries that cannot be used: see ``head(of:)``.
-  public func entries() throws(CacheError) -> [StoredEntry] {
+  package func entries() throws(CacheError) -> [StoredEntry] {
     do throws(ErrorNumber) {
       return try StoredEntry.all(in: files).sorted { $1.lastUse < $0.lastUse }
     } catch {
@@ -54,12 +54,12 @@ public struct CacheInventory: Sendable {
 
   /// The names of the pinned entries, see ``StoredEntry/name``; files without cached bytes may be
   /// pinned too.
-  public var pinnedNames: Set<String> {
+  package var pinnedNames: Set<String> {
     Set(PinnedKeys.stored(in: version).map(\.hex))
   }
 
   /// Reads the header of an entry's record.
-  public func head(of entry: StoredEntry) throws(CacheError) -> StoredHead {
+  package func head(of entry: StoredEntry) throws(CacheError) -> StoredHead {
     switch try open(entry) {
     case .found(let files):
       .readable(source: files.header.source, version: files.header.version)
@@ -70,17 +70,17 @@ public struct CacheInventory: Sendable {
   }
 
   /// How much of a file an entry holds.
-  public struct Presence: Sendable, Equatable {
+  package struct Presence: Sendable, Equatable {
     /// The number of bytes in claimed extents within the data file's length.
-    public let byteCount: Int64
+    package let byteCount: Int64
     /// The complete length of the file in bytes, as recorded last; nil if unknown.
-    public let completeLength: Int64?
+    package let completeLength: Int64?
   }
 
   /// Reads an entry's whole record, but none of the cached bytes.
   ///
   /// - Returns: the presence that the record claims; nil if there is no readable record.
-  public func presence(of entry: StoredEntry) throws(CacheError) -> Presence? {
+  package func presence(of entry: StoredEntry) throws(CacheError) -> Presence? {
     guard case .found(let files) = try open(entry) else { return nil }
     do throws(ErrorNumber) {
       // Read the records twice: a late record, a complete length, decides about earlier ones.
@@ -113,7 +113,7 @@ public struct CacheInventory: Sendable {
   }
 
   /// The path of an entry's directory, for people.
-  public func path(of entry: StoredEntry) -> String {
+  package func path(of entry: StoredEntry) -> String {
     EntryFolder.path(of: entry.key, in: path)
   }
 }

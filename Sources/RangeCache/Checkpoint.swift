@@ -2,7 +2,7 @@
 ///
 /// ``CacheEntry/syncData()`` returns it and ``CacheEntry/appendCommit(_:fetchedByteCount:)`` needs
 /// it.
-public struct Checkpoint: Sendable {
+package struct Checkpoint: Sendable {
   /// The entry that it belongs to.
   let entry: ObjectIdentifier
   /// The number of the last record whose bytes are on the disk.

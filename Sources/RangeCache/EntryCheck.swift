@@ -2,20 +2,20 @@ internal import ExtentRecord
 internal import HTTPTransferCore
 
 /// The result of comparing an entry's bytes with their recorded hashes.
-public struct EntryCheck: Sendable, Equatable {
+package struct EntryCheck: Sendable, Equatable {
   /// The bytes that the record claims, each counted once.
-  public let claimedByteCount: Int64
+  package let claimedByteCount: Int64
 
   /// The number of claimed bytes for which no claim is true: they have another hash, cannot be
   /// read, or lie behind the end of the data file.
-  public let damagedByteCount: Int64
+  package let damagedByteCount: Int64
 
   /// Whether the record itself is damaged: its header cannot be read, or its log ends in an invalid
   /// record.
-  public let isRecordDamaged: Bool
+  package let isRecordDamaged: Bool
 
   /// Whether anything is damaged.
-  public var isDamaged: Bool { damagedByteCount > 0 || isRecordDamaged }
+  package var isDamaged: Bool { damagedByteCount > 0 || isRecordDamaged }
 }
 
 extension EntryCheck {

@@ -2,31 +2,31 @@ import ExtentRecord
 import LinuxSystem
 
 /// An entry of a cache directory, as its directory shows it; its files were not read.
-public struct StoredEntry: Sendable {
+package struct StoredEntry: Sendable {
   let key: CacheKey
 
   /// The bytes that its files occupy on the disk.
-  public let allocatedByteCount: Int64
+  package let allocatedByteCount: Int64
 
   /// The time of its last use: the modification time of its directory.
-  public let lastUse: Time
+  package let lastUse: Time
 
   /// A moment, by the clock of the file system.
-  public struct Time: Comparable, Sendable {
+  package struct Time: Comparable, Sendable {
     /// Seconds since the beginning of 1970 in UTC.
-    public let seconds: Int
+    package let seconds: Int
     let nanoseconds: Int
 
-    public static func < (left: Self, right: Self) -> Bool {
+    package static func < (left: Self, right: Self) -> Bool {
       (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
   }
 
   /// The name of the entry: its key as 64 lower-case hexadecimal digits.
-  public var name: String { key.hex }
+  package var name: String { key.hex }
 
   /// Whether its key is that of `text`.
-  public func isFiled(under text: String) -> Bool { key == CacheKey(text) }
+  package func isFiled(under text: String) -> Bool { key == CacheKey(text) }
 
   /// Every entry below the directory `v1/files`, in no order.
   ///

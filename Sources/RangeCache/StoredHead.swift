@@ -1,7 +1,7 @@
-public import HTTPTransferCore
+package import HTTPTransferCore
 
 /// The content of the header of an entry's record.
-public enum StoredHead: Sendable, Equatable {
+package enum StoredHead: Sendable, Equatable {
   /// The record is readable: it has the source of the bytes, as a URL without credentials and query
   /// values, and their version. The log may record a different complete length.
   case readable(source: String, version: ContentVersion)

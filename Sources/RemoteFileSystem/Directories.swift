@@ -37,7 +37,7 @@ final class Directories: Sendable {
         items.append(.init(name: name, inode: Self.unknownInode, isDirectory: false))
       }
     }
-    prober.noteListing(of: path)
+    prober.recordListing(of: path)
     _ = reply.open(OpenHandle(.directory(items)), .cached(keepsPages: false))
   }
 
@@ -57,7 +57,7 @@ final class Directories: Sendable {
           OpenHandle.Item(
             name: entry.name, inode: Self.unknownInode, isDirectory: entry.isDirectory)
         }
-        prober.noteListing(of: directory.source.path)
+        prober.recordListing(of: directory.source.path)
         _ = reply.open(
           OpenHandle(.directory(Self.dots(of: number) + items)), .cached(keepsPages: false))
       case .failure(let error): reply.error(error.openErrno)

@@ -32,7 +32,7 @@ final class DirectoryProber: Sendable {
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "httpfs.prober")
 
-  func noteListing(of path: String) {
+  func recordListing(of path: String) {
     state.withLock { state in
       state.walks[path] = 0
       if state.walks.count > Self.maximumWalkCount,
@@ -47,7 +47,7 @@ final class DirectoryProber: Sendable {
   ///
   /// If the directory was listed before, the second such lookup starts probing all of its
   /// `unknownFiles`.
-  func noteLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
+  func recordLookup(in path: String, unknownFiles: @escaping @Sendable () -> FileWalk) {
     let isWalk = state.withLock { state in
       guard let count = state.walks[path] else { return false }
       state.walks[path] = count + 1 < Self.lookupsOfAWalk ? count + 1 : nil

@@ -83,7 +83,7 @@ package final class FileSystem: Sendable {
   /// Ends the transfers and completes the cache, after the last request.
   package func end() {
     // The kernel does not always send the last RELEASE before an unmount.
-    for version in inodes.openVersions { version.noteConnections() }
+    for version in inodes.openVersions { version.recordConnections() }
     environment.end()
   }
 

@@ -46,13 +46,13 @@ final class InodeTable: Sendable {
   enum KnownFile {
     case described(RemoteVersion, of: RemoteFile)
     /// Known only from its listing.
-    case listed(RemoteFile, as: ListedAppearance)
+    case listed(RemoteFile, as: ListedAttributes)
   }
 
   /// A file that is known only from its listing.
   private struct ListedNode {
     let file: RemoteFile
-    let appearance: ListedAppearance
+    let appearance: ListedAttributes
     var lookupCount: UInt64 = 0
   }
 
@@ -165,7 +165,7 @@ final class InodeTable: Sendable {
   }
 
   /// Counts a lookup of a file with the attributes of its listing; ``forget(_:count:)`` undoes it.
-  func remember(_ file: RemoteFile, as appearance: ListedAppearance) {
+  func remember(_ file: RemoteFile, as appearance: ListedAttributes) {
     let number = InodeNumber(appearance.id)
     state.withLock { state in
       // Another request may have opened it a moment ago.
@@ -211,7 +211,7 @@ final class InodeTable: Sendable {
 
   /// Records that the kernel learns a size of an inode: the size of the file or, if its length is
   /// unknown, what has arrived so far.
-  func noteSize(_ number: InodeNumber, isFinal: Bool) {
+  func recordSize(_ number: InodeNumber, isFinal: Bool) {
     state.withLock { $0.versions[number.rawValue]?.hasGrowingSize = !isFinal }
   }
 

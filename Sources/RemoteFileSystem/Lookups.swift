@@ -44,7 +44,7 @@ final class Lookups: Sendable {
     case .file(let index):
       let file = tree.file(index)
       if !file.isKnown {
-        prober.noteLookup(in: path) { tree.unknownFiles(in: directory) }
+        prober.recordLookup(in: path) { tree.unknownFiles(in: directory) }
       }
       answer(reply.parked(), with: file)
     }
@@ -77,7 +77,7 @@ final class Lookups: Sendable {
         file.appearance { [self] listed in
           if let listed { return answer(parked, with: file, as: listed) }
           if !file.isKnown {
-            prober.noteLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
+            prober.recordLookup(in: directory.source.path) { directory.unknownFiles(in: names) }
           }
           answer(parked, with: file, by: deadline)
         }
@@ -104,7 +104,7 @@ final class Lookups: Sendable {
   /// Answers a lookup with the attributes of `file` in its listing.
   private func answer(
     _ parked: ParkedReply<some FileSystemReply & ~Copyable>, with file: RemoteFile,
-    as listed: ListedAppearance
+    as listed: ListedAttributes
   ) {
     guard let reply = parked.take() else { return }
     inodes.remember(file, as: listed)

@@ -53,7 +53,7 @@ struct MountAttributes: Sendable {
     let size = version.visibleSize
     let number = InodeNumber(version.id)
     // The size of other versions never changes.
-    if version.content.completeLength == nil { inodes.noteSize(number, isFinal: size.isFinal) }
+    if version.content.completeLength == nil { inodes.recordSize(number, isFinal: size.isFinal) }
     return make(
       number, mode: S_IFREG | 0o444, byteCount: size.byteCount,
       modified: version.modificationTime.map { time_t($0) } ?? mountTime,
@@ -62,7 +62,7 @@ struct MountAttributes: Sendable {
 
   /// The attributes of a listed file; the kernel must not cache them, because an open may change
   /// the time.
-  func of(_ listed: ListedAppearance) -> FileAttributes {
+  func of(_ listed: ListedAttributes) -> FileAttributes {
     make(
       InodeNumber(listed.id), mode: S_IFREG | 0o444, byteCount: listed.facts.byteCount,
       modified: time_t(listed.facts.modificationTime), timeout: 0)

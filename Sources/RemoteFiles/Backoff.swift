@@ -27,22 +27,22 @@ struct Backoff: Sendable {
   func isPending(now: ContinuousClock.Instant) -> Bool { retryAt.map { now < $0 } ?? false }
 
   /// Notes that the server has brought bytes.
-  mutating func noteStored(now: ContinuousClock.Instant) {
+  mutating func recordStored(now: ContinuousClock.Instant) {
     outage = nil
     lastStoredAt = now
   }
 
   /// Notes that a request has brought enough; earlier failures are forgotten.
-  mutating func noteFruitful() {
+  mutating func recordFruitful() {
     failureCount = 0
     fruitlessCount = 0
     retryAt = nil
   }
 
-  mutating func noteFruitless() { fruitlessCount += 1 }
+  mutating func recordFruitless() { fruitlessCount += 1 }
 
   /// Notes that a request is sent.
-  mutating func noteRequest(now: ContinuousClock.Instant) {
+  mutating func recordRequest(now: ContinuousClock.Instant) {
     // The server may have been reachable while no request was sent.
     if let seen = outage?.seen, now - seen >= Self.outageMemory { outage = nil }
   }
@@ -86,7 +86,7 @@ struct Backoff: Sendable {
     if error.code == .unreachable || (error.code == .disconnected && !wasServed(by: now)) {
       let since = outage?.since ?? now
       outage = (since, now)
-      if now - since >= FileSettings.unreachablePatience { return .giveUp }
+      if now - since >= FileSettings.unreachableTimeout { return .giveUp }
     }
     var delay = policy.delay(failures: failureCount, retryAfter: retryAfter, random: random)
     switch error.code {
@@ -103,6 +103,6 @@ struct Backoff: Sendable {
   /// Whether the server brought bytes recently; if so, a network that is down may be back before
   /// the deadline of the reads.
   private func wasServed(by now: ContinuousClock.Instant) -> Bool {
-    lastStoredAt.map { now - $0 < FetchConstants.disconnectionPatience } ?? false
+    lastStoredAt.map { now - $0 < FetchConstants.disconnectionTimeout } ?? false
   }
 }

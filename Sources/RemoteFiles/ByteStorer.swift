@@ -104,7 +104,7 @@ struct ByteStorer: Sendable {
           isStale = true
           return
         }
-        if let end = known.noteCut() { _ = owner.verifier.forget(from: end, of: known) }
+        if let end = known.recordCut() { _ = owner.verifier.forget(from: end, of: known) }
         // Determine the absent bytes, and their version, only with the entry open: opening it may
         // have added the bytes of its record. Until then, only this thread makes bytes of it
         // present.
@@ -131,15 +131,15 @@ struct ByteStorer: Sendable {
           StoreReceipt(range: hole, place: .cache(entry, generation: generation)))
       }
     } catch {
-      owner.noteCacheFailure(error)
+      owner.recordCacheFailure(error)
       // Only readers may use memory.
       if error.code == .descriptorLimit, !owner.hasHandles { throw FileError(error) }
       return .refused
     }
     if isStale { throw FileError(.stale, "the remote file has changed") }
     if case .put(let receipt) = step {
-      owner.environment.health.noteSuccess()
-      owner.environment.noteStored(receipt.range.byteCount)
+      owner.environment.health.recordSuccess()
+      owner.environment.recordStored(receipt.range.byteCount)
     }
     return step
   }
@@ -165,7 +165,7 @@ struct ByteStorer: Sendable {
         if case .memory(let file) = receipt.place { spilled += runs.map { ($0, file) } }
       }
       if owner.checksum != nil {
-        guarded.wholeCheck.noteStored(from: guarded.version.mirror(of: id))
+        guarded.fileChecksum.recordStored(from: guarded.version.mirror(of: id))
       }
       guarded.version.stored(
         id, range, present: accepted, idle: idle, now: .now, into: &actions)

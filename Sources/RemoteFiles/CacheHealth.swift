@@ -7,7 +7,7 @@ internal import Synchronization
 /// works again.
 final class CacheHealth: Sendable {
   /// How long the cache is not written to after a failure.
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 
   private struct State {
     var error: String?
@@ -26,16 +26,16 @@ final class CacheHealth: Sendable {
   }
 
   /// Notes that the cache has failed; `reason` describes the failure in one line.
-  func noteFailure(_ reason: String, now: ContinuousClock.Instant = .now) {
+  func recordFailure(_ reason: String, now: ContinuousClock.Instant = .now) {
     state.withLock {
       $0.error = reason
       $0.failureCount += 1
-      $0.retryAt = now + Self.patience
+      $0.retryAt = now + Self.timeout
     }
     hasFailed.store(true, ordering: .releasing)
   }
 
-  func noteSuccess() {
+  func recordSuccess() {
     guard hasFailed.exchange(false, ordering: .acquiringAndReleasing) else { return }
     state.withLock {
       $0.error = nil

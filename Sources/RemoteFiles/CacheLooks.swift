@@ -24,7 +24,7 @@ final class CacheLooks: Sendable {
   static let quick = Duration.milliseconds(20)
 
   /// How many looks run at a time, however slow they are.
-  static let greatestWidth = 32
+  static let maximumWidth = 32
 
   /// The disk counts as hung when at least this many looks run and all of them are overdue.
   static let stuckCount = 8
@@ -55,7 +55,7 @@ final class CacheLooks: Sendable {
 
     /// The next look, if it may begin now, and an idle queue for it.
     mutating func next(now: ContinuousClock.Instant) -> Job? {
-      guard let work = waiting[nextID], running.count < CacheLooks.greatestWidth, !isStuck,
+      guard let work = waiting[nextID], running.count < CacheLooks.maximumWidth, !isStuck,
         running.values.count(where: { now - $0.began < CacheLooks.quick }) < CacheLooks.width
       else { return nil }
       let id = nextID
@@ -67,7 +67,7 @@ final class CacheLooks: Sendable {
 
     /// Whether the caller must set the timer, because looks wait for running ones.
     mutating func mustSetWidening() -> Bool {
-      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.greatestWidth,
+      guard !isWideningSet, waiting[nextID] != nil, running.count < CacheLooks.maximumWidth,
         !isStuck
       else { return false }
       isWideningSet = true
@@ -76,11 +76,11 @@ final class CacheLooks: Sendable {
   }
 
   /// How long a look may take.
-  private let patience: Duration
+  private let timeout: Duration
   private let state = Mutex(State())
   private let timer = DispatchQueue(label: "httpfs.looks-timer")
 
-  init(patience: Duration) { self.patience = patience }
+  init(timeout: Duration) { self.timeout = timeout }
 
   /// Runs `work` when its turn comes; runs `late` if `work` has not ended in time.
   ///
@@ -98,14 +98,14 @@ final class CacheLooks: Sendable {
       let isStuck = state.isStuck
       if isStuck, isRepeated { return (nil, true, false, false) }
       state.lastID += 1
-      if !isStuck { state.awaited[state.lastID] = (now + patience, late) }
+      if !isStuck { state.awaited[state.lastID] = (now + timeout, late) }
       state.waiting[state.lastID] = work
       let mustSetTimer = !isStuck && !state.isTimerSet
       if mustSetTimer { state.isTimerSet = true }
       return (state.next(now: now), isStuck, mustSetTimer, state.mustSetWidening())
     }
     if let next { run(next) }
-    if mustSetTimer { setTimer(after: patience) }
+    if mustSetTimer { setTimer(after: timeout) }
     if mustWiden { widenSoon() }
     if isStuck { late() }
   }

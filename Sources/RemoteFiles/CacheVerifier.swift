@@ -25,7 +25,7 @@ struct CacheVerifier: Sendable {
       for run in work.runs { verify(run, of: work.entry) }
     }
     // If these were the last bytes of a whole file, a stamp tells the next mount.
-    if owner.state.withLock({ $0.awaitsStamp }) { owner.environment.watch(owner) }
+    if owner.state.withLock({ $0.awaitsFingerprint }) { owner.environment.watch(owner) }
   }
 
   private static let verificationLimit = 4
@@ -38,7 +38,7 @@ struct CacheVerifier: Sendable {
       // It is unknown whether these bytes are right or damaged: they are fetched again, and the
       // record stays unchanged.
       _ = drop(ExtentSet([run]), of: entry, isRefuted: false)
-      return owner.noteCacheFailure(error)
+      return owner.recordCacheFailure(error)
     }
     owner.state.withLock { guarded in
       guard guarded.entry === entry else { return }
@@ -46,7 +46,7 @@ struct CacheVerifier: Sendable {
     }
     let damagedByteCount = drop(verification.damaged, of: entry, isRefuted: true)
     if damagedByteCount > 0 {
-      noteDamage(damagedByteCount, "cached bytes are not what was stored")
+      recordDamage(damagedByteCount, "cached bytes are not what was stored")
     }
   }
 
@@ -60,13 +60,13 @@ struct CacheVerifier: Sendable {
       var byteCount: Int64 = 0
       for range in damaged.extents {
         for run in guarded.spill?.extents.holes(in: range) ?? [range] {
-          guarded.refuted.insert(run)
+          guarded.invalidated.insert(run)
         }
         byteCount += guarded.loseCached(range)
       }
       return byteCount
     }
-    if lost > 0 { noteDamage(lost, "cached bytes are not what was stored") }
+    if lost > 0 { recordDamage(lost, "cached bytes are not what was stored") }
     return lost
   }
 
@@ -81,7 +81,7 @@ struct CacheVerifier: Sendable {
       var byteCount: Int64 = 0
       for range in extents.extents {
         for run in guarded.unverified.runs(in: range) {
-          if isRefuted { guarded.refuted.insert(run) }
+          if isRefuted { guarded.invalidated.insert(run) }
           byteCount += guarded.loseCached(run)
         }
         guarded.unverified.remove(range)
@@ -94,17 +94,17 @@ struct CacheVerifier: Sendable {
   ///
   /// From then on this version is kept in memory, because the disk would not return newly stored
   /// bytes either.
-  func noteUnreadable(_ range: ByteRange) {
+  func recordUnreadable(_ range: ByteRange) {
     let (lost, entry) = owner.state.withLock { guarded -> (Int64, CacheEntry?) in
       guard let entry = guarded.entry else { return (0, nil) }
       guarded.isUncacheable = true
       return (guarded.loseCached(range), entry)
     }
     // The next mount verifies the entry before an application reads it.
-    entry?.distrust()
+    entry?.invalidateFingerprint()
     guard lost > 0 else { return }
-    noteDamage(lost, "the cache file cannot be read")
-    owner.environment.health.noteFailure(
+    recordDamage(lost, "the cache file cannot be read")
+    owner.environment.health.recordFailure(
       "the cache file of '\(owner.file.source.path)' cannot be read")
   }
 
@@ -116,12 +116,12 @@ struct CacheVerifier: Sendable {
       guard guarded.entry === entry else { return 0 }
       return guarded.loseCached(end..<Int64.max)
     }
-    if lost > 0 { noteDamage(lost, "the cache file was cut") }
+    if lost > 0 { recordDamage(lost, "the cache file was cut") }
     return lost > 0
   }
 
-  private func noteDamage(_ byteCount: Int64, _ reason: String) {
-    owner.file.noteDamage(byteCount)
+  private func recordDamage(_ byteCount: Int64, _ reason: String) {
+    owner.file.recordDamage(byteCount)
     owner.environment.logger.error(
       "cache damaged, fetching again",
       metadata: [

@@ -61,7 +61,7 @@ struct ContentMap: Sendable {
   /// Takes note of a body that ended at `position`, before bytes that are present.
   ///
   /// - Returns: what that means for the file.
-  mutating func noteShortBody(to position: Int64) -> FileError {
+  mutating func recordShortBody(to position: Int64) -> FileError {
     shortBodyCount += 1
     let reason = "the body has ended after \(position) bytes, though \(presentEnd) are known"
     return FileError(isEndedShort ? .stale : .invalidResponse, reason)
@@ -132,7 +132,7 @@ struct ContentMap: Sendable {
     return end > position ? end : nil
   }
 
-  // MARK: Arrival
+  // MARK: Receiving
 
   /// Takes note of stored bytes that `carrier` brought from the server `mirror`; pieces must be
   /// hashed before their bytes are shown.
@@ -171,7 +171,7 @@ struct ContentMap: Sendable {
   /// Allows requests for lost pieces again.
   mutating func forgive() { pieces?.forgive() }
 
-  // MARK: Loss
+  // MARK: Lost pieces
 
   /// Takes `range` for absent, whether it was present or awaited its hash.
   ///
@@ -228,7 +228,7 @@ struct ContentMap: Sendable {
   }
 
   /// Takes note of `runs`, which memory has taken.
-  mutating func noteSpilled(_ runs: [ByteRange]) {
+  mutating func recordSpilled(_ runs: [ByteRange]) {
     for run in runs { spill?.insert(run) }
   }
 

@@ -37,7 +37,7 @@ struct EffectRunner: Sendable {
     if !actions.starts.isEmpty {
       let hedgeCount = actions.starts.count { $0.hedgeOf != nil }
       owner.environment.hedges.withLock {
-        $0.noteRequests(actions.starts.count, hedges: hedgeCount)
+        $0.recordRequests(actions.starts.count, hedges: hedgeCount)
       }
     }
     for var segment in actions.starts {
@@ -76,7 +76,7 @@ struct EffectRunner: Sendable {
   /// Chooses the server that gets the request of `segment`.
   ///
   /// - Returns: whether there is one; if not, the segment has failed.
-  private func assignMirror(to segment: inout Segment, of mirrors: MirrorBoard) -> Bool {
+  private func assignMirror(to segment: inout Segment, of mirrors: SharedMirrors) -> Bool {
     let (id, isUrgent) = (segment.id, segment.isWaitedFor)
     var excluded = segment.suspect?.excludedMirrors ?? []
     if let silent = segment.hedgeOf.flatMap({ id in

@@ -12,11 +12,11 @@ struct EntryLoader: Sendable {
   ///
   /// Call it without holding a lock.
   func bring(create: Bool) throws(CacheError) {
-    try owner.file.loading.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
+    try owner.file.entryLock.withLock { (_) throws(CacheError) in try loadEntry(create: create) }
     owner.change { $0.wakeReads(into: &$1) }
   }
 
-  /// Runs under the file's `loading`, so it makes no callback; ``bring(create:)`` answers the
+  /// Runs under the file's `entryLock`, so it makes no callback; ``bring(create:)`` answers the
   /// reads.
   private func loadEntry(create: Bool) throws(CacheError) {
     let (isAtHand, isSuperseded, hasRecord) = owner.state.withLock {
@@ -29,7 +29,7 @@ struct EntryLoader: Sendable {
     // This comes first: after it, an eviction that is removing the entry has ended, and a later one
     // asks this file. An entry that is being removed must be neither opened, because nothing more
     // would be recorded in it, nor replaced, because the eviction would remove the new one.
-    owner.environment.noteUpcomingEntry(key, of: owner)
+    owner.environment.recordUpcomingEntry(key, of: owner)
     var entry: CacheEntry?
     do throws(CacheError) {
       entry = try openEntry(hasRecord: hasRecord, create: create)
@@ -60,11 +60,11 @@ struct EntryLoader: Sendable {
       return entry != nil
     }
     guard isTaken else { return }
-    if hasRecord { owner.environment.noteUse(of: key) }
+    if hasRecord { owner.environment.recordUse(of: key) }
     if let entry {
-      owner.whole?.noteRecord(of: entry)
+      owner.whole?.recordEntry(of: entry)
       if let recorded = entry.recoveredVersion.completeLength {
-        // Not here: this answers reads, and under `loading` no callback is made.
+        // Not here: this answers reads, and under `entryLock` no callback is made.
         if owner.length == nil {
           owner.environment.client.perform { [self] in owner.lengthRecorder.learn(length: recorded)
           }
@@ -74,7 +74,7 @@ struct EntryLoader: Sendable {
         owner.environment.storage.perform { [self] in owner.lengthRecorder.record() }
       }
     }
-    owner.environment.noteEntry(key, of: owner)
+    owner.environment.recordEntry(key, of: owner)
     // The watch commits what a crash has left uncommitted.
     if owner.state.withLock({ $0.awaitsRecord }) { owner.environment.watch(owner) }
   }
@@ -93,7 +93,7 @@ struct EntryLoader: Sendable {
     guard create else { return nil }
     return try owner.environment.cache.createEntry(
       key, version: recordable, source: owner.file.source.url.redacted,
-      definer: owner.file.mirrors?.definer)
+      reference: owner.file.mirrors?.reference)
   }
 
   /// The entry to write to, created with the first bytes of a version, and the generation of its

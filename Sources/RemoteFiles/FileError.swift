@@ -4,8 +4,8 @@ internal import HTTPTransferCore
 internal import RangeCache
 
 /// Why a file, or some of its bytes, cannot be had.
-public struct FileError: Error, Sendable, CustomStringConvertible {
-  public enum Code: String, Sendable, CaseIterable {
+package struct FileError: Error, Sendable, CustomStringConvertible {
+  package enum Code: String, Sendable, CaseIterable {
     /// 404 or 410.
     case missing
     /// 401, 403 or 407.
@@ -36,17 +36,17 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     case unmounted
   }
 
-  public let code: Code
+  package let code: Code
 
   /// One line for `.status` and the log, without credentials.
-  public let reason: String
+  package let reason: String
 
-  public init(_ code: Code, _ reason: String) {
+  package init(_ code: Code, _ reason: String) {
     self.code = code
     self.reason = reason
   }
 
-  public var description: String { reason }
+  package var description: String { reason }
 
   /// Whether the failure concerns the server that was asked, so that another one may do better.
   var isOfServer: Bool {
@@ -66,7 +66,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
     .corrupt, "checksum mismatch: what the servers send is not what the list's piece hash says")
 
   /// No server has a whole file that matches the checksum of the list.
-  static let wrongWhole = FileError(
+  static let wrongChecksum = FileError(
     .corrupt, "checksum mismatch: the whole is not what the list's checksum says")
 
   init(_ error: ExchangeError) {
@@ -104,7 +104,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
   }
 
   /// The error number that an application gets when an operation on the name (lookup, open) fails.
-  public var openErrno: CInt {
+  package var openErrno: CInt {
     switch code {
     case .missing: ENOENT
     case .denied: EACCES
@@ -119,7 +119,7 @@ public struct FileError: Error, Sendable, CustomStringConvertible {
 
   /// The error number that an application gets when a read of an open file fails: a name that has
   /// vanished is no answer to a read.
-  public var readErrno: CInt {
+  package var readErrno: CInt {
     switch code {
     case .missing, .tooManyFiles: EIO
     default: openErrno

@@ -1,30 +1,30 @@
-public import DirectoryListing
-public import HTTPTransfer
+package import DirectoryListing
+package import HTTPTransfer
 
 /// The settings for reading files.
-public struct FileSettings: Sendable {
+package struct FileSettings: Sendable {
   /// The connections per file for read-ahead; nil lets each file find its best number.
-  public var connections: Int?
+  package var connections: Int?
   /// The deadline of a read, an open or a lookup.
-  public var readTimeout: Duration
+  package var readTimeout: Duration
   /// How long a confirmation by the server holds before `open` asks again.
-  public var revalidationInterval: Duration
+  package var revalidationInterval: Duration
   /// How long a response may stall before its range is requested again elsewhere.
-  public var stallTimeout: Duration
+  package var stallTimeout: Duration
   /// How long a directory listing is shown before the server is asked again.
-  public var listingTimeToLive: Duration
+  package var listingTimeToLive: Duration
   /// Whether exact lengths and times of a listing are shown until a file is opened.
-  public var believesListings = true
+  package var believesListings = true
   /// The names that no listing shows.
-  public var hiddenNames = HiddenNames()
+  package var hiddenNames = HiddenNames()
   /// The most body bytes per second of each file whose list entry sets no limit; nil for no limit.
-  public var fileRateLimit: Int64?
+  package var fileRateLimit: Int64?
   /// Makes the URLs for the requests; nil if the listed URLs are used.
-  public var signer: (any URLSigner)?
+  package var signer: (any URLSigner)?
   /// The time limit for establishing a connection.
-  public var connectTimeout = Duration.seconds(10)
+  package var connectTimeout = Duration.seconds(10)
 
-  public init(
+  package init(
     connections: Int? = nil, readTimeout: Duration = .seconds(60),
     revalidationInterval: Duration = .seconds(1), stallTimeout: Duration = .seconds(15),
     listingTimeToLive: Duration = .seconds(60)
@@ -40,18 +40,18 @@ public struct FileSettings: Sendable {
   ///
   /// The time is short enough to try several servers of a host, or several routes to it, before the
   /// deadline.
-  var responsePatience: Duration {
-    min(stallTimeout, max(Self.leastResponsePatience, readTimeout / 4))
+  var responseTimeout: Duration {
+    min(stallTimeout, max(Self.minimumResponseTimeout, readTimeout / 4))
   }
 
   /// How long the disk under the cache may take to open an entry before a lookup or an open
   /// continues without it.
-  var cachePatience: Duration { min(Self.greatestCachePatience, readTimeout / 4) }
+  var cacheTimeout: Duration { min(Self.maximumCacheTimeout, readTimeout / 4) }
 
-  private static let greatestCachePatience = Duration.seconds(5)
+  private static let maximumCacheTimeout = Duration.seconds(5)
 
   /// A slow server may take that long without being stalled.
-  private static let leastResponsePatience = Duration.seconds(1)
+  private static let minimumResponseTimeout = Duration.seconds(1)
 
   /// The most connections to which read-ahead of a file grows unless the user sets a number.
   static let adaptiveConnectionLimit = 32
@@ -67,14 +67,14 @@ public struct FileSettings: Sendable {
   static let smallFileByteCount: Int64 = 256 << 10
 
   /// From how many bytes on a queue answers reads, instead of the thread that stores the bytes.
-  static let leastQueuedReply: Int64 = 64 << 10
+  static let minimumQueuedReply: Int64 = 64 << 10
 
   /// How long the open of a file with cached bytes waits for the server's confirmation.
-  static let confirmationPatience = Duration.seconds(5)
+  static let confirmationTimeout = Duration.seconds(5)
 
   /// How long a server must have had to answer before it counts as silent.
-  static func silencePatience(_ settings: FileSettings) -> Duration {
-    min(confirmationPatience, settings.readTimeout) / 2
+  static func silenceTimeout(_ settings: FileSettings) -> Duration {
+    min(confirmationTimeout, settings.readTimeout) / 2
   }
 
   /// How long a server that did not answer in that time is not asked to confirm cached files.
@@ -86,30 +86,30 @@ public struct FileSettings: Sendable {
   static let unreadStreamByteCount: Int64 = 64 << 20
 
   /// How long such a stream continues in any case: a lookup that it answers may lead to an open.
-  static let unreadStreamPatience = Duration.seconds(3)
+  static let unreadStreamTimeout = Duration.seconds(3)
 
   /// How long a paused stream far ahead of its reader is kept while the file is open but not read.
-  static let idleStreamPatience = Duration.seconds(20)
+  static let idleStreamTimeout = Duration.seconds(20)
 
   /// How long a lookup waits for the end of a body of unknown length, and with it for the length.
-  static let unknownLengthPatience = Duration.seconds(1)
+  static let unknownLengthTimeout = Duration.seconds(1)
 
   /// How long an unreachable server is retried before reads fail.
-  static let unreachablePatience = Duration.seconds(2)
+  static let unreachableTimeout = Duration.seconds(2)
 
   /// Up to how many bytes of a complete file its first open verifies; that takes some 10 ms.
   static let verifiedAtOpenByteCount: Int64 = 64 << 20
 
   /// From which length on the record of a complete file is stamped for the next mount, as a note
   /// that its bytes were verified: fewer bytes are verified in a millisecond.
-  static let leastStampedByteCount: Int64 = 1 << 20
+  static let minimumStampedByteCount: Int64 = 1 << 20
 
   /// How long the end of a mount waits until a file that was just written is old enough for a
   /// stamp.
-  static let stampPatience = Duration.milliseconds(100)
+  static let stampTimeout = Duration.milliseconds(100)
 
   /// How long the end of a mount waits for running checkpoints.
-  static let checkpointPatience = Duration.seconds(5)
+  static let checkpointTimeout = Duration.seconds(5)
 
   /// How long a failure answers further requests for the same thing: the kernel repeats a failed
   /// read-ahead as single pages, and tools repeat a failed lookup.

@@ -49,15 +49,15 @@ struct LineEstimate: Sendable {
   var provenConnections: Int? { parallelism.proven }
 
   /// Takes note of the seconds that a request on a reused connection took to be answered.
-  mutating func noteRoundTrip(_ seconds: Double) {
+  mutating func recordRoundTrip(_ seconds: Double) {
     measuredRoundTrip.average(in: seconds)
   }
 
   /// Takes note of stored bytes of `segment`.
-  mutating func noteRate(of segment: Segment, now: ContinuousClock.Instant) {
+  mutating func recordRate(of segment: Segment, now: ContinuousClock.Instant) {
     if let rate = segment.rate(now: now) {
       connectionRate.average(in: rate)
-    } else if let least = segment.leastRate(now: now), least > connectionRate ?? 0 {
+    } else if let least = segment.minimumRate(now: now), least > connectionRate ?? 0 {
       connectionRate = least
     }
   }
@@ -78,7 +78,7 @@ struct LineEstimate: Sendable {
     parallelism.stepDown(now: clock.seconds(at: now))
   }
 
-  mutating func noteThrottled(now: ContinuousClock.Instant) { throttledAt = now }
+  mutating func recordThrottled(now: ContinuousClock.Instant) { throttledAt = now }
 
   /// Whether a rate limit delayed a request recently.
   func wasThrottled(now: ContinuousClock.Instant) -> Bool {

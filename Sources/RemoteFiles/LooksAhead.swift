@@ -24,7 +24,7 @@ final class LooksAhead: Sendable {
   /// - Parameter descriptorLimit: how many descriptors the process may have open.
   init(descriptorLimit: Int) {
     // A look has four descriptors open, so all of them together take an eighth.
-    width = max(1, min(CacheLooks.greatestWidth, descriptorLimit / 32))
+    width = max(1, min(CacheLooks.maximumWidth, descriptorLimit / 32))
   }
 
   /// Runs `look` when its turn comes.

@@ -17,7 +17,7 @@ struct ParkedRead: Sendable {
 struct ParkedReads: Sendable {
   private(set) var reads: [ParkedRead] = []
   /// The length of the longest read so far: bounds how far back an overlapping one can start.
-  private var greatestByteCount: Int64 = 0
+  private var maximumByteCount: Int64 = 0
 
   var isEmpty: Bool { reads.isEmpty }
 
@@ -25,7 +25,7 @@ struct ParkedReads: Sendable {
   var lastWaitBegan: ContinuousClock.Instant? { reads.lazy.map(\.since).max() }
 
   mutating func insert(_ read: ParkedRead) {
-    greatestByteCount = max(greatestByteCount, read.range.byteCount)
+    maximumByteCount = max(maximumByteCount, read.range.byteCount)
     reads.insert(read, at: firstIndex(from: read.range.lowerBound))
   }
 
@@ -33,7 +33,7 @@ struct ParkedReads: Sendable {
   mutating func remove(
     overlapping range: ByteRange, where predicate: (ParkedRead) -> Bool
   ) -> [ParkedRead] {
-    var index = firstIndex(from: range.lowerBound - greatestByteCount)
+    var index = firstIndex(from: range.lowerBound - maximumByteCount)
     var removed: [ParkedRead] = []
     while index < reads.count, reads[index].range.lowerBound < range.upperBound {
       if reads[index].range.overlaps(range), predicate(reads[index]) {
@@ -72,7 +72,7 @@ struct ParkedReads: Sendable {
   /// This is the least end, within `range`, of the reads that overlap it beyond `position`. With
   /// `partly`, a read wakes at its first byte.
   func nextWake(in range: ByteRange, after position: Int64, partly: Bool) -> Int64? {
-    var index = firstIndex(from: position - greatestByteCount)
+    var index = firstIndex(from: position - maximumByteCount)
     var least: Int64?
     while index < reads.count, reads[index].range.lowerBound < range.upperBound {
       let read = reads[index].range

@@ -48,7 +48,7 @@ struct PieceVerifier: Sendable {
     for check in checks {
       owner.environment.hashPiece { [self] in
         let reading = read(check)
-        if case .unreadable = reading { owner.verifier.noteUnreadable(check.range) }
+        if case .unreadable = reading { owner.verifier.recordUnreadable(check.range) }
         let recording = PieceRecording()
         owner.environment.storage.record { [self] in
           record(reading, of: check, recording)
@@ -137,19 +137,19 @@ struct PieceVerifier: Sendable {
     let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
     var outcome = PieceTable.Outcome.outdated
     // The liar must be known before the wrong bytes are requested again.
-    let liar = pieces.liar(of: check, matches: matches, trusted: trusted)
-    if let liar { refuse(liar, for: check) }
+    let culprit = pieces.culprit(of: check, matches: matches, trusted: trusted)
+    if let culprit { refuse(culprit, for: check) }
     owner.change {
-      if let liar { $0.endRequests(to: liar, into: &$1) }
+      if let culprit { $0.endRequests(to: culprit, into: &$1) }
       outcome = $0.settle(check, matches: matches, trusted: trusted, now: .now, into: &$1)
     }
     switch outcome {
     case .verified:
       owner.environment.checkpointIfDue(owner, now: .now)
       owner.whole?.hashIfDue()
-      noteProgressOfPieces()
-    case .mismatch: owner.file.noteFailure(.wrongPiece, isRetried: true)
-    case .lost: owner.file.noteFailure(.wrongPiece, isRetried: false)
+      recordProgressOfPieces()
+    case .mismatch: owner.file.recordFailure(.wrongPiece, isRetried: true)
+    case .lost: owner.file.recordFailure(.wrongPiece, isRetried: false)
     case .outdated: break
     }
   }
@@ -174,12 +174,12 @@ struct PieceVerifier: Sendable {
       }
     } catch {
       // This mount has the bytes anyway.
-      owner.noteCacheFailure(error)
+      owner.recordCacheFailure(error)
       refused = error
     }
     owner.state.withLock { guarded in
       for claim in content.claims {
-        if !guarded.refuted.isEmpty { guarded.refuted.remove(claim.range) }
+        if !guarded.invalidated.isEmpty { guarded.invalidated.remove(claim.range) }
         guard entry === guarded.entry else { continue }
         if refused != nil {
           guarded.unclaimed.insert(claim.range)
@@ -196,7 +196,7 @@ struct PieceVerifier: Sendable {
   }
 
   /// Continues after a verified piece, because a prefetched file may be complete only now.
-  private func noteProgressOfPieces() {
+  private func recordProgressOfPieces() {
     if owner.state.withLock({ $0.version.isPrefetched }) { owner.environment.wakePrefetcher() }
     if !owner.environment.cache.hasSpareDescriptors { _ = owner.releaseIdleEntry() }
   }

@@ -4,18 +4,18 @@ internal import RangeCache
 ///
 /// Byte *n* of each file is byte *n* of the remote file. The descriptors are valid as long as the
 /// value is kept.
-public struct PresentBytes: Sendable {
+package struct PresentBytes: Sendable {
   /// A run of the bytes in one file.
-  public struct Piece: Sendable {
-    public let descriptor: CInt
-    public let byteCount: Int
+  package struct Piece: Sendable {
+    package let descriptor: CInt
+    package let byteCount: Int
   }
 
   private let keeper: any ByteKeeper
   /// The offset of the first byte in the remote file.
-  public let offset: Int64
+  package let offset: Int64
   /// In order; a single piece, except while the cache fails.
-  public let pieces: [Piece]
+  package let pieces: [Piece]
   /// Keeps the cache's file open.
   private let entry: CacheEntry?
   /// Keeps bytes in memory from being dropped.
@@ -30,27 +30,27 @@ public struct PresentBytes: Sendable {
     lease = located.lease.map { SpillLease(of: keeper, claim: $0) }
   }
 
-  public var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }
+  package var byteCount: Int { pieces.reduce(0) { $0 + $1.byteCount } }
 
   /// Reports that the cache file could not be read where the bytes should be: the next read fetches
   /// them again.
-  public func reportUnreadable() {
-    keeper.noteUnreadable(offset..<(offset + Int64(byteCount)))
+  package func reportUnreadable() {
+    keeper.recordUnreadable(offset..<(offset + Int64(byteCount)))
   }
 }
 
 /// The cache file of a whole version, which the kernel can read directly.
-public struct BackingFile: Sendable {
+package struct BackingFile: Sendable {
   private let entry: CacheEntry
 
   init(of entry: CacheEntry) { self.entry = entry }
 
   /// The descriptor; valid as long as the value is kept.
-  public var descriptor: CInt { entry.dataDescriptor }
+  package var descriptor: CInt { entry.dataDescriptor }
 }
 
 /// The immediate outcome of a read, with the location of its bytes.
-public enum ReadOutcome: Sendable {
+package enum ReadOutcome: Sendable {
   /// The bytes are present from the requested offset on; fewer than requested at the end of the
   /// file.
   case present(PresentBytes)

@@ -2,8 +2,8 @@ internal import HTTPTransferCore
 
 /// How a version is read: where, when, and how many bytes have arrived for its readers.
 struct ReadActivity: Sendable {
-  private(set) var streams = StreamTable()
-  private(set) var strides = StrideTable()
+  private(set) var streams = SequentialReaders()
+  private(set) var strides = StrideDetector()
   private(set) var lastReadAt: ContinuousClock.Instant?
   /// The end of the last read.
   private(set) var lastReadEnd: Int64 = 0
@@ -42,10 +42,10 @@ struct ReadActivity: Sendable {
     pieces.wholePieces(around: offset..<(offset + 1))
   }
 
-  mutating func noteFetched(_ byteCount: Int64) { usage.fetched += byteCount }
+  mutating func recordFetched(_ byteCount: Int64) { usage.fetched += byteCount }
 
   /// Begins a count when the file, which had no handles, is opened.
-  mutating func begin(_ trust: ReaderTrust) {
+  mutating func begin(_ trust: ReadAheadConfidence) {
     otherReadEnd = nil
     usage = Usage()
     streams.trust = trust

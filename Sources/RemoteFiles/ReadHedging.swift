@@ -3,7 +3,7 @@ internal import HTTPTransferCore
 /// Decides which requests of a mounted file are hedged: stalled ones that a read waits for.
 struct ReadHedging {
   /// How long a request may stall before it is abandoned.
-  let patience: Duration
+  let timeout: Duration
   /// How many hedges may be sent.
   let allowance: Int
   let now: ContinuousClock.Instant
@@ -16,7 +16,7 @@ struct ReadHedging {
     in content: ContentMap
   ) -> PlannedRequest? {
     let planner = HedgePlanner(
-      roundTrip: line.measuredRoundTrip, patience: patience)
+      roundTrip: line.measuredRoundTrip, timeout: timeout)
     // A stalled request does not use up the slot of its hedge.
     guard segments.count < line.requestLimit + 1 else { return nil }
     for read in parked.reads {

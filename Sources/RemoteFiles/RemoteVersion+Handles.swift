@@ -32,7 +32,7 @@ extension RemoteVersion {
     return idle
   }
 
-  func noteFetched(_ byteCount: Int) {
+  func recordFetched(_ byteCount: Int) {
     state.withLock { $0.fetchedByteCount += Int64(byteCount) }
   }
 
@@ -40,14 +40,14 @@ extension RemoteVersion {
   ///
   /// A failure of one entry affects that file only. A shortage of descriptors is no failure of the
   /// disk. After any other failure the cache is not used for a while.
-  func noteCacheFailure(_ error: CacheError) {
-    if error.code == .descriptorLimit { return file.noteShortage(FileError(error)) }
+  func recordCacheFailure(_ error: CacheError) {
+    if error.code == .descriptorLimit { return file.recordShortage(FileError(error)) }
     if error.isOfEntry {
       state.withLock { $0.isUncacheable = true }
-      file.noteFailure(FileError(error), isRetried: false)
+      file.recordFailure(FileError(error), isRetried: false)
       return
     }
-    environment.health.noteFailure("\(error)")
+    environment.health.recordFailure("\(error)")
     environment.logger.error(
       "the cache fails; reading without it",
       metadata: ["file": "\(file.source.path)", "error": "\(error)"])
@@ -61,7 +61,7 @@ extension RemoteVersion {
 
   /// Marks all bytes of the entry as absent, because it is about to be removed.
   ///
-  /// Call it under the file's `loading`.
+  /// Call it under the file's `entryLock`.
   ///
   /// - Returns: false if the file is being read or fetched; then the entry must stay.
   func forgetEntryIfUnused() -> Bool {
@@ -70,10 +70,10 @@ extension RemoteVersion {
       guarded.hasRecord = false
       // The reason not to write to it ends with the entry.
       guarded.isUncacheable = false
-      guarded.refuted = ExtentSet()
-      if guarded.wholeCheck.hasFailed {
+      guarded.invalidated = ExtentSet()
+      if guarded.fileChecksum.hasFailed {
         // After an eviction, the file is to be fetched again.
-        guarded.wholeCheck = WholeCheck()
+        guarded.fileChecksum = FileChecksum()
         guarded.version.forgetPermanentFailure()
       }
       let entry = guarded.entry

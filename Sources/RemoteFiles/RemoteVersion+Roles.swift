@@ -8,7 +8,7 @@ extension RemoteVersion: EntryHolder {
 }
 
 extension RemoteVersion: ByteKeeper {
-  func noteUnreadable(_ range: ByteRange) { verifier.noteUnreadable(range) }
+  func recordUnreadable(_ range: ByteRange) { verifier.recordUnreadable(range) }
 
   func giveUpSpilled(_ range: ByteRange, in file: SpillFile) -> Bool {
     storer.giveUpSpilled(range, in: file)

@@ -59,9 +59,9 @@ extension RemoteVersion {
     state.withLock { $0.version.segments.isServed(besides: id) }
   }
 
-  func noteRoundTrip(_ duration: Duration) {
+  func recordRoundTrip(_ duration: Duration) {
     let seconds = duration / .seconds(1)
-    state.withLock { $0.version.noteRoundTrip(seconds) }
+    state.withLock { $0.version.recordRoundTrip(seconds) }
   }
 
   /// Fails all waiting reads, because the mount ends.
@@ -85,12 +85,12 @@ extension RemoteVersion {
     change {
       $0.expire(
         now: now, settings: settings, hedgeAllowance: allowance,
-        sparePatience: { mirror in
+        spareTimeout: { mirror in
           guard let mirrors, mirrors.hasReady(besides: mirror, now: now) else { return nil }
-          return mirrors.patience(settings.responsePatience, with: mirror, now: now)
+          return mirrors.timeout(settings.responseTimeout, with: mirror, now: now)
         }, into: &$1)
       failure = $1.failures.first?.error
     }
-    if let failure { file.noteFailure(failure, isRetried: false) }
+    if let failure { file.recordFailure(failure, isRetried: false) }
   }
 }

@@ -1,25 +1,25 @@
 internal import HTTPTransfer
-public import HTTPTransferCore
+package import HTTPTransferCore
 internal import LinuxSystem
 internal import RangeCache
 internal import Synchronization
 
 /// One version of a remote file, as an inode shows it: its bytes never change.
 ///
-/// Lock order: the file's `loading` → `state` → leaves such as the file's `wishes`. `state` is held
-/// for decisions only, never over I/O or a reply; the file carries out a decision after the
+/// Lock order: the file's `entryLock` → `state` → leaves such as the file's `policy`. `state` is
+/// held for decisions only, never over I/O or a reply; the file carries out a decision after the
 /// release.
 ///
 /// The type does not know the parts that work on it: each adds its entry point in its own file.
-public final class RemoteVersion: Sendable {
-  public let id: VersionID
+package final class RemoteVersion: Sendable {
+  package let id: VersionID
   /// The version's file, which it keeps alive.
   let home: any VersionHome
   let file: FileContext
 
   /// Validators, length and coding from the first response; the length may be learned later, see
   /// ``length``.
-  public let content: ContentVersion
+  package let content: ContentVersion
 
   /// Whether arriving bytes are hashed by pieces before they are shown.
   let hasPieces: Bool
@@ -56,24 +56,24 @@ public final class RemoteVersion: Sendable {
       unverified: record?.believedExtents ?? ExtentSet(), lastStamp: record?.dataStamp,
       fetchedByteCount: record?.recoveredFetchedByteCount ?? 0)
     if let record, let checksum = file.mirrors?.details.checksum {
-      holdings.noteRecord(of: record, saysWhole: record.isRecorded(checksum))
+      holdings.recordEntry(of: record, saysWhole: record.isRecorded(checksum))
     }
     state = Mutex(holdings)
   }
 
-  // MARK: Facts
+  // MARK: Properties
 
   /// The path of its file below the mount point.
-  public var path: String { file.source.path }
+  package var path: String { file.source.path }
 
   /// The complete length in bytes, nil while unknown.
-  public var length: Int64? { state.withLock { $0.version.length } }
+  package var length: Int64? { state.withLock { $0.version.length } }
 
   /// The size that `stat` shows, and whether it is final.
   ///
   /// The size is the length, or while that is unknown, the whole pages that are present from the
   /// start on. Both come from one look, because a body may end at any moment.
-  public var visibleSize: (byteCount: Int64, isFinal: Bool) {
+  package var visibleSize: (byteCount: Int64, isFinal: Bool) {
     let (size, isFinal, flush) = state.withLock { guarded in
       if let length = guarded.version.length {
         return (length, true, nil as VersionHoldings.Flush?)
@@ -90,12 +90,12 @@ public final class RemoteVersion: Sendable {
   ///
   /// sendfile(2), splice(2) and mappings end where `stat` shows the end: too early while the size
   /// is not final.
-  public func awaitLength(
+  package func awaitLength(
     by deadline: ContinuousClock.Instant, _ done: @escaping @Sendable () -> Void
   ) {
     let now = ContinuousClock.now
     let wait = LengthWait(
-      answer: done, deadline: min(deadline, now + FileSettings.confirmationPatience))
+      answer: done, deadline: min(deadline, now + FileSettings.confirmationTimeout))
     var mustWait = false
     change { mustWait = $0.awaitLength(wait, now: now, into: &$1) }
     if !mustWait { done() }
@@ -151,7 +151,7 @@ public final class RemoteVersion: Sendable {
 
   /// Takes note that the server answers ranges with the whole, so that it can only be read as a
   /// stream.
-  func markSequential() { state.withLock { $0.version.markSequential() } }
+  func markSingleStream() { state.withLock { $0.version.markSingleStream() } }
 
   /// Takes note of an answer with the requested range: an earlier answer with the whole was an
   /// exception.
@@ -165,16 +165,16 @@ public final class RemoteVersion: Sendable {
   }
 
   /// Whether every byte is present, in the cache or in memory.
-  public var isComplete: Bool { state.withLock { $0.version.isComplete } }
+  package var isComplete: Bool { state.withLock { $0.version.isComplete } }
 
   /// Whether every byte is in the cache, for later mounts too.
   var isCompleteInCache: Bool { state.withLock { $0.version.isComplete && !$0.isPartlyUncached } }
 
   /// The SHA-256 of the whole in hexadecimal digits, if the list has it and the bytes were
   /// verified.
-  public var verifiedSHA256: String? {
+  package var verifiedSHA256: String? {
     guard let checksum, checksum.algorithm == .sha256,
-      state.withLock({ $0.wholeCheck.isRight && $0.version.isComplete })
+      state.withLock({ $0.fileChecksum.isRight && $0.version.isComplete })
     else { return nil }
     return checksum.hexadecimal
   }
@@ -188,18 +188,18 @@ public final class RemoteVersion: Sendable {
   }
 
   /// The modification time in seconds since 1970, if the server gives one.
-  public var modificationTime: Int64? {
+  package var modificationTime: Int64? {
     content.lastModified.flatMap(HTTPDate.secondsSince1970)
   }
 
   // MARK: Actions
 
-  /// Applies the user's wishes for the file, and the number of connections.
-  func followWishes() {
+  /// Applies the user's requests for the file, and the number of connections.
+  func applyPolicy() {
     change { [file] in
-      // Read under the lock: of two concurrent calls the later one finds the newer wishes.
+      // Read under the lock: of two concurrent calls the later one finds the newer policy.
       $0.follow(
-        file.wishes.withLock { $0 }, connections: file.environment.connections, now: .now,
+        file.policy.withLock { $0 }, connections: file.environment.connections, now: .now,
         into: &$1)
     }
   }

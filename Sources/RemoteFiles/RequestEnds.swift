@@ -40,11 +40,11 @@ struct RequestEnds: Sendable {
     if [.unavailable, .denied, .missing].contains(error.code) {
       let mirror = owner.state.withLock { $0.version.mirror(of: id) } ?? 0
       let origin = owner.file.url(ofMirror: mirror).normalizedOrigin
-      owner.environment.hedges.withLock { $0.noteRefusal(by: origin, now: .now) }
+      owner.environment.hedges.withLock { $0.recordRefusal(by: origin, now: .now) }
     }
-    noteMirrorFailure(id, error, retryAfter: retryAfter)
+    recordMirrorFailure(id, error, retryAfter: retryAfter)
     if error.code != .stale, owner.state.withLock({ $0.version.dropFailedHedge(id) }) {
-      return owner.file.noteFailure(error, isRetried: true)
+      return owner.file.recordFailure(error, isRetried: true)
     }
     if moveToAnotherMirror(id, error) { return }
     error = hopeful(error, of: id)
@@ -55,11 +55,11 @@ struct RequestEnds: Sendable {
       owner.supersede()
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
       .cacheFailed:
-      owner.file.noteFailure(error, isRetried: true)
+      owner.file.recordFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
     case .tooManyFiles: lackedDescriptors(id, error)
     case .missing, .denied, .refused, .corrupt, .unmounted:
-      owner.file.noteFailure(error, isRetried: false)
+      owner.file.recordFailure(error, isRetried: false)
       end(id, as: .failedForGood(error))
     }
   }
@@ -68,7 +68,7 @@ struct RequestEnds: Sendable {
   ///
   /// A program that has opened the file since has a descriptor: its reads are planned again.
   private func lackedDescriptors(_ id: SegmentID, _ error: FileError) {
-    owner.file.noteShortage(error)
+    owner.file.recordShortage(error)
     owner.transact { [policy = owner.environment.retryPolicy] guarded, actions in
       guarded.version.end(
         id, as: guarded.openCount > 0 ? .dropped : .failedForGood(error), policy: policy,
@@ -77,7 +77,7 @@ struct RequestEnds: Sendable {
   }
 
   /// Takes note that the server of a request has failed.
-  private func noteMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
+  private func recordMirrorFailure(_ id: SegmentID, _ error: FileError, retryAfter: Duration?) {
     guard let mirrors = owner.file.mirrors, error.isOfServer,
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) })
     else { return }
@@ -92,7 +92,7 @@ struct RequestEnds: Sendable {
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) }),
       mirrors.hasReady(besides: mirror)
     else { return false }
-    owner.file.noteFailure(
+    owner.file.recordFailure(
       FileError(error.code, "\(mirrors.url(mirror).authority): \(error.reason)"), isRetried: true)
     end(id, as: .moved(after: error))
     return true
@@ -103,7 +103,7 @@ struct RequestEnds: Sendable {
   /// The missing bytes are requested elsewhere.
   func mirrorContradicted(_ id: SegmentID, _ mirror: Int, _ reason: String) {
     owner.file.refuseMirror(mirror, reason)
-    owner.file.noteFailure(
+    owner.file.recordFailure(
       FileError(.refused, "\(owner.file.url(ofMirror: mirror).authority): \(reason)"),
       isRetried: true)
     mirrorDeclined(id)
@@ -119,7 +119,7 @@ struct RequestEnds: Sendable {
   private func hopeful(_ error: FileError, of id: SegmentID) -> FileError {
     guard let mirrors = owner.file.mirrors, [.missing, .denied, .refused].contains(error.code),
       let mirror = owner.state.withLock({ $0.version.mirror(of: id) }),
-      mirrors.change({ $0.hasAbsent(besides: mirror, now: .now) })
+      mirrors.change({ $0.hasUnavailable(besides: mirror, now: .now) })
     else { return error }
     return FileError(.unavailable, error.reason)
   }

@@ -11,7 +11,7 @@ struct RequestPlanner {
   func plan(length: Int64) -> FetchPlanner.Plan {
     let (line, backoff) = (requests.line, requests.backoff)
     let mayReadAhead =
-      demand.hasReader(now: now) && !demand.wishes.isPaused && !backoff.isFruitless
+      demand.hasReader(now: now) && !demand.policy.isPaused && !backoff.isFruitless
     let most =
       backoff.isFruitless
       ? min(line.requestLimit, Backoff.fruitlessRequestLimit) : line.requestLimit

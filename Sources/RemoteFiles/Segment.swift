@@ -50,7 +50,7 @@ struct Segment: FetchSegment, Sendable {
   /// The next byte to arrive; the bytes before it are stored or in the writer's buffer.
   private(set) var position: Int64
   /// The end of the bytes that are in the cache file or on their way to it.
-  private(set) var handedOverEnd: Int64
+  private(set) var enqueuedEnd: Int64
   /// The end of the stored bytes.
   private(set) var storedEnd: Int64
   /// The position at which the gather buffer is written out, because a read waits.
@@ -86,12 +86,12 @@ struct Segment: FetchSegment, Sendable {
     // Bytes beyond the end of the file are never wanted, whatever length an answer claims.
     end = max(start, min(request.range.upperBound, length ?? .max))
     position = start
-    handedOverEnd = start
+    enqueuedEnd = start
     storedEnd = start
     lastProgressAt = now
   }
 
-  // MARK: The request
+  // MARK: Request
 
   /// Takes note of an event.
   mutating func note(_ event: SegmentEvent, now: ContinuousClock.Instant) {
@@ -107,7 +107,7 @@ struct Segment: FetchSegment, Sendable {
       lastProgressAt = moment ?? now
     case .throttled: isThrottled = true
     case .awaitsStorage: awaitsStorage = true
-    case .handedOver(let newEnd): handedOverEnd = max(handedOverEnd, newEnd)
+    case .handedOver(let newEnd): enqueuedEnd = max(enqueuedEnd, newEnd)
     case .ended: hasEnded = true
     }
   }
@@ -141,13 +141,13 @@ struct Segment: FetchSegment, Sendable {
   /// Limits its end to that of the file.
   mutating func learn(length: Int64) { end = max(position, min(end, length)) }
 
-  // MARK: Its bytes
+  // MARK: Stored bytes
 
   /// Takes note of the arrival of bytes up to `newPosition`.
   mutating func advance(to newPosition: Int64, now: ContinuousClock.Instant) {
     if firstByteAt == nil { firstByteAt = now }
     position = newPosition
-    noteProgress(to: position, now: now)
+    recordProgress(to: position, now: now)
     guard isThrottled || awaitsStorage else { return }
     isThrottled = false
     awaitsStorage = false
@@ -165,10 +165,10 @@ struct Segment: FetchSegment, Sendable {
   ///
   /// A request that brings fewer is treated like a failed one, so that such a server is not asked
   /// any faster.
-  private static let leastYield: Int64 = 4096
+  private static let minimumYield: Int64 = 4096
 
   /// Whether it has brought all requested bytes, or enough of them.
-  var isFruitful: Bool { addedByteCount >= min(Self.leastYield, end - start) }
+  var isFruitful: Bool { addedByteCount >= min(Self.minimumYield, end - start) }
 
   /// Whether a stream can reach `read` before its deadline, allowing for twice its pace so far.
   func canReach(_ read: ParkedRead, now: ContinuousClock.Instant) -> Bool {
@@ -185,7 +185,7 @@ struct Segment: FetchSegment, Sendable {
   /// Whether it waits for the disk, not for the server: it is paused, or all of its bytes have
   /// arrived and are not stored yet.
   var isHeldByDisk: Bool {
-    awaitsStorage || hasEnded || (position >= end && storedEnd < handedOverEnd)
+    awaitsStorage || hasEnded || (position >= end && storedEnd < enqueuedEnd)
   }
 
   var isHedgeable: Bool {
@@ -194,10 +194,10 @@ struct Segment: FetchSegment, Sendable {
       && suspect == nil
   }
 
-  /// Whether it has brought no bytes for `patience`, and the server is to blame.
-  func isSilent(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
+  /// Whether it has brought no bytes for `timeout`, and the server is to blame.
+  func isSilent(for timeout: Duration, now: ContinuousClock.Instant) -> Bool {
     (isSent || firstByteAt != nil) && !isHeldByDisk && !isThrottled && awaitsReaderSince == nil
-      && now - lastProgressAt >= patience
+      && now - lastProgressAt >= timeout
   }
 
   /// Whether a read waits for some of its bytes.
@@ -206,12 +206,12 @@ struct Segment: FetchSegment, Sendable {
   /// The position at the time of the last progress.
   private var progressPosition: Int64?
   /// Fewer bytes count as progress only at the end: otherwise a trickle would never be abandoned.
-  private static let leastProgress: Int64 = 1024
+  private static let minimumProgress: Int64 = 1024
 
   /// Takes note of bytes up to `arrived`: up to the position, or before the first requested byte.
-  mutating func noteProgress(to arrived: Int64, now: ContinuousClock.Instant) {
+  mutating func recordProgress(to arrived: Int64, now: ContinuousClock.Instant) {
     let moved = arrived - (progressPosition ?? start)
-    guard progressPosition == nil || moved >= Self.leastProgress || arrived >= end else { return }
+    guard progressPosition == nil || moved >= Self.minimumProgress || arrived >= end else { return }
     progressPosition = arrived
     lastProgressAt = now
   }
@@ -222,7 +222,7 @@ struct Segment: FetchSegment, Sendable {
 
   /// The least rate of the connection in bytes per second, if all bytes arrived too soon for
   /// ``rate(now:)``.
-  func leastRate(now: ContinuousClock.Instant) -> Double? {
+  func minimumRate(now: ContinuousClock.Instant) -> Double? {
     guard let firstByteAt, position >= end else { return nil }
     return Double(position - start) / max((now - firstByteAt) / .seconds(1), Self.burstInterval)
   }

@@ -15,7 +15,7 @@ struct SegmentFeed: Sendable {
   /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   func advance(to position: Int64) -> WriterAdvice? {
     let advice = owner.state.withLock { guarded -> WriterAdvice? in
-      guarded.version.noteDisk(isShort: owner.environment.isDiskShort)
+      guarded.version.recordDisk(isShort: owner.environment.isDiskShort)
       return guarded.version.advance(
         id, to: position, unreadSince: guarded.openCount == 0 ? guarded.unreadSince : nil,
         now: .now)

@@ -26,7 +26,7 @@ struct SegmentList: RandomAccessCollection, Sendable {
   /// The segment with whole pages that `stat` cannot show before they are stored.
   var ofUnstoredPages: SegmentID? {
     let page = ContentMap.pageByteCount
-    return first { $0.isWhole && $0.position / page * page > $0.handedOverEnd }?.id
+    return first { $0.isWhole && $0.position / page * page > $0.enqueuedEnd }?.id
   }
 
   /// How many can be entered before memory is allocated.
@@ -78,7 +78,7 @@ struct SegmentList: RandomAccessCollection, Sendable {
     for cut in cuts { change(SegmentID(rawValue: cut.id)) { $0.cut(to: cut.end) } }
   }
 
-  // MARK: Hedges
+  // MARK: Hedging
 
   /// Ends the request that was to bring the same bytes as a segment that has brought some.
   ///

@@ -41,13 +41,13 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     switch verdict {
     case .part(let content, let range):
       guard accept(content, head.headerFields) else { return .stop }
-      version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
+      version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
       writer = SegmentWriter(
         version: version, id: segment.id, transfer: transfer, body: range, start: segment.start)
       return .proceed
     case .whole(let content):
       guard accept(content, head.headerFields) else { return .stop }
-      version.file.noteAnswer(from: url, asked: asked, mirror: segment.mirror)
+      version.file.recordAnswer(from: url, asked: asked, mirror: segment.mirror)
       return receiveWhole(content, transfer: transfer)
     case .unsatisfiable, .preconditionFailed:
       // The file no longer reaches as far.
@@ -58,7 +58,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       }
     case .missing, .denied:
       if segment.mirror == 0 {
-        noteRefusal(verdict)
+        recordRefusal(verdict)
       } else {
         refuse(verdict)
       }
@@ -75,8 +75,8 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     return .discard
   }
 
-  private func noteRefusal(_ verdict: ResponseVerdict) {
-    switch version.file.noteRefusal(of: asked) {
+  private func recordRefusal(_ verdict: ResponseVerdict) {
+    switch version.file.recordRefusal(of: asked) {
     case .expired: hasExpired = true
     case .tooMany: failure = tooMany(verdict)
     case .final: refuse(verdict)
@@ -109,7 +109,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
       let (mirror, pinned) = (segment.mirror, version.pinned)
       guard version.admits(content) else { return refuseShorter(content, fields) }
       switch mirrors.change({ $0.judge(content, from: mirror, pinned: pinned, now: .now) }) {
-      case .same, .similar:
+      case .same, .unproven:
         version.lengthRecorder.learn(length: content.completeLength)
         return true
       case .declined:
@@ -195,15 +195,15 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
     if let writer, !writer.hasRoom() { return .pause }
     if fetchedByteCount == 0, version.file.mirrors != nil { firstBodyAt = .now }
     fetchedByteCount += body.count
-    version.file.noteFetched(body.count)
+    version.file.recordFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    version.file.noteRequests(metrics)
-    version.noteFetched(fetchedByteCount)
-    if metrics.newConnections == 0 { version.noteRoundTrip(metrics.timeToFirstByte) }
-    noteMirror(metrics)
+    version.file.recordRequests(metrics)
+    version.recordFetched(fetchedByteCount)
+    if metrics.newConnections == 0 { version.recordRoundTrip(metrics.timeToFirstByte) }
+    recordMirror(metrics)
     if let contradiction {
       return version.ends.mirrorContradicted(segment.id, segment.mirror, contradiction)
     }
@@ -222,7 +222,7 @@ final class SegmentReceiver: ExchangeReceiver, @unchecked Sendable {
   private static let measured = (byteCount: 64 << 10, seconds: 0.02)
 
   /// Records what the request has shown about its server.
-  private func noteMirror(_ metrics: ExchangeMetrics) {
+  private func recordMirror(_ metrics: ExchangeMetrics) {
     guard let mirrors = version.file.mirrors else { return }
     var rate: Double?
     if let firstBodyAt, fetchedByteCount >= Self.measured.byteCount {

@@ -40,7 +40,7 @@ final class SegmentWriter: @unchecked Sendable {
       position: body?.lowerBound ?? 0, start: start, pool: version.file.environment.buffers)
     expectedEnd = body?.upperBound
     // A later read may wait for bytes that have already arrived.
-    feed.begin { [self] in handOver() }
+    feed.begin { [self] in enqueue() }
   }
 
   /// Whether there is room for the next piece; if not, the exchange must pause until there is.
@@ -67,18 +67,18 @@ final class SegmentWriter: @unchecked Sendable {
     }
     isAhead = advice.isAhead
     while !rest.isEmpty, gatherer.position < advice.end {
-      if gatherer.gather(&rest, upTo: advice.end) { handOver() }
+      if gatherer.gather(&rest, upTo: advice.end) { enqueue() }
     }
-    if advice.mustFlush || gatherer.position >= advice.end { handOver() }
+    if advice.mustFlush || gatherer.position >= advice.end { enqueue() }
     if error.withLock({ $0 != nil }) { return .stop }
     // The end may have been moved down; bytes beyond it are not wanted from this request.
     return rest.isEmpty ? .proceed : .stop
   }
 
   /// Hands the gathered bytes over for storage.
-  private func handOver() {
+  private func enqueue() {
     // The buffer is returned when neither a reader nor the disk uses it any more.
-    guard let (handed, range) = gatherer.handOver(released: { [feed] in feed.storeEnded() })
+    guard let (handed, range) = gatherer.enqueue(released: { [feed] in feed.storeEnded() })
     else { return }
     feed.handedOver(range)
     storage.store { [self] in
@@ -118,7 +118,7 @@ final class SegmentWriter: @unchecked Sendable {
     _ completion: ExchangeCompletion, failure: FileError?,
     after: @escaping @Sendable () -> Void = {}
   ) {
-    handOver()
+    enqueue()
     feed.requestEnded()
     // The network thread changes it no more.
     let position = gatherer.position

@@ -1,23 +1,23 @@
-public import HTTPTransferCore
+package import HTTPTransferCore
 
 /// What a list says about a file besides its URL: mirrors, hashes, length and rate limit.
 ///
 /// Only files with such details have an object, so that the others, of which there may be a
 /// million, need no memory for it.
-public final class SourceDetails: Hashable, Sendable {
+package final class SourceDetails: Hashable, Sendable {
   /// Further URLs of the same bytes, in order of preference.
-  public let mirrors: [RemoteURL]
+  package let mirrors: [RemoteURL]
   /// The checksum that the whole must have.
-  public let checksum: Checksum?
+  package let checksum: Checksum?
   /// The hashes that the pieces must have.
-  public let pieces: PieceHashes?
+  package let pieces: PieceHashes?
   /// The complete length in bytes.
-  public let length: Int64?
+  package let length: Int64?
   /// The most bytes per second; 0 for no limit, nil if the list does not say.
-  public let rateLimit: Int64?
+  package let rateLimit: Int64?
 
   /// - Returns: nil if there are no details.
-  public init?(
+  package init?(
     mirrors: [RemoteURL] = [], checksum: Checksum? = nil, pieces: PieceHashes? = nil,
     length: Int64? = nil, rateLimit: Int64? = nil
   ) {
@@ -62,12 +62,12 @@ public final class SourceDetails: Hashable, Sendable {
     return nil
   }
 
-  public static func == (left: SourceDetails, right: SourceDetails) -> Bool {
+  package static func == (left: SourceDetails, right: SourceDetails) -> Bool {
     left === right
       || left.describesSameContent(as: right) && left.rateLimit == right.rateLimit
   }
 
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(mirrors)
     hasher.combine(checksum)
     hasher.combine(length)

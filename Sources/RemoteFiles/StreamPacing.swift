@@ -17,11 +17,11 @@ struct StreamPacing: Sendable {
 
   mutating func limitReadAhead(to byteCount: Int64?) { readAheadLimit = byteCount }
 
-  mutating func noteDisk(isShort: Bool) { isDiskShort = isShort }
+  mutating func recordDisk(isShort: Bool) { isDiskShort = isShort }
 
   /// Whether to pause a stream for its reader; a paused stream waits until the distance has halved.
   func isAhead(_ segment: Segment, of content: ContentMap, for demand: VersionDemand) -> Bool {
-    guard let lead = greatestLead(for: demand), segment.isWhole else { return false }
+    guard let lead = maximumLead(for: demand), segment.isWhole else { return false }
     let limit = segment.awaitsReaderSince == nil ? lead : lead / 2
     return segment.position - demand.activity.lastReadEnd > limit
       && !demand.parked.reads.contains {
@@ -30,7 +30,7 @@ struct StreamPacing: Sendable {
   }
 
   /// How far a stream may be ahead of its reader; nil for no limit.
-  private func greatestLead(for demand: VersionDemand) -> Int64? {
+  private func maximumLead(for demand: VersionDemand) -> Int64? {
     let isBounded = isDiskShort && !demand.isPrefetching
     return readAheadLimit ?? (isBounded ? FileSettings.unreadStreamByteCount : nil)
   }
@@ -62,8 +62,8 @@ struct StreamPacing: Sendable {
   ) -> Bool {
     guard let since = segment.awaitsReaderSince, demand.parked.isEmpty else { return false }
     guard let lastReadAt = demand.activity.lastReadAt else {
-      return now - since > FileSettings.unreadStreamPatience
+      return now - since > FileSettings.unreadStreamTimeout
     }
-    return now - max(since, lastReadAt) > FileSettings.idleStreamPatience
+    return now - max(since, lastReadAt) > FileSettings.idleStreamTimeout
   }
 }

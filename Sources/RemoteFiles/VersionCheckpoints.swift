@@ -28,7 +28,7 @@ struct VersionCheckpoints: Checkpointed {
       guard let entry = guarded.entry else { return nil }
       let isOfWhole =
         guarded.version.isComplete && guarded.unverified.isEmpty
-        && guarded.version.extents.byteCount >= FileSettings.leastStampedByteCount
+        && guarded.version.extents.byteCount >= FileSettings.minimumStampedByteCount
       guard entry.uncommittedByteCount > 0,
         guarded.checkpoint.begin(ofWhole: isOfWhole, now: now, interval: interval)
       else { return nil }
@@ -72,7 +72,7 @@ struct VersionCheckpoints: Checkpointed {
   ///
   /// Call it on the storage queue, so that no bytes are stored meanwhile.
   func discardUncommitted(of failed: CacheEntry) {
-    owner.file.loading.withLock { _ in
+    owner.file.entryLock.withLock { _ in
       let isCurrent = owner.state.withLock { guarded in
         guard guarded.entry === failed, !guarded.version.isSuperseded else { return false }
         // Like a handle, it keeps the entry open meanwhile.
@@ -124,9 +124,9 @@ struct VersionCheckpoints: Checkpointed {
       owner.state.withLock { if $0.entry == nil || $0.entry === entry { $0.hasLostSync = true } }
       owner.environment.storage.perform { [self] in discardUncommitted(of: entry) }
     }
-    if error.code == .syncFailed || !isOfFile { owner.noteCacheFailure(error) }
+    if error.code == .syncFailed || !isOfFile { owner.recordCacheFailure(error) }
     if error.code == .descriptorLimit { return }
-    owner.file.noteFailure(FileError(error), isRetried: false)
+    owner.file.recordFailure(FileError(error), isRetried: false)
   }
 
   /// How many stored bytes are uncommitted.
@@ -140,16 +140,18 @@ struct VersionCheckpoints: Checkpointed {
     finishCheckpoint(ticket)
   }
 
-  // MARK: Stamps
+  // MARK: Fingerprints
 
-  /// Schedules ``stampIfDue()`` on the storage queue, because the disk may hang.
+  /// Schedules ``fingerprintIfDue()`` on the storage queue, because the disk may hang.
   ///
   /// Does nothing if there is no stamp to write, or one is queued already.
   func stampSoon() {
-    guard owner.state.withLock({ $0.awaitsStamp && $0.checkpoint.queueStamp() }) else { return }
+    guard owner.state.withLock({ $0.awaitsFingerprint && $0.checkpoint.queueStamp() }) else {
+      return
+    }
     owner.environment.storage.perform { [self] in
       owner.state.withLock { $0.checkpoint.takeQueuedStamp() }
-      stampIfDue()
+      fingerprintIfDue()
     }
   }
 
@@ -159,9 +161,10 @@ struct VersionCheckpoints: Checkpointed {
   ///
   /// - Returns: how long it is too early for that; nil if it is done, or not needed.
   @discardableResult
-  func stampIfDue() -> Duration? {
+  func fingerprintIfDue() -> Duration? {
     let ticket = owner.state.withLock { guarded -> CheckpointTicket? in
-      guard let entry = guarded.entry, guarded.awaitsStamp, guarded.checkpoint.beginStamp() else {
+      guard let entry = guarded.entry, guarded.awaitsFingerprint, guarded.checkpoint.beginStamp()
+      else {
         return nil
       }
       return CheckpointTicket(entry: entry, fetchedByteCount: guarded.fetchedByteCount)
@@ -169,7 +172,7 @@ struct VersionCheckpoints: Checkpointed {
     guard let ticket else { return nil }
     defer { endCheckpoint() }
     do throws(CacheError) {
-      if case .tooEarly(let delay) = try ticket.entry.appendStamp(
+      if case .tooEarly(let delay) = try ticket.entry.appendFingerprint(
         fetchedByteCount: ticket.fetchedByteCount)
       {
         return delay
@@ -184,7 +187,7 @@ struct VersionCheckpoints: Checkpointed {
   /// Stamps the record at the end of a mount, when no transfer runs.
   func stampFinally() {
     for _ in 0..<Self.stampLimit {
-      guard let delay = stampIfDue(), delay <= FileSettings.stampPatience else { return }
+      guard let delay = fingerprintIfDue(), delay <= FileSettings.stampTimeout else { return }
       usleep(UInt32(delay / .microseconds(1)) + 1000)
     }
   }

@@ -1,20 +1,20 @@
 internal import HTTPTransferCore
 
-/// The demand for bytes of one version: waiting reads and opens, readers, and the user's wishes.
+/// The demand for bytes of one version: waiting reads and opens, readers, and the user's policy.
 struct VersionDemand: Sendable {
   private(set) var parked = ParkedReads()
   private(set) var lengthWaits = LengthWaits()
   private(set) var activity = ReadActivity()
-  /// The user's wishes for the file.
-  private(set) var wishes = FileWishes()
+  /// What the user requested for the file.
+  private(set) var policy = FetchPolicy()
 
-  // MARK: Facts
+  // MARK: Properties
 
   /// Whether a read or an open waits.
   var isAwaited: Bool { !parked.isEmpty || !lengthWaits.isEmpty }
 
   /// Whether bytes are fetched without a reader now.
-  var isPrefetching: Bool { wishes.mayPrefetch && !wishes.isPaused }
+  var isPrefetching: Bool { policy.mayPrefetch && !policy.isPaused }
 
   /// Whether the file is being read: read-ahead for a reader that has stopped would never end.
   func hasReader(now: ContinuousClock.Instant) -> Bool {
@@ -39,12 +39,12 @@ struct VersionDemand: Sendable {
 
   // MARK: Changes
 
-  /// Adopts the user's wishes.
+  /// Adopts the user's policy.
   ///
-  /// - Returns: the previous wishes.
-  mutating func follow(_ wishes: FileWishes) -> FileWishes {
-    defer { self.wishes = wishes }
-    return self.wishes
+  /// - Returns: the previous policy.
+  mutating func follow(_ policy: FetchPolicy) -> FetchPolicy {
+    defer { self.policy = policy }
+    return self.policy
   }
 
   /// Moves deadlines by `delay`, for which the process was suspended.
@@ -61,17 +61,17 @@ struct VersionDemand: Sendable {
   }
 
   /// Takes note of bytes that have arrived for readers.
-  mutating func noteFetched(_ byteCount: Int64) { activity.noteFetched(byteCount) }
+  mutating func recordFetched(_ byteCount: Int64) { activity.recordFetched(byteCount) }
 
   /// Begins a count when the file, which had no handles, is opened.
-  mutating func beginReading(_ trust: ReaderTrust) { activity.begin(trust) }
+  mutating func beginReading(_ trust: ReadAheadConfidence) { activity.begin(trust) }
 
   /// Ends the count when the last handle is closed.
   ///
   /// - Returns: how many bytes arrived and were read.
   mutating func endReading() -> ReadActivity.Usage { activity.end() }
 
-  // MARK: Reads that wait
+  // MARK: Waiting reads
 
   mutating func park(_ read: ParkedRead) { parked.insert(read) }
 
@@ -102,7 +102,7 @@ struct VersionDemand: Sendable {
     parked.removeAll { !stream.canReach($0, now: now) }
   }
 
-  // MARK: Opens that wait
+  // MARK: Waiting opens
 
   mutating func insert(_ wait: LengthWait) { lengthWaits.insert(wait) }
 

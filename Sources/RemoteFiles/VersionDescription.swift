@@ -34,15 +34,16 @@ struct VersionDescription {
     let isFlowing = segments.contains {
       $0.isThrottled || $0.firstByteAt != nil && now - $0.lastProgressAt < Self.silence
     }
-    let wishes = version.wishes
+    let policy = version.policy
     let isBackground =
-      wishes.isPrefetched && !wishes.isPaused && !version.demand.hasReader(now: now)
+      policy.isPrefetched && !policy.isPaused && !version.demand.hasReader(now: now)
     if isFlowing {
-      return version.requests.isSequential ? .streaming : isBackground ? .prefetching : .downloading
+      return version.requests.isSingleStream
+        ? .streaming : isBackground ? .prefetching : .downloading
     }
     if !version.parked.isEmpty { return .waiting }
     if isBackground { return .prefetching }
-    if segments.isEmpty { return wishes.isPaused ? .paused : .idle }
+    if segments.isEmpty { return policy.isPaused ? .paused : .idle }
     return .downloading
   }
 
@@ -57,7 +58,7 @@ struct VersionDescription {
     if version.pieces != nil, absent.isEmpty { return "its piece is being hashed" }
     if version.requests.isAwaitingLocation { return "asking where the file is now" }
     let isArrived = segments.contains { segment in
-      let end = segment.isHeldByDisk ? segment.end : segment.handedOverEnd
+      let end = segment.isHeldByDisk ? segment.end : segment.enqueuedEnd
       return segment.storedEnd <= hole.lowerBound && hole.lowerBound < end
     }
     if isArrived { return "waiting for the disk of the cache" }

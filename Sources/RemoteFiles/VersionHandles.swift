@@ -55,7 +55,7 @@ struct VersionHandles: Sendable {
     do throws(CacheError) {
       try look()
     } catch {
-      owner.noteCacheFailure(error)
+      owner.recordCacheFailure(error)
       if error.code == .descriptorLimit {
         guard let answer = pending.take() else { return }
         release()
@@ -101,7 +101,7 @@ struct VersionHandles: Sendable {
       guard guarded.isRecordUnread, guarded.hasRecord, guarded.entry == nil,
         !guarded.isUncacheable, !guarded.version.isSuperseded, !guarded.version.parked.isEmpty,
         !guarded.isLookQueued, guarded.lookCount == 0,
-        guarded.lookedAt.map({ now - $0 >= CacheHealth.patience }) ?? true
+        guarded.lookedAt.map({ now - $0 >= CacheHealth.timeout }) ?? true
       else { return false }
       guarded.isLookQueued = true
       return true
@@ -115,7 +115,7 @@ struct VersionHandles: Sendable {
         try look()
       } catch {
         // The first failure was reported, and a store that fails reports its own.
-        if error.isOfEntry { owner.noteCacheFailure(error) }
+        if error.isOfEntry { owner.recordCacheFailure(error) }
       }
       // The handle may have been closed; the watch then closes the entry.
       owner.environment.watch(owner)
@@ -126,7 +126,7 @@ struct VersionHandles: Sendable {
   func release() {
     let areDescriptorsShort = !owner.environment.cache.hasSpareDescriptors
     var usage: ReadActivity.Usage?
-    var awaitsStamp = false
+    var awaitsFingerprint = false
     let released = owner.transact { guarded, actions in
       guarded.openCount -= 1
       if guarded.openCount == 0 {
@@ -136,7 +136,7 @@ struct VersionHandles: Sendable {
         guarded.version.dropParked(into: &actions)
       }
       let released = guarded.takeIdleEntry(areDescriptorsShort: areDescriptorsShort)
-      awaitsStamp = guarded.awaitsStamp
+      awaitsFingerprint = guarded.awaitsFingerprint
       return released
     }
     if let usage {
@@ -146,9 +146,9 @@ struct VersionHandles: Sendable {
         $0.note(fetched: usage.fetched, read: usage.read, length: length)
       }
     }
-    if usage != nil { owner.noteConnections() }
+    if usage != nil { owner.recordConnections() }
     _ = consume released
-    if usage != nil, awaitsStamp { owner.environment.watch(owner) }
+    if usage != nil, awaitsFingerprint { owner.environment.watch(owner) }
   }
 }
 
@@ -161,18 +161,18 @@ extension RemoteVersion {
   ///   - needsBacking: whether ``backingFile`` is wanted, which reads the disk.
   ///   - answer: gets the file, or `tooManyFiles` if the process has no descriptor left; then no
   ///     handle is open. Called immediately or on a look queue.
-  public func retainHandle(
+  package func retainHandle(
     needsBacking: Bool, _ answer: @escaping @Sendable (Result<BackingFile?, FileError>) -> Void
   ) {
     VersionHandles(owner: self).retain(needsBacking: needsBacking, answer)
   }
 
-  public func releaseHandle() { VersionHandles(owner: self).release() }
+  package func releaseHandle() { VersionHandles(owner: self).release() }
 
   /// Records for the host how many connections have paid for this version.
-  public func noteConnections() {
+  package func recordConnections() {
     guard let proven = state.withLock({ $0.version.line.provenConnections }) else { return }
-    environment.noteConnections(proven, for: file.source.url)
+    environment.recordConnections(proven, for: file.source.url)
   }
 
   /// Looks for the entry again if reads wait and it could not be opened before.

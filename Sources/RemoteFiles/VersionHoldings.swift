@@ -29,7 +29,7 @@ struct VersionHoldings {
   /// before use.
   var unverified: ExtentSet
   /// The extents that the record claims falsely.
-  var refuted = ExtentSet()
+  var invalidated = ExtentSet()
   /// The bytes that memory holds because the cache could not store them.
   var spill: Spill? { version.spill }
   /// Counts how often bytes were dropped from the entry or memory, or the entry was replaced.
@@ -37,10 +37,10 @@ struct VersionHoldings {
   /// The result of a store or of a hash that began under an earlier number is ignored.
   var generation = 0
   /// What is known about the checksum of the whole, if the list has one.
-  var wholeCheck = WholeCheck()
+  var fileChecksum = FileChecksum()
   /// The stamp of the data file when the entry was closed: what is known about its bytes holds
   /// while it is unchanged.
-  var lastStamp: FileStamp?
+  var lastStamp: FileFingerprint?
   var openCount = 0
   /// How many looks for the entry are under way, and when the last one began.
   var lookCount = 0
@@ -67,9 +67,9 @@ struct VersionHoldings {
 
   /// Adopts what the record of `entry` says; `saysWhole` is whether it confirms the checksum of the
   /// whole.
-  mutating func noteRecord(of entry: CacheEntry, saysWhole: Bool) {
-    if version.isComplete, saysWhole, wholeCheck.begin() { wholeCheck.succeed() }
-    if !entry.recoveredExtents.isEmpty { wholeCheck.hasEarlierBytes = true }
+  mutating func recordEntry(of entry: CacheEntry, saysWhole: Bool) {
+    if version.isComplete, saysWhole, fileChecksum.begin() { fileChecksum.succeed() }
+    if !entry.recoveredExtents.isEmpty { fileChecksum.hasEarlierBytes = true }
   }
 
   /// Whether `range` has present bytes that are not verified yet.
@@ -83,7 +83,7 @@ struct VersionHoldings {
     unclaimed = ExtentSet()
     var cached = cached
     unverified = believed
-    for extent in refuted.extents {
+    for extent in invalidated.extents {
       cached.remove(extent)
       unverified.remove(extent)
     }
@@ -103,11 +103,11 @@ struct VersionHoldings {
     switch receipt.place {
     case .cache(let entry, let generation):
       guard entry === self.entry, generation == self.generation else { return [] }
-      if !refuted.isEmpty { refuted.remove(receipt.range) }
+      if !invalidated.isEmpty { invalidated.remove(receipt.range) }
       version.limitReadAhead(to: nil)
     case .memory(let file):
       guard file === spill?.file else { return [] }
-      version.noteSpilled(absent)
+      version.recordSpilled(absent)
     }
     return absent
   }
@@ -212,19 +212,19 @@ struct VersionHoldings {
   }
 
   /// Whether the record of the whole file still lacks a stamp that it could have.
-  var awaitsStamp: Bool {
+  var awaitsFingerprint: Bool {
     // A stamp must come last in a record, so it waits for the checksum.
-    if wholeCheck.isHashing { return false }
-    guard let entry, version.isComplete, unverified.isEmpty, refuted.isEmpty, spill == nil,
+    if fileChecksum.isHashing { return false }
+    guard let entry, version.isComplete, unverified.isEmpty, invalidated.isEmpty, spill == nil,
       unrecordedCount == 0, unclaimed.isEmpty,
       !isUncacheable, !version.isSuperseded,
-      version.extents.byteCount >= FileSettings.leastStampedByteCount
+      version.extents.byteCount >= FileSettings.minimumStampedByteCount
     else { return false }
-    return entry.awaitsStamp
+    return entry.awaitsFingerprint
   }
 
   /// Whether bytes or a stamp are still to be written to the record.
-  var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsStamp }
+  var awaitsRecord: Bool { (entry?.uncommittedByteCount ?? 0) > 0 || awaitsFingerprint }
 
   /// Drops the entry with all its bytes; replies that read from it keep it open.
   ///
@@ -233,7 +233,7 @@ struct VersionHoldings {
     defer {
       entry = nil
       hasRecord = false
-      refuted = ExtentSet()
+      invalidated = ExtentSet()
       setCached(ExtentSet(), believed: ExtentSet())
     }
     return entry

@@ -1,8 +1,8 @@
 internal import Synchronization
 
 /// Identifies one version of one file within a mount; never reused.
-public struct VersionID: Hashable, Sendable {
-  public let rawValue: UInt64
+package struct VersionID: Hashable, Sendable {
+  package let rawValue: UInt64
 }
 
 /// Numbers the versions of all files of a mount.

@@ -1,6 +1,6 @@
 internal import ExtentRecord
 internal import HTTPTransfer
-public import HTTPTransferCore
+package import HTTPTransferCore
 internal import RangeCache
 internal import Synchronization
 
@@ -14,7 +14,7 @@ extension RemoteVersion {
   var backingFile: BackingFile? {
     let entry = state.withLock { guarded in
       guarded.version.isComplete && guarded.unverified.isEmpty && guarded.spill == nil
-        && !guarded.isUncacheable && (checksum == nil || guarded.wholeCheck.isRight)
+        && !guarded.isUncacheable && (checksum == nil || guarded.fileChecksum.isRight)
         ? guarded.entry : nil
     }
     guard let entry, let length, entry.isCommitted, entry.dataByteCount == length, entry.isReadable
@@ -25,7 +25,7 @@ extension RemoteVersion {
   /// Answers what can be answered immediately; on a libfuse thread, with a handle open.
   ///
   /// Reads the disk if it uses bytes that an earlier mount has stored.
-  public func attempt(_ range: ByteRange) -> ReadOutcome {
+  package func attempt(_ range: ByteRange) -> ReadOutcome {
     decide(range) { guarded, attempt, now, actions in
       guarded.version.note(range, now: now)
       if case .present = attempt { guarded.version.plan(now: now, into: &actions) }
@@ -34,12 +34,12 @@ extension RemoteVersion {
 
   /// Whether an answer to a read of `range` may wait for the disk under the cache; uses memory
   /// only.
-  public func mayWaitForDisk(_ range: ByteRange) -> Bool {
+  package func mayWaitForDisk(_ range: ByteRange) -> Bool {
     state.withLock { $0.entry != nil && $0.version.extents.overlaps(range) }
   }
 
   /// Parks a read of absent bytes until they arrive or its deadline passes.
-  public func wait(for range: ByteRange, reply: any ReadReply) {
+  package func wait(for range: ByteRange, reply: any ReadReply) {
     let now = ContinuousClock.now
     wait(
       for: UnansweredRead(

@@ -8,7 +8,7 @@ struct VersionRequests: Sendable {
   private(set) var backoff = Backoff()
   private(set) var pacing = StreamPacing()
   /// Whether the server has ignored a range, so that only the whole can be requested.
-  private(set) var isSequential = false
+  private(set) var isSingleStream = false
   /// Whether the source is being asked for the location of the bytes; meanwhile no request is sent.
   private(set) var isAwaitingLocation = false
   /// How many ranges in a row were answered with the whole, though ranges have worked.
@@ -23,7 +23,7 @@ struct VersionRequests: Sendable {
     line = LineEstimate(connections: connections, learned: learned)
   }
 
-  // MARK: Facts
+  // MARK: Properties
 
   /// Whether only the plan decides if a request is sent.
   func maySend(now: ContinuousClock.Instant) -> Bool {
@@ -52,7 +52,7 @@ struct VersionRequests: Sendable {
     _ request: PlannedRequest, for demand: VersionDemand, in content: ContentMap,
     now: ContinuousClock.Instant
   ) -> Segment {
-    backoff.noteRequest(now: now)
+    backoff.recordRequest(now: now)
     var segment = Segment(request, id: segments.nextID(), length: content.length, now: now)
     segment.wakeAt = demand.nextWake(by: segment, in: content)
     segments.append(segment)
@@ -143,12 +143,12 @@ struct VersionRequests: Sendable {
   /// - Returns: whether the segment is still in flight.
   mutating func note(_ event: SegmentEvent, of id: SegmentID, now: ContinuousClock.Instant) -> Bool
   {
-    if case .throttled = event { line.noteThrottled(now: now) }
+    if case .throttled = event { line.recordThrottled(now: now) }
     return segments.change(id) { $0.note(event, now: now) } != nil
   }
 
   /// Takes note of the seconds that a request on a reused connection took to be answered.
-  mutating func noteRoundTrip(_ seconds: Double) { line.noteRoundTrip(seconds) }
+  mutating func recordRoundTrip(_ seconds: Double) { line.recordRoundTrip(seconds) }
 
   /// Adopts another number of connections from the user.
   mutating func follow(connections: Int?) { line.follow(connections: connections) }
@@ -171,7 +171,7 @@ struct VersionRequests: Sendable {
   ) {
     // The read that waited may have ended.
     updateWake(of: id, for: demand, in: content)
-    segments.change(id) { if $0.isWaitedFor { $0.noteProgress(to: position, now: now) } }
+    segments.change(id) { if $0.isWaitedFor { $0.recordProgress(to: position, now: now) } }
   }
 
   /// Takes note that bytes of a request up to `end` have been handled; `added` of them were absent.
@@ -180,18 +180,18 @@ struct VersionRequests: Sendable {
   mutating func stored(
     _ id: SegmentID, to end: Int64, added: Int64, now: ContinuousClock.Instant
   ) -> Segment? {
-    backoff.noteStored(now: now)
+    backoff.recordStored(now: now)
     segments.change(id) { $0.stored(to: end, added: added) }
     guard let segment = segments[id] else { return nil }
     // Otherwise a server that sends a few bytes for each request, or the same bytes again and
     // again, could cause endless requests.
-    if added > 0, segment.isFruitful { backoff.noteFruitful() }
-    line.noteRate(of: segment, now: now)
+    if added > 0, segment.isFruitful { backoff.recordFruitful() }
+    line.recordRate(of: segment, now: now)
     return segment
   }
 
   /// Takes note of new bytes; `idle` is how long the network thread has waited so far.
-  mutating func noteYield(
+  mutating func recordYield(
     byteCount: Int64, idle: Double, isWaited: Bool, now: ContinuousClock.Instant
   ) {
     line.note(
@@ -200,7 +200,7 @@ struct VersionRequests: Sendable {
       isWaited: isWaited && !isThrottled(now: now), now: now)
   }
 
-  // MARK: Who waits for them
+  // MARK: Waiters
 
   /// Updates the position at which a segment next answers a waiting read or open.
   mutating func updateWake(of id: SegmentID, for demand: VersionDemand, in content: ContentMap) {
@@ -217,8 +217,8 @@ struct VersionRequests: Sendable {
     for segment in segments where segment.end > read.range.lowerBound {
       raiseIfWaitedFor(segment, for: demand, in: content, into: &actions)
       // Its bytes may have arrived, without further ones that would cause them to be written out.
-      if segment.handedOverEnd < segment.position,
-        segment.handedOverEnd < read.range.upperBound, read.range.lowerBound < segment.position
+      if segment.enqueuedEnd < segment.position,
+        segment.enqueuedEnd < read.range.upperBound, read.range.lowerBound < segment.position
       {
         actions.flushes.append(segment.id)
       }
@@ -257,19 +257,19 @@ struct VersionRequests: Sendable {
   ///
   /// - Returns: why the last stalled one was abandoned.
   mutating func giveUpSilent(
-    patience: Duration, sparePatience: (Int) -> Duration?, for demand: VersionDemand,
+    timeout: Duration, spareTimeout: (Int) -> Duration?, for demand: VersionDemand,
     now: ContinuousClock.Instant, into actions: inout VersionActions
   ) -> FileError? {
     var last: FileError?
     for segment in segments {
       guard let transfer = segment.transfer else { continue }
       if pacing.isAbandoned(segment, by: demand, now: now) { actions.cancels.append(transfer) }
-      var patience = patience
-      if segment.isWaitedFor, let spare = sparePatience(segment.mirror) {
-        patience = min(patience, spare)
+      var timeout = timeout
+      if segment.isWaitedFor, let spare = spareTimeout(segment.mirror) {
+        timeout = min(timeout, spare)
       }
-      guard segment.isSilent(for: patience, now: now) else { continue }
-      let error = FileError(.timedOut, "the server stopped sending for \(patience)")
+      guard segment.isSilent(for: timeout, now: now) else { continue }
+      let error = FileError(.timedOut, "the server stopped sending for \(timeout)")
       last = error
       actions.silentMirrors.append((segment.mirror, error))
       actions.cancels.append(transfer)
@@ -277,7 +277,7 @@ struct VersionRequests: Sendable {
     return last
   }
 
-  // MARK: What arrives
+  // MARK: Receiving
 
   /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   mutating func advance(
@@ -308,14 +308,14 @@ struct VersionRequests: Sendable {
   ) -> Bool {
     guard let unreadSince, !demand.isAwaited, !demand.isPrefetching else { return false }
     return segment.isWhole && segment.position > FileSettings.unreadStreamByteCount
-      && now - unreadSince > FileSettings.unreadStreamPatience
+      && now - unreadSince > FileSettings.unreadStreamTimeout
   }
 
   /// Whether a segment brings the first page of a file of unknown length.
   ///
   /// That page is stored immediately, because before it `stat` can show no size.
   private func bringsFirstPage(_ segment: Segment, of content: ContentMap) -> Bool {
-    content.length == nil && segment.isWhole && segment.handedOverEnd < ContentMap.pageByteCount
+    content.length == nil && segment.isWhole && segment.enqueuedEnd < ContentMap.pageByteCount
       && segment.position >= ContentMap.pageByteCount
   }
 
@@ -325,7 +325,7 @@ struct VersionRequests: Sendable {
   mutating func limitReadAhead(to byteCount: Int64?) { pacing.limitReadAhead(to: byteCount) }
 
   /// Records whether the disk under the cache has less free space than it must keep.
-  mutating func noteDisk(isShort: Bool) { pacing.noteDisk(isShort: isShort) }
+  mutating func recordDisk(isShort: Bool) { pacing.recordDisk(isShort: isShort) }
 
   /// Pauses a stream that is ahead of its reader until the reader comes near.
   ///
@@ -366,7 +366,7 @@ struct VersionRequests: Sendable {
     }
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   /// Handles an answer that brings the whole representation instead of a range.
   ///
@@ -374,10 +374,11 @@ struct VersionRequests: Sendable {
   ///   be tried again.
   mutating func rangeIgnored(_ id: SegmentID, hasBytes: Bool) -> [ExchangeID]? {
     ignoredRangeCount += 1
-    let haveRangesWorked = hasBytes || segments.contains { $0.handedOverEnd > $0.start }
-    guard !haveRangesWorked || ignoredRangeCount > FetchConstants.doubtfulAnswerLimit, !isSequential
+    let haveRangesWorked = hasBytes || segments.contains { $0.enqueuedEnd > $0.start }
+    guard !haveRangesWorked || ignoredRangeCount > FetchConstants.doubtfulAnswerLimit,
+      !isSingleStream
     else { return nil }
-    isSequential = true
+    isSingleStream = true
     // One stream brings all bytes; the others would bring the same.
     let others = segments.filter { $0.id != id }.compactMap(\.transfer)
     segments.remove(id)
@@ -387,11 +388,11 @@ struct VersionRequests: Sendable {
   /// Forgets ignored ranges, because a request has brought all of its bytes.
   mutating func forgetIgnoredRanges() { ignoredRangeCount = 0 }
 
-  mutating func markSequential() { isSequential = true }
+  mutating func markSingleStream() { isSingleStream = true }
 
   mutating func markRanged() {
     guard !segments.isStreaming else { return }
-    isSequential = false
+    isSingleStream = false
     ignoredRangeCount = 0
   }
 
@@ -401,7 +402,7 @@ struct VersionRequests: Sendable {
 
   // MARK: Failures
 
-  mutating func noteFruitless() { backoff.noteFruitless() }
+  mutating func recordFruitless() { backoff.recordFruitless() }
 
   /// Takes note of a request that failed for a reason that may be temporary.
   mutating func failed(

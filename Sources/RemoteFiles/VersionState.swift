@@ -27,7 +27,7 @@ struct VersionState: Sendable {
   /// Makes bytes that arrive wait until they match their hash in `hashes`; needs the length.
   mutating func check(_ hashes: PieceHashes) { content.check(hashes) }
 
-  // MARK: Facts
+  // MARK: Properties
 
   var length: Int64? { content.length }
   var extents: ExtentSet { content.extents }
@@ -35,7 +35,7 @@ struct VersionState: Sendable {
   var spill: Spill? { content.spill }
   var isComplete: Bool { content.isComplete }
   var parked: ParkedReads { demand.parked }
-  var wishes: FileWishes { demand.wishes }
+  var policy: FetchPolicy { demand.policy }
   var segments: SegmentList { requests.segments }
   var line: LineEstimate { requests.line }
   var pacing: StreamPacing { requests.pacing }
@@ -45,7 +45,7 @@ struct VersionState: Sendable {
   func absent(in range: ByteRange) -> [ByteRange] { content.absent(in: range) }
 
   /// Whether every byte is present of a file that the user wants prefetched.
-  var isPrefetched: Bool { isComplete && wishes.isPrefetched }
+  var isPrefetched: Bool { isComplete && policy.isPrefetched }
 
   /// The first part of `range` that is neither present nor on its way.
   func firstUnrequested(in range: ByteRange) -> ByteRange? {
@@ -58,20 +58,20 @@ struct VersionState: Sendable {
   /// Whether the passage of time alone can change the state.
   var needsWatch: Bool { !parked.isEmpty || !isUnused }
 
-  // MARK: Wishes
+  // MARK: Policy
 
-  /// Adopts the user's wishes.
+  /// Adopts the user's policy.
   mutating func follow(
-    _ wishes: FileWishes, connections: Int?, now: ContinuousClock.Instant,
+    _ policy: FetchPolicy, connections: Int?, now: ContinuousClock.Instant,
     into actions: inout VersionActions
   ) {
-    let former = demand.follow(wishes)
+    let former = demand.follow(policy)
     // Earlier failures do not concern a new prefetch.
     if !former.isPrefetched { failures.forgetPrefetch() }
     requests.follow(connections: connections)
-    if wishes.isPaused, !former.isPaused {
+    if policy.isPaused, !former.isPaused {
       endUnawaited(now: now, into: &actions)
-    } else if former.isPrefetched, !wishes.isPrefetched {
+    } else if former.isPrefetched, !policy.isPrefetched {
       endUnawaited(onlyPrefetch: true, now: now, into: &actions)
     }
     plan(now: now, into: &actions)
@@ -123,13 +123,13 @@ struct VersionState: Sendable {
     return true
   }
 
-  // MARK: Places
+  // MARK: Locations
 
   /// Limits read-ahead, because memory must hold it; nil if the cache stores bytes again.
   mutating func limitReadAhead(to byteCount: Int64?) { requests.limitReadAhead(to: byteCount) }
 
   /// Records whether the disk under the cache has less free space than it must keep.
-  mutating func noteDisk(isShort: Bool) { requests.noteDisk(isShort: isShort) }
+  mutating func recordDisk(isShort: Bool) { requests.recordDisk(isShort: isShort) }
 
   /// Takes `range` for absent, whether it was present or awaited its hash.
   ///
@@ -146,8 +146,8 @@ struct VersionState: Sendable {
   mutating func beginSpill(into file: SpillFile) -> SpillFile { content.beginSpill(into: file) }
 
   /// Takes note of `runs`, which memory has taken.
-  mutating func noteSpilled(_ runs: [ByteRange]) {
-    content.noteSpilled(runs)
+  mutating func recordSpilled(_ runs: [ByteRange]) {
+    content.recordSpilled(runs)
     requests.limitReadAhead(to: StreamPacing.readAheadByteCount)
   }
 
@@ -175,7 +175,7 @@ struct VersionState: Sendable {
   }
 
   /// Begins a count when the file, which had no handles, is opened.
-  mutating func beginReading(_ trust: ReaderTrust) {
+  mutating func beginReading(_ trust: ReadAheadConfidence) {
     content.forgive()
     demand.beginReading(trust)
   }
@@ -217,13 +217,13 @@ struct VersionState: Sendable {
     actions.failures += demand.takeReads().map { ($0, error) }
   }
 
-  // MARK: Ends
+  // MARK: Completion
 
   /// Fails every waiting read, and remembers the error for a moment.
   mutating func failParked(
     _ error: FileError, now: ContinuousClock.Instant, into actions: inout VersionActions
   ) {
-    failures.noteForAll(error)
+    failures.recordForAll(error)
     fail(demand.takeReads(), error, now: now, into: &actions)
     actions.lengthAnswers += demand.missLength(now: now)
     forgetBackoff(now: now, into: &actions)
@@ -270,11 +270,11 @@ struct VersionState: Sendable {
 
   /// Fails overdue reads, hedges stalled requests, and abandons those that stall too long.
   ///
-  /// At most `hedgeAllowance` hedges are sent. `sparePatience` says how long a request to a server
+  /// At most `hedgeAllowance` hedges are sent. `spareTimeout` says how long a request to a server
   /// may stall while a read waits for it; nil if no other server can be asked.
   mutating func expire(
     now: ContinuousClock.Instant, settings: FileSettings, hedgeAllowance: Int = 0,
-    sparePatience: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
+    spareTimeout: (Int) -> Duration? = { _ in nil }, into actions: inout VersionActions
   ) {
     let late = demand.takeLate(now: now)
     if !late.isEmpty {
@@ -286,12 +286,12 @@ struct VersionState: Sendable {
     failReadsOutOfReach(now: now, into: &actions)
     actions.lengthAnswers += demand.missLength(now: now, until: now)
     let hedging = ReadHedging(
-      patience: settings.responsePatience, allowance: hedgeAllowance, now: now)
-    if !requests.isSequential, failures.allowRequests, requests.maySend(now: now) {
+      timeout: settings.responseTimeout, allowance: hedgeAllowance, now: now)
+    if !requests.isSingleStream, failures.allowRequests, requests.maySend(now: now) {
       requests.sendHedges(hedging, for: demand, in: content, into: &actions)
     }
     if let error = requests.giveUpSilent(
-      patience: settings.responsePatience, sparePatience: sparePatience, for: demand, now: now,
+      timeout: settings.responseTimeout, spareTimeout: spareTimeout, for: demand, now: now,
       into: &actions)
     {
       failures.note(error)
@@ -319,7 +319,7 @@ struct VersionState: Sendable {
     // Also if the stream need not be paused any more.
     followReader(now: now, into: &actions)
     guard !isComplete, failures.allowRequests, requests.maySend(now: now) else { return }
-    guard let length, !requests.isSequential else {
+    guard let length, !requests.isSingleStream else {
       if let request = planner(now: now).wholeRequest() {
         actions.starts.append(addSegment(request, now: now))
       }
@@ -393,7 +393,7 @@ struct VersionState: Sendable {
   }
 
   /// Takes note of the seconds that a request on a reused connection took to be answered.
-  mutating func noteRoundTrip(_ seconds: Double) { requests.noteRoundTrip(seconds) }
+  mutating func recordRoundTrip(_ seconds: Double) { requests.recordRoundTrip(seconds) }
 
   /// Takes note of the arrival of bytes up to `position`; nil if the segment is no longer wanted.
   ///
@@ -435,10 +435,10 @@ struct VersionState: Sendable {
     let isWaited = !parked.isEmpty || demand.isPrefetching
     wakeReads(in: range, into: &actions)
     if let segment = requests.stored(id, to: range.upperBound, added: added, now: now) {
-      if !segment.isWhole, !segment.isPrefetch { demand.noteFetched(added) }
+      if !segment.isWhole, !segment.isPrefetch { demand.recordFetched(added) }
       requests.updateWake(of: id, for: demand, in: content)
     }
-    requests.noteYield(byteCount: added, idle: idle, isWaited: isWaited, now: now)
+    requests.recordYield(byteCount: added, idle: idle, isWaited: isWaited, now: now)
     plan(now: now, into: &actions)
   }
 
@@ -453,7 +453,7 @@ struct VersionState: Sendable {
     case .verified: wakeReads(in: check.range, into: &actions)
     case .mismatch: failures.note(.wrongPiece)
     case .lost:
-      failures.noteForAll(.wrongPiece)
+      failures.recordForAll(.wrongPiece)
       actions.failures += demand.takeReads(in: check.range).map { ($0, .wrongPiece) }
     }
     // Also if the hash is outdated: the bytes must be requested again.
@@ -470,7 +470,7 @@ struct VersionState: Sendable {
     plan(now: now, into: &actions)
   }
 
-  // MARK: Answers and ends of requests
+  // MARK: Responses
 
   /// Handles an answer that brings the whole representation instead of a range.
   ///
@@ -483,7 +483,7 @@ struct VersionState: Sendable {
   }
 
   /// Takes note that the server answers ranges with the whole, which is then read as a stream.
-  mutating func markSequential() { requests.markSequential() }
+  mutating func markSingleStream() { requests.markSingleStream() }
 
   /// Takes note of an answer with the requested range: an earlier answer with the whole was an
   /// exception.
@@ -499,7 +499,7 @@ struct VersionState: Sendable {
       return position >= length ? nil : FileError(.unavailable, "response cut short")
     }
     if learn(length: position, into: &actions) { return nil }
-    return content.noteShortBody(to: position)
+    return content.recordShortBody(to: position)
   }
 
   /// Removes a request that its server has ended.
@@ -510,7 +510,7 @@ struct VersionState: Sendable {
     guard let segment = requests.removeFruitless(id), !isComplete,
       !absent(in: clamped(segment.start..<segment.end)).isEmpty
     else { return false }
-    requests.noteFruitless()
+    requests.recordFruitless()
     return true
   }
 

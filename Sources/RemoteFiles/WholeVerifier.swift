@@ -14,9 +14,9 @@ struct WholeVerifier: Sendable {
   let checksum: Checksum
 
   /// Adopts what the record of `entry` says about the whole.
-  func noteRecord(of entry: CacheEntry) {
+  func recordEntry(of entry: CacheEntry) {
     let isRecorded = entry.isRecorded(checksum)
-    owner.state.withLock { $0.noteRecord(of: entry, saysWhole: isRecorded) }
+    owner.state.withLock { $0.recordEntry(of: entry, saysWhole: isRecorded) }
   }
 
   /// Hashes the whole if it is present and has not been hashed since it was stored.
@@ -25,14 +25,14 @@ struct WholeVerifier: Sendable {
   func hashIfDue() {
     let isDue = owner.state.withLock { guarded in
       guard guarded.version.isComplete, guarded.entry != nil || guarded.spill != nil,
-        guarded.wholeCheck.begin()
+        guarded.fileChecksum.begin()
       else { return false }
       guarded.holdCount += 1
       return true
     }
     guard isDue else { return }
-    owner.environment.hashWhole { [self] in
-      let found = hashWhole()
+    owner.environment.hashFile { [self] in
+      let found = hashFile()
       let isWrong = found.digest.map { $0 != checksum } ?? false
       // Immediately: the storage queue may wait for the disk, and these bytes must not be shown
       // meanwhile.
@@ -56,7 +56,7 @@ struct WholeVerifier: Sendable {
   }
 
   /// Hashes all bytes; on a queue that may wait for the disk.
-  private func hashWhole() -> WholeReading {
+  private func hashFile() -> WholeReading {
     let generation = owner.state.withLock { $0.generation }
     return WholeReading(digest: digestOfWhole(), generation: generation)
   }
@@ -90,19 +90,19 @@ struct WholeVerifier: Sendable {
       // No server is to blame: lost bytes are fetched again, and the whole is hashed when it is
       // complete.
       owner.change { $0.plan(now: .now, into: &$1) }
-      owner.state.withLock { $0.wholeCheck.abandon() }
+      owner.state.withLock { $0.fileChecksum.abandon() }
       if !isCurrent { hashIfDue() }
       return
     }
     let entry = owner.state.withLock { guarded in
-      guarded.wholeCheck.succeed()
+      guarded.fileChecksum.succeed()
       return guarded.entry
     }
     do throws(CacheError) {
       try entry?.recordChecksum(checksum, length: length)
     } catch {
       // The next mount hashes it again.
-      owner.noteCacheFailure(error)
+      owner.recordCacheFailure(error)
     }
     owner.environment.logger.info(
       "the checksum is right", metadata: ["file": "\(owner.file.source.path)"])
@@ -114,31 +114,31 @@ struct WholeVerifier: Sendable {
   /// order.
   ///
   /// - Returns: the remedy; nil if some of the hashed bytes have been replaced.
-  private func dropWhole(_ found: WholeReading) -> WholeCheck.Remedy? {
+  private func dropWhole(_ found: WholeReading) -> FileChecksum.Remedy? {
     let trusted = owner.file.mirrors?.snapshot.trusted ?? [0]
-    let (remedy, entry) = owner.state.withLock { guarded -> (WholeCheck.Remedy?, CacheEntry?) in
+    let (remedy, entry) = owner.state.withLock { guarded -> (FileChecksum.Remedy?, CacheEntry?) in
       guard guarded.generation == found.generation else { return (nil, nil) }
-      let remedy = guarded.wholeCheck.fail(trusted: trusted)
+      let remedy = guarded.fileChecksum.fail(trusted: trusted)
       guarded.dropSpill()
-      if remedy == .giveUp { guarded.version.failForGood(.wrongWhole) }
+      if remedy == .giveUp { guarded.version.failForGood(.wrongChecksum) }
       return (remedy, guarded.giveUpEntry())
     }
     _ = consume entry
     // Before bytes are requested again.
-    if case .refetch(let liar) = remedy { chooseAnother(than: liar) }
+    if case .refetch(let culprit) = remedy { chooseAnother(than: culprit) }
     return remedy
   }
 
   /// Removes the entry of a wrong whole; on the storage queue, before bytes of another one are
   /// stored.
   private func removeWrongEntry() {
-    owner.file.loading.withLock { _ in
+    owner.file.entryLock.withLock { _ in
       // The name belongs to the newer version if there is one.
       guard !owner.state.withLock({ $0.version.isSuperseded }) else { return }
       do throws(CacheError) {
         try owner.environment.cache.removeEntry(owner.file.cacheKey)
       } catch {
-        owner.noteCacheFailure(error)
+        owner.recordCacheFailure(error)
       }
       // A store that waited for the disk may have opened it again, for the same wrong bytes.
       let entry = owner.state.withLock { $0.giveUpEntry() }
@@ -148,23 +148,23 @@ struct WholeVerifier: Sendable {
   }
 
   /// Has a wrong whole fetched from another server, if there is one, or fails its reads.
-  private func proceed(after remedy: WholeCheck.Remedy) {
-    owner.environment.noteDropped(owner.id)
-    owner.file.noteFailure(.wrongWhole, isRetried: remedy != .giveUp)
+  private func proceed(after remedy: FileChecksum.Remedy) {
+    owner.environment.recordDropped(owner.id)
+    owner.file.recordFailure(.wrongChecksum, isRetried: remedy != .giveUp)
     owner.change {
-      if remedy == .giveUp { $0.failParked(.wrongWhole, now: .now, into: &$1) }
+      if remedy == .giveUp { $0.failParked(.wrongChecksum, now: .now, into: &$1) }
       $0.plan(now: .now, into: &$1)
     }
   }
 
   /// Makes one server the only source from now on, so that the origin of the whole is known.
-  private func chooseAnother(than liar: Int?) {
-    if let liar {
+  private func chooseAnother(than culprit: Int?) {
+    if let culprit {
       owner.file.refuseMirror(
-        liar, "it has sent wrong bytes: the whole does not match its checksum")
+        culprit, "it has sent wrong bytes: the whole does not match its checksum")
     }
     owner.file.mirrors?.change { set in
-      set.sole = set.contact(except: [], now: .now)
+      set.exclusive = set.contact(except: [], now: .now)
     }
   }
 }

@@ -4,15 +4,15 @@
 /// So neither can start another field.
 ///
 /// The value may be a secret: show only the name.
-public struct HeaderField: Sendable, Hashable {
+package struct HeaderField: Sendable, Hashable {
   /// The name as written in the list; field names are compared without case.
-  public let name: String
+  package let name: String
 
   /// The value without white space at its ends; may be empty.
-  public let value: String
+  package let value: String
 
   /// Makes a field from a name and a value; nil unless both are safe.
-  public init?(name: String, value: String) {
+  package init?(name: String, value: String) {
     guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte),
       value.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 })
     else { return nil }
@@ -21,7 +21,7 @@ public struct HeaderField: Sendable, Hashable {
   }
 
   /// Splits `Name: value` at its first colon; nil unless both parts are safe.
-  public init?(line: some StringProtocol) {
+  package init?(line: some StringProtocol) {
     let line = Substring(line)
     guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     self.init(
@@ -30,17 +30,17 @@ public struct HeaderField: Sendable, Hashable {
   }
 
   /// Whether this is the field called `other`, in any case.
-  public func isNamed(_ other: String) -> Bool {
+  package func isNamed(_ other: String) -> Bool {
     name.utf8.count == other.utf8.count
       && zip(name.utf8, other.utf8).allSatisfy { asciiLowercased($0) == asciiLowercased($1) }
   }
 
   /// Whether only httpfs may set this field, so that a range request keeps its meaning: conditions,
   /// ranges, codings, and the framing of the message.
-  public var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
+  package var isReserved: Bool { Self.reservedNames.contains { isNamed($0) } }
 
   /// Whether this field sets the end of a message, which only its body can determine.
-  public var isFraming: Bool { isNamed("Content-Length") || isNamed("Transfer-Encoding") }
+  package var isFraming: Bool { isNamed("Content-Length") || isNamed("Transfer-Encoding") }
 
   private static let reservedNames = [
     "Accept-Encoding", "Connection", "Content-Length", "Expect", "If-Match",

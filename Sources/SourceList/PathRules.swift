@@ -1,5 +1,5 @@
 /// The paths that `out=` and `dir=` may have.
-public enum PathRules: Sendable {
+package enum PathRules: Sendable {
   /// Paths that a mount can show: relative, without `..`, and not one of the mount's own names.
   case mount
   /// Any path: we wrote the list for the file system, from paths that the user gave.

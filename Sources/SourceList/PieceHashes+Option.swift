@@ -1,4 +1,4 @@
-public import HTTPTransferCore
+package import HTTPTransferCore
 
 /// Piece hashes as options of a list: `pieces=sha-256:1048576:HEX,HEX…`, on as many lines as
 /// needed.
@@ -7,7 +7,7 @@ extension PieceHashes {
   private static let countPerLine = 256
 
   /// The values of the options for these hashes.
-  public var options: [String] {
+  package var options: [String] {
     stride(from: 0, to: digests.count, by: Self.countPerLine).map { start in
       let words = digests[start..<min(digests.count, start + Self.countPerLine)].map {
         Checksum(algorithm: algorithm, digest: $0).hexadecimal

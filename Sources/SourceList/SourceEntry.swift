@@ -1,45 +1,45 @@
-public import HTTPTransferCore
+package import HTTPTransferCore
 
 /// One file of a list: its name in the mount and the source of its bytes.
 ///
 /// Or a directory that the mount fills from its server's listing.
-public struct SourceEntry: Sendable, Equatable {
+package struct SourceEntry: Sendable, Equatable {
   /// The path relative to the mount point: `name` or `directory/name`.
   ///
   /// No segment is empty, `.` or `..`, has a control character or is longer than 255 bytes. The
   /// path is empty if a listing is the mount's root.
-  public var path: String
+  package var path: String
 
   /// The source of the bytes; it may contain credentials, so show only ``RemoteURL/redacted``.
-  public var url: RemoteURL
+  package var url: RemoteURL
 
   /// Further URLs of the same bytes, in the order of the list, without ``url``.
-  public var mirrors: [RemoteURL]
+  package var mirrors: [RemoteURL]
 
   /// Fields to send with every request for this file, in the order of the list.
-  public var headers: [HeaderField]
+  package var headers: [HeaderField]
 
   /// The checksum of the complete file; nil if the list has none.
-  public var checksum: Checksum?
+  package var checksum: Checksum?
 
   /// The hash of each piece of the file; nil unless a Metalink gives it.
-  public var pieces: PieceHashes?
+  package var pieces: PieceHashes?
 
   /// The complete length in bytes, which every server of the file must confirm; nil unless a
   /// Metalink gives it.
-  public var length: Int64?
+  package var length: Int64?
 
   /// The maximum number of bytes per second for this file; 0 for no limit, nil if the list has
   /// none.
-  public var rateLimit: Int64?
+  package var rateLimit: Int64?
 
   /// The line of the list that holds the URL, counted from 1; 0 for a URL from the command line.
-  public var line: Int
+  package var line: Int
 
   /// Whether the URL is that of a directory listing; its path ends in `/` then.
-  public var isListing: Bool
+  package var isListing: Bool
 
-  public init(
+  package init(
     path: String, url: RemoteURL, mirrors: [RemoteURL] = [], headers: [HeaderField] = [],
     checksum: Checksum? = nil, line: Int = 0, isListing: Bool = false
   ) {

@@ -47,7 +47,7 @@ package struct SourceListParser {
     self.allowsListings = allowsListings
   }
 
-  // MARK: Bytes to lines
+  // MARK: Splitting lines
 
   /// Takes the next bytes of the list.
   package mutating func consume(_ bytes: ArraySlice<UInt8>) {
@@ -129,7 +129,7 @@ package struct SourceListParser {
     return byte < 16 ? "0x0\(digits)" : "0x\(digits)"
   }
 
-  // MARK: Lines to entries
+  // MARK: Parsing entries
 
   /// Ends the previous entry and ignores the options of the unusable one.
   private mutating func startSkipping() {

@@ -1,7 +1,7 @@
 import HTTPTransferCore
 
 /// Makes lists from texts and URLs.
-public enum SourceListReader {
+package enum SourceListReader {
   /// Parses a list.
   ///
   /// - Parameters:
@@ -15,7 +15,7 @@ public enum SourceListReader {
   ///     file, which needs a name.
   /// - Returns: The checked list.
   /// - Throws: ``SourceListError`` with every error found, up to a limit.
-  public static func parse(
+  package static func parse(
     _ bytes: [UInt8], sourceName: String, tree: Bool = false, rules: PathRules = .mount,
     allowsListings: Bool = false
   ) throws(SourceListError) -> SourceList {
@@ -59,7 +59,7 @@ public enum SourceListReader {
   /// directories.
   ///
   /// - Throws: ``SourceListError`` if the URL is malformed or gives the file no usable name.
-  public static func single(
+  package static func single(
     url: String, tree: Bool = false, allowsListings: Bool = false
   ) throws(SourceListError) -> SourceList {
     do {

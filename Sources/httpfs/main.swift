@@ -4,10 +4,10 @@ import HTTPTransfer
 
 keepStandardDescriptorsTaken()
 NetworkLibrary.keepCryptoAtExit()
-Secrecy.leaveMemoryOutOfCoreDumps()
-let arguments = Secrecy.hideSecretsOfCommandLine()
+Redaction.leaveMemoryOutOfCoreDumps()
+let arguments = Redaction.hideSecretsOfCommandLine()
 // Swift would repair text that is not UTF-8, and it would become the name of another file.
-for argument in Secrecy.originalArguments {
+for argument in Redaction.originalArguments {
   guard let argument, String(validatingCString: argument) == nil else { continue }
   // Do not print a possible secret: words are hidden by their bytes.
   printToStandardError("httpfs: an argument is not UTF-8: such names cannot be used")
@@ -21,13 +21,13 @@ do {
   var command = try HTTPFS.parseAsRoot(words)
   try command.run()
 } catch let failure as CommandFailure {
-  printToStandardError(Secrecy.hidingArguments(in: "httpfs: \(failure)"))
+  printToStandardError(Redaction.hidingArguments(in: "httpfs: \(failure)"))
   exit(ExitCode.validationFailure.rawValue)
 } catch {
   let code = HTTPFS.exitCode(for: error)
   // The parser repeats unknown words, which may be URLs.
   guard code == .validationFailure else { HTTPFS.exit(withError: error) }
   let message = HTTPFS.fullMessage(for: error)
-  if !message.isEmpty { printToStandardError(Secrecy.hidingArguments(in: message)) }
+  if !message.isEmpty { printToStandardError(Redaction.hidingArguments(in: message)) }
   exit(code.rawValue)
 }

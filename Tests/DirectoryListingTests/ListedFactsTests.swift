@@ -34,7 +34,7 @@ import Testing
     ("1970-Jan-02 00:00:01 12", ListedFacts(byteCount: 12, modificationTime: 86401)),
     (
       "29-Feb-2024 23:59   1152921504606846976",
-      ListedFacts(byteCount: .greatestFileOffset, modificationTime: 1_709_251_140)
+      ListedFacts(byteCount: .maximumFileOffset, modificationTime: 1_709_251_140)
     ),
     (
       "</td><td align=right>1970-01-02 00:00  </td><td>12</td><td>&nbsp;</td>",

@@ -48,7 +48,7 @@ import Testing
       return Array((fields + "Content-Length: 0\r\n\r\n").utf8)
     }
     defer { server.stop() }
-    let client = HTTPClient()
+    let client = TransferClient()
     for round in 0..<200 {
       note.set(seed: UInt64(round))
       for number in 0..<2 {
@@ -68,9 +68,9 @@ import Testing
   func responses() throws {
     let server = try RawServer { Exchange(seed: $0).response }
     defer { server.stop() }
-    let client = HTTPClient()
+    let client = TransferClient()
     let campaign = FuzzCampaign(name: "responses", count: 3000)
-    campaign.run(leastAccepted: 0.2, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.2, minimumRefused: 0.1) { generator in
       let seed = generator.next()
       let exchange = Exchange(seed: seed)
       let url = try RemoteURL("http://127.0.0.1:\(server.port)/\(seed)")

@@ -59,7 +59,7 @@ import Testing
   @Test("Mutated commands are refused with a reason, or are what the lines say")
   func commands() {
     let campaign = FuzzCampaign(name: "control", count: 20_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       var bytes = batch(using: &generator)
       for _ in 0..<generator.pick([0, 1, 1, 2, 8]) {
         mutator.mutate(&bytes, using: &generator)
@@ -78,7 +78,7 @@ import Testing
   @Test("Random bytes are refused, nearly always")
   func garbage() {
     let campaign = FuzzCampaign(name: "control garbage", count: 10_000)
-    campaign.run(leastAccepted: 0, leastRefused: 0.9) { generator in
+    campaign.run(minimumAccepted: 0, minimumRefused: 0.9) { generator in
       let bytes = (0..<Int.random(in: 1...600, using: &generator)).map { _ in
         UInt8.random(in: 0...255, using: &generator)
       }
@@ -95,7 +95,7 @@ import Testing
   @Test("However a stream of commands is cut into writes, only whole lines of it are taken")
   func cutStreams() {
     let campaign = FuzzCampaign(name: "control cuts", count: 10_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       var stream: [UInt8] = []
       let size = generator.pick([1, 20, 200, 5000])
       while stream.count < size { stream += batch(using: &generator) }

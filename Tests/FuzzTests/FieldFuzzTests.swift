@@ -27,7 +27,7 @@ import Testing
       "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
     let campaign = FuzzCampaign(name: "dates", count: 100_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       func two(_ range: ClosedRange<Int>) -> String {
         let number = Int.random(in: range, using: &generator)
         return number < 10 ? "0\(number)" : "\(number)"
@@ -60,7 +60,7 @@ import Testing
   @Test("An entity tag is sent back as one that reads the same")
   func entityTags() {
     let campaign = FuzzCampaign(name: "entity tags", count: 100_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       let field = mutatedBytes(
         generator.pick([
           "\"v1\"", "W/\"v1\"", "v1", "W/v1", "\"W/v1\"", "\"é\"", " \"x-gzip\"\t", "\"",
@@ -81,7 +81,7 @@ import Testing
   @Test("A range that is read lies below the length that it names")
   func contentRanges() {
     let campaign = FuzzCampaign(name: "content ranges", count: 100_000)
-    campaign.run(leastAccepted: 0.05, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.05, minimumRefused: 0.1) { generator in
       let (first, last) = (generator.edgeNumber(), generator.edgeNumber())
       let length = generator.isOnce(in: 3) ? "*" : "\(generator.edgeNumber())"
       let text = mutated("bytes \(first)-\(last)/\(length)", using: &generator, most: 2)
@@ -106,7 +106,7 @@ import Testing
   @Test("Two versions are the same only where nothing says otherwise and something says so")
   func versions() {
     let campaign = FuzzCampaign(name: "versions", count: 100_000)
-    campaign.run(leastAccepted: 0.02, leastRefused: 0.2) { generator in
+    campaign.run(minimumAccepted: 0.02, minimumRefused: 0.2) { generator in
       let pinned = version(using: &generator)
       let response = version(using: &generator)
       let expected = Self.comparison(pinned, response)

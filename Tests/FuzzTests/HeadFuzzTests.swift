@@ -20,7 +20,7 @@ import Testing
   @Test("Of 100,000 mutated heads, what is taken for bytes is exactly what the head says")
   func heads() {
     let campaign = FuzzCampaign(name: "heads", count: 100_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.2) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.2) { generator in
       let asked = Self.asked(using: &generator)
       var bytes = HeadGrammar.head(asked: asked, using: &generator)
       for _ in 0..<generator.pick([0, 0, 1, 1, 2, 4]) {
@@ -100,7 +100,7 @@ import Testing
     "Heads of any number of fields and folds end at the caps, and cost no more than their bytes")
   func items() {
     let campaign = FuzzCampaign(name: "many fields", count: 60)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       var parser = HeadParser()
       let fieldCount = generator.pick([1, 999, 1000, 1001, 5000, 65_600])
       let foldCount = generator.pick([0, 1, 900, 20_000])
@@ -137,7 +137,7 @@ import Testing
   @Test("Heads of any length end at the cap of 256 KiB")
   func cap() {
     let campaign = FuzzCampaign(name: "long heads", count: 300)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       var parser = HeadParser()
       var sentByteCount = 0
       var line = Array("HTTP/1.1 200 OK\r\n".utf8)
@@ -167,7 +167,7 @@ import Testing
     if generator.isOnce(in: 6) { return nil }
     let first =
       generator.isOnce(in: 8)
-      ? min(max(0, generator.edgeNumber()), .greatestFileOffset)
+      ? min(max(0, generator.edgeNumber()), .maximumFileOffset)
       : Int64.random(in: 0..<4999, using: &generator)
     return ByteRange(offset: first, byteCount: generator.pick([1, 100, 1000, 4096, 5000]))
   }

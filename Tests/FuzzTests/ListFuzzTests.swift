@@ -18,7 +18,7 @@ import Testing
   @Test("Of 100,000 mutated lists, what is accepted obeys every rule")
   func lists() {
     let campaign = FuzzCampaign(name: "lists", count: 100_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.2) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.2) { generator in
       var bytes = ListGrammar.list(using: &generator)
       let mutationCount = generator.pick([0, 0, 0, 1, 1, 2, 3, 5])
       for _ in 0..<mutationCount { mutator.mutate(&bytes, using: &generator) }
@@ -49,7 +49,7 @@ import Testing
   @Test("Of 10,000 mutated gzip lists, what is accepted says what was compressed")
   func compressedLists() {
     let campaign = FuzzCampaign(name: "compressed lists", count: 10_000)
-    campaign.run(leastAccepted: 0.02, leastRefused: 0.2) { generator in
+    campaign.run(minimumAccepted: 0.02, minimumRefused: 0.2) { generator in
       let plain = ListGrammar.list(using: &generator, isHarmless: true)
       var bytes = StoredGzip.data(plain)
       for _ in 0..<generator.pick([0, 1, 1, 1, 2, 4]) {
@@ -71,7 +71,7 @@ import Testing
   @Test("Random bytes are never a list of files that breaks the rules")
   func randomBytes() {
     let campaign = FuzzCampaign(name: "random bytes", count: 10_000)
-    campaign.run(leastAccepted: 0, leastRefused: 0.9) { generator in
+    campaign.run(minimumAccepted: 0, minimumRefused: 0.9) { generator in
       let bytes = (0..<Int.random(in: 0...300, using: &generator)).map { _ in
         UInt8.random(in: 0...255, using: &generator)
       }

@@ -23,7 +23,7 @@ import Testing
   func listings() throws {
     let url = try RemoteURL(Self.base)
     let campaign = FuzzCampaign(name: "listing", count: 10_000)
-    campaign.run(leastAccepted: 0.5, leastRefused: 0) { generator in
+    campaign.run(minimumAccepted: 0.5, minimumRefused: 0) { generator in
       var bytes = page(using: &generator)
       for _ in 0..<generator.pick([0, 1, 2, 4, 8, 16]) {
         mutator.mutate(&bytes, using: &generator)

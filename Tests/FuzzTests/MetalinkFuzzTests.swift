@@ -21,7 +21,7 @@ import Testing
   @Test("A mutated Metalink is refused, or its entries obey every rule")
   func metalinks() {
     let campaign = FuzzCampaign(name: "metalinks", count: 20_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.3) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.3) { generator in
       var bytes = Array(document(using: &generator).utf8)
       for _ in 0..<generator.pick([0, 0, 1, 1, 2, 4, 8]) {
         mutator.mutate(&bytes, using: &generator)

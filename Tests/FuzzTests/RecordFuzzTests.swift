@@ -136,7 +136,7 @@ import Testing
     }
     let entry = try makeEntry(commits: true, using: &generator)
     let campaign = FuzzCampaign(name: "record sectors", count: 4000)
-    campaign.run(leastAccepted: 0.2, leastRefused: 0.05) { generator in
+    campaign.run(minimumAccepted: 0.2, minimumRefused: 0.05) { generator in
       var record = entry.record
       for _ in 0..<Int.random(in: 1...3, using: &generator) {
         let unit = generator.pick([LogRecord.byteCount, 64, 512])
@@ -170,7 +170,7 @@ import Testing
     let entry = try makeEntry(commits: false, using: &generator)
     let image = try #require(RecordImage(entry.record))
     let campaign = FuzzCampaign(name: "forged records", count: 4000)
-    campaign.run(leastAccepted: 0.3, leastRefused: 0) { generator in
+    campaign.run(minimumAccepted: 0.3, minimumRefused: 0) { generator in
       var forged = image
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
         let index = Int.random(in: 0..<forged.records.count, using: &generator)
@@ -216,7 +216,7 @@ import Testing
     let entry = try makeEntry(commits: true, using: &generator)
     let image = try #require(RecordImage(entry.record))
     let campaign = FuzzCampaign(name: "record headers", count: 2000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.2) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.2) { generator in
       var forged = image
       var isOfLaterVersion = false
       switch Int.random(in: 0..<5, using: &generator) {
@@ -271,7 +271,7 @@ import Testing
     var generator = SeededGenerator(seed: 4)
     let entry = try makeEntry(commits: true, using: &generator)
     let campaign = FuzzCampaign(name: "flipped bits", count: 3000)
-    campaign.run(leastAccepted: 0.5, leastRefused: 0) { generator in
+    campaign.run(minimumAccepted: 0.5, minimumRefused: 0) { generator in
       var data = entry.data
       for _ in 0..<Int.random(in: 1...4, using: &generator) {
         let place = Int.random(in: 0..<data.count, using: &generator)
@@ -304,7 +304,7 @@ import Testing
   @Test("Of 2,000 losses of power, none leaves a byte that was not on the disk")
   func lossesOfPower() throws {
     let campaign = FuzzCampaign(name: "losses of power", count: 2000)
-    campaign.run(leastAccepted: 0.9, leastRefused: 0) { generator in
+    campaign.run(minimumAccepted: 0.9, minimumRefused: 0) { generator in
       let entry = try makeEntry(commits: true, using: &generator)
       guard let image = RecordImage(entry.record) else { return .broken("no record to begin with") }
       var covered: UInt64 = 0

@@ -19,7 +19,7 @@ import TransferDisplay
   @Test("A mutated status is refused, or is shown without a trap and without a control character")
   func reports() {
     let campaign = FuzzCampaign(name: "status", count: 20_000)
-    campaign.run(leastAccepted: 0.1, leastRefused: 0.1) { generator in
+    campaign.run(minimumAccepted: 0.1, minimumRefused: 0.1) { generator in
       var bytes = report(using: &generator).json()
       for _ in 0..<generator.pick([0, 1, 1, 2, 4]) {
         mutator.mutate(&bytes, using: &generator)
@@ -70,7 +70,7 @@ import TransferDisplay
     let words = [" ", "\n", " - ", "\\", "\\040", "\\777", "\\08", "-", "\0", "é", "\\000"]
     let mutator = ByteMutator(dictionary: words.map { Array($0.utf8) } + [[0xFF]])
     let campaign = FuzzCampaign(name: "mount tables", count: 50_000)
-    campaign.run(leastAccepted: 0.3, leastRefused: 0.01) { generator in
+    campaign.run(minimumAccepted: 0.3, minimumRefused: 0.01) { generator in
       var bytes = Array(table.utf8)
       for _ in 0..<Int.random(in: 1...5, using: &generator) {
         mutator.mutate(&bytes, using: &generator)

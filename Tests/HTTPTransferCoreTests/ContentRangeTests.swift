@@ -70,7 +70,7 @@ import Testing
       case (let range?, let length):
         isSound =
           !range.isEmpty && range.lowerBound >= 0
-          && range.upperBound <= length ?? .greatestFileOffset
+          && range.upperBound <= length ?? .maximumFileOffset
       case (nil, let length): isSound = length.map { $0 >= 0 } ?? false
       }
       #expect(isSound, "\(String(decoding: bytes, as: UTF8.self))")

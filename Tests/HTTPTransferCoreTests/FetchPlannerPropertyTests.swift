@@ -10,7 +10,7 @@ import Testing
     var extents = ExtentSet()
     var flights: [FetchPlanner.Flight] = []
     var demands: [ByteRange] = []
-    var streams = StreamTable()
+    var streams = SequentialReaders()
     var limits: FetchPlanner.Limits
 
     /// A file with all features that can occur together.
@@ -110,8 +110,8 @@ import Testing
     }
 
     /// The start of a reader's first demand, as far back as reads in order can be.
-    func waitedStart(of stream: StreamTable.Stream) -> Int64 {
-      let near = stream.cursor - 2 * StreamTable.tolerance
+    func waitedStart(of stream: SequentialReaders.Stream) -> Int64 {
+      let near = stream.cursor - 2 * SequentialReaders.tolerance
       return demands.map(\.lowerBound).first { $0 >= near && $0 < stream.cursor } ?? stream.cursor
     }
 
@@ -123,7 +123,7 @@ import Testing
       return !readers.isEmpty
         && demands.contains { demand in
           !readers.contains { reader in
-            let near = reader.cursor - 2 * StreamTable.tolerance
+            let near = reader.cursor - 2 * SequentialReaders.tolerance
             return (near..<reader.cursor).contains(demand.lowerBound)
           }
         }
@@ -235,7 +235,7 @@ import Testing
       var next = situation
       next.flights = situation.flights(after: plan)
       // Without readers, because they continue to use free connections for read-ahead.
-      next.streams = StreamTable()
+      next.streams = SequentialReaders()
       for (index, start) in plan.starts.enumerated() {
         next.flights.append(
           FetchPlanner.Flight(

@@ -9,7 +9,7 @@ import Testing
   ///
   /// It is an eighth of the window, whatever the window is.
   private var segment: Int64 {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for read in sequentialReads(to: 8 * Self.mebibyte) { table.note(read) }
     return table.streams.reduce(0) { $0 + $1.window } / 8
   }
@@ -27,7 +27,7 @@ import Testing
     demands: [ByteRange] = [], reads: [ByteRange] = [], connections: Int = 4,
     demandConnections: Int = 32, roundTrip: Double = 0.05, connectionRate: Double? = nil
   ) -> FetchPlanner.Plan {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for read in reads { table.note(read) }
     return FetchPlanner().plan(
       length: length, extents: ExtentSet(present), flights: flights, demands: demands,
@@ -42,7 +42,7 @@ import Testing
     stride(from: 0, to: end, by: 131_072).map { $0..<($0 + 131_072) }
   }
 
-  // MARK: The line
+  // MARK: Line
 
   @Test(
     "A far and fast line is kept full: four round trips' worth are asked for, up to 16 times the window",
@@ -127,7 +127,7 @@ import Testing
     "How late is too late follows from the flight's rate and the round trip",
     arguments: [(100e6, 0.05, 8, false), (100e6, 0.05, 12, true), (100e6, 0.2, 12, false)]
       + [(1e6, 0.05, 1, false), (1e6, 0.05, 2, true)] as [(Double, Double, Int64, Bool)])
-  func patience(rate: Double, roundTrip: Double, ahead: Int64, isCut: Bool) {
+  func timeout(rate: Double, roundTrip: Double, ahead: Int64, isCut: Bool) {
     let start = ahead * Self.mebibyte
     let plan = plan(
       flights: [flight(0..<(64 * Self.mebibyte), rate: rate)], demands: [start..<(start + 4096)],
@@ -261,7 +261,7 @@ import Testing
   }
 
   @Test("Reads at the end of the longest possible file are planned like others")
-  func greatestOffsets() {
+  func maximumOffsets() {
     let length = Int64.max
     let start = length - 262_143
     let reads = [start..<(start + 131_072), (start + 131_072)..<length]

@@ -29,8 +29,8 @@ import Testing
     "Eight round trips without a byte are too many, within bounds; unknown ones count as 2 s",
     arguments: [(Double?.some(0.001), 0.5), (0.1, 0.8), (10, 4), (nil, 2)])
   func delay(roundTrip: Double?, seconds: Double) {
-    #expect(HedgePlanner(roundTrip: roundTrip, patience: .seconds(60)).delay == .seconds(seconds))
-    #expect(HedgePlanner(roundTrip: roundTrip, patience: .milliseconds(800)).delay <= .seconds(0.4))
+    #expect(HedgePlanner(roundTrip: roundTrip, timeout: .seconds(60)).delay == .seconds(seconds))
+    #expect(HedgePlanner(roundTrip: roundTrip, timeout: .milliseconds(800)).delay <= .seconds(0.4))
   }
 
   @Test("A hedge asks for the next bytes, at most 4 MiB unless a read waits for more")

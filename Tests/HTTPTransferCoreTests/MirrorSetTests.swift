@@ -21,7 +21,7 @@ import Testing
     return version
   }
 
-  // MARK: Judgement
+  // MARK: Verification
 
   @Test("The server that an earlier mount had the version from is judged as one that is alone")
   func recalledDefiner() throws {
@@ -31,13 +31,13 @@ import Testing
     #expect(before != .ordinary)
     mirrors = try self.mirrors()
     mirrors.recalled(weak, of: 1)
-    #expect(mirrors.definer == 1)
+    #expect(mirrors.reference == 1)
     let own = mirrors.judge(weak, from: 1, pinned: weak, now: start)
     let others = mirrors.judge(weak, from: 0, pinned: weak, now: start)
     #expect(own == .ordinary && others != .ordinary)
     // The mirror that has defined the version in this mount stays.
     mirrors.recalled(weak, of: 0)
-    #expect(mirrors.definer == 1)
+    #expect(mirrors.reference == 1)
   }
 
   struct Row: Sendable, CustomTestStringConvertible {
@@ -75,7 +75,7 @@ import Testing
     if case .contradicts = judgement {
       #expect(!row.isSame)
     } else {
-      #expect(mirrors.mirrors[1].standing == .agreed)
+      #expect(mirrors.mirrors[1].standing == .verified)
     }
   }
 
@@ -113,13 +113,13 @@ import Testing
     mirrors.failed(0, reason: "gone", now: start)
     _ = mirrors.refuse(2, reason: "other")
     #expect(mirrors.choose(isUrgent: true, now: start) == 1)
-    #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .similar)
+    #expect(mirrors.judge(Self.version("b"), from: 1, pinned: pinned, now: start) == .unproven)
     // The file has changed, and the mirror's earlier file was never shown to be the right one.
     let changed = mirrors.judge(Self.version("c"), from: 1, pinned: pinned, now: start)
     #expect(changed == .contradicts(reason: "its file has changed"))
   }
 
-  // MARK: Choice
+  // MARK: Selection
 
   @Test("The first server is asked about the file, then the next that has not failed")
   func contacts() throws {
@@ -179,8 +179,8 @@ import Testing
   @Test("One that refuses more requests gets no more than it was answering")
   func limits() throws {
     var mirrors = try mirrors(2)
-    mirrors.agreed(Self.version("a"), by: 0)
-    mirrors.agreed(Self.version("a"), by: 1)
+    mirrors.recordAgreement(Self.version("a"), by: 0)
+    mirrors.recordAgreement(Self.version("a"), by: 1)
     mirrors.measured(0, bytesPerSecond: 9e6)
     mirrors.measured(1, bytesPerSecond: 1)
     mirrors.began(0)
@@ -192,21 +192,21 @@ import Testing
   }
 
   @Test("The one that is asked alone is, until it rests or is refused")
-  func sole() throws {
+  func exclusive() throws {
     var mirrors = try mirrors(2)
-    mirrors.agreed(Self.version("a"), by: 0)
-    mirrors.agreed(Self.version("a"), by: 1)
-    mirrors.sole = 1
+    mirrors.recordAgreement(Self.version("a"), by: 0)
+    mirrors.recordAgreement(Self.version("a"), by: 1)
+    mirrors.exclusive = 1
     for _ in 0..<9 { mirrors.began(1) }
     #expect(mirrors.choose(isUrgent: true, now: start) == 1)
     mirrors.failed(1, reason: "silent", now: start)
     #expect(mirrors.choose(isUrgent: true, now: start) == 0)
     #expect(mirrors.choose(isUrgent: true, now: start + .seconds(2)) == 1)
     let isNews = mirrors.refuse(1, reason: "wrong")
-    #expect(isNews && mirrors.sole == nil)
-    mirrors.sole = 0
+    #expect(isNews && mirrors.exclusive == nil)
+    mirrors.exclusive = 0
     mirrors.exclude(0, reason: "wrong")
-    #expect(mirrors.sole == nil)
+    #expect(mirrors.exclusive == nil)
     #expect(mirrors.choose(isUrgent: true, now: start) == nil)
   }
 
@@ -293,8 +293,8 @@ import Testing
     _ = mirrors.refuse(1, reason: "other")
     mirrors.failed(0, reason: "x", now: start)
     mirrors.defined(Self.version("b"), by: 0)
-    #expect(mirrors.mirrors[1].standing == .untried)
-    #expect(mirrors.mirrors[0].standing == .agreed)
+    #expect(mirrors.mirrors[1].standing == .untested)
+    #expect(mirrors.mirrors[0].standing == .verified)
     #expect(mirrors.contact(except: [], now: start) == 1)
   }
 }

@@ -77,13 +77,13 @@ import Testing
     _ = table.note(0..<50, from: 0, extents: ExtentSet())
     table.forget(0..<50)
     let check = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == 1)
+    #expect(table.culprit(of: check, matches: false, trusted: [0, 1]) == 1)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     let again = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: again, matches: true, trusted: [0, 1]) == nil)
+    #expect(table.culprit(of: again, matches: true, trusted: [0, 1]) == nil)
   }
 
-  @Test("The bytes of a proven liar go from all pieces that are not verified")
+  @Test("The bytes of a proven culprit go from all pieces that are not verified")
   func disowned() throws {
     var table = try table()
     _ = table.note(0..<150, from: 0, extents: ExtentSet())
@@ -92,7 +92,7 @@ import Testing
     #expect(table.disown(0) == [0..<100, 100..<200])
     let check = try #require(table.note(100..<200, from: 1, extents: ExtentSet()).checks.first)
     #expect(check.piece == 1)
-    #expect(table.liar(of: check, matches: false, trusted: [1, 2]) == 1)
+    #expect(table.culprit(of: check, matches: false, trusted: [1, 2]) == 1)
     #expect(table.forget(300..<400) == 50)
   }
 
@@ -102,22 +102,22 @@ import Testing
     _ = table.note(0..<50, from: 0, extents: ExtentSet())
     table.forget(25..<50)
     let check = try #require(table.note(25..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == nil)
+    #expect(table.culprit(of: check, matches: false, trusted: [0, 1]) == nil)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     table.forget(0..<100)
     let again = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: again, matches: true, trusted: [0, 1]) == nil)
+    #expect(table.culprit(of: again, matches: true, trusted: [0, 1]) == nil)
   }
 
-  @Test("Who alone has brought a wrong piece is the liar")
+  @Test("Who alone has brought a wrong piece is the culprit")
   func oneLiar() throws {
     var table = try table()
     let check = try #require(table.note(0..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == 1)
-    #expect(table.liar(of: check, matches: true, trusted: [0, 1]) == nil)
-    #expect(table.liar(of: check, matches: false, trusted: [1]) == nil)
+    #expect(table.culprit(of: check, matches: false, trusted: [0, 1]) == 1)
+    #expect(table.culprit(of: check, matches: true, trusted: [0, 1]) == nil)
+    #expect(table.culprit(of: check, matches: false, trusted: [1]) == nil)
     // It was refused for another piece.
-    #expect(table.liar(of: check, matches: false, trusted: [0]) == nil)
+    #expect(table.culprit(of: check, matches: false, trusted: [0]) == nil)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(Array(table.suspects) == [0])
     #expect(table.excluded(fromPiece: 0) == [1])
@@ -132,12 +132,12 @@ import Testing
     var table = try table()
     _ = table.note(0..<50, from: 0, extents: ExtentSet())
     let check = try #require(table.note(50..<100, from: 1, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: check, matches: false, trusted: [0, 1]) == nil)
+    #expect(table.culprit(of: check, matches: false, trusted: [0, 1]) == nil)
     #expect(table.settle(check, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.excluded(fromPiece: 0).isEmpty)
     _ = table.restart(piece: 0, by: 7)
     let alone = try #require(table.note(0..<100, from: 0, extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: alone, matches: false, trusted: [0, 1]) == 0)
+    #expect(table.culprit(of: alone, matches: false, trusted: [0, 1]) == 0)
     #expect(table.settle(alone, matches: false, trusted: [0, 1]) == .mismatch)
     #expect(table.failureCount(ofPiece: 0) == 2)
     _ = table.restart(piece: 0, by: 7)
@@ -165,16 +165,16 @@ import Testing
     return (table, try #require(again))
   }
 
-  @Test("Of several who have brought a wrong piece, the one that is left over is the liar")
+  @Test("Of several who have brought a wrong piece, the one that is left over is the culprit")
   func deduction() throws {
     let two = try broughtAgain(after: [0, 1, PieceTable.unknownServer], by: 0)
-    #expect(two.table.liar(of: two.check, matches: true, trusted: [0, 1, 2]) == nil)
+    #expect(two.table.culprit(of: two.check, matches: true, trusted: [0, 1, 2]) == nil)
     let one = try broughtAgain(after: [0, 1, 2], by: 0)
-    #expect(one.table.liar(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
+    #expect(one.table.culprit(of: one.check, matches: true, trusted: [0, 1, 2]) == nil)
     let sure = try broughtAgain(after: [1, 2], by: 1)
-    #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1, 2]) == 2)
+    #expect(sure.table.culprit(of: sure.check, matches: true, trusted: [0, 1, 2]) == 2)
     // The server was refused for another reason meanwhile.
-    #expect(sure.table.liar(of: sure.check, matches: true, trusted: [0, 1]) == nil)
+    #expect(sure.table.culprit(of: sure.check, matches: true, trusted: [0, 1]) == nil)
   }
 
   @Test(
@@ -183,7 +183,7 @@ import Testing
     var table = try table()
     func brought(by server: Int) throws -> PieceTable.Outcome {
       let check = try #require(table.note(0..<100, from: server, extents: ExtentSet()).checks.first)
-      #expect(table.liar(of: check, matches: false, trusted: [0]) == nil)
+      #expect(table.culprit(of: check, matches: false, trusted: [0]) == nil)
       return table.settle(check, matches: false, trusted: [0])
     }
     #expect(try brought(by: PieceTable.unknownServer) == .mismatch)
@@ -198,7 +198,7 @@ import Testing
       _ = table.note(0..<50, from: first, extents: ExtentSet())
       let check = try #require(
         table.note(50..<100, from: second, extents: ExtentSet()).checks.first)
-      #expect(table.liar(of: check, matches: false, trusted: trusted) == nil)
+      #expect(table.culprit(of: check, matches: false, trusted: trusted) == nil)
       return table.settle(check, matches: false, trusted: trusted)
     }
     #expect(try brought(by: PieceTable.unknownServer, 1, trusted: [0, 1]) == .mismatch)
@@ -224,7 +224,7 @@ import Testing
     #expect(table.admitted(50..<150, by: .stream) == [50..<150])
     let again = try #require(
       table.note(0..<100, from: 0, by: .request(7), extents: ExtentSet()).checks.first)
-    #expect(table.liar(of: again, matches: false, trusted: [0, 2]) == 0)
+    #expect(table.culprit(of: again, matches: false, trusted: [0, 2]) == 0)
     #expect(table.settle(again, matches: true, trusted: [0, 2]) == .verified)
     #expect(table.admitted(0..<100, by: .request(3)) == [0..<100])
   }

@@ -41,9 +41,9 @@ import Testing
     #expect(first.count { $0 == a } == 5)
     #expect(first.count { $0 == b } == 5)
     #expect(rotation.next(avoiding: [a], now: now) == b)
-    rotation.noteFailure(of: a, now: now)
+    rotation.recordFailure(of: a, now: now)
     #expect(rotation.next(avoiding: [], now: now) == b)
-    rotation.noteFailure(of: b, now: now)
+    rotation.recordFailure(of: b, now: now)
     #expect(rotation.next(avoiding: [], now: now) == c)
     #expect(rotation.next(avoiding: [c], now: now) == .direct)
     // All but one, which rests, have failed this request.
@@ -58,10 +58,10 @@ import Testing
   @Test("DIRECT never rests, and a single proxy is asked again though it has failed")
   func alone() throws {
     var direct = ProxyRotation(try ProxyList("direct;p"))
-    direct.noteFailure(of: .direct, now: now)
+    direct.recordFailure(of: .direct, now: now)
     #expect(direct.next(avoiding: [], now: now) == .direct)
     var single = ProxyRotation(try ProxyList("p"))
-    single.noteFailure(of: .proxy("http://p"), now: now)
+    single.recordFailure(of: .proxy("http://p"), now: now)
     #expect(single.next(avoiding: [], now: now) == .proxy("http://p"))
   }
 }

@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test func aCautiousWindowBeginsWhereProgramsThatOnlyLookHaveGone() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     table.trust = .low
     var position: Int64 = 0
     while position < Self.mebibyte {
@@ -82,11 +82,11 @@ import Testing
   }
 
   @Test func aTrustedReaderHasTheFirstMegabytesAtOnceWhereHeBeginsAtTheStart() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     table.trust = .high
     table.note(0..<131072)
     #expect(table.readers.map(\.window) == [4 * Self.mebibyte])
-    var middle = StreamTable()
+    var middle = SequentialReaders()
     middle.trust = .high
     middle.note(Self.mebibyte..<Self.mebibyte + 131072)
     #expect(middle.readers.map(\.window) == [0])

@@ -16,7 +16,7 @@ extension TransferTests {
         let address = try Self.address(text)
         guardian.begin(hop: hop, isProxied: isProxied, host: "h.example")
         guard guardian.permits(address) else { return false }
-        _ = guardian.noteRequest(to: address)
+        _ = guardian.recordRequest(to: address)
       }
       return true
     }
@@ -62,14 +62,14 @@ extension TransferTests {
         guardian.begin(hop: 0, isProxied: true, host: from)
         #expect(guardian.permitsHost() == true)
         #expect(guardian.permits(proxy) == true)
-        #expect(guardian.noteRequest(to: proxy) == (from == "h.example"))
+        #expect(guardian.recordRequest(to: proxy) == (from == "h.example"))
         guardian.begin(hop: 1, isProxied: true, host: to)
         #expect(guardian.permitsHost() == isPermitted, "\(from) to \(to)")
       }
       // The redirect's target is reached without the proxy (no_proxy).
       var guardian = AddressGuard(isRedirected: false, cameFromPublicAddress: false)
       guardian.begin(hop: 0, isProxied: true, host: "h.example")
-      _ = guardian.noteRequest(to: proxy)
+      _ = guardian.recordRequest(to: proxy)
       guardian.begin(hop: 1, isProxied: false, host: "intranet.example")
       let (inner, outer) = (try Self.address("10.0.0.2"), try Self.address("203.0.113.1"))
       #expect(guardian.permits(inner) == false)

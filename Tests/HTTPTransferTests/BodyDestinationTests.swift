@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Bodies whose destination is memory or a stream of chunks.
   @Suite struct BodyDestinations {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     // MARK: Memory
 

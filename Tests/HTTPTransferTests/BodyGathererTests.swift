@@ -12,14 +12,14 @@ import Testing
     piece.withUnsafeBytes { bytes in
       var rest = gatherer.skip(bytes)
       while !rest.isEmpty, gatherer.position < end {
-        if gatherer.gather(&rest, upTo: end) { handOver(gatherer, into: &file) }
+        if gatherer.gather(&rest, upTo: end) { enqueue(gatherer, into: &file) }
       }
       return rest.count
     }
   }
 
-  private func handOver(_ gatherer: BodyGatherer, into file: inout [Int64: [UInt8]]) {
-    guard let (handed, range) = gatherer.handOver() else { return }
+  private func enqueue(_ gatherer: BodyGatherer, into file: inout [Int64: [UInt8]]) {
+    guard let (handed, range) = gatherer.enqueue() else { return }
     #expect(handed.bytes.count == Int(range.byteCount))
     file[range.lowerBound] = Array(handed.bytes)
   }
@@ -34,9 +34,9 @@ import Testing
     #expect(take([8, 9, 10, 11], upTo: 110, gatherer, into: &file) == 2)
     #expect(gatherer.position == 110)
     #expect(file.isEmpty)
-    handOver(gatherer, into: &file)
+    enqueue(gatherer, into: &file)
     #expect(file == [106: [6, 7, 8, 9]])
-    handOver(gatherer, into: &file)
+    enqueue(gatherer, into: &file)
     #expect(file.count == 1)
   }
 
@@ -51,7 +51,7 @@ import Testing
       #expect(take(piece, upTo: .max, gatherer, into: &file) == 0)
     }
     #expect(file.count >= 2)
-    handOver(gatherer, into: &file)
+    enqueue(gatherer, into: &file)
     #expect(file.sorted { $0.key < $1.key }.flatMap(\.value) == body)
   }
 }

@@ -10,10 +10,10 @@ import Testing
       taken.append(pool.take())
       let byteCount = taken.reduce(0) { $0 + $1.capacity }
       #expect(
-        byteCount <= BufferPool.gatheredByteLimit + count * BufferPool.leastGatherByteCount,
+        byteCount <= BufferPool.gatheredByteLimit + count * BufferPool.minimumGatherByteCount,
         "\(count) buffers")
     }
-    #expect(taken.allSatisfy { $0.capacity >= BufferPool.leastGatherByteCount })
+    #expect(taken.allSatisfy { $0.capacity >= BufferPool.minimumGatherByteCount })
     for buffer in taken { pool.giveBack(buffer) }
     // All buffers are back: a single buffer has its full size again.
     #expect(pool.take().capacity == BufferPool.bufferByteCount)

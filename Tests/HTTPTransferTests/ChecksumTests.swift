@@ -5,7 +5,7 @@ import Testing
 extension TransferTests {
   /// Bodies that must match a given checksum.
   @Suite struct Checksums {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// Checksums of `abc`.
     private static let right = [

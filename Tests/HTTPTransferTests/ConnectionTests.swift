@@ -7,7 +7,7 @@ import Testing
 extension TransferTests {
   /// Connections, timers and the network thread.
   @Suite struct Connections {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     @Test("Requests in a row use one connection")
     func keepAlive() async throws {
@@ -90,13 +90,13 @@ extension TransferTests {
     func connectionLimit() async throws {
       let server = try ScriptedServer { _ in [.pause(milliseconds: 20)] + ScriptedServer.ok("a") }
       defer { server.stop() }
-      let client = HTTPClient(configuration: .init(maximumConnectionsPerHost: 3))
+      let client = TransferClient(configuration: .init(maximumConnectionsPerHost: 3))
       let receivers = (0..<12).map { _ in RecordingReceiver() }
       for receiver in receivers {
         client.start(ExchangeRequest(url: try RemoteURL(server.url("/"))), receiver: receiver)
       }
       for receiver in receivers { #expect(await receiver.finished().outcome == "finished") }
-      #expect(server.greatestOpenCount == 3)
+      #expect(server.maximumOpenCount == 3)
     }
 
     @Test("Bytes on a kept connection are no answer, also after the network thread has ended")

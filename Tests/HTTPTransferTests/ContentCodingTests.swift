@@ -7,7 +7,7 @@ extension TransferTests {
   /// Coded bodies that are decoded: their formats, their ends, and the limits while decoding
   /// pauses.
   @Suite struct ContentCodings {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -7,7 +7,7 @@ extension TransferTests {
   /// Answers that are cut off, and differ at the second attempt: the result is one whole answer, or
   /// none.
   @Suite struct CutAnswers {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -9,7 +9,7 @@ import Testing
 extension TransferTests {
   /// The effect of a download on a file that already has its name.
   @Suite struct ExistingFiles {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
     private let precious = Array("precious".utf8)
 

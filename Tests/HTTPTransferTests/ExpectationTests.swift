@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// `Expect: 100-continue`, which libcurl sends before a large body, and servers that refuse it.
   @Suite struct Expectations {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// Larger than the size from which libcurl sends the expectation.
     private static let largeBody = ServedFile.randomBytes(3 << 20)

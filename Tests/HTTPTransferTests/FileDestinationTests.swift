@@ -7,7 +7,7 @@ import Testing
 extension TransferTests {
   /// The file at the destination path of a download.
   @Suite struct FileDestinations {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }
@@ -126,7 +126,7 @@ extension TransferTests {
       let first = try await startHeld(server, to: "a")
       var request = try Request.quick(server.url("/"), to: .file(directory.file("a")))
       request.resumes = secondResumes
-      let second = await HTTPClient().run(request)
+      let second = await TransferClient().run(request)
       #expect(second.error?.code == .destinationInUse)
       #expect(directory.names == ["a.httpfs-part", "a.httpfs-part.record"])
       gate.open()

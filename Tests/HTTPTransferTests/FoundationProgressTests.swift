@@ -11,7 +11,7 @@ extension TransferTests {
   /// and the suite's time limit ends a test that waits forever.
   @Suite struct FoundationProgresses {
     private static let half = [UInt8](repeating: 7, count: 1 << 20)
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     private func until(_ condition: () -> Bool) async throws {
       while !condition() { try await Task.sleep(for: .milliseconds(2)) }

@@ -7,7 +7,7 @@ import Testing
 extension TransferTests {
   /// Requests that deliver no bytes, for which a second request is sent.
   @Suite struct Hedges {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// A server of `file` whose first answer stalls after `byteCount` bytes.
     private func stallingServer(_ file: ServedFile, after byteCount: Int) throws -> ScriptedServer {

@@ -8,7 +8,7 @@ import Testing
 extension TransferTests {
   /// The ends of transfers: complete, stopped, cancelled, failed; each exactly once.
   @Suite struct Lifecycle {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private static let mebibyte = String(repeating: "x", count: 1 << 20)
 
     private static func longResponse(_: ReceivedRequest) -> [ScriptedServer.Step] {
@@ -47,8 +47,8 @@ extension TransferTests {
       await client.settle()
       #expect(record.outcome == "stopped")
       #expect(record.body.count >= 100_000)
-      #expect(record.body.count < 100_000 + record.greatestPiece)
-      #expect(record.greatestPiece <= 16 << 10)
+      #expect(record.body.count < 100_000 + record.maximumPiece)
+      #expect(record.maximumPiece <= 16 << 10)
       #expect(receiver.record.body.count == record.body.count)
     }
 
@@ -247,7 +247,7 @@ extension TransferTests {
     func parallel() async throws {
       let server = try ScriptedServer { ScriptedServer.ok("body of \($0.target)") }
       defer { server.stop() }
-      let client = HTTPClient(configuration: .init(maximumConnectionsPerHost: 16))
+      let client = TransferClient(configuration: .init(maximumConnectionsPerHost: 16))
       let receivers = (0..<200).map { _ in RecordingReceiver() }
       for (index, receiver) in receivers.enumerated() {
         client.start(

@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Several servers of one file: failover, distribution, and the detection of a wrong server.
   @Suite struct Mirrors {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// A file that justifies several connections, and takes a while on each.
     private static func pacedFile(_ byteCount: Int = 8 << 20) -> ServedFile {
@@ -248,31 +248,31 @@ extension TransferTests {
     // MARK: Wrong bytes
 
     private static func lying(_ file: ServedFile, at place: Int) -> ServedFile {
-      var liar = file
-      liar.bytes[place] ^= 1
-      return liar
+      var culprit = file
+      culprit.bytes[place] ^= 1
+      return culprit
     }
 
-    @Test("A piece that is wrong is fetched from another mirror, and the liar is named")
+    @Test("A piece that is wrong is fetched from another mirror, and the culprit is named")
     func lyingPiece() async throws {
       let file = Self.pacedFile()
       // Once in the middle of the bytes that are fetched last, and once in the first ones.
       for place in [6 << 20, 100] {
-        let liar = Self.lying(file, at: place)
+        let culprit = Self.lying(file, at: place)
         let servers = try [
-          ScriptedServer(answer: liar.answer), ScriptedServer(answer: file.answer),
+          ScriptedServer(answer: culprit.answer), ScriptedServer(answer: file.answer),
         ]
         defer { for server in servers { server.stop() } }
         let directory = try TemporaryDirectory()
         for destination in [Destination.memory(), .file(directory.file("a"))] {
           var request = try request(
-            [servers[0].url("/liar"), servers[1].url("/honest")], to: destination)
+            [servers[0].url("/culprit"), servers[1].url("/honest")], to: destination)
           request.pieces = TestHashes.pieces(file.bytes, of: 300_000)
           let run = await client.run(request)
           #expect(
             run.result?.byteCount == Int64(file.bytes.count), "\(String(describing: run.error))")
           if case .memory = destination { #expect(run.result?.body == file.bytes) }
-          #expect(run.log.excludedMirrors.allSatisfy { $0.path == "/liar" })
+          #expect(run.log.excludedMirrors.allSatisfy { $0.path == "/culprit" })
         }
         #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
         #expect(directory.names == ["a"])
@@ -282,9 +282,9 @@ extension TransferTests {
     @Test("Where every mirror is wrong the transfer fails and the file does not appear")
     func allLie() async throws {
       let file = ServedFile(byteCount: 4 << 20)
-      let liar = Self.lying(file, at: 1 << 20)
+      let culprit = Self.lying(file, at: 1 << 20)
       let servers = try [
-        ScriptedServer(answer: liar.answer), ScriptedServer(answer: liar.answer),
+        ScriptedServer(answer: culprit.answer), ScriptedServer(answer: culprit.answer),
       ]
       defer { for server in servers { server.stop() } }
       for count in [1, 2] {
@@ -302,10 +302,10 @@ extension TransferTests {
     @Test("A piece that was wrong once only is mended by the only server", arguments: [1, 4])
     func mended(connections: Int) async throws {
       let file = ServedFile(byteCount: 4 << 20)
-      let liar = Self.lying(file, at: 1 << 20)
+      let culprit = Self.lying(file, at: 1 << 20)
       let counter = Counter()
       let server = try ScriptedServer { request in
-        counter.next() == 1 ? liar.answer(request) : file.answer(request)
+        counter.next() == 1 ? culprit.answer(request) : file.answer(request)
       }
       defer { server.stop() }
       var request = try request([server.url("/a")])
@@ -320,7 +320,7 @@ extension TransferTests {
     @Test("A wrong piece comes again from a server that sends shorter parts than asked for")
     func shortParts() async throws {
       let file = ServedFile(byteCount: 4 << 20)
-      let liar = Self.lying(file, at: 1 << 20)
+      let culprit = Self.lying(file, at: 1 << 20)
       let partByteCount = 256 << 10
       let counter = Counter()
       let server = try ScriptedServer { request in
@@ -331,7 +331,7 @@ extension TransferTests {
           .head(
             "HTTP/1.1 206 Partial Content", "ETag: \"v1\"", "Content-Length: \(end - range.first)",
             "Content-Range: bytes \(range.first)-\(end - 1)/\(file.bytes.count)"),
-          .send(Array((isWrong ? liar : file).bytes[range.first..<end])),
+          .send(Array((isWrong ? culprit : file).bytes[range.first..<end])),
         ]
       }
       defer { server.stop() }
@@ -347,12 +347,12 @@ extension TransferTests {
       "A wrong piece comes again from a mirror that cuts each response", .timeLimit(.minutes(1)))
     func cutParts() async throws {
       let file = ServedFile(byteCount: 3 << 20)
-      let liar = Self.lying(file, at: 1 << 19)
+      let culprit = Self.lying(file, at: 1 << 19)
       let counter = Counter()
       let servers = try [
         ScriptedServer { request in
           let isFirst = request.range.map { $0.first <= 1 << 19 } == true && counter.next() <= 2
-          return (isFirst ? liar : file).answer(request)
+          return (isFirst ? culprit : file).answer(request)
         },
         ScriptedServer { request in
           let steps = file.answer(request)
@@ -374,8 +374,8 @@ extension TransferTests {
       var file = ServedFile(byteCount: 1 << 20)
       file.entityTag = nil
       file.servesRanges = false
-      let liar = Self.lying(file, at: 1000)
-      let server = try ScriptedServer(answer: liar.answer)
+      let culprit = Self.lying(file, at: 1000)
+      let server = try ScriptedServer(answer: culprit.answer)
       defer { server.stop() }
       var request = try request([server.url("/a")])
       request.pieces = TestHashes.pieces(file.bytes, of: 1 << 18)
@@ -387,14 +387,14 @@ extension TransferTests {
     @Test("A checksum of the whole finds a lying mirror, too", arguments: [1, 4])
     func lyingWhole(connections: Int) async throws {
       let file = Self.pacedFile()
-      let liar = Self.lying(file, at: 6 << 20)
+      let culprit = Self.lying(file, at: 6 << 20)
       let servers = try [
-        ScriptedServer(answer: liar.answer), ScriptedServer(answer: file.answer),
+        ScriptedServer(answer: culprit.answer), ScriptedServer(answer: file.answer),
       ]
       defer { for server in servers { server.stop() } }
       let directory = try TemporaryDirectory()
       var request = try request(
-        [servers[0].url("/liar"), servers[1].url("/honest")], to: .file(directory.file("a")))
+        [servers[0].url("/culprit"), servers[1].url("/honest")], to: .file(directory.file("a")))
       request.connections = .exactly(connections)
       request.checksum = TestHashes.checksum(file.bytes)
       let run = await client.run(request)
@@ -406,9 +406,9 @@ extension TransferTests {
     @Test("A partial file with a wrong piece is mended by the next run")
     func resumed() async throws {
       let file = ServedFile(byteCount: 4 << 20)
-      var liar = Self.lying(file, at: 100)
-      liar.heldAfter = 3 << 20
-      let held = liar
+      var culprit = Self.lying(file, at: 100)
+      culprit.heldAfter = 3 << 20
+      let held = culprit
       let counter = Counter()
       let server = try ScriptedServer { request in
         counter.next() == 1 ? held.answer(request) : file.answer(request)
@@ -430,14 +430,15 @@ extension TransferTests {
       #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
     }
 
-    @Test("Wrong bytes of an earlier run are fetched again, and only a liar of this run is blamed")
+    @Test(
+      "Wrong bytes of an earlier run are fetched again, and only a culprit of this run is blamed")
     func inheritedLies() async throws {
       let (pieceByteCount, middle) = (512 << 10, 4 << 20)
       let file = ServedFile(byteCount: 2 * middle)
-      var liar = file
-      liar.bytes.replaceSubrange(..<middle, with: ServedFile.randomBytes(middle, seed: 2))
-      liar.heldAfter = middle
-      let (held, lies) = (liar, liar.bytes)
+      var culprit = file
+      culprit.bytes.replaceSubrange(..<middle, with: ServedFile.randomBytes(middle, seed: 2))
+      culprit.heldAfter = middle
+      let (held, lies) = (culprit, culprit.bytes)
       let (suspects, gate) = (Counter(), Gate())
       let lying = try SwitchedServer()
       let honest = try ScriptedServer { request in
@@ -457,7 +458,7 @@ extension TransferTests {
         honest.stop()
       }
       let directory = try TemporaryDirectory()
-      var request = try request([lying.url("/liar")], to: .file(directory.file("a")))
+      var request = try request([lying.url("/culprit")], to: .file(directory.file("a")))
       request.pieces = TestHashes.pieces(file.bytes, of: pieceByteCount)
       request.connections = .exactly(1)
 
@@ -491,7 +492,7 @@ extension TransferTests {
       #expect(
         run.result?.byteCount == Int64(file.bytes.count), "\(String(describing: run.error))")
       #expect(directory.contents("a")?.fingerprint == file.bytes.fingerprint)
-      #expect(run.log.excludedMirrors.map(\.path) == ["/liar"])
+      #expect(run.log.excludedMirrors.map(\.path) == ["/culprit"])
     }
 
     @Test("A partial file whose pieces were to be compared is not gone on with without them")

@@ -22,7 +22,7 @@ extension TransferTests {
       // Use a separate process, because other tests have network threads, too.
       await #expect(processExitsWith: .success) {
         let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
-        let client = HTTPClient()
+        let client = TransferClient()
         let queue = TransferQueue(client: client)
         for _ in 0..<20 { queue.add(try .quick(server.url("/"))) }
         guard NetworkThreads.threadCount == 0 else { exit(2) }
@@ -46,7 +46,7 @@ extension TransferTests {
       let server = try ScriptedServer { _ in [.wait(for: gate)] + ScriptedServer.ok("end") }
       defer { server.stop() }
       defer { gate.open() }
-      let client = HTTPClient()
+      let client = TransferClient()
       #expect(client.activeTransferCount == 0)
       let transfers = try (0..<3).map { _ in client.transfer(try .quick(server.url("/"))) }
       for transfer in transfers { transfer.start() }
@@ -75,7 +75,7 @@ extension TransferTests {
       defer { hostile.stop() }
       let other = try ScriptedServer { _ in ScriptedServer.ok("end") }
       defer { other.stop() }
-      let client = HTTPClient()
+      let client = TransferClient()
       let receivers = (0..<3).map { _ in CountingReceiver() }
       for receiver in receivers {
         client.start(
@@ -107,7 +107,7 @@ extension TransferTests {
         ]
       }
       defer { server.stop() }
-      let record = try await HTTPClient().record(server.url("/"))
+      let record = try await TransferClient().record(server.url("/"))
       #expect(record.outcome == "finished")
       let digits = (0..<count).map { UInt8(ascii: "0") + UInt8($0 % 10) }
       #expect(record.body == digits)
@@ -123,7 +123,7 @@ extension TransferTests {
         ]
       }
       defer { server.stop() }
-      let transfer = HTTPClient().transfer(
+      let transfer = TransferClient().transfer(
         try .quick(server.url("/"), to: .stream()))
       var chunks = transfer.body.makeAsyncIterator()
       var body = Array(try #require(try await chunks.next()))

@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Pauses at the end of the answer or of the transfer.
   @Suite struct Pauses {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// An answer that arrives while the transfer is paused.
     struct Answer: Sendable, CustomTestStringConvertible {

@@ -32,7 +32,7 @@ extension TransferTests {
             request.method = method
             request.retries = 1
             if method == .put { request.body = .bytes([1, 2, 3]) }
-            let run = await HTTPClient().run(request)
+            let run = await TransferClient().run(request)
             #expect(run.error != nil, "\(method) \(head)")
             #expect(run.error?.status == nil)
             #expect(run.log.responses.isEmpty)
@@ -62,7 +62,7 @@ extension TransferTests {
           var request = try Request.quick("https://user:secret@origin.example/file")
           request.authenticatesOnChallenge = true
           request.retries = 1
-          let run = await HTTPClient().run(request)
+          let run = await TransferClient().run(request)
           #expect(run.error != nil, "\(head)")
           #expect(run.log.responses.isEmpty)
           #expect(run.log.redirects.isEmpty)

@@ -118,7 +118,7 @@ extension TransferTests {
       two.openAll()
       await queue.finished()
       #expect(one.targets == ["/1", "/2", "/3"])
-      #expect(one.server.greatestOpenCount == 1)
+      #expect(one.server.maximumOpenCount == 1)
     }
 
     // MARK: Pausing

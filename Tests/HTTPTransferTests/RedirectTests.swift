@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// The targets of redirects, and the parts of the request that are sent there.
   @Suite struct Redirects {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     @Test(
       "A location is resolved against the URL that named it",

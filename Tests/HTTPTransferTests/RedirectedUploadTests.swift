@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Uploads whose answer is at another URL: an accepted body is not sent there.
   @Suite struct RedirectedUploads {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let body = ServedFile.randomBytes(50_000)
 
     private func request(_ method: HTTPRequest.Method, _ url: String) throws -> Request {
@@ -104,7 +104,7 @@ extension TransferTests {
         return tries.next() == 1 ? [.close] : ScriptedServer.ok("done")
       }
       defer { server.stop() }
-      let client = HTTPClient()
+      let client = TransferClient()
       _ = await client.run(try .quick(server.url("/warm")))
       let run = await client.run(try request(method, server.url("/a")))
       let sent = Array(repeating: method.rawValue, count: isRepeatable ? 2 : 1)
@@ -165,7 +165,7 @@ extension TransferTests {
         request.target == "/warm" ? ScriptedServer.ok("warm") : [.close]
       }
       defer { server.stop() }
-      let client = HTTPClient()
+      let client = TransferClient()
       _ = await client.run(try .quick(server.url("/warm")))
       var bare = try Request.quick(server.url("/a"))
       bare.method = .post

@@ -8,7 +8,7 @@ extension TransferTests {
   ///
   /// The request's retries limit the number, and an answer is not treated as a version of a file.
   @Suite struct RepeatedUploads {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let body = ServedFile.randomBytes(10_000)
 
     private func request(_ server: ScriptedServer, retries: Int) throws -> Request {

@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// The default values of a request.
   @Suite struct RequestDefaults {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     @Test("The defaults are those that are documented")
     func defaults() throws {
@@ -77,7 +77,7 @@ extension TransferTests {
       #expect(run.result?.body.fingerprint == file.bytes.fingerprint)
       if method == .get {
         #expect(server.requests.count > 1)
-        #expect(server.greatestOpenCount <= 6)
+        #expect(server.maximumOpenCount <= 6)
       } else {
         #expect(server.requests.count == 1)
         #expect(server.requests.first?["range"] == [])

@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Redirects from the view of a ``Request``'s user.
   @Suite struct RequestRedirects {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// The request that arrives at a redirect's target.
     struct Case: Sendable, CustomTestStringConvertible {
@@ -205,7 +205,7 @@ extension TransferTests {
       _ = await client.run(try .quick(server.url("/f")))
       #expect(server.requests.last?["cookie"] == ["sid=CANARY"])
       // … but not for another client, nor for another host.
-      _ = await HTTPClient().run(try .quick(server.url("/f")))
+      _ = await TransferClient().run(try .quick(server.url("/f")))
       #expect(server.requests.last?["cookie"] == [])
       _ = await client.run(try .quick("http://localhost:\(server.port)/f"))
       #expect(server.requests.last?["cookie"] == [])
@@ -222,11 +222,11 @@ extension TransferTests {
         ]
       }
       defer { server.stop() }
-      var configuration = HTTPClient.Configuration()
+      var configuration = TransferClient.Configuration()
       configuration.keepsCookies = false
       var request = try Request.quick(server.url("/a"))
       request.redirects.maximum = 2
-      _ = await HTTPClient(configuration: configuration).run(request)
+      _ = await TransferClient(configuration: configuration).run(request)
       #expect(server.requests.map { $0["cookie"] } == [[], [], []])
     }
 
@@ -244,7 +244,7 @@ extension TransferTests {
           ]
       }
       defer { server.stop() }
-      let client = HTTPClient()
+      let client = TransferClient()
       _ = await client.run(try .quick(server.url("/login")))
       _ = await client.run(try .quick(other.url("/g")))
       #expect(other.requests.map { $0["cookie"] } == [[], []])
@@ -256,9 +256,9 @@ extension TransferTests {
     func manyOwnCookies() async throws {
       let server = try ScriptedServer { _ in ScriptedServer.ok("end") }
       defer { server.stop() }
-      var configuration = HTTPClient.Configuration()
+      var configuration = TransferClient.Configuration()
       configuration.cookies = (0..<20_000).map { "127.0.0.1\tFALSE\t/\tFALSE\t0\tc\($0)\tv" }
-      let client = HTTPClient(configuration: configuration)
+      let client = TransferClient(configuration: configuration)
       let start = ContinuousClock.now
       let run = await client.run(try .quick(server.url("/")))
       #expect(run.result != nil)
@@ -289,9 +289,9 @@ extension TransferTests {
         ]
       }
       defer { server.stop() }
-      var configuration = HTTPClient.Configuration()
+      var configuration = TransferClient.Configuration()
       configuration.cookies = ["127.0.0.1\tFALSE\t/\tFALSE\t0\town\tmine"]
-      let client = HTTPClient(configuration: configuration)
+      let client = TransferClient(configuration: configuration)
       _ = await client.run(try .quick(server.url("/")))
       // libcurl would send 150 of the many cookies, and of the large ones as many bytes as it ever
       // sends.

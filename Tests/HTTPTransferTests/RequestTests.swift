@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// The request that a server receives.
   @Suite struct Requests {
-    private let client = HTTPClient(configuration: .init(userAgent: "unit-test/1"))
+    private let client = TransferClient(configuration: .init(userAgent: "unit-test/1"))
 
     /// Executes a request and returns it as the server received it.
     private func received(

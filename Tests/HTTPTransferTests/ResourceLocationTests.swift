@@ -18,7 +18,7 @@ import Testing
   private func answer(
     _ location: inout ResourceLocation, from url: RemoteURL, asked: RemoteURL, after seconds: Int
   ) {
-    location.noteAnswer(
+    location.recordAnswer(
       from: url, asked: asked, now: start + .seconds(seconds),
       sinceEpoch: epoch + .seconds(seconds))
   }
@@ -30,7 +30,7 @@ import Testing
     #expect(location.current == listed)
     answer(&location, from: listed, asked: listed, after: 0)
     #expect(location.redirected == nil)
-    #expect(location.noteRefusal(of: listed, now: start + .seconds(5)) == .final)
+    #expect(location.recordRefusal(of: listed, now: start + .seconds(5)) == .final)
     #expect(location.current == listed)
     #expect(location.takeSignerTurn(now: start) == false)
   }
@@ -42,12 +42,12 @@ import Testing
     answer(&location, from: first, asked: listed, after: 0)
     #expect(location.current == first)
     #expect(location.base == listed)
-    #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
+    #expect(location.recordRefusal(of: first, now: start + .seconds(9)) == .expired)
     #expect(location.current == listed)
     // Later refusals find that a renewal is in flight, or that the URL is known again.
-    #expect(location.noteRefusal(of: first, now: start + .seconds(9)) == .expired)
+    #expect(location.recordRefusal(of: first, now: start + .seconds(9)) == .expired)
     answer(&location, from: second, asked: listed, after: 10)
-    #expect(location.noteRefusal(of: first, now: start + .seconds(10)) == .expired)
+    #expect(location.recordRefusal(of: first, now: start + .seconds(10)) == .expired)
     #expect(location.current == second)
     // A delayed answer changes nothing.
     answer(&location, from: first, asked: first, after: 10)
@@ -59,9 +59,9 @@ import Testing
     let (listed, target) = (try url("h/a"), try url("cdn/a"))
     var location = ResourceLocation(listed: listed)
     answer(&location, from: target, asked: listed, after: 0)
-    #expect(location.noteRefusal(of: target, now: start + .milliseconds(500)) == .tooMany)
+    #expect(location.recordRefusal(of: target, now: start + .milliseconds(500)) == .tooMany)
     #expect(location.current == target)
-    #expect(location.noteRefusal(of: target, now: start + .seconds(2)) == .expired)
+    #expect(location.recordRefusal(of: target, now: start + .seconds(2)) == .expired)
   }
 
   @Test("The redirects are followed again shortly before their target expires, by one request")
@@ -90,23 +90,23 @@ import Testing
     #expect(location.current == nil)
     #expect(location.takeSignerTurn(now: start) == true)
     let first = try link("s/a", for: 10)
-    location.noteSigned(first, now: start, sinceEpoch: epoch)
+    location.recordSigned(first, now: start, sinceEpoch: epoch)
     #expect(location.current == first)
     #expect(location.takeSignerTurn(now: start + .seconds(7)) == false)
     #expect(location.takeSignerTurn(now: start + .seconds(8)) == true)
     #expect(location.takeSignerTurn(now: start + .seconds(8)) == false)
     #expect(location.current == first)
-    #expect(location.noteRefusal(of: first, now: start + .seconds(11)) == .expired)
+    #expect(location.recordRefusal(of: first, now: start + .seconds(11)) == .expired)
     #expect(location.current == nil)
     #expect(location.takeSignerTurn(now: start + .seconds(11)) == true)
     // Its redirects are cached, and dropped with it.
     let second = try link("s/a", for: 20)
     let target = try url("cdn/a")
-    location.noteSigned(second, now: start + .seconds(11), sinceEpoch: epoch + .seconds(11))
+    location.recordSigned(second, now: start + .seconds(11), sinceEpoch: epoch + .seconds(11))
     answer(&location, from: target, asked: second, after: 11)
     #expect(location.current == target)
     #expect(location.base == second)
-    location.noteSigned(first, now: start, sinceEpoch: epoch)
+    location.recordSigned(first, now: start, sinceEpoch: epoch)
     #expect(location.redirected == nil)
   }
 
@@ -117,13 +117,13 @@ import Testing
     var refusals: [ResourceLocation.Refusal] = []
     for number in 0..<4 {
       let signed = try url("s/\(number)")
-      location.noteSigned(signed, now: start, sinceEpoch: epoch)
-      refusals.append(location.noteRefusal(of: signed, now: start))
+      location.recordSigned(signed, now: start, sinceEpoch: epoch)
+      refusals.append(location.recordRefusal(of: signed, now: start))
     }
     #expect(refusals == [.expired, .expired, .expired, .final])
     // The next link could be valid again.
     let signed = try url("s/5")
-    location.noteSigned(signed, now: start, sinceEpoch: epoch)
-    #expect(location.noteRefusal(of: signed, now: start) == .expired)
+    location.recordSigned(signed, now: start, sinceEpoch: epoch)
+    #expect(location.recordRefusal(of: signed, now: start) == .expired)
   }
 }

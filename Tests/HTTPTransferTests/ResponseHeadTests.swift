@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// The handling of the lines of a response's head.
   @Suite struct ResponseHeads {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// The record of a receiver for one response.
     private func exchange(_ steps: [ScriptedServer.Step]) async throws -> RecordingReceiver.Record {
@@ -103,7 +103,7 @@ extension TransferTests {
       var request = ExchangeRequest(url: try RemoteURL(server.url("/")))
       request.headTimeout = .seconds(1)
       let start = ContinuousClock.now
-      let record = await HTTPClient().record(request)
+      let record = await TransferClient().record(request)
       let duration = ContinuousClock.now - start
       #expect(record.error?.code == .timedOut)
       #expect((.milliseconds(950) ... .seconds(120)).contains(duration), "\(duration)")
@@ -120,7 +120,7 @@ extension TransferTests {
       defer { server.stop() }
       var request = ExchangeRequest(url: try RemoteURL(server.url("/")))
       request.headTimeout = .seconds(1)
-      let record = await HTTPClient().record(request)
+      let record = await TransferClient().record(request)
       #expect(record.outcome == "finished")
       #expect(record.text == "ab")
     }

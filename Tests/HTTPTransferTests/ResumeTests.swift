@@ -9,7 +9,7 @@ extension TransferTests {
   @Suite struct Resuming {
     private static let byteCount = 3 << 20
 
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -323,9 +323,9 @@ import Testing
     let one = table.add(0..<1000, isWhole: false)
     let two = table.add(600..<1000, isWhole: false)
     table.setLength(1000)
-    let first = table.handOver(0..<800)
+    let first = table.enqueue(0..<800)
     #expect(first == [0..<800])
-    let second = table.handOver(600..<1000)
+    let second = table.enqueue(600..<1000)
     #expect(second == [800..<1000])
     let added = table.stored(two.id, 600..<1000, runs: second, kept: second, now: .now)
     #expect(added == 200)
@@ -334,11 +334,11 @@ import Testing
     #expect(table.isComplete)
     // Forgotten bytes may be handed over again.
     #expect(table.forget(700..<800) == 100)
-    let again = table.handOver(600..<900)
+    let again = table.enqueue(600..<900)
     #expect(again == [700..<800])
     // Also before it is stored; and then it does not count.
     _ = table.forget(700..<800)
-    let anew = table.handOver(600..<900)
+    let anew = table.enqueue(600..<900)
     #expect(anew == [700..<800])
     table.stored(two.id, 600..<900, runs: again, kept: [], now: .now)
     #expect(!table.isComplete)
@@ -346,7 +346,7 @@ import Testing
     #expect(table.isComplete)
   }
 
-  // MARK: Hedges
+  // MARK: Hedging
 
   /// A table whose only segment, of 1 MiB, has delivered half of it at `now`.
   private func stalledTable(now: ContinuousClock.Instant) -> (table: SegmentTable, id: Int) {
@@ -458,7 +458,7 @@ import Testing
     #expect(others.allSatisfy { $0.end <= piece.lowerBound || piece.upperBound <= $0.start })
     #expect(table.segments.count <= 4)
     // It resumes at the same server, and restarts at another one.
-    table.noteAsked(suspect.id, of: 1)
+    table.recordAsked(suspect.id, of: 1)
     table.store(suspect.id, piece.lowerBound..<(piece.lowerBound + 1000), now: .now)
     for failureCount in 1...3 {
       let failures = table.fail(suspect.id)
@@ -481,7 +481,7 @@ extension SegmentTable {
   fileprivate mutating func store(
     _ id: Int, _ range: ByteRange, now: ContinuousClock.Instant
   ) -> Int64 {
-    let runs = handOver(range)
+    let runs = enqueue(range)
     return stored(id, range, runs: runs, kept: runs, now: now)
   }
 }

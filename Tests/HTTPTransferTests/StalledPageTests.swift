@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Unneeded bodies of redirects, challenges and refusals, for which a request does not wait.
   @Suite struct StalledPages {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// The maximum delay that such a body may cause.
     ///

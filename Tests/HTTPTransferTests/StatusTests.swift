@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Unsuccessful answers, and which of them are retried.
   @Suite struct Statuses {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private static let page = "<html>an error page that must not land in the file</html>"
 
     private static func refusal(_ status: Int, _ fields: String...) -> [ScriptedServer.Step] {

@@ -3,7 +3,7 @@ import HTTPTransfer
 import Testing
 
 @Suite struct StorageQueueTests {
-  private let queue = StorageQueue(client: HTTPClient())
+  private let queue = StorageQueue(client: TransferClient())
 
   /// Hands over a store that uses the disk exclusively.
   private func store(_ work: @escaping @Sendable () -> Void) {
@@ -16,7 +16,7 @@ import Testing
   }
 
   /// Hands over stores that each wait for a signal of `gate`.
-  private func handOver(_ count: Int, _ gate: DispatchSemaphore) {
+  private func enqueue(_ count: Int, _ gate: DispatchSemaphore) {
     for _ in 0..<count { store { gate.wait() } }
   }
 
@@ -26,9 +26,9 @@ import Testing
     let gate = DispatchSemaphore(value: 0)
     let ended = DispatchSemaphore(value: 0)
     let transfers = try transferIDs(3)
-    handOver(7, gate)
+    enqueue(7, gate)
     #expect(queue.hasRoom(for: transfers[0]))
-    handOver(1, gate)
+    enqueue(1, gate)
     #expect(!queue.hasRoom(for: transfers[0]))
     // One store is done: paused transfers go first.
     queue.perform { ended.signal() }

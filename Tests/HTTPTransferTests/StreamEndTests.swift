@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// Streams that end before the body does, and the remains of ended streams.
   @Suite struct StreamEnds {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// Ten bytes of a hundred, then silence.
     private static func heldServer() throws -> ScriptedServer {
@@ -129,7 +129,7 @@ extension TransferTests {
 
     /// Reads a stream to its end and releases everything.
     private func takeAll(_ server: ScriptedServer) async throws -> WeakClient {
-      let client = HTTPClient()
+      let client = TransferClient()
       let transfer = client.transfer(try .quick(server.url("/"), to: .stream()))
       var bytes: [UInt8] = []
       for try await chunk in transfer.body { bytes += chunk }
@@ -140,7 +140,7 @@ extension TransferTests {
 
     /// Stops a stream early and releases everything.
     private func takeFirst(_ server: ScriptedServer) async throws -> WeakClient {
-      let client = HTTPClient()
+      let client = TransferClient()
       for try await _ in client.transfer(try .quick(server.url("/"), to: .stream())).body { break }
       return WeakClient(client)
     }
@@ -157,9 +157,9 @@ extension TransferTests {
 
     /// Observes a client without keeping it.
     private struct WeakClient {
-      private(set) weak var client: HTTPClient?
+      private(set) weak var client: TransferClient?
 
-      init(_ client: HTTPClient) { self.client = client }
+      init(_ client: TransferClient) { self.client = client }
     }
   }
 }

@@ -7,7 +7,7 @@ import Testing
   /// The maximum number of bytes between two syncs while `byteCount` are written in steps of 1 MiB.
   ///
   /// Each sync ends at once.
-  private func greatestGap(wanted: Int64?, writing byteCount: Int64) -> Int64 {
+  private func maximumGap(wanted: Int64?, writing byteCount: Int64) -> Int64 {
     var schedule = SyncSchedule(wantedByteCount: wanted, now: start)
     var (gap, greatest): (Int64, Int64) = (0, 0)
     for _ in 0..<(byteCount >> 20) {
@@ -24,12 +24,12 @@ import Testing
 
   @Test("A sync begins every 16 MiB", arguments: [nil, 160 << 20, 1 << 40])
   func bytes(wanted: Int64?) {
-    #expect(greatestGap(wanted: wanted, writing: 160 << 20) == 16 << 20)
+    #expect(maximumGap(wanted: wanted, writing: 160 << 20) == 16 << 20)
   }
 
   @Test("Pieces that are fetched again are synced as often as the first time")
   func piecesAgain() {
-    #expect(greatestGap(wanted: 32 << 20, writing: 160 << 20) <= 16 << 20)
+    #expect(maximumGap(wanted: 32 << 20, writing: 160 << 20) <= 16 << 20)
   }
 
   @Test("Syncs come closer towards the end, and the last bytes are left to the finished file's")

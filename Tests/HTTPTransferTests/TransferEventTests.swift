@@ -6,7 +6,7 @@ import Testing
 extension TransferTests {
   /// The events of a transfer, for listeners that are immediate, late or slow.
   @Suite struct Events {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     @Test(
       "A download tells its beginning, its head, its total, its bytes and its end, in this order")

@@ -9,7 +9,7 @@ extension TransferTests {
   ///
   /// Bytes are delivered, no length is invented, and the sums are right at the end.
   @Suite struct UnknownLength {
-    private let client = HTTPClient()
+    private let client = TransferClient()
 
     /// One of the bodies below, as a chunk of the chunked coding.
     private static func chunk(_ text: String) -> ScriptedServer.Step {

@@ -7,7 +7,7 @@ import Testing
 extension TransferTests {
   /// The bodies of uploads: the bytes that arrive, and the progress as they leave.
   @Suite struct Uploads {
-    private let client = HTTPClient()
+    private let client = TransferClient()
     private let directory: TemporaryDirectory
 
     init() throws { directory = try TemporaryDirectory() }

@@ -74,7 +74,7 @@ import TransferDisplay
   @Test func aMirrorThatIsNotUsedIsNamed() {
     var report = sample
     report.files[3].mirrors = [
-      MirrorStatus(url: "https://a.example/f", state: .agreed),
+      MirrorStatus(url: "https://a.example/f", state: .verified),
       MirrorStatus(url: "https://b.example/f", state: .refused, reason: "another length"),
     ]
     var view = sampleView(of: report)

@@ -160,12 +160,12 @@ import Testing
   }
 
   @Test("Who has described the version is recorded, and a URL that is too long is nobody's")
-  func definer() throws {
+  func reference() throws {
     let directory = try CacheDirectory(path: cachePath)
     let long = "http://h/" + String(repeating: "x", count: 3000)
-    for (definer, expected) in [("http://h/a?…", "http://h/a?…"), (nil, nil), (long, nil)] {
-      _ = try directory.createEntry(key, version: version, source: "", definer: definer)
-      #expect(try directory.openEntry(key)?.definer == expected)
+    for (reference, expected) in [("http://h/a?…", "http://h/a?…"), (nil, nil), (long, nil)] {
+      _ = try directory.createEntry(key, version: version, source: "", reference: reference)
+      #expect(try directory.openEntry(key)?.reference == expected)
     }
   }
 

@@ -33,20 +33,21 @@ import Testing
   func believed() throws {
     try commit()
     #expect(try opened().believedExtents.extents == [0..<Self.byteCount])
-    #expect(try opened().appendStamp(fetchedByteCount: Self.byteCount, now: Self.later) == .stamped)
+    #expect(
+      try opened().appendFingerprint(fetchedByteCount: Self.byteCount, now: Self.later) == .stamped)
     let entry = try opened()
     #expect(entry.believedExtents.isEmpty)
     #expect(entry.recoveredExtents.extents == [0..<Self.byteCount])
     #expect(entry.recoveredFetchedByteCount == Self.byteCount)
-    #expect(!entry.awaitsStamp)
+    #expect(!entry.awaitsFingerprint)
   }
 
   @Test("The writer of the bytes can stamp them at once")
   func byWriter() throws {
     let entry = try commit()
-    #expect(entry.awaitsStamp)
-    #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .stamped)
-    #expect(!entry.awaitsStamp)
+    #expect(entry.awaitsFingerprint)
+    #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .stamped)
+    #expect(!entry.awaitsFingerprint)
     #expect(try isBelieved())
   }
 
@@ -78,7 +79,7 @@ import Testing
     // The file can be stamped again after its verification.
     let entry = try opened()
     if try entry.verify(0..<Self.byteCount).damaged.isEmpty {
-      #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .stamped)
+      #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .stamped)
       #expect(try isBelieved())
     }
   }
@@ -138,7 +139,7 @@ import Testing
       let later = try CacheDirectory(path: copy, bootID: boot)
       let entry = try #require(try later.openEntry(key))
       #expect(entry.believedExtents.extents == [0..<Self.byteCount])
-      #expect(entry.awaitsStamp == (boot != nil))
+      #expect(entry.awaitsFingerprint == (boot != nil))
       try #require(rename(copy + "/v1", path + "/v1") == 0)
     }
     #expect(try isBelieved())
@@ -151,13 +152,13 @@ import Testing
 
   @Test("Every part of a stamp, the boot and the record count")
   func parts() {
-    let stamp = FileStamp(
+    let stamp = FileFingerprint(
       mount: 1, device: 2, inode: 3, byteCount: 4, modified: .seconds(5), changed: .seconds(6))
     let digest = stamp.digest(bootID: "a", salt: 7)
     #expect(stamp.digest(bootID: "a", salt: 7) == digest)
     #expect(stamp.digest(bootID: "b", salt: 7) != digest)
     #expect(stamp.digest(bootID: "a", salt: 8) != digest)
-    let others: [(inout FileStamp) -> Void] = [
+    let others: [(inout FileFingerprint) -> Void] = [
       { $0.mount += 1 }, { $0.device += 1 }, { $0.inode += 1 }, { $0.byteCount += 1 },
       { $0.modified += .nanoseconds(1) }, { $0.changed += .nanoseconds(1) },
       { $0.changed += .seconds(1) },
@@ -185,7 +186,7 @@ import Testing
     for step in steps {
       let entry = try stamped()
       try step(entry)
-      #expect(entry.awaitsStamp)
+      #expect(entry.awaitsFingerprint)
       #expect(try !isBelieved())
     }
   }
@@ -227,13 +228,13 @@ import Testing
   func uncommitted() throws {
     let entry = try commit()
     try entry.storePattern(0..<10)
-    #expect(!entry.awaitsStamp)
-    #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .impossible)
+    #expect(!entry.awaitsFingerprint)
+    #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .impossible)
     try entry.checkpoint(fetchedByteCount: 0)
     let second = try opened()
-    #expect(!entry.awaitsStamp)
-    #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .impossible)
-    #expect(second.awaitsStamp)
+    #expect(!entry.awaitsFingerprint)
+    #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .impossible)
+    #expect(second.awaitsFingerprint)
   }
 
   @Test("A file that somebody else has changed since it was opened is not stamped")
@@ -241,9 +242,9 @@ import Testing
     try commit()
     let entry = try opened()
     try apply(.sameByteWritten, to: root.dataPath())
-    #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .impossible)
+    #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .impossible)
     #expect(entry.dataStamp == nil)
-    #expect(!entry.awaitsStamp)
+    #expect(!entry.awaitsFingerprint)
   }
 
   @Test("A change by somebody else between two of the writer's own is noticed")
@@ -255,7 +256,7 @@ import Testing
     usleep(20_000)
     try entry.storePattern(4000..<5000)
     try entry.checkpoint(fetchedByteCount: 0)
-    #expect(try entry.appendStamp(fetchedByteCount: 0, now: Self.later) == .impossible)
+    #expect(try entry.appendFingerprint(fetchedByteCount: 0, now: Self.later) == .impossible)
     #expect(try !isBelieved())
   }
 
@@ -264,21 +265,22 @@ import Testing
     let entry = try commit()
     let changed = try #require(entry.dataStamp?.changed)
     #expect(
-      try entry.appendStamp(fetchedByteCount: 0, now: changed + .milliseconds(10))
+      try entry.appendFingerprint(fetchedByteCount: 0, now: changed + .milliseconds(10))
         == .tooEarly(.milliseconds(40)))
-    #expect(entry.awaitsStamp)
+    #expect(entry.awaitsFingerprint)
     #expect(
-      try entry.appendStamp(fetchedByteCount: 0, now: changed + .milliseconds(50)) == .stamped)
+      try entry.appendFingerprint(fetchedByteCount: 0, now: changed + .milliseconds(50)) == .stamped
+    )
     let other = try commit()
     let written = try #require(other.dataStamp?.changed)
     #expect(
-      try other.appendStamp(fetchedByteCount: 0, now: written - .seconds(60)) == .impossible)
-    #expect(!other.awaitsStamp)
+      try other.appendFingerprint(fetchedByteCount: 0, now: written - .seconds(60)) == .impossible)
+    #expect(!other.awaitsFingerprint)
   }
 
   @Test("Where times are of whole seconds, a file settles for longer")
   func coarseTimes() {
-    let stamp = FileStamp(
+    let stamp = FileFingerprint(
       mount: 1, device: 2, inode: 3, byteCount: 4, modified: .seconds(5), changed: .seconds(6))
     #expect(stamp.settling(at: .seconds(8)) == .after(.seconds(1)))
     #expect(stamp.settling(at: .seconds(9)) == .settled)
@@ -334,7 +336,7 @@ import Testing
   private func stamped() throws -> CacheEntry {
     let entry = try commit()
     try #require(
-      try entry.appendStamp(fetchedByteCount: Self.byteCount, now: Self.later) == .stamped)
+      try entry.appendFingerprint(fetchedByteCount: Self.byteCount, now: Self.later) == .stamped)
     // A change must not fall into the clock tick in which the bytes were written.
     usleep(20_000)
     return entry

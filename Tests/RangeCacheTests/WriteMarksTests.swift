@@ -10,7 +10,7 @@ import Testing
     writes.end()
     #expect(!writes.areSynced)
     let mark = writes.mark
-    writes.noteSync(since: mark)
+    writes.recordSync(since: mark)
     #expect(writes.areSynced)
   }
 
@@ -18,11 +18,11 @@ import Testing
     var writes = WriteMarks(hasUnsynced: false)
     writes.begin()
     let mark = writes.mark
-    writes.noteSync(since: mark)
+    writes.recordSync(since: mark)
     #expect(!writes.areSynced)
     writes.end()
     #expect(!writes.areSynced)
-    writes.noteSync(since: writes.mark)
+    writes.recordSync(since: writes.mark)
     #expect(writes.areSynced)
   }
 
@@ -34,13 +34,13 @@ import Testing
     writes.begin()
     writes.end()
     let new = writes.mark
-    writes.noteSync(since: new)
-    writes.noteSync(since: old)
+    writes.recordSync(since: new)
+    writes.recordSync(since: old)
     #expect(writes.areSynced)
     let before = writes.mark
     writes.begin()
     writes.end()
-    writes.noteSync(since: before)
+    writes.recordSync(since: before)
     #expect(!writes.areSynced)
   }
 }

@@ -21,7 +21,7 @@ import Testing
 
   @Test("A look that ends in time is not late")
   func inTime() async throws {
-    let looks = CacheLooks(patience: .seconds(2))
+    let looks = CacheLooks(timeout: .seconds(2))
     let journal = Journal()
     for index in 0..<20 {
       looks.perform {
@@ -38,7 +38,7 @@ import Testing
 
   @Test("Who waits for a disk that stands still is told once, and the look goes on")
   func stuck() async throws {
-    let looks = CacheLooks(patience: .milliseconds(50))
+    let looks = CacheLooks(timeout: .milliseconds(50))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     looks.perform {
@@ -63,7 +63,7 @@ import Testing
 
   @Test("While the disk stands still, what is asked for again is not kept; turns stay in order")
   func repeated() async throws {
-    let looks = CacheLooks(patience: .milliseconds(50))
+    let looks = CacheLooks(timeout: .milliseconds(50))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     for _ in 0..<CacheLooks.stuckCount {
@@ -99,7 +99,7 @@ import Testing
 
   @Test("While the disk stands still, newcomers are told at once; all looks are done")
   func allStuck() async throws {
-    let looks = CacheLooks(patience: .milliseconds(100))
+    let looks = CacheLooks(timeout: .milliseconds(100))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     // One more than indicate a stall.
@@ -136,7 +136,7 @@ import Testing
 
   @Test("Looks that take long hold up no other", arguments: [1, 2])
   func slowLooks(rounds: Int) async throws {
-    let looks = CacheLooks(patience: .seconds(60))
+    let looks = CacheLooks(timeout: .seconds(60))
     let journal = Journal()
     let disk = DispatchSemaphore(value: 0)
     let count = rounds * CacheLooks.width
@@ -160,7 +160,7 @@ import Testing
 
   @Test("No more looks than a few run at a time while they are quick")
   func width() async throws {
-    let looks = CacheLooks(patience: .seconds(60))
+    let looks = CacheLooks(timeout: .seconds(60))
     let running = Mutex((now: 0, most: 0, ended: 0))
     for _ in 0..<500 {
       looks.perform {

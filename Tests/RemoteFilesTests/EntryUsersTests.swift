@@ -34,9 +34,9 @@ import Testing
     removals += [removal(&users), removal(&users)]
     #expect(removals == ["no", "free", "no"])
     let item = Item()
-    answers = [users.beginLook(key), users.noteNew(key, of: item, item)]
+    answers = [users.beginLook(key), users.recordNew(key, of: item, item)]
     users.endRemoval(key)
-    answers += [users.beginLook(key), users.noteNew(key, of: item, item)]
+    answers += [users.beginLook(key), users.recordNew(key, of: item, item)]
     #expect(answers == [false, false, true, true])
   }
 

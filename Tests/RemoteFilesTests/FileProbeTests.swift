@@ -20,11 +20,11 @@ import Testing
   }
 
   private func overdue(
-    at seconds: Double, patience: Double = 100, hasOther: Bool = false
+    at seconds: Double, timeout: Double = 100, hasOther: Bool = false
   ) -> FileProbe.Overdue? {
     probe.overdue(
-      now: at(seconds), patience: .seconds(patience), hasOther: hasOther,
-      silencePatience: .seconds(5))
+      now: at(seconds), timeout: .seconds(timeout), hasOther: hasOther,
+      silenceTimeout: .seconds(5))
   }
 
   @Test("A waiter that joins as the question's time ends does not fail with the earlier ones")
@@ -99,15 +99,15 @@ import Testing
     let id = try #require(join(until: 30, limit: 5))
     probe.begin(id, now: at(0))
     probe.started(id, as: ExchangeID(rawValue: 1))
-    #expect(overdue(at: 4, patience: 3) == nil, "it was not sent yet")
+    #expect(overdue(at: 4, timeout: 3) == nil, "it was not sent yet")
     probe.sent(id, now: at(1))
-    #expect(overdue(at: 4, patience: 3) == nil, "there are cached bytes")
+    #expect(overdue(at: 4, timeout: 3) == nil, "there are cached bytes")
     _ = join(until: 30)
-    guard case .cancel? = overdue(at: 4, patience: 3) else {
+    guard case .cancel? = overdue(at: 4, timeout: 3) else {
       Issue.record("not given up")
       return
     }
-    #expect(overdue(at: 4, patience: 3) == nil)
+    #expect(overdue(at: 4, timeout: 3) == nil)
   }
 
   @Test("The version that is known so far is the answer when the first waiter gives up")

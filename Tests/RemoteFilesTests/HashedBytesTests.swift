@@ -37,7 +37,7 @@ import Testing
     let done = DispatchSemaphore(value: 0)
     disk.environment.hashPiece { done.signal() }
     done.wait()
-    disk.environment.hashWhole { done.signal() }
+    disk.environment.hashFile { done.signal() }
     done.wait()
     disk.environment.storage.finish()
   }
@@ -96,7 +96,7 @@ import Testing
   func rightInMemory() throws {
     let disk = try pieces()
     let version = disk.version
-    disk.environment.health.noteFailure("test")
+    disk.environment.health.recordFailure("test")
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
     #expect(version.presentExtents == [0..<Self.mebibyte])
@@ -109,12 +109,12 @@ import Testing
     let disk = try pieces()
     let version = disk.version
     // After any failure, the cache accepts no bytes for a while.
-    disk.environment.health.noteFailure("test")
+    disk.environment.health.recordFailure("test")
     try version.storeBytes(0..<Self.mebibyte, value: 9)
     finishHashing(disk)
     #expect(version.presentExtents == [])
     #expect(version.state.withLock { $0.spill?.extents.isEmpty } == true)
-    disk.environment.health.noteSuccess()
+    disk.environment.health.recordSuccess()
     // Of a piece that was wrong, only a stream or the request for the piece alone counts.
     try version.storeBytes(0..<Self.mebibyte)
     finishHashing(disk)
@@ -140,14 +140,14 @@ import Testing
     disk.environment.storage.perform { gate.wait() }
     try version.storeBytes(0..<1000)
     let hashed = DispatchSemaphore(value: 0)
-    disk.environment.hashWhole { hashed.signal() }
+    disk.environment.hashFile { hashed.signal() }
     hashed.wait()
     let entry = try #require(version.state.withLock { $0.entry })
     #expect(version.verifier.forget(from: 0, of: entry))
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
-    #expect(!version.state.withLock { $0.wholeCheck.isRight })
+    #expect(!version.state.withLock { $0.fileChecksum.isRight })
     // They are hashed without a reader, and are wrong.
     finishHashing(disk)
     #expect(version.presentExtents == [])
@@ -160,10 +160,10 @@ import Testing
     let disk = try VersionOnDisk(
       length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
     disk.environment.storage.perform { gate.wait() }
-    disk.environment.health.noteFailure("test")
+    disk.environment.health.recordFailure("test")
     try disk.version.storeBytes(0..<1000)
     let hashed = DispatchSemaphore(value: 0)
-    disk.environment.hashWhole { hashed.signal() }
+    disk.environment.hashFile { hashed.signal() }
     hashed.wait()
     return disk
   }
@@ -178,7 +178,7 @@ import Testing
     try version.storeBytes(0..<1000, value: 9)
     gate.signal()
     disk.environment.storage.finish()
-    #expect(!version.state.withLock { $0.wholeCheck.isRight })
+    #expect(!version.state.withLock { $0.fileChecksum.isRight })
     // They are hashed without a reader, and are wrong.
     finishHashing(disk)
     #expect(version.presentExtents == [])
@@ -189,12 +189,12 @@ import Testing
     let gate = DispatchSemaphore(value: 0)
     let disk = try hashedInMemory(until: gate)
     let version = disk.version
-    disk.environment.health.noteSuccess()
+    disk.environment.health.recordSuccess()
     #expect(!version.isKeptFromCache())
     #expect(version.presentExtents == [0..<1000])
     gate.signal()
     disk.environment.storage.finish()
-    #expect(version.state.withLock { $0.wholeCheck.isRight })
+    #expect(version.state.withLock { $0.fileChecksum.isRight })
     #expect(!version.isKeptFromCache())
     #expect(version.presentExtents == [])
   }
@@ -205,7 +205,7 @@ import Testing
       length: 1000, details: SourceDetails(checksum: digest(byteCount: 1000)))
     let version = disk.version
     version.state.withLock { $0.holdCount += 1 }
-    disk.environment.health.noteFailure("test")
+    disk.environment.health.recordFailure("test")
     try version.storeBytes(0..<1000, value: 9)
     finishHashing(disk)
     #expect(version.presentExtents == [])
@@ -262,7 +262,7 @@ import Testing
     #expect(version.isComplete)
     #expect(!version.isCompleteInCache)
     // The cache accepts bytes again, and no reader needs these just now.
-    disk.environment.health.noteSuccess()
+    disk.environment.health.recordSuccess()
     version.state.withLock { $0.holdCount -= 1 }
     #expect(!version.isKeptFromCache())
     #expect(version.presentExtents == [0..<Self.mebibyte])

@@ -15,7 +15,7 @@ import Testing
     for range: ByteRange = 0..<4096, roundTrip: Double? = 0.05
   ) throws -> (state: VersionState, segment: Segment) {
     var state = VersionState(length: 64 << 20, extents: ExtentSet(), connections: nil)
-    if let roundTrip { state.noteRoundTrip(roundTrip) }
+    if let roundTrip { state.recordRoundTrip(roundTrip) }
     var actions = VersionActions()
     state.park(parkedRead(range, since: start), into: &actions)
     state.plan(now: start, into: &actions)
@@ -176,22 +176,22 @@ import Testing
   func budget() {
     var budget = HedgeBudget()
     #expect(budget.allowance(at: ["http://a"], now: start) == 1)
-    budget.noteRequests(1, hedges: 1)
+    budget.recordRequests(1, hedges: 1)
     #expect(budget.allowance(at: ["http://a"], now: start) == 0)
-    budget.noteRequests(18, hedges: 0)
+    budget.recordRequests(18, hedges: 0)
     #expect(budget.allowance(at: ["http://a"], now: start) == 0)
-    budget.noteRequests(1, hedges: 0)
+    budget.recordRequests(1, hedges: 0)
     #expect(budget.allowance(at: ["http://a"], now: start) == 1)
   }
 
   @Test("A refusal forbids hedges at its server for a while, and at no other")
   func refusals() {
     var budget = HedgeBudget()
-    budget.noteRefusal(by: "http://a", now: start)
+    budget.recordRefusal(by: "http://a", now: start)
     #expect(budget.allowance(at: ["http://a"], now: start + .seconds(29)) == 0)
     #expect(budget.allowance(at: ["http://a:81"], now: start + .seconds(29)) == 1)
     #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(29)) == 1)
-    budget.noteRefusal(by: "http://b", now: start + .seconds(20))
+    budget.recordRefusal(by: "http://b", now: start + .seconds(20))
     #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(29)) == 0)
     #expect(budget.allowance(at: ["http://a", "http://b"], now: start + .seconds(30)) == 1)
     #expect(budget.allowance(at: ["http://b"], now: start + .seconds(49)) == 0)

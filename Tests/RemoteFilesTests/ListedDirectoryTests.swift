@@ -113,10 +113,10 @@ import Testing
   }
 
   @Test("A file of which the user has wanted something is kept")
-  func wishes() async throws {
+  func policy() async throws {
     let paused = Trace(file("a"))
     let other = Trace(file("b"))
-    paused.item?.context.wishes.withLock { $0.isPaused = true }
+    paused.item?.context.policy.withLock { $0.isPaused = true }
     await forget()
     #expect(paused.item != nil)
     #expect(other.item == nil)

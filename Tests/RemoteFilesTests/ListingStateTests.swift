@@ -7,7 +7,7 @@ import Testing
 @Suite final class ListingStateTests {
   private let start = ContinuousClock.now
   private var state = ListingState(
-    settings: .init(timeToLive: .seconds(60), patience: .seconds(30)))
+    settings: .init(timeToLive: .seconds(60), timeout: .seconds(30)))
 
   private func names(tag: String? = nil) throws -> ListedNames {
     ListedNames(
@@ -55,7 +55,7 @@ import Testing
       }
       #expect(error.code == code)
       #expect(ask(at: 100.5) == nil)
-      state = ListingState(settings: .init(timeToLive: .seconds(60), patience: .seconds(30)))
+      state = ListingState(settings: .init(timeToLive: .seconds(60), timeout: .seconds(30)))
     }
   }
 

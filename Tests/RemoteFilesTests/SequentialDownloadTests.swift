@@ -20,7 +20,7 @@ import Testing
     /// The number of body bytes that were sent.
     var arrivedByteCount: Int64 = 0
     var requestCount = 0
-    var greatestRequestCount = 0
+    var maximumRequestCount = 0
     var random: SeededGenerator
 
     init(length: Int64, readers: [Int64], connections: Int?, seed: UInt64) {
@@ -32,7 +32,7 @@ import Testing
 
     mutating func note(_ actions: VersionActions) {
       requestCount += actions.starts.count
-      greatestRequestCount = max(greatestRequestCount, state.segments.count)
+      maximumRequestCount = max(maximumRequestCount, state.segments.count)
       for read in actions.wakes {
         guard let reader = waiting.removeValue(forKey: read.id) else {
           Issue.record("a read is woken that does not wait")
@@ -138,7 +138,7 @@ import Testing
       length: 20_000_000, readers: [0], connections: count, seed: UInt64(count))
     let isDone = simulation.run(failureRate: 0.02)
     #expect(isDone)
-    #expect(simulation.greatestRequestCount == count)
+    #expect(simulation.maximumRequestCount == count)
     #expect(simulation.arrivedByteCount == simulation.length)
   }
 
@@ -148,7 +148,7 @@ import Testing
       length: 20_000_000, readers: [0, 5_000_000, 10_000_000, 15_000_000], connections: 2, seed: 1)
     let isDone = simulation.run(failureRate: 0.02)
     #expect(isDone)
-    #expect((2...3).contains(simulation.greatestRequestCount))
+    #expect((2...3).contains(simulation.maximumRequestCount))
     #expect(simulation.arrivedByteCount == simulation.length)
   }
 }

@@ -104,9 +104,9 @@ import Testing
   func nothingIsDropped() throws {
     let disk = try VersionOnDisk(length: 1000)
     let (version, health) = (disk.version, disk.environment.health)
-    health.noteFailure("test")
+    health.recordFailure("test")
     try version.storeBytes(0..<1000)
-    health.noteSuccess()
+    health.recordSuccess()
     #expect(version.isComplete)
     #expect(!version.isCompleteInCache)
     let still = StandingDisk(disk.environment)
@@ -187,7 +187,7 @@ import Testing
     #expect(version.hasCachedBytes)
     version.lookAgainIfDue(now: .now)
     #expect(version.state.withLock { !$0.isLookQueued && $0.entry == nil })
-    version.lookAgainIfDue(now: .now + CacheHealth.patience)
+    version.lookAgainIfDue(now: .now + CacheHealth.timeout)
     #expect(waitUntil { reply.byteCount != nil })
     #expect(reply.byteCount == 100)
     #expect(version.presentExtents == [0..<1000])
@@ -199,7 +199,7 @@ import Testing
   }
 
   @Test("A whole known to be wrong is seen by nobody, also while the disk stands still")
-  func wrongWhole() throws {
+  func wrongChecksum() throws {
     let disk = try VersionOnDisk(length: 1)
     let environment = disk.environment
     let wanted = Checksum(algorithm: .sha256, digest: [UInt8](repeating: 0, count: 32))
@@ -308,7 +308,7 @@ import Testing
     let dropped = DispatchSemaphore(value: 0)
     disk.files.onContentDropped { _ in dropped.signal() }
     disk.environment.background { gate.wait() }
-    disk.environment.noteDropped(disk.version.id)
+    disk.environment.recordDropped(disk.version.id)
     #expect(dropped.wait(timeout: .now() + .seconds(10)) == .success)
     gate.signal()
   }

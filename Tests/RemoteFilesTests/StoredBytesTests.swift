@@ -40,11 +40,11 @@ import Testing
   func cacheIsWellAgain() throws {
     let disk = try VersionOnDisk(length: 1000)
     let (version, health) = (disk.version, disk.environment.health)
-    health.noteFailure("test")
+    health.recordFailure("test")
     try version.storeBytes(0..<100)
     #expect(version.snapshot().pacing.readAheadLimit != nil)
     #expect(version.isKeptFromCache())
-    health.noteSuccess()
+    health.recordSuccess()
     try version.storeBytes(100..<200)
     #expect(version.snapshot().pacing.readAheadLimit == nil)
     #expect(version.presentExtents == [0..<200])
@@ -65,7 +65,7 @@ import Testing
       switch loss {
       case 0: _ = version.verifier.refute(ExtentSet([100..<200]))
       case 1: _ = version.verifier.forget(from: 50, of: entry)
-      case 2: version.verifier.noteUnreadable(100..<200)
+      case 2: version.verifier.recordUnreadable(100..<200)
       default:
         version.state.withLock { $0.setCached(ExtentSet([0..<100]), believed: ExtentSet()) }
       }
@@ -270,7 +270,7 @@ import Testing
     let looked = RemoteVersion(
       of: file, content: disk.version.content,
       record: try disk.environment.cache.openEntry(file.cacheKey))
-    disk.environment.noteEntry(file.cacheKey, of: looked)
+    disk.environment.recordEntry(file.cacheKey, of: looked)
     #expect(looked.presentExtents == [0..<1000])
     looked.state.withLock { $0.holdCount += 1 }
     #expect(!file.removeEntryIfUnused { Issue.record("it is in use") })
@@ -285,7 +285,7 @@ import Testing
   func evictedUncacheable() throws {
     let disk = try spilling(length: 1000)
     let version = disk.version
-    disk.environment.noteEntry(version.file.cacheKey, of: version)
+    disk.environment.recordEntry(version.file.cacheKey, of: version)
     #expect(version.remoteFile.removeEntryIfUnused {})
     try version.storeBytes(0..<1000)
     #expect(version.state.withLock { $0.spill == nil && $0.entry != nil })

@@ -15,7 +15,7 @@ import Testing
     at position: Int64, read: Int64, limit: Int64? = 4 << 20
   ) throws -> (state: VersionState, id: SegmentID) {
     var state = VersionState(length: Self.length, extents: ExtentSet(), connections: nil)
-    state.markSequential()
+    state.markSingleStream()
     state.limitReadAhead(to: limit)
     let segment = state.addSegment(range: 0..<Self.length, isWhole: true, now: start)
     state.setTransfer(try transferIDs(1)[0], of: segment.id)
@@ -47,7 +47,7 @@ import Testing
     var (state, id) = try stream(at: ahead, read: 0, limit: nil)
     var actions = VersionActions()
     #expect(!state.awaitsReader(id, now: start, into: &actions))
-    state.noteDisk(isShort: true)
+    state.recordDisk(isShort: true)
     #expect(state.advance(id, to: ahead, now: start)?.isAhead == true)
     #expect(state.awaitsReader(id, now: start, into: &actions))
     state.note(0..<(32 * Self.mebibyte), now: start)

@@ -176,7 +176,7 @@ import Testing
     #expect(park(0..<4096, in: &state).starts.isEmpty)
   }
 
-  // MARK: Time
+  // MARK: Timers
 
   @Test("A read fails at its own deadline; others wait on")
   func deadlines() {
@@ -332,7 +332,7 @@ import Testing
   @Test("Without ranges one request brings the whole, and wakes reads as it goes")
   func sequential() throws {
     var state = state(length: 1_000_000)
-    state.markSequential()
+    state.markSingleStream()
     let segment = try #require(park(500_000..<504_096, in: &state).starts.first)
     #expect(segment.isWhole)
     #expect(segment.start..<segment.end == 0..<1_000_000)
@@ -352,7 +352,7 @@ import Testing
   @Test("Without ranges a read out of the stream's reach fails early, a nearer one waits")
   func outOfReach() throws {
     var state = state(length: 1 << 30)
-    state.markSequential()
+    state.markSingleStream()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     park(3_000_000..<3_004_096, in: &state)
     park(1_000_000_000..<1_000_004_096, in: &state)
@@ -372,7 +372,7 @@ import Testing
   @Test("A body of unknown length wakes a read with its first byte, and all reads at its end")
   func unknownLength() throws {
     var state = state(length: nil)
-    state.markSequential()
+    state.markSingleStream()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     #expect(segment.isWhole)
     #expect(segment.end == .max)

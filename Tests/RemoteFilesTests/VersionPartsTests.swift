@@ -29,7 +29,7 @@ import Testing
       return
     }
     #expect(backoff.failureCount == 1)
-    backoff.noteFruitful()
+    backoff.recordFruitful()
     #expect(backoff.failureCount == 0 && !backoff.isPending(now: start))
   }
 
@@ -68,7 +68,7 @@ import Testing
     for (request, isGivenUp) in [(1.0, true), (60.0, false)] {
       var backoff = Backoff()
       _ = fail(&backoff, .unreachable, at: .zero)
-      backoff.noteRequest(now: start + .seconds(request))
+      backoff.recordRequest(now: start + .seconds(request))
       // As when a resolver takes 20 s to fail.
       let decision = fail(&backoff, .unreachable, at: .seconds(request + 20))
       if case .giveUp = decision { #expect(isGivenUp) } else { #expect(!isGivenUp) }
@@ -80,12 +80,12 @@ import Testing
     var backoff = Backoff()
     let atFirst = backoff.forget(now: start)
     #expect(atFirst == nil)
-    for _ in 0..<16 { backoff.noteFruitless() }
+    for _ in 0..<16 { backoff.recordFruitless() }
     #expect(backoff.isFruitless)
     let delay = backoff.forget(now: start)
     #expect(delay == .seconds(1))
     #expect(backoff.isPending(now: start))
-    backoff.noteFruitful()
+    backoff.recordFruitful()
     #expect(!backoff.isFruitless)
   }
 
@@ -182,7 +182,7 @@ import Testing
     var content = ContentMap(length: 1000, extents: ExtentSet([0..<100]))
     _ = content.beginSpill(into: try SpillFile())
     _ = content.insert(200..<300, from: 0, by: .stream)
-    content.noteSpilled([200..<300])
+    content.recordSpilled([200..<300])
     #expect(content.spilledByteCount == 100)
     #expect(content.isInCache)
     content.forget(250..<1000)

@@ -106,7 +106,7 @@ import Testing
       #expect(state.absent(in: 0..<Self.piece) == [0..<Self.piece])
     }
     let second = try #require(store(0..<Self.piece, of: again, in: &state).checks.first)
-    #expect(state.pieces?.liar(of: second, matches: false, trusted: [0, 2]) == 0)
+    #expect(state.pieces?.culprit(of: second, matches: false, trusted: [0, 2]) == 0)
     #expect(settle(second, matches: true, trusted: [0, 2], in: &state).wakes.count == 1)
   }
 
@@ -117,7 +117,7 @@ import Testing
     let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
     state.removeSegment(segment.id)
     _ = state.beginSpill(into: try SpillFile())
-    state.noteSpilled([0..<Self.piece])
+    state.recordSpilled([0..<Self.piece])
     // None of it is present yet.
     #expect(state.content.spilledByteCount == 0)
     #expect(!state.content.isInCache)
@@ -126,7 +126,7 @@ import Testing
     #expect(state.spill?.extents.isEmpty == true)
 
     _ = store(0..<8192, of: again, in: &state)
-    state.noteSpilled([0..<8192])
+    state.recordSpilled([0..<8192])
     state.removeSegment(again.id)
     var actions = VersionActions()
     state.plan(now: start, into: &actions)
@@ -143,7 +143,7 @@ import Testing
     let whole = Self.piece..<(2 * Self.piece)
     for range in [0..<half, whole, (2 * Self.piece)..<(2 * Self.piece + half)] {
       let checks = store(range, of: segment, in: &state).checks
-      state.noteSpilled([range])
+      state.recordSpilled([range])
       for check in checks { _ = settle(check, matches: true, trusted: [0], in: &state) }
     }
 
@@ -215,7 +215,7 @@ import Testing
   @Test("A stream of the whole is not begun again while what has arrived is being hashed")
   func stream() throws {
     var state = try state(pieces: 1)
-    state.markSequential()
+    state.markSingleStream()
     let segment = try #require(park(0..<4096, in: &state).starts.first)
     #expect(segment.isWhole)
     let check = try #require(store(0..<Self.piece, of: segment, in: &state).checks.first)
@@ -229,23 +229,23 @@ import Testing
   @Test("The requests to a server whose bytes are wrong are ended, and others are not")
   func endRequests() throws {
     var state = try state()
-    let liar = try #require(park(0..<4096, in: &state).starts.first)
+    let culprit = try #require(park(0..<4096, in: &state).starts.first)
     let other = try #require(park(Self.piece..<(Self.piece + 1), in: &state).starts.first)
-    state.setMirror(1, of: liar.id)
-    state.setTransfer(ExchangeID(rawValue: 7), of: liar.id)
+    state.setMirror(1, of: culprit.id)
+    state.setTransfer(ExchangeID(rawValue: 7), of: culprit.id)
     state.setTransfer(ExchangeID(rawValue: 8), of: other.id)
     var actions = VersionActions()
     state.endRequests(to: 1, into: &actions)
     #expect(actions.cancels == [ExchangeID(rawValue: 7)])
     // Its bytes until then are discarded.
-    #expect(state.advance(liar.id, to: 4096, now: start)?.end == 0)
+    #expect(state.advance(culprit.id, to: 4096, now: start)?.end == 0)
     #expect(state.advance(other.id, to: Self.piece + 1, now: start)?.end == 2 * Self.piece)
   }
 
   @Test("Of a whole that is wrong nothing is shown, though the first bytes may come anew")
-  func wrongWhole() throws {
+  func wrongChecksum() throws {
     var state = VersionState(length: 100, extents: ExtentSet([0..<100]), connections: nil)
-    state.failForGood(.wrongWhole)
+    state.failForGood(.wrongChecksum)
     if case .failed(let error) = state.attempt(0..<10, now: start) {
       #expect(error.code == .corrupt)
     } else {

@@ -17,10 +17,10 @@ import Testing
 
   @discardableResult
   private func follow(
-    _ wishes: FileWishes, _ state: inout VersionState, connections: Int? = nil
+    _ policy: FetchPolicy, _ state: inout VersionState, connections: Int? = nil
   ) -> VersionActions {
     var actions = VersionActions()
-    state.follow(wishes, connections: connections, now: start, into: &actions)
+    state.follow(policy, connections: connections, now: start, into: &actions)
     return actions
   }
 
@@ -40,19 +40,19 @@ import Testing
     return actions
   }
 
-  private let prefetch = FileWishes(isPrefetched: true, mayPrefetch: true)
+  private let prefetch = FetchPolicy(isPrefetched: true, mayPrefetch: true)
 
   @Test("While paused nothing is read ahead, and what a read waits for is fetched")
   func pause() {
     var state = state(present: [0..<(2 << 20)], connections: 4)
-    follow(FileWishes(isPaused: true), &state, connections: 4)
+    follow(FetchPolicy(isPaused: true), &state, connections: 4)
     #expect(read(0..<(1 << 20), &state).starts.isEmpty)
     #expect(read((1 << 20)..<(2 << 20), &state).starts.isEmpty)
     let actions = park((2 << 20)..<(2 << 20) + 4096, &state)
     #expect(actions.starts.map(\.start) == [2 * Self.mebibyte])
     #expect(actions.starts.map(\.end) == [2 * Self.mebibyte + 4096])
     // As soon as the pause ends, the read-ahead resumes.
-    #expect(!follow(FileWishes(), &state, connections: 4).starts.isEmpty)
+    #expect(!follow(FetchPolicy(), &state, connections: 4).starts.isEmpty)
   }
 
   @Test("A pause ends read-ahead in flight, but not what a read waits for")
@@ -62,7 +62,7 @@ import Testing
     _ = read((1 << 20)..<(2 << 20), &state)
     _ = park((2 << 20)..<(2 << 20) + 4096, &state)
     #expect(state.segments.count > 1)
-    follow(FileWishes(isPaused: true), &state, connections: 4)
+    follow(FetchPolicy(isPaused: true), &state, connections: 4)
     let going = state.segments.filter { $0.end > $0.position }
     #expect(going.count == 1)
     #expect(try #require(going.first).start <= 2 << 20)
@@ -75,7 +75,7 @@ import Testing
     #expect(first.start == Self.mebibyte)
     #expect(first.isPrefetch)
     // Its turn is over: requests in flight continue, and no new ones begin.
-    follow(FileWishes(isPrefetched: true), &state)
+    follow(FetchPolicy(isPrefetched: true), &state)
     #expect(state.segments.count == 1)
     var actions = VersionActions()
     _ = state.advance(first.id, to: first.end, now: start)
@@ -106,14 +106,14 @@ import Testing
     var state = state(connections: 2)
     follow(prefetch, &state, connections: 2)
     #expect(state.segments.allSatisfy { $0.end > $0.position })
-    follow(FileWishes(), &state, connections: 2)
+    follow(FetchPolicy(), &state, connections: 2)
     #expect(state.segments.allSatisfy { $0.end == $0.position })
   }
 
   @Test("A file without ranges is prefetched as one stream")
   func sequential() throws {
     var state = state()
-    state.markSequential()
+    state.markSingleStream()
     let actions = follow(prefetch, &state)
     #expect(actions.starts.count == 1)
     #expect(try #require(actions.starts.first).isWhole)
@@ -138,7 +138,7 @@ import Testing
     #expect(state.line.target == 1)
   }
 
-  @Test("A failure before the wish is not the prefetch's, one after it is")
+  @Test("A failure before the policy is not the prefetch's, one after it is")
   func failures() {
     var state = state()
     var actions = VersionActions()

@@ -5,7 +5,6 @@
 // After an interruption, the same command resumes the download.
 import Glibc
 import HTTPTransfer
-import HTTPTransferCore
 
 /// Rewrites one line until the transfer has ended.
 func show(_ transfer: Transfer) async {
@@ -33,7 +32,7 @@ do {
   let url = try RemoteURL(CommandLine.arguments[1])
   var request = Request(url: url, destination: .file(CommandLine.arguments[2]))
   if CommandLine.arguments.count == 4 { request.checksum = try Checksum(CommandLine.arguments[3]) }
-  let transfer = HTTPClient().transfer(request)
+  let transfer = TransferClient().transfer(request)
   async let display: Void = show(transfer)
   do {
     let result = try await transfer.result()

@@ -3,7 +3,6 @@
 //   swift run FoundationProgress https://example.org/a.iso a.iso
 import Foundation
 import HTTPTransfer
-import HTTPTransferCore
 import HTTPTransferFoundation
 
 guard CommandLine.arguments.count == 3 else {
@@ -12,7 +11,7 @@ guard CommandLine.arguments.count == 3 else {
 }
 do {
   let url = try RemoteURL(CommandLine.arguments[1])
-  let transfer = HTTPClient().transfer(
+  let transfer = TransferClient().transfer(
     Request(url: url, destination: .file(CommandLine.arguments[2])))
   let download = transfer.makeProgress()
   // The download is nine tenths of the work, its inspection the rest.

@@ -3,7 +3,6 @@
 //   swift run Queue downloads https://example.org/a.iso https://example.org/b.iso
 import Glibc
 import HTTPTransfer
-import HTTPTransferCore
 
 guard CommandLine.arguments.count > 2 else {
   print("usage: Queue DIRECTORY URL...")

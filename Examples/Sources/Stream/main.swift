@@ -6,7 +6,6 @@
 // the destination.
 import Glibc
 import HTTPTransfer
-import HTTPTransferCore
 
 guard CommandLine.arguments.count == 2 else {
   print("usage: Stream URL")
@@ -15,7 +14,7 @@ guard CommandLine.arguments.count == 2 else {
 do {
   let url = try RemoteURL(CommandLine.arguments[1])
   let request = Request(url: url, destination: .stream(bufferByteCount: 256 << 10))
-  let transfer = HTTPClient().transfer(request)
+  let transfer = TransferClient().transfer(request)
   var hash: UInt64 = 0xCBF2_9CE4_8422_2325
   var byteCount = 0
   var chunkCount = 0

@@ -3,7 +3,6 @@
 //   swift run Upload report.pdf https://user:password@example.org/inbox/report.pdf
 import Glibc
 import HTTPTransfer
-import HTTPTransferCore
 import HTTPTypes
 
 guard CommandLine.arguments.count == 3 else {
@@ -15,7 +14,7 @@ do {
   request.body = .file(CommandLine.arguments[1], contentType: "application/octet-stream")
   // An upload that a redirect turned into a GET would look successful.
   request.redirects.keepsMethod = true
-  let transfer = HTTPClient().transfer(request)
+  let transfer = TransferClient().transfer(request)
   let events = transfer.events
   transfer.start()
   var sent: Int64 = 0

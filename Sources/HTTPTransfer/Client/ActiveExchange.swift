@@ -105,7 +105,7 @@ final class ActiveExchange {
   ///   - neighbourCount: the number of exchanges in progress, including this one.
   ///   - way: the proxy of the request, if any.
   func prepare(
-    configuration: HTTPClientConfiguration, share: UnsafeMutableRawPointer?,
+    configuration: TransferClientConfiguration, share: UnsafeMutableRawPointer?,
     neighbourCount: Int, way: ProxySettings.Choice
   ) {
     guard let easy else { return }
@@ -172,9 +172,9 @@ final class ActiveExchange {
     }
     if let limit = request.headTimeout, target.body == nil { headDeadline = .now + limit }
     unansweredSince = .now
-    if expectation.noteRequest() { disposition = .proceed }
+    if expectation.recordRequest() { disposition = .proceed }
     receiver.requestSent()
-    if let address, connection.noteRequest(to: address) {
+    if let address, connection.recordRequest(to: address) {
       onPublicAddress(url.normalizedOrigin)
     }
     return true
@@ -199,7 +199,7 @@ final class ActiveExchange {
     case .head(let head):
       unansweredSince = nil
       if route.way.isProxied { onProxyAnswer(route.way.route) }
-      noteRetryAfter(head)
+      recordRetryAfter(head)
       let goesOn = take(head)
       if goesOn, isDiscarding { onDiscard(hop) }
       return goesOn
@@ -234,7 +234,7 @@ final class ActiveExchange {
     }
     if head.status.code == 417, target.body != nil, expectation.refuse(by: head) {
       // libcurl sends the request again: the next head counts.
-      connection.noteUnprocessedRequest()
+      connection.recordUnprocessedRequest()
       parser = HeadParser()
       disposition = .discard
       return true
@@ -253,7 +253,7 @@ final class ActiveExchange {
   }
 
   /// A server's Retry-After applies to all of its resources.
-  private func noteRetryAfter(_ head: HTTPResponse) {
+  private func recordRetryAfter(_ head: HTTPResponse) {
     guard head.status.code == 429 || head.status.code == 503,
       let delay = RetryAfter.delay(head.headerFields, now: Int64(time(nil)))
     else { return }
@@ -333,7 +333,7 @@ final class ActiveExchange {
       code: .timedOut, url: url, detail: "the head of the response was not complete\(limit)")
   }
 
-  // MARK: The end of a hop
+  // MARK: Completion of a hop
 
   enum Outcome {
     /// Send the request of the next hop; call ``prepare(configuration:share:neighbourCount:way:)``
@@ -364,7 +364,7 @@ final class ActiveExchange {
       return .follow
     }
     if let failed = failedRoute(code) {
-      route.noteFailure(of: failed)
+      route.recordFailure(of: failed)
       // Nothing was sent to the server, so the same request can take another route.
       if onRouteFailure(failed, route.failed, url) { return .follow }
     }

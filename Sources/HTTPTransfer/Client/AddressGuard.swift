@@ -62,7 +62,7 @@ package struct AddressGuard: Sendable {
 
   /// Records that the request is about to go to `address`; returns whether that is the server's
   /// public address.
-  package mutating func noteRequest(to address: IPAddress) -> Bool {
+  package mutating func recordRequest(to address: IPAddress) -> Bool {
     let isPublic = isProxied ? namedAddress?.isPrivate != true : !address.isPrivate
     if isPublic { cameFromPublicAddress = true }
     return isPublic

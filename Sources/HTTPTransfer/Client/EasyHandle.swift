@@ -55,18 +55,18 @@ final class EasyHandle {
   }
 
   /// Bytes per second: a slower exchange is useless, but would never time out.
-  private static let leastSpeed = 64
+  private static let minimumSpeed = 64
 
   /// Sets how long almost no bytes may move; nil for no limit.
   func setStallTimeout(_ timeout: Duration?) {
-    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : Self.leastSpeed)
+    set(CURLOPT_LOW_SPEED_LIMIT, timeout == nil ? 0 : Self.minimumSpeed)
     set(CURLOPT_LOW_SPEED_TIME, timeout.map { Self.number($0 / .seconds(1)) } ?? 0)
   }
 
   /// Converts a time for libcurl: rounded up, at least 1, and small enough for any platform's long.
   static func number(_ value: Double) -> Int { Int(min(1e9, max(1, value.rounded(.up)))) }
 
-  // MARK: What it tells
+  // MARK: Results
 
   /// A number that libcurl reports for the last request; 0 if it does not.
   func number(of info: CURLINFO) -> Int {

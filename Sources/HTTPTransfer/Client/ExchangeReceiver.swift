@@ -11,7 +11,7 @@ package protocol ExchangeReceiver: AnyObject, Sendable {
   /// - Parameters:
   ///   - head: status and fields as received, unchecked.
   ///   - url: the source of the response, after redirects.
-  ///   - transfer: the exchange's ID, as ``HTTPClient/start(_:receiver:)`` returns it.
+  ///   - transfer: the exchange's ID, as ``TransferClient/start(_:receiver:)`` returns it.
   /// - Returns: what to do with the body.
   func receive(
     head: HTTPResponse, from url: RemoteURL, transfer: ExchangeID
@@ -60,7 +60,8 @@ package enum ExchangeDisposition: Sendable {
   case proceed
   /// Read and drop the body if it is short, so that the connection can be reused.
   case discard
-  /// The piece was not taken: stop reading until ``HTTPClient/unpause(_:)``, then offer it again.
+  /// The piece was not taken: stop reading until ``TransferClient/unpause(_:)``, then offer it
+  /// again.
   case pause
   /// End the exchange now; its connection is closed.
   case stop
@@ -72,7 +73,7 @@ package enum ExchangeCompletion: Sendable {
   case finished
   /// The receiver returned ``ExchangeDisposition/stop``.
   case stopped
-  /// ``HTTPClient/cancel(_:)`` was called.
+  /// ``TransferClient/cancel(_:)`` was called.
   case cancelled
   case failed(ExchangeError)
 }

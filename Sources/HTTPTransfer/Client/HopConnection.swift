@@ -89,7 +89,9 @@ struct HopConnection {
 
   /// Records that the request is about to go to `address`; returns whether that is the server's
   /// public address.
-  mutating func noteRequest(to address: IPAddress) -> Bool { addressGuard.noteRequest(to: address) }
+  mutating func recordRequest(to address: IPAddress) -> Bool {
+    addressGuard.recordRequest(to: address)
+  }
 
   /// Why the redirect to the address of `url`'s host was refused; nil if it was not.
   func refusedAddress(of url: RemoteURL) -> ExchangeError? {
@@ -111,5 +113,5 @@ struct HopConnection {
   }
 
   /// Permits another send, because the server refused the request without processing it.
-  mutating func noteUnprocessedRequest() { remainingSends += 1 }
+  mutating func recordUnprocessedRequest() { remainingSends += 1 }
 }

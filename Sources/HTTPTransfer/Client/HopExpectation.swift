@@ -21,7 +21,7 @@ struct HopExpectation {
   /// Records that libcurl sends the request.
   ///
   /// - Returns: whether it was refused before, so that the next head is the answer.
-  mutating func noteRequest() -> Bool {
+  mutating func recordRequest() -> Bool {
     isResent = refusal != nil
     return isResent
   }

@@ -4,7 +4,7 @@ internal import HTTPTypes
 
 /// Sets the options of a new handle for one hop of an exchange.
 struct HopOptions {
-  let configuration: HTTPClientConfiguration
+  let configuration: TransferClientConfiguration
   let request: ExchangeRequest
   let target: HopTarget
   /// The proxy of the request, if any.

@@ -13,7 +13,7 @@ struct HopRoute {
   /// A hop goes to another URL.
   mutating func forgetFailures() { failed = [] }
 
-  mutating func noteFailure(of route: ProxyList.Route) { failed.insert(route) }
+  mutating func recordFailure(of route: ProxyList.Route) { failed.insert(route) }
 
   /// The route of the hop if the failure `code` is its own: the proxy is missing or is not a proxy.
   ///
@@ -46,13 +46,13 @@ struct HopRoute {
   }
 
   /// How long a proxy may stay silent before we suspect that it hangs; some servers are slow.
-  private static let proxyPatience = Duration.seconds(1)
+  private static let proxyTimeout = Duration.seconds(1)
 
   /// The http proxy that has not answered the request for `url` within `time`.
   ///
   /// Nil for a tunnel, because the server behind it may be the silent one.
   func silentProxy(for url: RemoteURL, after time: Duration) -> ProxyList.Route? {
-    guard time >= Self.proxyPatience, url.scheme == "http", case .proxy(let proxy) = way.route,
+    guard time >= Self.proxyTimeout, url.scheme == "http", case .proxy(let proxy) = way.route,
       proxy.hasPrefix("http")
     else { return nil }
     return way.route

@@ -12,7 +12,7 @@ final class MultiHandle: @unchecked Sendable {
   /// The sockets of the connections, which also outlive a thread.
   let sockets = ConnectionSockets()
 
-  init(configuration: HTTPClientConfiguration) {
+  init(configuration: TransferClientConfiguration) {
     // Once per process, before any other thread of ours can use libcurl.
     _ = Self.globalInitialization
     pointer = curl_multi_init()
@@ -28,7 +28,7 @@ final class MultiHandle: @unchecked Sendable {
 
   /// As many connections as the configuration allows, but at most a quarter of this process's
   /// descriptors, because files need the others.
-  static func connectionLimit(_ configuration: HTTPClientConfiguration) -> Int {
+  static func connectionLimit(_ configuration: TransferClientConfiguration) -> Int {
     let descriptorCount = max(4, (ProcessCalls.descriptorLimit - reservedDescriptorCount) / 4)
     return configuration.maximumConnections > 0
       ? min(configuration.maximumConnections, descriptorCount) : descriptorCount

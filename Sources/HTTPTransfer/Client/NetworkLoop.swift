@@ -13,7 +13,7 @@ final class NetworkLoop {
     let work: @Sendable () -> Void
   }
 
-  private let client: HTTPClient
+  private let client: TransferClient
   private let multi: MultiHandle
   private var exchanges: [ExchangeID: ActiveExchange] = [:]
   private var queue: ExchangeQueue
@@ -24,7 +24,7 @@ final class NetworkLoop {
   private var turns = BodyTurns()
   private var lastHeadCheck = ContinuousClock.now
 
-  init(client: HTTPClient, multi: MultiHandle) {
+  init(client: TransferClient, multi: MultiHandle) {
     self.client = client
     self.multi = multi
     queue = ExchangeQueue(
@@ -53,7 +53,7 @@ final class NetworkLoop {
       }
       // A command posted since `takeCommands` has set the wake-up, so the poll ends at once.
       curl_multi_poll(pointer, nil, 0, pollTimeout(now: now), nil)
-      client.noteIdle(ContinuousClock.now - now)
+      client.recordIdle(ContinuousClock.now - now)
     }
   }
 
@@ -80,7 +80,7 @@ final class NetworkLoop {
 
   // MARK: Commands
 
-  private func execute(_ command: HTTPClient.Command, multi: UnsafeMutableRawPointer) {
+  private func execute(_ command: TransferClient.Command, multi: UnsafeMutableRawPointer) {
     switch command {
     case .start(let id, let request, let receiver):
       queue.append(ExchangeQueue.Entry(id: id, request: request, receiver: receiver))
@@ -143,16 +143,16 @@ final class NetworkLoop {
       client.origins.withLock { $0.gate.close(origin, until: now + delay, now: now) }
     }
     exchange.onPublicAddress = { [client] origin in
-      client.origins.withLock { $0.notePublicAddress(of: origin) }
+      client.origins.withLock { $0.recordPublicAddress(of: origin) }
     }
     exchange.onRouteFailure = { [client] route, tried, url in
       client.proxies.withLock {
-        $0.noteFailure(of: route, now: .now)
+        $0.recordFailure(of: route, now: .now)
         return $0.hasRoute(besides: tried, for: url)
       }
     }
     exchange.onProxyAnswer = { [client] route in
-      client.proxies.withLock { $0.noteAnswer(of: route, now: .now) }
+      client.proxies.withLock { $0.recordAnswer(of: route, now: .now) }
     }
     exchange.mayTakePiece = { [unowned self] in turns.admits($0, of: id) }
     exchange.onDiscard = { [client] hop in client.endDiscardingSoon(id, hop: hop) }
@@ -274,7 +274,7 @@ final class NetworkLoop {
     exchanges[exchange.id] = nil
     let now = ContinuousClock.now
     if let (route, since) = exchange.silentProxy(now: now) {
-      client.proxies.withLock { $0.noteSilence(of: route, since: since, now: now) }
+      client.proxies.withLock { $0.recordSilence(of: route, since: since, now: now) }
     }
     queue.leave(exchange.id)
     exchange.closeHandle()

@@ -3,7 +3,7 @@ internal import HTTPTransferCore
 /// What a client has learned about origins.
 struct OriginTable {
   /// The origins that have asked to delay requests.
-  var gate = HostGate()
+  var gate = RetryAfterGate()
 
   /// The numbers of connections that were worthwhile for downloads.
   var connections = HostMemory()
@@ -25,7 +25,7 @@ struct OriginTable {
   private static let lengthLimit = 512
 
   /// Records that a request goes to `origin` at a public address.
-  mutating func notePublicAddress(of origin: String) {
+  mutating func recordPublicAddress(of origin: String) {
     guard publicOrigins.count < Self.limit, origin.utf8.count <= Self.lengthLimit else { return }
     publicOrigins.insert(origin)
   }

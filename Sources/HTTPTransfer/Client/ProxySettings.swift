@@ -19,7 +19,7 @@ struct ProxySettings {
   /// When a head last arrived through each proxy of the list.
   private var answers: [ProxyList.Route: ContinuousClock.Instant] = [:]
 
-  init(configuration: HTTPClientConfiguration, environment: ProxyEnvironment = .current) {
+  init(configuration: TransferClientConfiguration, environment: ProxyEnvironment = .current) {
     self.environment =
       configuration.proxyExceptions.map(environment.replacingExceptions) ?? environment
     rotation = configuration.proxies.map { ProxyRotation($0) }
@@ -46,21 +46,21 @@ struct ProxySettings {
     rotation != nil && !environment.isException(url) && tried.count < routeCount
   }
 
-  mutating func noteAnswer(of route: ProxyList.Route, now: ContinuousClock.Instant) {
+  mutating func recordAnswer(of route: ProxyList.Route, now: ContinuousClock.Instant) {
     if rotation != nil { answers[route] = now }
   }
 
   /// Records that a request was abandoned which a proxy has not answered since `since`.
   ///
   /// The proxy hangs, unless it has answered another request meanwhile.
-  mutating func noteSilence(
+  mutating func recordSilence(
     of route: ProxyList.Route, since: ContinuousClock.Instant, now: ContinuousClock.Instant
   ) {
     if let answered = answers[route], answered >= since { return }
-    noteFailure(of: route, now: now)
+    recordFailure(of: route, now: now)
   }
 
-  mutating func noteFailure(of route: ProxyList.Route, now: ContinuousClock.Instant) {
-    rotation?.noteFailure(of: route, now: now)
+  mutating func recordFailure(of route: ProxyList.Route, now: ContinuousClock.Instant) {
+    rotation?.recordFailure(of: route, now: now)
   }
 }

@@ -55,7 +55,7 @@ package final class BodyGatherer {
   ///
   /// - Parameter released: called, on any thread, when the buffer is no longer read.
   /// - Returns: the bytes, and their range in the file.
-  package func handOver(
+  package func enqueue(
     released: @escaping @Sendable () -> Void = {}
   ) -> (bytes: HandedBuffer, range: ByteRange)? {
     guard byteCount > 0, let buffer else { return nil }

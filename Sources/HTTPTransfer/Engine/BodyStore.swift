@@ -8,7 +8,7 @@ internal import HTTPTransferCore
 /// thread only. `failure` belongs to the thread that runs the calls of the sink.
 final class BodyStore: @unchecked Sendable {
   private let sink: any BodySink
-  private let client: HTTPClient
+  private let client: TransferClient
   /// Whether calls of the sink may wait for the disk, or take long because they hash.
   private let mayWait: Bool
   private lazy var queue = mayWait ? StorageQueue(client: client) : nil
@@ -19,13 +19,13 @@ final class BodyStore: @unchecked Sendable {
   /// The number of calls that begin the destination and have not completed.
   private var beginningCount = 0
 
-  init(sink: any BodySink, client: HTTPClient, mayWait: Bool) {
+  init(sink: any BodySink, client: TransferClient, mayWait: Bool) {
     self.sink = sink
     self.client = client
     self.mayWait = mayWait
   }
 
-  // MARK: What the sink is
+  // MARK: Sink kind
 
   /// Whether bytes can be written in any order and more than once.
   var isRandomAccess: Bool { sink.isRandomAccess }

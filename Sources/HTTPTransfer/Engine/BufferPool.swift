@@ -19,7 +19,7 @@ package final class BufferPool: Sendable {
   private static let share = 16
 
   /// The minimum capacity: a system call for fewer bytes costs more than the write.
-  package static let leastGatherByteCount = 64 << 10
+  package static let minimumGatherByteCount = 64 << 10
 
   private struct State {
     var idle: [GatherBuffer] = []
@@ -37,7 +37,7 @@ package final class BufferPool: Sendable {
   package func take() -> GatherBuffer {
     let (idle, capacity) = state.withLock { state in
       let part = (Self.gatheredByteLimit - state.reservedByteCount) / Self.share
-      let capacity = max(Self.leastGatherByteCount, min(Self.bufferByteCount, part))
+      let capacity = max(Self.minimumGatherByteCount, min(Self.bufferByteCount, part))
       state.reservedByteCount += capacity
       return (state.idle.popLast(), capacity)
     }

@@ -22,12 +22,12 @@ package struct HedgeBudget: Sendable {
     return max(0, 1 + requestCount / Self.requestsPerHedge - hedgeCount)
   }
 
-  package mutating func noteRequests(_ count: Int, hedges: Int) {
+  package mutating func recordRequests(_ count: Int, hedges: Int) {
     requestCount += count
     hedgeCount += hedges
   }
 
-  package mutating func noteRefusal(by origin: String, now: ContinuousClock.Instant) {
+  package mutating func recordRefusal(by origin: String, now: ContinuousClock.Instant) {
     rests = rests.filter { now < $0.value }
     rests[origin] = now + Self.rest
   }

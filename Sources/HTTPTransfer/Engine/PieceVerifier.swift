@@ -9,7 +9,7 @@ final class PieceVerifier: @unchecked Sendable {
   let hashes: PieceHashes?
   private let url: RemoteURL
   private let store: BodyStore
-  private let client: HTTPClient
+  private let client: TransferClient
   /// The bytes that arrived of unverified pieces; nil before the length is known.
   private var pieces: PieceTable?
   /// The bytes of the pieces that are verified.
@@ -29,7 +29,7 @@ final class PieceVerifier: @unchecked Sendable {
   private static let batchCount = 16
 
   /// Enables the comparison if the whole file is fetched unmodified to a readable destination.
-  init(_ request: Request, store: BodyStore, client: HTTPClient) {
+  init(_ request: Request, store: BodyStore, client: TransferClient) {
     let isComparable =
       request.method == .get && request.range == nil && !request.decodesContent && store.canDigest
     hashes = isComparable ? request.pieces : nil
@@ -41,14 +41,14 @@ final class PieceVerifier: @unchecked Sendable {
   /// Whether pieces are compared.
   var isActive: Bool { pieces != nil }
 
-  // MARK: What has arrived
+  // MARK: Received bytes
 
   /// Starts tracking pieces once the length is known.
   func begin(_ table: SegmentTable) {
     guard pieces == nil, let hashes, table.isLengthKnown else { return }
     pieces = PieceTable(hashes: hashes, length: table.target.upperBound)
     for extent in table.extents.extents {
-      noteArrival(of: extent, from: PieceTable.unknownServer, by: .stream)
+      recordArrival(of: extent, from: PieceTable.unknownServer, by: .stream)
     }
   }
 
@@ -58,11 +58,11 @@ final class PieceVerifier: @unchecked Sendable {
   }
 
   /// Records stored bytes, which `carrier` brought from the server `mirror`.
-  func noteArrival(of range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier) {
+  func recordArrival(of range: ByteRange, from mirror: Int, by carrier: PieceTable.Carrier) {
     pending += pieces?.note(range, from: mirror, by: carrier, extents: verified).checks ?? []
   }
 
-  /// Drops the bytes of unverified pieces to which a proven liar contributed.
+  /// Drops the bytes of unverified pieces to which a server contributed that has sent wrong bytes.
   ///
   /// - Returns: the bytes that the caller must forget, too.
   func disown(_ mirror: Int) -> [ByteRange] {
@@ -181,7 +181,7 @@ final class PieceVerifier: @unchecked Sendable {
   struct Finding {
     let range: ByteRange
     /// The server that sent wrong bytes, if known.
-    let liar: Int?
+    let culprit: Int?
     /// The error of a wrong piece; nil if it is right.
     let error: TransferError?
     /// Whether no remaining server may have the right bytes.
@@ -217,7 +217,7 @@ final class PieceVerifier: @unchecked Sendable {
     guard let hashes = pieces?.hashes else { return nil }
     let wanted = Checksum(algorithm: found.algorithm, digest: hashes.digests[check.piece])
     let matches = found == wanted
-    let liar = pieces?.liar(of: check, matches: matches, trusted: trusted)
+    let culprit = pieces?.culprit(of: check, matches: matches, trusted: trusted)
     guard let outcome = pieces?.settle(check, matches: matches, trusted: trusted),
       outcome != .outdated
     else { return nil }
@@ -231,7 +231,7 @@ final class PieceVerifier: @unchecked Sendable {
       if outcome != .lost { refutation = error }
     }
     return Finding(
-      range: check.range, liar: liar, error: error, isLost: outcome == .lost,
+      range: check.range, culprit: culprit, error: error, isLost: outcome == .lost,
       failureCount: max(1, pieces?.failureCount(ofPiece: check.piece) ?? 1))
   }
 

@@ -18,19 +18,19 @@ struct Representation: Sendable {
   /// The version of the complete file at the destination.
   private var earlier: EarlierVersion?
   /// Whether it is requested as a whole, without ranges.
-  private(set) var isSequential: Bool
+  private(set) var isSingleStream: Bool
   /// Whether the server answered a range with the whole.
   private(set) var haveRangesBeenRefused = false
   /// Whether a range was answered with a part.
   private var haveRangesWorked = false
 
-  init(_ request: Request, hashes: PieceHashes?, isSequential: Bool) {
+  init(_ request: Request, hashes: PieceHashes?, isSingleStream: Bool) {
     self.request = request
     self.hashes = hashes
-    self.isSequential = isSequential
+    self.isSingleStream = isSingleStream
   }
 
-  // MARK: What is known
+  // MARK: Known state
 
   /// The version at the destination to ask the server about; nil once a response gave an answer.
   var askedEarlier: EarlierVersion? {
@@ -49,14 +49,14 @@ struct Representation: Sendable {
     isConfirmed && (trust == .hashesBeforeUse || version?.isResumable == true)
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
   /// Takes over the version of a partial file at the destination.
   mutating func recover(_ version: ContentVersion) {
     self.version = version
     // A record contains only strong modification dates.
     self.version?.dateStrength = .strong
-    isSequential = false
+    isSingleStream = false
   }
 
   /// Takes over the version of a complete file at the destination.
@@ -75,17 +75,17 @@ struct Representation: Sendable {
       version = content
       mirrors.defined(content, by: answer.mirror)
     } else {
-      mirrors.agreed(content, by: answer.mirror)
+      mirrors.recordAgreement(content, by: answer.mirror)
     }
   }
 
-  mutating func noteRange() { haveRangesWorked = true }
+  mutating func recordRange() { haveRangesWorked = true }
 
   /// Requests the whole from now on.
-  mutating func makeSequential() { isSequential = true }
+  mutating func makeSingleStream() { isSingleStream = true }
 
   /// Requests ranges from now on.
-  mutating func useRanges() { isSequential = false }
+  mutating func useRanges() { isSingleStream = false }
 
   /// Resets the version for a restart.
   mutating func forget() {
@@ -168,14 +168,14 @@ struct Representation: Sendable {
   }
 
   mutating func judge(
-    _ answer: Answer, _ mirrors: inout MirrorSet, _ patience: inout TransferPatience
+    _ answer: Answer, _ mirrors: inout MirrorSet, _ allowance: inout RetryAllowance
   ) -> Decision {
     let now = Int64(timeSinceEpoch() / .seconds(1))
     let head = answer.head
     guard request.method == .get else {
       if (200..<300).contains(head.status.code) {
         // An answer to another method has no version to compare.
-        return check(.reply, ContentVersion(), answer, &mirrors, &patience)
+        return check(.reply, ContentVersion(), answer, &mirrors, &allowance)
       }
       guard case .unavailable(_, let delay) = ResponseVerdict(head, asked: nil, now: now) else {
         return .reject(.fail(answer.status()), .discard)
@@ -185,7 +185,7 @@ struct Representation: Sendable {
     if head.status.code == 204 || head.status.code == 205 {
       // No content is not an empty file.
       if case .file = request.destination { return .reject(.fail(answer.status()), .stop) }
-      return checkEmpty(answer, &mirrors, &patience)
+      return checkEmpty(answer, &mirrors, &allowance)
     }
     let verdict = ResponseVerdict(head.asTransmitted, asked: answer.range, now: now)
     if let asked = askedEarlier {
@@ -204,9 +204,9 @@ struct Representation: Sendable {
     case .part(let content, let range):
       // The length of the whole is unknown, so only a request for the whole has an end.
       guard let length = content.completeLength else { return askWhole(.stop) }
-      return check(.part(range, length: length), content, answer, &mirrors, &patience)
-    case .whole(let content): return judgeWhole(content, answer, &mirrors, &patience)
-    case .unsatisfiable(let length): return judgeEnd(length, answer, &mirrors, &patience)
+      return check(.part(range, length: length), content, answer, &mirrors, &allowance)
+    case .whole(let content): return judgeWhole(content, answer, &mirrors, &allowance)
+    case .unsatisfiable(let length): return judgeEnd(length, answer, &mirrors, &allowance)
     case .missing, .denied, .notModified, .preconditionFailed:
       return .refused(
         answer.status(isTransient: true),
@@ -221,14 +221,14 @@ struct Representation: Sendable {
   }
 
   private mutating func askWhole(_ disposition: ExchangeDisposition) -> Decision {
-    isSequential = true
+    isSingleStream = true
     haveRangesBeenRefused = true
     return .askWhole(disposition)
   }
 
   private mutating func judgeWhole(
     _ content: ContentVersion, _ answer: Answer, _ mirrors: inout MirrorSet,
-    _ patience: inout TransferPatience
+    _ allowance: inout RetryAllowance
   ) -> Decision {
     var content = content
     if request.decodesContent, content.contentCoding != nil { content.completeLength = nil }
@@ -239,7 +239,7 @@ struct Representation: Sendable {
       // Ranges worked before: this may be the fault of one server among many.
       // The last mirror, which has not served a range before, may support none.
       if haveRangesWorked, mirrors.count == 1 || mirrors[answer.mirror].content != nil,
-        patience.mayAskForRange()
+        allowance.mayAskForRange()
       {
         let error = TransferError(
           .invalidResponse, answer.url, ResponseFault.ignoredRange, isTransient: true)
@@ -253,7 +253,7 @@ struct Representation: Sendable {
     if version == nil, answer.head.headerFields.isDoubtful(forPath: request.url.path) {
       // Error pages also arrive with status 200. Without a version to compare, a retry is
       // worthwhile.
-      if !request.decodesContent, patience.mayDoubt() {
+      if !request.decodesContent, allowance.mayDoubt() {
         return answer.retry(ResponseFault.otherDocument)
       }
       // It may be a login page, which must not replace a good file.
@@ -264,34 +264,34 @@ struct Representation: Sendable {
       }
     }
     let body = Body.whole(length: content.completeLength)
-    return check(body, content, answer, &mirrors, &patience)
+    return check(body, content, answer, &mirrors, &allowance)
   }
 
   /// The range lies beyond the end: the file is empty, or shorter than before.
   private mutating func judgeEnd(
     _ length: Int64?, _ answer: Answer, _ mirrors: inout MirrorSet,
-    _ patience: inout TransferPatience
+    _ allowance: inout RetryAllowance
   ) -> Decision {
     guard version == nil else { return answer.changed(.discard) }
-    if length == 0, request.range == nil { return checkEmpty(answer, &mirrors, &patience) }
+    if length == 0, request.range == nil { return checkEmpty(answer, &mirrors, &allowance) }
     // The response gives no reason; a request for the whole will.
     if length == nil, request.range == nil, answer.range != nil { return askWhole(.discard) }
     return .reject(.fail(.beyondTheEnd(length, answer.head, answer.url)), .discard)
   }
 
-  // MARK: The version
+  // MARK: Version
 
   private mutating func checkEmpty(
-    _ answer: Answer, _ mirrors: inout MirrorSet, _ patience: inout TransferPatience
+    _ answer: Answer, _ mirrors: inout MirrorSet, _ allowance: inout RetryAllowance
   ) -> Decision {
     let empty = ContentVersion(answer.head.headerFields, completeLength: 0)
-    return check(.nothing, empty, answer, &mirrors, &patience)
+    return check(.nothing, empty, answer, &mirrors, &allowance)
   }
 
   /// Compares a good response with the pinned version.
   private mutating func check(
     _ body: Body, _ content: ContentVersion, _ answer: Answer, _ mirrors: inout MirrorSet,
-    _ patience: inout TransferPatience
+    _ allowance: inout RetryAllowance
   ) -> Decision {
     if let reason = objection(to: content) ?? codingObjection(to: answer.head) {
       return .reject(.fail(answer.error(reason)), .stop)
@@ -300,7 +300,7 @@ struct Representation: Sendable {
     let same = Decision.take(body, content, isConfirmed ? .confirmed : .agrees)
     if mirrors.count > 1, let pinned = version, mirrors[index].content == nil {
       switch mirrors.judge(content, from: index, pinned: pinned, now: .now) {
-      case .same, .similar, .declined: return same
+      case .same, .unproven, .declined: return same
       case .contradicts(let reason) where isConfirmed || mirrors.hasTrusted(besides: index):
         return .reject(.fail(answer.error(reason, .changed)), .stop)
       // For bytes of an earlier run, the last mirror that is left decides.
@@ -316,7 +316,7 @@ struct Representation: Sendable {
         return isConfirmed ? answer.changed(.stop) : .take(body, content, .startsOver)
       }
     }
-    if !isSequential, content.isTooFresh, patience.mayAwaitDate() {
+    if !isSingleStream, content.isTooFresh, allowance.mayAwaitDate() {
       return answer.retry(
         "the remote file was modified this very second", after: FetchConstants.freshAnswerDelay)
     }

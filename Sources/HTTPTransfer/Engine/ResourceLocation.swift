@@ -12,8 +12,8 @@ package struct ResourceLocation: Sendable {
   package let listed: RemoteURL
   /// Whether a signer makes the requested URLs.
   package let isSigned: Bool
-  private var signed: PassingURL?
-  private var target: PassingURL?
+  private var signed: ExpiringURL?
+  private var target: ExpiringURL?
   /// How many new URLs in a row were refused since the last answer.
   private var fruitlessCount = 0
 
@@ -50,13 +50,13 @@ package struct ResourceLocation: Sendable {
     target?.takeRenewal(now: now) == true
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
   /// Records a URL that the signer has just made.
-  package mutating func noteSigned(
+  package mutating func recordSigned(
     _ url: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration
   ) {
-    signed = PassingURL(url, now: now, sinceEpoch: sinceEpoch)
+    signed = ExpiringURL(url, now: now, sinceEpoch: sinceEpoch)
     target = nil
   }
 
@@ -67,7 +67,7 @@ package struct ResourceLocation: Sendable {
   ///   - asked: the URL of the request.
   ///   - now: the time.
   ///   - sinceEpoch: the same time by the system clock, since 1970.
-  package mutating func noteAnswer(
+  package mutating func recordAnswer(
     from url: RemoteURL, asked: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration
   ) {
     fruitlessCount = 0
@@ -82,7 +82,7 @@ package struct ResourceLocation: Sendable {
       target = nil
       signed?.hasServed = true
     } else {
-      target = PassingURL(url, now: now, sinceEpoch: sinceEpoch)
+      target = ExpiringURL(url, now: now, sinceEpoch: sinceEpoch)
       target?.hasServed = true
     }
   }
@@ -98,7 +98,7 @@ package struct ResourceLocation: Sendable {
   }
 
   /// Records that the request to `asked` was refused.
-  package mutating func noteRefusal(
+  package mutating func recordRefusal(
     of asked: RemoteURL, now: ContinuousClock.Instant
   ) -> Refusal {
     if let target, asked == target.url {
@@ -137,7 +137,7 @@ package func timeSinceEpoch() -> Duration {
 package func daysSinceEpoch() -> Int { Int(timeSinceEpoch() / .seconds(86_400)) }
 
 /// A URL that may expire.
-private struct PassingURL: Sendable {
+private struct ExpiringURL: Sendable {
   let url: RemoteURL
   /// Whether it has answered successfully.
   var hasServed = false
@@ -146,10 +146,10 @@ private struct PassingURL: Sendable {
   private var renewalTime: ContinuousClock.Instant?
 
   /// The maximum time by which a URL is renewed before it expires.
-  private static let greatestMargin = Duration.seconds(60)
+  private static let maximumMargin = Duration.seconds(60)
 
   /// A URL that served is assumed not to have expired this soon after it was learned.
-  private static let leastLife = Duration.seconds(1)
+  private static let minimumLife = Duration.seconds(1)
 
   init(_ url: RemoteURL, now: ContinuousClock.Instant, sinceEpoch: Duration) {
     self.url = url
@@ -158,11 +158,11 @@ private struct PassingURL: Sendable {
     // If it has already expired, the two clocks differ.
     let life = Duration.seconds(expiry) - sinceEpoch
     guard life > .zero else { return }
-    renewalTime = now + life - min(Self.greatestMargin, life / 5)
+    renewalTime = now + life - min(Self.maximumMargin, life / 5)
   }
 
   func isNewAndGood(now: ContinuousClock.Instant) -> Bool {
-    hasServed && now - learnedAt < Self.leastLife
+    hasServed && now - learnedAt < Self.minimumLife
   }
 
   /// Whether it is time for a renewal; true only once.

@@ -36,7 +36,7 @@ final class SegmentEnds: @unchecked Sendable {
     isRunning: Bool, onFailure: @escaping @Sendable (FileFailure) -> Void
   ) -> TransferStep {
     if metrics.newConnections == 0, metrics.timeToFirstByte > .zero {
-      fetcher.table.noteRoundTrip(metrics.timeToFirstByte)
+      fetcher.table.recordRoundTrip(metrics.timeToFirstByte)
     }
     let (id, mirror) = (exchange.segmentID, exchange.mirror)
     if exchange.verdict.isFailure, fetcher.dropFailedHedge(id) { return .wait }
@@ -94,7 +94,7 @@ final class SegmentEnds: @unchecked Sendable {
           return sendRest(of: segment, after: position, exchange, isRunning: isRunning)
         }
       }
-      if isRunning, fetcher.representation.isSequential, !fetcher.table.isComplete {
+      if isRunning, fetcher.representation.isSingleStream, !fetcher.table.isComplete {
         // The whole arrived without all wanted bytes; the number of retries must be limited.
         guard fetcher.pieces.refutation != nil else { return retryCut(exchange) }
         fetcher.table.remove(id)
@@ -141,7 +141,7 @@ final class SegmentEnds: @unchecked Sendable {
     if fetcher.representation.canSkip, !fetcher.representation.haveRangesBeenRefused {
       fetcher.representation.useRanges()
     }
-    if fetcher.representation.isSequential {
+    if fetcher.representation.isSingleStream {
       // The whole is requested again, which resets the failure counts of the pieces.
       refetchCount += 1
       guard refetchCount <= PieceTable.attemptLimit * fetcher.servers.mirrors.count else {

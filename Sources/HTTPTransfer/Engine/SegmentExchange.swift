@@ -21,7 +21,7 @@ protocol SegmentExchangeOwner: AnyObject, Sendable {
   ) -> Int64?
 
   /// Stores the bytes `range`, which an exchange has gathered in a buffer.
-  func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange)
+  func enqueue(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange)
 
   /// Handles an event of an exchange that brings no bytes.
   func note(_ event: SegmentExchange.Event, of exchange: SegmentExchange)
@@ -65,7 +65,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private var isThrottled = false
   private let owner: any SegmentExchangeOwner
   private let store: BodyStore
-  private let client: HTTPClient
+  private let client: TransferClient
   /// Takes the body; nil before one is accepted.
   private var gatherer: BodyGatherer?
   private var lastHandOver = ContinuousClock.now
@@ -91,7 +91,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
 
   init(
     owner: any SegmentExchangeOwner, store: BodyStore, segmentID: Int, mirror: Int,
-    asked: RemoteURL, client: HTTPClient
+    asked: RemoteURL, client: TransferClient
   ) {
     self.owner = owner
     self.store = store
@@ -176,13 +176,13 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
     let arrived = gatherer.position + Int64(rest.count)
     guard let end = owner.advance(self, to: arrived, now: now) else { return .stop }
     while !rest.isEmpty, gatherer.position < end {
-      if gatherer.gather(&rest, upTo: end) { handOver(now: now) }
+      if gatherer.gather(&rest, upTo: end) { enqueue(now: now) }
     }
     // The consumer of a stream must not wait for more bytes.
     if !store.isRandomAccess || gatherer.position >= end
       || now - lastHandOver >= Self.interval
     {
-      handOver(now: now)
+      enqueue(now: now)
     }
     guard gatherer.position >= end else { return .proceed }
     return rest.isEmpty && gatherer.position == expectedEnd ?? end ? .proceed : .stop
@@ -199,7 +199,7 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   private func conclude(_ completion: ExchangeCompletion, _ metrics: ExchangeMetrics) {
     decoder?.cancel()
     decoder = nil
-    handOver(now: .now)
+    enqueue(now: .now)
     // Its bytes must count before its end does.
     store.follow { [self] in owner.ended(self, completion, metrics) }
   }
@@ -218,10 +218,10 @@ final class SegmentExchange: ExchangeReceiver, @unchecked Sendable {
   }
 
   /// Hands the gathered bytes to the owner, which stores them.
-  func handOver(now: ContinuousClock.Instant) {
+  func enqueue(now: ContinuousClock.Instant) {
     lastHandOver = now
-    guard let (handed, range) = gatherer?.handOver() else { return }
-    owner.handOver(handed, as: range, by: self)
+    guard let (handed, range) = gatherer?.enqueue() else { return }
+    owner.enqueue(handed, as: range, by: self)
   }
 }
 

@@ -18,7 +18,7 @@ protocol SegmentFetcherOwner: SegmentExchangeOwner {
 /// `@unchecked Sendable`: used on the network thread only.
 final class SegmentFetcher: @unchecked Sendable {
   private let request: Request
-  private let client: HTTPClient
+  private let client: TransferClient
   private let store: BodyStore
   private let monitor: TransferMonitor
   /// Receives the events; exchanges retain it while they are in progress.
@@ -31,7 +31,7 @@ final class SegmentFetcher: @unchecked Sendable {
   /// Decides where requests go.
   var servers: TransferServers
   /// Counts and limits retries.
-  var patience: TransferPatience
+  var allowance: RetryAllowance
   /// Limits the hedges.
   private var hedgeBudget = HedgeBudget()
   /// The body of the requests.
@@ -50,7 +50,7 @@ final class SegmentFetcher: @unchecked Sendable {
   ///   - monitor: receives the progress.
   ///   - owner: receives the events; held weakly.
   init(
-    _ request: Request, client: HTTPClient, store: BodyStore, monitor: TransferMonitor,
+    _ request: Request, client: TransferClient, store: BodyStore, monitor: TransferMonitor,
     owner: any SegmentFetcherOwner
   ) {
     self.request = request
@@ -62,7 +62,7 @@ final class SegmentFetcher: @unchecked Sendable {
     let isWhole =
       request.method != .get || request.decodesContent || request.body != nil
       || (request.range == nil && (!store.isRandomAccess || request.connections.maximum == 1))
-    representation = Representation(request, hashes: pieces.hashes, isSequential: isWhole)
+    representation = Representation(request, hashes: pieces.hashes, isSingleStream: isWhole)
     table = SegmentTable(
       range: request.range,
       connections: isWhole || !store.isRandomAccess ? .exactly(1) : request.connections)
@@ -70,7 +70,7 @@ final class SegmentFetcher: @unchecked Sendable {
     let isHashed = request.checksum != nil || pieces.hashes != nil
     servers = TransferServers(
       request, trust: store.canBeginAnew && isHashed ? .hashesBeforeUse : .validators)
-    patience = TransferPatience(retryCount: request.retryCount)
+    allowance = RetryAllowance(retryCount: request.retryCount)
   }
 
   /// Whether no request is in flight.
@@ -79,12 +79,12 @@ final class SegmentFetcher: @unchecked Sendable {
   /// Whether no request is in flight or planned.
   var hasNothing: Bool { exchanges.isEmpty && table.segments.isEmpty }
 
-  // MARK: Beginning
+  // MARK: Start
 
   /// Takes over the bytes that an earlier run has stored.
   func adopt(_ remains: PartialFile.Remains) {
     representation.recover(remains.version)
-    servers.noteEarlierBytes()
+    servers.recordEarlierBytes()
     // If a range was requested, the file contains only that range, from its first byte on.
     let offset = request.range?.lowerBound ?? 0
     table.adopt(
@@ -118,7 +118,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// Sends the first requests, at the start and after a pause or a restart.
   func launch() -> TransferStep {
-    if representation.isSequential {
+    if representation.isSingleStream {
       if table.presentByteCount > 0, !representation.canSkip {
         return .startOver("the body cannot be resumed")
       }
@@ -138,7 +138,7 @@ final class SegmentFetcher: @unchecked Sendable {
   }
 
   func plan() {
-    guard representation.isConfirmed, !representation.isSequential else { return }
+    guard representation.isConfirmed, !representation.isSingleStream else { return }
     // Each wrong piece is requested separately, from one mirror. That shows which one served the
     // wrong bytes, and the other requests continue meanwhile.
     let suspects = pieces.suspects(atMost: table.freeCount) { !table.isFetching(piece: $0) }
@@ -160,7 +160,7 @@ final class SegmentFetcher: @unchecked Sendable {
     guard let owner, let url = servers.locations.place(segment.id, at: index, now: now) else {
       return
     }
-    table.noteAsked(segment.id, of: index)
+    table.recordAsked(segment.id, of: index)
     var exchange = ExchangeRequest(
       request, range: segment.isWhole ? nil : segment.start..<segment.end, to: url,
       of: servers.mirrors[index].url, at: servers.locations[index], body: body)
@@ -173,7 +173,7 @@ final class SegmentFetcher: @unchecked Sendable {
     receiver.exchangeID = id
     exchanges[segment.id] = (id, receiver)
     servers.mirrors.began(index)
-    hedgeBudget.noteRequests(1, hedges: 0)
+    hedgeBudget.recordRequests(1, hedges: 0)
     showConnections()
     watchForHedges()
   }
@@ -214,7 +214,7 @@ final class SegmentFetcher: @unchecked Sendable {
     pieces.forget()
   }
 
-  // MARK: Requests under way
+  // MARK: Active requests
 
   func showConnections() {
     let count = table.activeCount
@@ -272,7 +272,7 @@ final class SegmentFetcher: @unchecked Sendable {
     let running = exchanges
     for (id, exchange) in running where exchange.receiver !== kept { drop(id) }
     for exchange in running.values where exchange.receiver !== kept {
-      if flushing { exchange.receiver.handOver(now: .now) }
+      if flushing { exchange.receiver.enqueue(now: .now) }
       client.cancel(exchange.id)
       exchange.receiver.endDecoding()
     }
@@ -289,7 +289,7 @@ final class SegmentFetcher: @unchecked Sendable {
 
   /// Switches to a request for the whole, which `receiver` has sent.
   func makeWhole(_ receiver: SegmentExchange) {
-    representation.makeSequential()
+    representation.makeSingleStream()
     table.removeAll()
     let id = table.add(0..<table.target.upperBound, isWhole: true).id
     guard let exchange = exchanges.removeValue(forKey: receiver.segmentID) else { return }
@@ -297,10 +297,10 @@ final class SegmentFetcher: @unchecked Sendable {
     exchanges[id] = exchange
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
   func judge(_ answer: Representation.Answer) -> Representation.Decision {
-    representation.judge(answer, &servers.mirrors, &patience)
+    representation.judge(answer, &servers.mirrors, &allowance)
   }
 
   func confirm(_ content: ContentVersion, by answer: Representation.Answer, begins: Bool) {
@@ -331,14 +331,14 @@ final class SegmentFetcher: @unchecked Sendable {
   ///   - range: its bytes.
   ///   - exchange: the exchange that brought them.
   ///   - body: called with the result; not called if the transfer starts over meanwhile.
-  func handOver(
+  func enqueue(
     _ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange,
     then body: @escaping @Sendable (Result<Void, FileFailure>) -> Void
   ) {
     guard exchange.generation == pieces.generation, !pieces.isLiar(exchange.mirror) else { return }
     pieces.begin(table)
     let carrier = carrier(of: exchange.segmentID)
-    let runs = pieces.admitted(range, by: carrier).flatMap { table.handOver($0) }
+    let runs = pieces.admitted(range, by: carrier).flatMap { table.enqueue($0) }
     let (id, mirror, generation) = (exchange.segmentID, exchange.mirror, exchange.generation)
     store.store(handed, at: range.lowerBound, runs: runs, from: table.target.lowerBound) {
       [self] result in
@@ -360,11 +360,11 @@ final class SegmentFetcher: @unchecked Sendable {
     let kept =
       pieces.isLiar(mirror) ? [] : runs.flatMap { pieces.admitted($0, by: carrier) }
     let added = table.stored(id, range, runs: runs, kept: kept, now: .now)
-    patience.noteConnection()
+    allowance.recordConnection()
     if added > 0 { monitor.emit(.received(byteCount: added)) }
-    servers.noteStored(from: mirror, rate: table[id]?.rate(now: .now))
+    servers.recordStored(from: mirror, rate: table[id]?.rate(now: .now))
     if pieces.isActive {
-      for run in kept { pieces.noteArrival(of: run, from: mirror, by: carrier) }
+      for run in kept { pieces.recordArrival(of: run, from: mirror, by: carrier) }
     }
   }
 
@@ -375,20 +375,20 @@ final class SegmentFetcher: @unchecked Sendable {
     try pieces.compare(batch, trusted: servers.mirrors.trusted) {
       finding throws(TransferError) in
       if finding.error != nil { forget(finding.range) }
-      if let liar = finding.liar { excludeLiar(liar) }
+      if let culprit = finding.culprit { excludeCulprit(culprit) }
       guard let error = finding.error else { return }
       if finding.isLost { throw error.naming(servers.mirrors.refusals(besides: nil)) }
       monitor.emit(.retrying(error, attempt: finding.failureCount, after: .zero))
     }
   }
 
-  // MARK: Hedges
+  // MARK: Hedging
 
   /// Schedules a check for requests to hedge, repeatedly while there are requests.
   private func watchForHedges() {
-    guard request.isHedged, !watchesForHedges, !representation.isSequential else { return }
+    guard request.isHedged, !watchesForHedges, !representation.isSingleStream else { return }
     watchesForHedges = true
-    let delay = HedgePlanner(roundTrip: table.roundTrip, patience: request.stallTimeout).delay
+    let delay = HedgePlanner(roundTrip: table.roundTrip, timeout: request.stallTimeout).delay
     client.schedule(after: delay / 2) { [weak owner] in owner?.hedgesAreDue(after: delay) }
   }
 
@@ -396,7 +396,7 @@ final class SegmentFetcher: @unchecked Sendable {
     watchesForHedges = false
     guard isRunning, !isIdle else { return }
     defer { watchForHedges() }
-    guard representation.isConfirmed, !representation.isSequential,
+    guard representation.isConfirmed, !representation.isSingleStream,
       !servers.locations.areUnknown, body == nil
     else { return }
     let now = ContinuousClock.now
@@ -406,16 +406,16 @@ final class SegmentFetcher: @unchecked Sendable {
     ) { id in
       exchanges[id]?.receiver.isServed == true
     }
-    hedgeBudget.noteRequests(0, hedges: hedges.count)
+    hedgeBudget.recordRequests(0, hedges: hedges.count)
     for segment in hedges { send(segment) }
   }
 
   /// Handles a refusal by the server of `url`: it gets fewer connections, and no hedges for a
   /// while.
-  func noteRefusal(by url: RemoteURL) {
+  func recordRefusal(by url: RemoteURL) {
     let now = ContinuousClock.now
     table.stepDown(now: now)
-    hedgeBudget.noteRefusal(by: url.normalizedOrigin, now: now)
+    hedgeBudget.recordRefusal(by: url.normalizedOrigin, now: now)
   }
 
   /// Removes the segment of a failed request if it was a hedge.
@@ -452,7 +452,7 @@ final class SegmentFetcher: @unchecked Sendable {
   }
 
   /// Excludes a mirror that served wrong bytes, and drops its requests.
-  private func excludeLiar(_ index: Int) {
+  private func excludeCulprit(_ index: Int) {
     guard servers.mirrors.hasTrusted(besides: index) else { return }
     exclude(index, "it has served bytes that do not hash to what they should")
     for (id, exchange) in exchanges where exchange.receiver.mirror == index {
@@ -470,10 +470,10 @@ final class SegmentFetcher: @unchecked Sendable {
   /// - Returns: false if there is no other mirror to try.
   func choosesOthers() -> Bool {
     guard servers.mirrors.count > 1, !pieces.isActive, store.canBeginAnew,
-      case .refetch(let liar) = servers.judgeWhole()
+      case .refetch(let culprit) = servers.judgeWhole()
     else { return false }
-    if let liar { exclude(liar, "what it serves has another checksum") }
-    servers.mirrors.sole = nextMirror()
+    if let culprit { exclude(culprit, "what it serves has another checksum") }
+    servers.mirrors.exclusive = nextMirror()
     return true
   }
 
@@ -493,7 +493,7 @@ final class SegmentFetcher: @unchecked Sendable {
     }
   }
 
-  // MARK: The signer
+  // MARK: URL signing
 
   /// Asks the signer for a URL, unless a call is in progress.
   private func sign() {
@@ -512,13 +512,13 @@ final class SegmentFetcher: @unchecked Sendable {
     servers.locations.endSigning()
     switch result {
     case .success(let url):
-      servers.locations.noteSigned(url, now: .now)
+      servers.locations.recordSigned(url, now: .now)
       sendUnplaced(isRunning: isRunning)
       return .wait
     case .failure(let failure):
       // No request waits for the signer: the last URL is used until it is refused.
       guard servers.locations.areAwaited, isRunning else { return .wait }
-      let attempt = servers.locations.noteSignerFailure()
+      let attempt = servers.locations.recordSignerFailure()
       let error = TransferError(.other, request.url, failure.description, isTransient: true)
       guard attempt <= request.retryCount else { return .fail(error) }
       let delay = request.retryPolicy.delay(

@@ -40,7 +40,7 @@ final class SegmentResponses: @unchecked Sendable {
     // Only for GET: a redirect may have turned another method into GET, and later requests of that
     // method must not go to its target.
     if request.method == .get, (200..<300).contains(head.status.code),
-      fetcher.servers.locations.noteAnswer(
+      fetcher.servers.locations.recordAnswer(
         from: url, asked: exchange.asked, by: exchange.mirror, now: .now)
     {
       fetcher.sendUnplaced(isRunning: isRunning)
@@ -118,7 +118,7 @@ final class SegmentResponses: @unchecked Sendable {
     let generation = fetcher.pieces.generation
     switch body {
     case .part(let range, let length):
-      fetcher.representation.noteRange()
+      fetcher.representation.recordRange()
       fetcher.reportTotal(length: fetcher.table.isLengthKnown ? nil : length)
       guard let segment = fetcher.table[exchange.segmentID] else { return .stop }
       exchange.acceptBody(

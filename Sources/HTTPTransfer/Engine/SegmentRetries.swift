@@ -25,24 +25,24 @@ final class SegmentRetries: @unchecked Sendable {
     if let step = failOver(id, error, after: retryAfter, from: mirror) { return step }
     guard error.isTransient else { return .fail(error) }
     let isRefusal = error.status != nil || error.code == .connectionRefused
-    if isRefusal { fetcher.noteRefusal(by: error.url) }
+    if isRefusal { fetcher.recordRefusal(by: error.url) }
     // A refusal of one of several connections says nothing about the others.
-    if isRefusal, representation.isConfirmed, !representation.isSequential, !fetcher.isIdle {
+    if isRefusal, representation.isConfirmed, !representation.isSingleStream, !fetcher.isIdle {
       fetcher.table.remove(id)
       monitor.emit(.retrying(error, attempt: 1, after: .zero))
       return .wait
     }
     guard mayRepeat(after: error) else { return .fail(error) }
-    if error.hasNoRoute, representation.isConfirmed, fetcher.patience.waitsForRoute(now: .now) {
+    if error.hasNoRoute, representation.isConfirmed, fetcher.allowance.waitsForRoute(now: .now) {
       fetcher.table.fail(id, isCounted: false)
       return sendAgain(id, FetchConstants.disconnectionInterval, after: error, attempt: 1)
     }
     var attempt = fetcher.table.fail(id)
     if fetcher.table[id]?.isWhole == true, !representation.canSkip {
-      attempt = fetcher.patience.countRepeat()
+      attempt = fetcher.allowance.countRepeat()
     }
     let isConfirmed = representation.isConfirmed
-    guard fetcher.patience.allows(attempt, after: error, isConfirmed: isConfirmed) else {
+    guard fetcher.allowance.allows(attempt, after: error, isConfirmed: isConfirmed) else {
       return error.code == .changed ? startOver("the remote file has changed") : .fail(error)
     }
     let delay = request.retryPolicy.delay(
@@ -101,7 +101,7 @@ final class SegmentRetries: @unchecked Sendable {
       fetcher.table.remove(segment.id)
       return .launch
     }
-    guard fetcher.patience.ignoredRangeCount == 0, !representation.haveRangesBeenRefused,
+    guard fetcher.allowance.ignoredRangeCount == 0, !representation.haveRangesBeenRefused,
       fetcher.table.isLengthKnown
     else {
       // Request the same bytes again, and skip those that are present.
@@ -120,7 +120,7 @@ final class SegmentRetries: @unchecked Sendable {
   /// - Parameter reason: the reason, for the user.
   /// - Returns: the next step of the transfer.
   private func startOver(_ reason: String) -> TransferStep {
-    guard fetcher.patience.mayRestart() else {
+    guard fetcher.allowance.mayRestart() else {
       return .fail(
         TransferError(
           .changed, request.url, "the remote file keeps changing; try again when it is at rest"))

@@ -33,7 +33,7 @@ package struct SegmentTable: Sendable {
     package var hedgeOf: Int?
 
     /// Fewer bytes than this are no progress, except the last ones.
-    private static let leastProgress: Int64 = 1024
+    private static let minimumProgress: Int64 = 1024
 
     fileprivate init(
       id: Int, range: ByteRange, isWhole: Bool, hedgeOf: Int?, now: ContinuousClock.Instant
@@ -51,8 +51,8 @@ package struct SegmentTable: Sendable {
 
     package mutating func stop() { end = position }
 
-    fileprivate mutating func noteProgress(now: ContinuousClock.Instant) {
-      guard position - progressPosition >= Self.leastProgress || position >= end else { return }
+    fileprivate mutating func recordProgress(now: ContinuousClock.Instant) {
+      guard position - progressPosition >= Self.minimumProgress || position >= end else { return }
       progressPosition = position
       lastProgressAt = now
     }
@@ -74,7 +74,7 @@ package struct SegmentTable: Sendable {
   /// The bytes that were handed over and are not stored yet.
   private var handed = ExtentSet()
 
-  /// The wanted bytes; the end is ``Int64/greatestFileOffset`` while the length is unknown.
+  /// The wanted bytes; the end is ``Int64/maximumFileOffset`` while the length is unknown.
   package private(set) var target: ByteRange
 
   /// Whether ``target`` ends at the end of the file or of the wanted range.
@@ -103,7 +103,7 @@ package struct SegmentTable: Sendable {
   ///   - range: the wanted bytes; nil for all.
   ///   - connections: the number of requests that may be in flight.
   package init(range: ByteRange?, connections: Connections) {
-    target = range ?? 0..<Int64.greatestFileOffset
+    target = range ?? 0..<Int64.maximumFileOffset
     maximum = connections.maximum
     switch connections {
     case .adaptive: isAdaptive = true
@@ -127,7 +127,7 @@ package struct SegmentTable: Sendable {
     memory.note(max(proven, known ?? 0), for: origin, today: today)
   }
 
-  // MARK: What is known
+  // MARK: Known state
 
   /// Whether every wanted byte is present.
   package var isComplete: Bool { isLengthKnown && extents.firstHole(in: target) == nil }
@@ -170,7 +170,7 @@ package struct SegmentTable: Sendable {
 
   /// Forgets the length and resets the target to `range`, to fetch another version.
   package mutating func reset(range: ByteRange?) {
-    target = range ?? 0..<Int64.greatestFileOffset
+    target = range ?? 0..<Int64.maximumFileOffset
     isLengthKnown = false
     forgetExtents()
     segments = []
@@ -179,7 +179,7 @@ package struct SegmentTable: Sendable {
   package subscript(id: Int) -> Segment? { segments.first { $0.id == id } }
 
   /// Records that a request on a reused connection was answered after `duration`.
-  package mutating func noteRoundTrip(_ duration: Duration) {
+  package mutating func recordRoundTrip(_ duration: Duration) {
     roundTrip.average(in: duration / .seconds(1))
   }
 
@@ -307,7 +307,7 @@ package struct SegmentTable: Sendable {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return nil }
     let added = max(0, position - segments[index].position)
     segments[index].position += added
-    segments[index].noteProgress(now: now)
+    segments[index].recordProgress(now: now)
     if segments[index].firstByteAt == nil { segments[index].firstByteAt = now }
     // The throughput under a user's limit says nothing about the network.
     parallelism.note(
@@ -322,7 +322,7 @@ package struct SegmentTable: Sendable {
   /// Records that bytes are handed over to be stored.
   ///
   /// - Returns: the parts of `range` that are wanted, absent, and not handed over already.
-  package mutating func handOver(_ range: ByteRange) -> [ByteRange] {
+  package mutating func enqueue(_ range: ByteRange) -> [ByteRange] {
     let runs = extents.holes(in: range.clamped(to: target)).flatMap { handed.holes(in: $0) }
     for run in runs { handed.insert(run) }
     return runs
@@ -333,7 +333,7 @@ package struct SegmentTable: Sendable {
   /// - Parameters:
   ///   - id: the segment that brought them.
   ///   - range: the bytes.
-  ///   - runs: the result of ``handOver(_:)`` for them.
+  ///   - runs: the result of ``enqueue(_:)`` for them.
   ///   - kept: the parts of `runs` that are still wanted.
   ///   - now: the time.
   /// - Returns: how many of the bytes were absent before.
@@ -412,7 +412,7 @@ package struct SegmentTable: Sendable {
   }
 
   /// Records that a segment is requested from a server.
-  package mutating func noteAsked(_ id: Int, of mirror: Int) {
+  package mutating func recordAsked(_ id: Int, of mirror: Int) {
     guard let index = segments.firstIndex(where: { $0.id == id }) else { return }
     segments[index].mirror = mirror
   }
@@ -423,7 +423,7 @@ package struct SegmentTable: Sendable {
     segments[index].storedEnd = start
   }
 
-  // MARK: Hedges
+  // MARK: Hedging
 
   /// Adds a second request for bytes that requests fail to bring.
   ///

@@ -17,7 +17,7 @@ package final class StorageQueue: Sendable {
   private static let bufferLimit = 8
 
   /// How long the head of the queue may take before the disk counts as stalled.
-  private static let patience = Duration.seconds(1)
+  private static let timeout = Duration.seconds(1)
 
   /// A job that can be done with or without the disk; the first thread that claims it decides.
   private final class Job: Sendable {
@@ -55,7 +55,7 @@ package final class StorageQueue: Sendable {
 
   private let queue = DispatchQueue(label: "httpfs.storage")
   private let memoryQueue = DispatchQueue(label: "httpfs.memory")
-  private let client: HTTPClient
+  private let client: TransferClient
 
   private struct State {
     var bufferCount = 0
@@ -75,7 +75,7 @@ package final class StorageQueue: Sendable {
 
   private let state = Mutex(State())
 
-  package init(client: HTTPClient) { self.client = client }
+  package init(client: TransferClient) { self.client = client }
 
   /// Runs `work`, which needs the disk, after all earlier jobs.
   package func perform(_ work: @escaping @Sendable () -> Void) {
@@ -171,7 +171,7 @@ package final class StorageQueue: Sendable {
   /// Checks whether the disk is stalled; if so, waiting jobs are done without it.
   package func divertIfStuck(now: ContinuousClock.Instant) {
     let jobs = state.withLock { state -> [Job] in
-      guard !state.isStuck, let since = state.headSince, now - since > Self.patience else {
+      guard !state.isStuck, let since = state.headSince, now - since > Self.timeout else {
         return []
       }
       state.isStuck = true

@@ -7,7 +7,7 @@ internal import HTTPTypes
 /// Only this object knows the phase of the transfer. Its parts return steps, which it carries out.
 ///
 /// `@unchecked Sendable`: everything in it belongs to the network thread. Other threads hold it
-/// only to pass it there by ``HTTPClient/perform(_:)``.
+/// only to pass it there by ``TransferClient/perform(_:)``.
 final class TransferDriver: @unchecked Sendable {
   enum Phase {
     case idle, preparing, running, paused
@@ -16,7 +16,7 @@ final class TransferDriver: @unchecked Sendable {
     case finishing, ended
   }
 
-  let client: HTTPClient
+  let client: TransferClient
   private let request: Request
   private let monitor: TransferMonitor
   private let store: BodyStore
@@ -40,7 +40,7 @@ final class TransferDriver: @unchecked Sendable {
   /// A cancellation that came while the disk was busy, and whether it removes stored bytes.
   private var pendingCancel: (isSilent: Bool, removes: Bool)?
 
-  init(request: Request, client: HTTPClient, monitor: TransferMonitor, sink: any BodySink) {
+  init(request: Request, client: TransferClient, monitor: TransferMonitor, sink: any BodySink) {
     self.request = request
     self.client = client
     self.monitor = monitor
@@ -49,7 +49,7 @@ final class TransferDriver: @unchecked Sendable {
     store = BodyStore(sink: sink, client: client, mayWait: mayWait)
   }
 
-  // MARK: Verbs
+  // MARK: Commands
 
   func start() {
     guard phase == .idle else { return }
@@ -82,7 +82,7 @@ final class TransferDriver: @unchecked Sendable {
     monitor.update { $0.state = .paused }
     if let body = fetcher.body { body.isPaused = true }
     // A body that no other connection can continue keeps its connection, which is not read.
-    if fetcher.representation.isSequential { return fetcher.setStallTimeout(nil) }
+    if fetcher.representation.isSingleStream { return fetcher.setStallTimeout(nil) }
     fetcher.clear()
     monitor.update { $0.connections = 0 }
   }
@@ -100,7 +100,7 @@ final class TransferDriver: @unchecked Sendable {
     fetcher.body?.isPaused = false
     // The answer may have arrived meanwhile.
     if isComplete { return finish() }
-    if fetcher.representation.isSequential, !fetcher.isIdle {
+    if fetcher.representation.isSingleStream, !fetcher.isIdle {
       fetcher.setStallTimeout(request.stallTimeout)
       return fetcher.unpauseAll()
     }
@@ -135,7 +135,7 @@ final class TransferDriver: @unchecked Sendable {
   /// Resumes the exchanges, because the destination has room again.
   func unpauseAll() { fetcher.unpauseAll() }
 
-  // MARK: Beginning
+  // MARK: Start
 
   /// The state of the destination and the body, determined before the first request.
   private struct Preparation: Sendable {
@@ -281,7 +281,7 @@ final class TransferDriver: @unchecked Sendable {
     }
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   private func finish() {
     guard isRunning, let response = fetcher.representation.response else { return }
@@ -380,7 +380,7 @@ final class TransferDriver: @unchecked Sendable {
     _ outcome: Result<TransferResult, TransferError>, isSilent: Bool = false, removes: Bool = false
   ) {
     if phase != .idle { client.transferEnded() }
-    client.noteConnections(of: fetcher.table, at: request.url.normalizedOrigin)
+    client.recordConnections(of: fetcher.table, at: request.url.normalizedOrigin)
     phase = .ended
     fetcher.clear()
     fetcher.body = nil
@@ -405,7 +405,7 @@ final class TransferDriver: @unchecked Sendable {
   }
 }
 
-// MARK: - What the requests tell
+// MARK: - Request results
 
 extension TransferDriver: SegmentFetcherOwner {
   func receive(
@@ -432,8 +432,8 @@ extension TransferDriver: SegmentFetcherOwner {
     isRunning ? fetcher.advance(exchange.segmentID, to: position, now: now) : nil
   }
 
-  func handOver(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
-    fetcher.handOver(handed, as: range, by: exchange) { [self] result in
+  func enqueue(_ handed: HandedBuffer, as range: ByteRange, by exchange: SegmentExchange) {
+    fetcher.enqueue(handed, as: range, by: exchange) { [self] result in
       if case .failure(let failure) = result { return fail(failure) }
       if fetcher.pieces.isActive { verifyPieces() }
       plan()

@@ -63,11 +63,11 @@ struct TransferLocations: Sendable {
   /// Records that `url` answered the request to `asked` successfully.
   ///
   /// - Returns: whether the requests that wait for a URL can be sent.
-  mutating func noteAnswer(
+  mutating func recordAnswer(
     from url: RemoteURL, asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
   ) -> Bool {
     let isFromBase = asked == locations[mirror].base
-    locations[mirror].noteAnswer(from: url, asked: asked, now: now, sinceEpoch: timeSinceEpoch())
+    locations[mirror].recordAnswer(from: url, asked: asked, now: now, sinceEpoch: timeSinceEpoch())
     guard isFromBase, areUnknown else { return false }
     isLost = false
     scout = nil
@@ -75,10 +75,10 @@ struct TransferLocations: Sendable {
   }
 
   /// Records that a request was refused.
-  mutating func noteRefusal(
+  mutating func recordRefusal(
     of asked: RemoteURL, by mirror: Int, now: ContinuousClock.Instant
   ) -> ResourceLocation.Refusal {
-    let refusal = locations[mirror].noteRefusal(of: asked, now: now)
+    let refusal = locations[mirror].recordRefusal(of: asked, now: now)
     // From now on, one request finds the location for all.
     if locations.count == 1, case .expired = refusal, locations[0].redirected == nil {
       isLost = true
@@ -89,7 +89,7 @@ struct TransferLocations: Sendable {
   /// Lets another request find the location, because that of the scout has ended.
   mutating func endScout() { scout = nil }
 
-  // MARK: The signer
+  // MARK: URL signing
 
   /// Whether to ask the signer now.
   mutating func takeSignerTurn(now: ContinuousClock.Instant) -> Bool {
@@ -104,16 +104,16 @@ struct TransferLocations: Sendable {
 
   mutating func endSigning() { isSigning = false }
 
-  mutating func noteSigned(_ url: RemoteURL, now: ContinuousClock.Instant) {
+  mutating func recordSigned(_ url: RemoteURL, now: ContinuousClock.Instant) {
     signerFailureCount = 0
-    locations[0].noteSigned(url, now: now, sinceEpoch: timeSinceEpoch())
+    locations[0].recordSigned(url, now: now, sinceEpoch: timeSinceEpoch())
     isLost = false
   }
 
   /// Records a failure of the signer.
   ///
   /// - Returns: the number of consecutive failures.
-  mutating func noteSignerFailure() -> Int {
+  mutating func recordSignerFailure() -> Int {
     signerFailureCount += 1
     return signerFailureCount
   }

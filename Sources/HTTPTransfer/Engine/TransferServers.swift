@@ -10,7 +10,7 @@ struct TransferServers: Sendable {
   /// The URLs to request on each server.
   var locations: TransferLocations
   /// The servers that brought the present bytes.
-  private var wholeCheck = WholeCheck()
+  private var fileChecksum = FileChecksum()
 
   init(_ request: Request, trust: MirrorSet.Trust) {
     let isSigned = request.signer != nil && request.method == .get
@@ -23,7 +23,7 @@ struct TransferServers: Sendable {
   /// The URL at which a server is requested now.
   func url(of mirror: Int) -> RemoteURL { locations[mirror].current ?? mirrors[mirror].url }
 
-  // MARK: Choice
+  // MARK: Selection
 
   /// The mirror for the request of a segment; the first one if none is left.
   func next(for segment: SegmentTable.Segment, of representation: Representation) -> Int {
@@ -41,21 +41,21 @@ struct TransferServers: Sendable {
   func next(of representation: Representation, except excluded: Set<Int> = []) -> Int? {
     guard mirrors.count > 1 else { return 0 }
     // A download can wait until this mirror is available; a reader would not.
-    if let sole = mirrors.sole { return sole }
+    if let exclusive = mirrors.exclusive { return exclusive }
     return representation.canSpread(mirrors.trust)
       ? mirrors.choose(isUrgent: false, except: excluded, now: .now)
       : mirrors.contact(except: excluded, now: .now)
   }
 
-  // MARK: What becomes known
+  // MARK: Updates
 
   /// Records that an earlier run stored bytes of unknown servers.
-  mutating func noteEarlierBytes() { wholeCheck.hasEarlierBytes = true }
+  mutating func recordEarlierBytes() { fileChecksum.hasEarlierBytes = true }
 
   /// Records that bytes of a server were stored, at `rate` bytes per second, if known.
-  mutating func noteStored(from mirror: Int, rate: Double?) {
+  mutating func recordStored(from mirror: Int, rate: Double?) {
     guard mirrors.count > 1 else { return }
-    wholeCheck.noteStored(from: mirror)
+    fileChecksum.recordStored(from: mirror)
     mirrors.answered(mirror)
     mirrors.measured(mirror, bytesPerSecond: rate)
   }
@@ -63,18 +63,18 @@ struct TransferServers: Sendable {
   /// Forgets the versions and the stored bytes, because the transfer starts over.
   mutating func forget() {
     mirrors.forgetVersion()
-    wholeCheck.forgetBytes()
+    fileChecksum.forgetBytes()
   }
 
   /// Decides what to do with a whole that does not have the expected checksum.
-  mutating func judgeWhole() -> WholeCheck.Remedy { wholeCheck.fail(trusted: mirrors.trusted) }
+  mutating func judgeWhole() -> FileChecksum.Remedy { fileChecksum.fail(trusted: mirrors.trusted) }
 
   /// Decides what follows a refusal, by `error`, or by `final` if there is no other URL.
   mutating func verdict(
     onRefusalOf asked: RemoteURL, by mirror: Int, _ error: TransferError, final: TransferError,
     isConfirmed: Bool
   ) -> SegmentVerdict {
-    switch locations.noteRefusal(of: asked, by: mirror, now: .now) {
+    switch locations.recordRefusal(of: asked, by: mirror, now: .now) {
     case .expired: .expired(error)
     case .tooMany: .retry(error, after: nil)
     // A server that serves other requests and refuses this one has too many of them.

@@ -119,7 +119,7 @@ struct FileLocation: Sendable {
     return cut + "-" + CacheKey(name).hex.prefix(16)
   }
 
-  // MARK: Names for a moment
+  // MARK: Temporary names
 
   // They are always the same, so that the leftovers of a killed process are found.
 
@@ -140,7 +140,7 @@ struct FileLocation: Sendable {
     try? SystemCalls.unlink(name, in: directory.rawValue)
   }
 
-  // MARK: Facts
+  // MARK: Properties
 
   /// Throws if the name is taken.
   func checkIsFree() throws(FileFailure) {

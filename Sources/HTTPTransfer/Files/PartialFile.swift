@@ -59,16 +59,16 @@ final class PartialFile: @unchecked Sendable {
     var claims: [LogRecord] = []
 
     /// The maximum number of claims that wait.
-    static let greatestClaimCount = 64
+    static let maximumClaimCount = 64
   }
 
   /// Up to this size, the record of a file is not written at the beginning.
   ///
   /// It is written if the file takes long or is interrupted: thousands of short-lived records would
   /// cost more than they are worth. If the process dies, such a file may lose all of its bytes.
-  static let greatestByteCountWithoutRecord: Int64 = 256 << 10
+  static let maximumByteCountWithoutRecord: Int64 = 256 << 10
 
-  // MARK: Beginning
+  // MARK: Start
 
   /// Takes over the bytes of an earlier run.
   ///
@@ -117,7 +117,7 @@ final class PartialFile: @unchecked Sendable {
       record = try SystemCalls.openFile(location.recordName, in: location.directory.rawValue)
     } catch {
       // A small file of a killed process has no record.
-      if error.rawValue == ENOENT, byteCount <= Self.greatestByteCountWithoutRecord { return nil }
+      if error.rawValue == ENOENT, byteCount <= Self.maximumByteCountWithoutRecord { return nil }
       refusal = "there is no record of the partial file"
       if error.rawValue == ENOENT { return nil }
       throw error
@@ -189,7 +189,7 @@ final class PartialFile: @unchecked Sendable {
         salt: .random(in: .min ... .max), dataID: try SystemCalls.identity(data.rawValue),
         key: key, version: version, source: source)
       unwritten = UnwrittenRecord(header: header)
-      if byteCount.map({ $0 > Self.greatestByteCountWithoutRecord }) ?? true {
+      if byteCount.map({ $0 > Self.maximumByteCountWithoutRecord }) ?? true {
         try writeRecord()
       }
     } catch {
@@ -301,7 +301,7 @@ final class PartialFile: @unchecked Sendable {
   private func append(_ claim: LogRecord) throws(ErrorNumber) {
     if unwritten != nil {
       unwritten?.claims.append(claim)
-      if unwritten?.claims.count ?? 0 >= UnwrittenRecord.greatestClaimCount { try writeRecord() }
+      if unwritten?.claims.count ?? 0 >= UnwrittenRecord.maximumClaimCount { try writeRecord() }
       return
     }
     guard let record else { return }
@@ -313,7 +313,7 @@ final class PartialFile: @unchecked Sendable {
     sequence += 1
   }
 
-  // MARK: Making it durable
+  // MARK: Durability
 
   /// The bytes stored so far, to be synced while more are written.
   struct DataSync: Sendable {
@@ -348,7 +348,7 @@ final class PartialFile: @unchecked Sendable {
     try? append(.commit(fetchedByteCount: 0, coveredSequence: sync.sequence))
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// Makes the bytes durable and gives the file its name.
   ///

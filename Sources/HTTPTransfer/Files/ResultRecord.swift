@@ -25,7 +25,7 @@ struct ResultRecord: Sendable {
 
   /// The first line of the file that replaces the attributes.
   private static let heading = "httpfs-origin 1"
-  private static let greatestByteCount: Int64 = 128 << 10
+  private static let maximumByteCount: Int64 = 128 << 10
 
   // MARK: Writing
 
@@ -125,7 +125,7 @@ struct ResultRecord: Sendable {
       let file = try? SystemCalls.openForReading(
         location.originName, in: location.directory.rawValue),
       let status = try? SystemCalls.status(file.rawValue), status.isOwnAlone,
-      status.byteCount <= greatestByteCount
+      status.byteCount <= maximumByteCount
     else { return nil }
     var bytes = [UInt8](repeating: 0, count: Int(status.byteCount))
     guard let count = try? SystemCalls.read(file.rawValue, into: &bytes, at: 0) else { return nil }

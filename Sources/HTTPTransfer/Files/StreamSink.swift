@@ -89,7 +89,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
     state = Mutex(State())
   }
 
-  // MARK: The taker
+  // MARK: Consumer
 
   func next(
     onCancel: @escaping @Sendable () -> Void
@@ -117,7 +117,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
     return try chunk.get()
   }
 
-  // MARK: The network thread
+  // MARK: Called on the network thread
 
   func prepare() throws(FileFailure) -> PartialFile.Remains? { nil }
 

@@ -11,7 +11,7 @@ package struct SyncSchedule {
   ///
   /// Towards the end, commits are more frequent, so that the last sync, which the user waits for,
   /// has little left to do.
-  private static let leastByteCount: Int64 = 1 << 20
+  private static let minimumByteCount: Int64 = 1 << 20
 
   /// The maximum number of bytes that wait behind a sync in progress.
   ///
@@ -47,7 +47,7 @@ package struct SyncSchedule {
   private var enough: Int64 {
     // Pieces that are fetched again exceed the wanted bytes.
     guard let missingByteCount, missingByteCount >= 0 else { return Self.byteCount }
-    return min(Self.byteCount, max(Self.leastByteCount, missingByteCount))
+    return min(Self.byteCount, max(Self.minimumByteCount, missingByteCount))
   }
 
   /// Records that bytes were written.

@@ -107,7 +107,7 @@ public struct Request: Sendable {
   /// A limit on the body's bytes per second, over all connections; nil for the client's own limit
   /// alone.
   ///
-  /// Several requests may share one; ``HTTPClient/setRateLimit(_:of:)`` changes it.
+  /// Several requests may share one; ``TransferClient/setRateLimit(_:of:)`` changes it.
   public var rateLimit: RateLimit?
 
   /// A number for the caller's own use.

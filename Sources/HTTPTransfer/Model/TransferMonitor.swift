@@ -31,7 +31,7 @@ final class TransferMonitor: Sendable {
     state.withLock { $0.progress.bodyByteCount = bodyByteCount }
   }
 
-  // MARK: Looking
+  // MARK: Cache lookup
 
   /// The progress now.
   var progress: TransferProgress {
@@ -160,7 +160,7 @@ final class TransferMonitor: Sendable {
     let actions: [@Sendable () -> Void]
   }
 
-  // MARK: The sums
+  // MARK: Totals
 
   private static func append(
     _ outcome: Result<TransferResult, TransferError>?, to buffer: EventBuffer<TransferEvent.Kind>

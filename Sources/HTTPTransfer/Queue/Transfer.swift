@@ -13,7 +13,7 @@ public final class Transfer: Sendable, Identifiable {
 
   let monitor: TransferMonitor
   private let driver: TransferDriver
-  private let client: HTTPClient
+  private let client: TransferClient
   private let stream: StreamSink?
   /// The queue that decides when this transfer runs.
   ///
@@ -22,7 +22,7 @@ public final class Transfer: Sendable, Identifiable {
 
   private static let lastID = Atomic<UInt64>(0)
 
-  init(_ request: Request, client: HTTPClient, queue: TransferQueue?) {
+  init(_ request: Request, client: TransferClient, queue: TransferQueue?) {
     id = TransferID(rawValue: Self.lastID.add(1, ordering: .relaxed).newValue)
     self.request = request
     self.client = client
@@ -49,7 +49,7 @@ public final class Transfer: Sendable, Identifiable {
     room.connect(driver)
   }
 
-  // MARK: Looking
+  // MARK: Cache lookup
 
   /// The current progress.
   public var progress: TransferProgress { monitor.progress }
@@ -103,7 +103,7 @@ public final class Transfer: Sendable, Identifiable {
     }
   }
 
-  // MARK: Verbs
+  // MARK: Commands
 
   /// Starts the transfer; has no effect if it has started, or if a queue decides when it starts.
   public func start() {
@@ -134,7 +134,7 @@ public final class Transfer: Sendable, Identifiable {
     client.perform { [self] in driver.cancel(isSilent: true, removes: true) }
   }
 
-  // MARK: For the queue
+  // MARK: Queue interface
 
   private var queue: TransferQueue? { queueState.withLock { $0 } }
 
@@ -172,7 +172,7 @@ extension StreamSink {
   }
 }
 
-extension HTTPClient {
+extension TransferClient {
   /// Creates a transfer of `request`, which starts with ``Transfer/start()`` or
   /// ``Transfer/result()``.
   public func transfer(_ request: Request) -> Transfer {

@@ -23,7 +23,7 @@ public final class TransferQueue: Sendable {
     public init() {}
   }
 
-  public let client: HTTPClient
+  public let client: TransferClient
   public let configuration: Configuration
   private let state: Mutex<State>
 
@@ -43,7 +43,9 @@ public final class TransferQueue: Sendable {
   /// The maximum number of concurrent requests for lengths.
   private static let probeLimit = 4
 
-  public init(client: HTTPClient = HTTPClient(), configuration: Configuration = Configuration()) {
+  public init(
+    client: TransferClient = TransferClient(), configuration: Configuration = Configuration()
+  ) {
     self.client = client
     self.configuration = configuration
     state = Mutex(
@@ -57,7 +59,7 @@ public final class TransferQueue: Sendable {
     for listener in state.withLock({ $0.listeners }) { listener.buffer?.end() }
   }
 
-  // MARK: Adding
+  // MARK: Insertion
 
   /// Adds a request; it runs when the queue is started and a slot is free.
   ///
@@ -82,7 +84,7 @@ public final class TransferQueue: Sendable {
     return transfer
   }
 
-  // MARK: Looking
+  // MARK: Cache lookup
 
   /// The transfers in the order in which they were added.
   public var transfers: [Transfer] {
@@ -126,7 +128,7 @@ public final class TransferQueue: Sendable {
     }
   }
 
-  // MARK: Verbs
+  // MARK: Commands
 
   /// Starts the queue, or continues it after ``suspend()``.
   public func start() {
@@ -165,7 +167,7 @@ public final class TransferQueue: Sendable {
     }
   }
 
-  // MARK: What follows
+  // MARK: Next steps
 
   private func carryOut(_ actions: [QueueState<TransferID>.Action]) {
     for action in actions {

@@ -1,12 +1,12 @@
 /// Reads the commands of a script or a control message.
-public enum CommandParser {
-  public typealias CommandError = RuleSet.CommandError
+package enum CommandParser {
+  package typealias CommandError = RuleSet.CommandError
 
   /// Reads commands from JSON: one object, or an array of them; docs/ORIGIN.md describes them.
   ///
   /// An unknown name or an invalid value is an error that names its place: otherwise a misspelt
   /// fault would pass as a test without faults.
-  public static func commands(json: [UInt8]) throws(CommandError) -> [RuleSet.Command] {
+  package static func commands(json: [UInt8]) throws(CommandError) -> [RuleSet.Command] {
     let value = try JSONValue(parsing: json)
     guard case .list(let values) = value else {
       return [try command(JSONReader(value: value, place: "", isCommand: true))]

@@ -1,14 +1,14 @@
 /// The script rules, which determine every byte, and their counts.
 ///
 /// A script is a value: the same requests in the same order make the same choices.
-public struct Script: Equatable, Sendable {
+package struct Script: Equatable, Sendable {
   /// A rule that answers a request.
-  public struct Choice: Equatable, Sendable {
-    public let rule: ScriptRule
+  package struct Choice: Equatable, Sendable {
+    package let rule: ScriptRule
     /// The name of the rule.
-    public let name: String
+    package let name: String
     /// The number of the request among those of its resource that match the rule, from 1.
-    public let requestNumber: Int64
+    package let requestNumber: Int64
     let random: ScriptRandom
   }
 
@@ -25,22 +25,22 @@ public struct Script: Equatable, Sendable {
   }
 
   /// The seed of all random choices.
-  public var seed: UInt64 = 0
+  package var seed: UInt64 = 0
 
   /// The rules, oldest first; no two have the same name.
-  public private(set) var rules: [ScriptRule] = []
+  package private(set) var rules: [ScriptRule] = []
   private var counts: [Use: Counts] = [:]
   /// How many rules were added without a name.
   private var unnamedCount = 0
 
-  public init() {}
+  package init() {}
 
   /// Adds a rule, and replaces one of the same name.
   ///
   /// The rule becomes the newest, and its counts restart.
   ///
   /// A rule without a name is named by its number among such rules: `rule 1`.
-  public mutating func add(_ rule: ScriptRule) {
+  package mutating func add(_ rule: ScriptRule) {
     var rule = rule
     if let name = rule.name {
       remove(name)
@@ -52,7 +52,7 @@ public struct Script: Equatable, Sendable {
   }
 
   /// Removes the rule of this name, if there is one.
-  public mutating func remove(_ name: String) {
+  package mutating func remove(_ name: String) {
     rules.removeAll { $0.name == name }
     counts = counts.filter { $0.key.rule != name }
   }
@@ -64,7 +64,7 @@ public struct Script: Equatable, Sendable {
   ///   - completeLength: the length of the resource, in bytes.
   ///   - isReused: whether its connection has carried a request before.
   /// - Returns: the rule with the values for its plan; nil if none applies.
-  public mutating func choose(
+  package mutating func choose(
     _ request: RequestHead, completeLength: Int64, isReused: Bool
   ) -> Choice? {
     var choice: Choice?

@@ -2,7 +2,7 @@
 ///
 /// The plan is a pure function of the rule's choice, the request, and the response that the
 /// parameters alone would make.
-public struct ScriptPlanner {
+package struct ScriptPlanner {
   /// The maximum number of actions of one response.
   ///
   /// A larger script is probably wrong. The same holds for ``byteLimit``, the maximum number of
@@ -43,7 +43,7 @@ public struct ScriptPlanner {
   ///   - completeLength: the length of the resource, in bytes.
   ///   - version: the version of the resource.
   ///   - now: seconds since 1970.
-  public init(
+  package init(
     _ choice: Script.Choice, request: RequestHead, planned: ResponsePlan, completeLength: Int64,
     version: UInt64, now: Int64
   ) {
@@ -64,7 +64,7 @@ public struct ScriptPlanner {
   }
 
   /// The plan; a script that cannot be executed makes it a 500 with the reason.
-  public func plan() -> ResponsePlan {
+  package func plan() -> ResponsePlan {
     var planner = self
     do {
       try planner.carryOut(planner.actions)

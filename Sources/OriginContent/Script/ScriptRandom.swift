@@ -1,7 +1,7 @@
 /// The random numbers of one request.
 ///
 /// They depend only on the script's seed, the rule, the resource and the number of the request.
-public struct ScriptRandom: Equatable, Sendable {
+package struct ScriptRandom: Equatable, Sendable {
   /// 2⁶⁴ / φ: the odd increment of SplitMix64.
   private static let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
 

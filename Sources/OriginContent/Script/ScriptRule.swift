@@ -1,7 +1,7 @@
 /// A rule of a script: its conditions, parameters and actions.
-public struct ScriptRule: Equatable, Sendable {
+package struct ScriptRule: Equatable, Sendable {
   /// Its name in the request log; nil until a script has numbered it.
-  public internal(set) var name: String?
+  package internal(set) var name: String?
   let match: RequestMatch
   /// Parameters of the planned response, which override those of the query and of other rules; nil
   /// unsets one.
@@ -9,7 +9,7 @@ public struct ScriptRule: Equatable, Sendable {
   let actions: [ScriptAction]
 
   /// The parameters of a request under this rule.
-  public func values(over values: [String: String]) -> [String: String] {
+  package func values(over values: [String: String]) -> [String: String] {
     var values = values
     // A subscript assignment of nil removes the value.
     for (name, value) in parameters { values[name] = value }

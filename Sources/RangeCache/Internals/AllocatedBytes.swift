@@ -22,11 +22,11 @@ final class AllocatedBytes: Sendable {
     return entries
   }
 
-  func noteStored(_ byteCount: Int64) {
+  func recordStored(_ byteCount: Int64) {
     known.withLock { known in known = known.map { $0 + byteCount } }
   }
 
-  func noteFreed(_ byteCount: Int64) {
+  func recordFreed(_ byteCount: Int64) {
     known.withLock { known in known = known.map { max(0, $0 - byteCount) } }
   }
 }

@@ -15,7 +15,7 @@ final class BlockTable: Sendable {
     var settled: Set<UInt64> = []
   }
 
-  private static let greatestSettledCount = 65_536
+  private static let maximumSettledCount = 65_536
 
   /// Counts an entry object that has opened the data file `dataID`.
   func beginUse(of dataID: UInt64, isNew: Bool) {
@@ -32,7 +32,7 @@ final class BlockTable: Sendable {
       guard let blocks = state.open[dataID], blocks.isUnused else { return }
       state.open[dataID] = nil
       // Data files that are dropped from the set are settled again.
-      if state.settled.count >= Self.greatestSettledCount { state.settled = [] }
+      if state.settled.count >= Self.maximumSettledCount { state.settled = [] }
       if blocks.isSettled {
         state.settled.insert(dataID)
       } else {
@@ -46,7 +46,7 @@ final class BlockTable: Sendable {
     state.withLock { $0.open[dataID]?.isSettled ?? $0.settled.contains(dataID) }
   }
 
-  func noteLoss(in dataID: UInt64) { state.withLock { $0.open[dataID]?.noteLoss() } }
+  func recordLoss(in dataID: UInt64) { state.withLock { $0.open[dataID]?.recordLoss() } }
 
   func isWritable(_ dataID: UInt64) -> Bool {
     state.withLock { $0.open[dataID]?.isWritable ?? true }
@@ -61,6 +61,6 @@ final class BlockTable: Sendable {
     guard let before = state.withLock({ $0.open[dataID] }), !before.isSettled else { return }
     guard before.isWritable else { throw ErrorNumber(rawValue: EBUSY) }
     try FreeBlocks.giveBack(of: data, except: present)
-    state.withLock { $0.open[dataID]?.noteSettled(after: before) }
+    state.withLock { $0.open[dataID]?.recordSettled(after: before) }
   }
 }

@@ -3,7 +3,7 @@ import ExtentRecord
 /// The objects that all entries of a directory share.
 struct CacheContext: Sendable {
   let root: CacheRoot
-  let recordings = Recordings()
+  let recordings = RecordLeases()
   let blocks = BlockTable()
   let allocated: AllocatedBytes
   let stamps: DataStamps

@@ -14,16 +14,16 @@ struct ClaimIndex {
   /// Ascending by the first byte.
   private let claims: [Claim]
   /// How far before an offset a claim that contains it may begin.
-  private let greatestByteCount: Int64
+  private let maximumByteCount: Int64
 
   init(_ claims: [Claim]) {
     self.claims = claims.sorted { $0.range.lowerBound < $1.range.lowerBound }
-    greatestByteCount = claims.lazy.map(\.range.byteCount).max() ?? 0
+    maximumByteCount = claims.lazy.map(\.range.byteCount).max() ?? 0
   }
 
   /// The claims that overlap `range`, ascending.
   func claims(about range: ByteRange) -> [Claim] {
-    let earliest = range.lowerBound - greatestByteCount
+    let earliest = range.lowerBound - maximumByteCount
     var low = 0
     var high = claims.count
     while low < high {

@@ -37,10 +37,10 @@ struct DataBlocks {
   var isUnused: Bool { userCount == 0 }
 
   /// A sync of the data file has failed.
-  mutating func noteLoss() { past = .lost }
+  mutating func recordLoss() { past = .lost }
 
   /// The blocks were freed.
-  mutating func noteSettled(after before: DataBlocks) {
+  mutating func recordSettled(after before: DataBlocks) {
     if past == before.past { past = .settled }
   }
 

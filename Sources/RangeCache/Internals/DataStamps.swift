@@ -14,25 +14,25 @@ struct DataStamps: Sendable {
   }
 
   /// The current stamp of a data file; nil if the file system cannot show changes.
-  func stamp(of data: Descriptor) -> FileStamp? {
+  func stamp(of data: Descriptor) -> FileFingerprint? {
     bootID == nil ? nil : SystemCalls.stamp(data.rawValue)
   }
 
   /// The form of a stamp in a record with the salt `salt`.
-  func digest(of stamp: FileStamp, salt: UInt64) -> UInt64? {
+  func digest(of stamp: FileFingerprint, salt: UInt64) -> UInt64? {
     bootID.map { stamp.digest(bootID: $0, salt: salt) }
   }
 
   /// Whether `recorded`, the stamp in a record with the salt `salt`, matches the data file's
   /// current stamp.
-  func isCurrent(_ recorded: UInt64, _ stamp: FileStamp?, salt: UInt64) -> Bool {
+  func isCurrent(_ recorded: UInt64, _ stamp: FileFingerprint?, salt: UInt64) -> Bool {
     guard recorded != 0, let stamp else { return false }
     return digest(of: stamp, salt: salt) == recorded
   }
 
   /// Invalidates every stamp of a data file whose bytes are wrong though no program has written
   /// them.
-  static func distrust(_ data: Descriptor) {
+  static func invalidateFingerprint(_ data: Descriptor) {
     // Every change of the inode has this effect; this one changes nothing else.
     try? SystemCalls.setPermissions(data.rawValue, to: 0o600)
   }

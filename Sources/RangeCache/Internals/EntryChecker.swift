@@ -21,7 +21,7 @@ struct EntryChecker: Sendable {
         let again = try damagedExtents(of: stored, in: data)
         damaged = ExtentSet(damaged.extents.flatMap { again.runs(in: $0) })
       }
-      if !damaged.isEmpty, let data { DataStamps.distrust(data) }
+      if !damaged.isEmpty, let data { DataStamps.invalidateFingerprint(data) }
       return (stored.header.version, damaged)
     } catch {
       throw CacheError(error, path: context.folder(of: key).path)
@@ -58,7 +58,7 @@ struct EntryChecker: Sendable {
         let data = try stored.openData()
         let recovery = try verified(stored, in: data)
         result = EntryCheck(recovery)
-        if result.isDamaged, let data { DataStamps.distrust(data) }
+        if result.isDamaged, let data { DataStamps.invalidateFingerprint(data) }
         if data == nil {
           isUseless = true
         } else if repairing, result.isDamaged {

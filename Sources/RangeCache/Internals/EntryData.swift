@@ -37,7 +37,8 @@ final class EntryData: Sendable {
   ///   - stamp: its stamp at its opening.
   ///   - context: shared by all entries.
   init(
-    _ file: Descriptor, header: RecordHeader, isNew: Bool, hasUnsynced: Bool, stamp: FileStamp?,
+    _ file: Descriptor, header: RecordHeader, isNew: Bool, hasUnsynced: Bool,
+    stamp: FileFingerprint?,
     context: CacheContext
   ) {
     self.file = file
@@ -56,7 +57,7 @@ final class EntryData: Sendable {
     blocks.endUse(of: id, isSynced: state.withLock { $0.writes.areSynced })
   }
 
-  // MARK: The file
+  // MARK: File
 
   /// The size of the file (`fstat(2)`); nil if unknown.
   var byteCount: Int64? { try? SystemCalls.status(file.rawValue).byteCount }
@@ -76,7 +77,7 @@ final class EntryData: Sendable {
     _ bytes: UnsafeRawBufferPointer, at offset: Int64, present: ExtentSet, believed: ExtentSet
   ) throws(CacheError) {
     try checkSync()
-    noteChanges { $0.look($1) }
+    recordChanges { $0.look($1) }
     state.withLock { $0.writes.begin() }
     defer { state.withLock { $0.writes.end() } }
     do throws(ErrorNumber) {
@@ -87,15 +88,15 @@ final class EntryData: Sendable {
       // Write the data first, then the record that claims it.
       try SystemCalls.write(file.rawValue, bytes, at: offset)
     } catch {
-      noteChanges { $0.changed($1) }
+      recordChanges { $0.changed($1) }
       throw CacheError(error, path: folder.path)
     }
     state.withLock { $0.end = max($0.end, offset + Int64(bytes.count)) }
-    noteChanges { $0.changed($1) }
+    recordChanges { $0.changed($1) }
   }
 
   /// The end of the file, if something else has truncated it; reported once.
-  func noteCut() -> Int64? {
+  func recordCut() -> Int64? {
     guard let end = byteCount else { return nil }
     return state.withLock { state in
       guard end < state.end else { return nil }
@@ -104,7 +105,7 @@ final class EntryData: Sendable {
     }
   }
 
-  // MARK: On the disk
+  // MARK: On disk
 
   /// Whether all writes are known to be on the disk and none has failed.
   var isSynced: Bool { state.withLock { $0.failure == nil && $0.writes.areSynced } }
@@ -123,7 +124,7 @@ final class EntryData: Sendable {
         return (true, true)
       }
     }
-    if isNews { blocks.noteLoss(in: id) }
+    if isNews { blocks.recordLoss(in: id) }
     return hasLost
   }
 
@@ -138,43 +139,43 @@ final class EntryData: Sendable {
   }
 
   /// Records that written bytes were lost, unless that is already known.
-  func noteFailure(_ number: ErrorNumber) {
+  func recordFailure(_ number: ErrorNumber) {
     state.withLock { if $0.failure == nil { $0.failure = number } }
   }
 
   /// Waits until all bytes written before this call are on the disk (`fdatasync(2)`).
   ///
-  /// - Returns: which writes these are; ``noteSync(since:)`` takes it once they are committed.
+  /// - Returns: which writes these are; ``recordSync(since:)`` takes it once they are committed.
   func sync() throws(CacheError) -> WriteMarks.Mark {
     let mark = state.withLock { $0.writes.mark }
     do throws(ErrorNumber) {
       try SystemCalls.syncData(file.rawValue)
     } catch {
-      noteFailure(error)
-      blocks.noteLoss(in: id)
+      recordFailure(error)
+      blocks.recordLoss(in: id)
       throw CacheError(code: .syncFailed, path: folder.path, errno: error.rawValue)
     }
     return mark
   }
 
-  func noteSync(since mark: WriteMarks.Mark) {
-    state.withLock { $0.writes.noteSync(since: mark) }
+  func recordSync(since mark: WriteMarks.Mark) {
+    state.withLock { $0.writes.recordSync(since: mark) }
   }
 
-  // MARK: Changes by others
+  // MARK: External changes
 
   /// The stamp after this object's last change; nil once something else has changed the file, or if
   /// the file system cannot show changes.
-  var stamp: FileStamp? { state.withLock { $0.changes.last } }
+  var stamp: FileFingerprint? { state.withLock { $0.changes.last } }
 
   /// The same stamp; also nil after a lost write.
-  var soundStamp: FileStamp? { state.withLock { $0.failure == nil ? $0.changes.last : nil } }
+  var soundStamp: FileFingerprint? { state.withLock { $0.failure == nil ? $0.changes.last : nil } }
 
   /// Checks whether something else has changed the file.
-  func lookForChanges() { noteChanges { $0.look($1) } }
+  func lookForChanges() { recordChanges { $0.look($1) } }
 
   /// Passes the current stamp of the file to `changes`.
-  private func noteChanges(_ note: (inout ChangeWatch, FileStamp?) -> Void) {
+  private func recordChanges(_ note: (inout ChangeWatch, FileFingerprint?) -> Void) {
     guard stamp != nil else { return }
     let current = stamps.stamp(of: file)
     state.withLock { note(&$0.changes, current) }

@@ -60,7 +60,7 @@ struct EntryFolder: Sendable {
     try? SystemCalls.touch(directory.rawValue)
   }
 
-  // MARK: The record
+  // MARK: Record
 
   /// Opens the record file for appending.
   ///

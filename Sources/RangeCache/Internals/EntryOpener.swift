@@ -4,11 +4,11 @@ import HTTPTransferCore
 import LinuxSystem
 
 /// Opens and creates entries; see ``CacheDirectory/openEntry(_:uncommitted:)`` and
-/// ``CacheDirectory/createEntry(_:version:source:definer:)``.
+/// ``CacheDirectory/createEntry(_:version:source:reference:)``.
 struct EntryOpener: Sendable {
   let context: CacheContext
 
-  // MARK: Open
+  // MARK: Opening
 
   func open(
     _ key: CacheKey, uncommitted: UncommittedExtents
@@ -62,7 +62,7 @@ struct EntryOpener: Sendable {
         uncommittedByteCount: recovery.uncommittedByteCount, checksumMark: recovery.checksumMark),
       data: data, context: context)
     if isReadOnly { context.recordings.end(folder.key) }
-    if uncommitted == .discard { context.blocks.noteLoss(in: header.dataID) }
+    if uncommitted == .discard { context.blocks.recordLoss(in: header.dataID) }
     return entry
   }
 
@@ -112,12 +112,12 @@ struct EntryOpener: Sendable {
   // MARK: Create
 
   func create(
-    _ key: CacheKey, version: ContentVersion, source: String, definer: String?
+    _ key: CacheKey, version: ContentVersion, source: String, reference: String?
   ) throws(CacheError) -> CacheEntry {
     let folder = context.folder(of: key)
     let header = RecordHeader(
       salt: .random(in: .min ... .max), dataID: .random(in: .min ... .max), key: key,
-      version: version, source: source, definer: definer)
+      version: version, source: source, reference: reference)
     guard (version.completeLength ?? 0) >= 0, let encoded = header.encoded() else {
       throw CacheError(code: .invalidArgument, path: folder.path)
     }
@@ -141,7 +141,7 @@ struct EntryOpener: Sendable {
     } catch {
       throw CacheError(error, path: folder.path)
     }
-    context.allocated.noteFreed(
+    context.allocated.recordFreed(
       EntryFolder.removeFiles(in: directory, keeping: header.dataName))
     return entry
   }

@@ -10,8 +10,8 @@ import Synchronization
 final class EntryRecord: Sendable {
   private let folder: EntryFolder
   private let salt: UInt64
-  private let recordings: Recordings
-  private let recording: Recording
+  private let recordings: RecordLeases
+  private let recording: RecordLease
   private let state: Mutex<State>
 
   private struct State {
@@ -57,7 +57,7 @@ final class EntryRecord: Sendable {
 
   deinit { recordings.remove(recording, of: folder.key) }
 
-  // MARK: What it covers
+  // MARK: Coverage
 
   /// Whether the recording has ended.
   var hasEnded: Bool { recording.isEnded }
@@ -88,11 +88,11 @@ final class EntryRecord: Sendable {
   }
 
   /// Takes note of an appended COMMIT for `storedByteCount`.
-  func noteCommitted(_ storedByteCount: Int64) {
+  func recordCommitted(_ storedByteCount: Int64) {
     state.withLock { $0.committedByteCount = max($0.committedByteCount, storedByteCount) }
   }
 
-  // MARK: The file
+  // MARK: File
 
   /// Appends a record; returns false, without writing, if the recording has ended.
   func append(_ record: LogRecord, storedByteCount: Int64 = 0) throws(CacheError) -> Bool {

@@ -6,7 +6,7 @@ struct EntryRemover: Sendable {
   let pins: PinnedKeys
 
   /// Removes the entry of `key`, if it exists.
-  func remove(_ key: CacheKey) throws(CacheError) { context.allocated.noteFreed(try delete(key)) }
+  func remove(_ key: CacheKey) throws(CacheError) { context.allocated.recordFreed(try delete(key)) }
 
   /// Removes an entry and its pin, or throws if its record cannot be removed.
   ///
@@ -15,10 +15,10 @@ struct EntryRemover: Sendable {
     context.recordings.end(key)
     let folder = context.folder(of: key)
     let recordFreed = try folder.deleteRecord()
-    context.allocated.noteFreed(recordFreed)
+    context.allocated.recordFreed(recordFreed)
     // Without a record there may still be files from a crash.
     let freed = try delete(key)
-    context.allocated.noteFreed(freed)
+    context.allocated.recordFreed(freed)
     if pins.contains(key) {
       pins.set(false, key)
       try pins.store(false, key)
@@ -45,7 +45,7 @@ struct EntryRemover: Sendable {
         freed += byteCount
       }
     }
-    context.allocated.noteFreed(freed)
+    context.allocated.recordFreed(freed)
     return freed
   }
 

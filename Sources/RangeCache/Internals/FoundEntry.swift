@@ -8,7 +8,7 @@ struct FoundEntry {
   /// The end of the record's log.
   let end: LogEnd
   /// The data file's stamp at its opening; nil if the file system cannot show changes.
-  let stamp: FileStamp?
+  let stamp: FileFingerprint?
   /// Whether the record has the same stamp.
   var isStamped = false
   /// The extents that are present, and the part of them that was not read.

@@ -25,7 +25,7 @@ struct WriteMarks: Sendable {
   var mark: Mark { Mark(endedCount: endedCount) }
 
   /// Takes note of a successful sync.
-  mutating func noteSync(since mark: Mark) { syncedCount = max(syncedCount, mark.endedCount) }
+  mutating func recordSync(since mark: Mark) { syncedCount = max(syncedCount, mark.endedCount) }
 
   /// Whether all writes are on the disk.
   var areSynced: Bool { underWayCount == 0 && endedCount == syncedCount }

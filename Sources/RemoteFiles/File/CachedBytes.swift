@@ -14,12 +14,12 @@ struct CachedBytes: Sendable {
   private var environment: MountEnvironment { context.environment }
 
   /// How long an eviction waits for requests to end and for a sync.
-  private static let evictionPatience = Duration.seconds(5)
+  private static let evictionTimeout = Duration.seconds(5)
 
   /// Removes them when requests in flight have ended; waits for the disk.
   func evict() {
-    guard current()?.hasHandles != true else { return noteKept("it is open") }
-    let deadline = ContinuousClock.now + Self.evictionPatience
+    guard current()?.hasHandles != true else { return recordKept("it is open") }
+    let deadline = ContinuousClock.now + Self.evictionTimeout
     var failure: CacheError?
     while !removeEntryIfUnused({
       do throws(CacheError) {
@@ -30,10 +30,10 @@ struct CachedBytes: Sendable {
     }) {
       // In each round: a read that has just ended may have started read-ahead.
       current()?.endFetching()
-      guard ContinuousClock.now < deadline else { return noteKept("it is in use") }
+      guard ContinuousClock.now < deadline else { return recordKept("it is in use") }
       usleep(20_000)
     }
-    if let failure { return noteKept("\(failure)") }
+    if let failure { return recordKept("\(failure)") }
     environment.logger.info("evicted from the cache", metadata: ["file": "\(context.source.path)"])
   }
 
@@ -45,7 +45,7 @@ struct CachedBytes: Sendable {
     // Not under the lock: a version in use may wait for this lock, or hold it for a long time.
     if entryHolders.contains(where: \.isInUse) { return false }
     // The lock keeps the entry from being opened or created meanwhile.
-    return context.loading.withLock { _ in
+    return context.entryLock.withLock { _ in
       // Before the files are removed: a later attempt to open the entry finds none.
       for version in entryHolders where !version.forgetEntryIfUnused() { return false }
       remove()
@@ -60,8 +60,8 @@ struct CachedBytes: Sendable {
     [environment.evictor.holder(of: context.cacheKey), current()].compactMap(\.self)
   }
 
-  private func noteKept(_ reason: String) {
-    context.noteFailure(FileError(.cacheFailed, "not evicted: \(reason)"), isRetried: false)
+  private func recordKept(_ reason: String) {
+    context.recordFailure(FileError(.cacheFailed, "not evicted: \(reason)"), isRetried: false)
   }
 
   /// Compares all of them with their recorded hashes; damaged ones are absent from then on.
@@ -78,7 +78,7 @@ struct CachedBytes: Sendable {
         "verified the cached bytes",
         metadata: ["file": "\(context.source.path)", "damaged": "\(byteCount)"])
     } catch {
-      context.noteFailure(FileError(error), isRetried: false)
+      context.recordFailure(FileError(error), isRetried: false)
     }
   }
 }

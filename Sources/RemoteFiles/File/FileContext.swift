@@ -4,10 +4,10 @@ internal import HTTPTransferCore
 internal import Logging
 internal import Synchronization
 
-/// What the versions of a file share: its servers, cache key, the user's wishes and the counters
+/// What the versions of a file share: its servers, cache key, the user's policy and the counters
 /// for `.status`.
 ///
-/// Lock order: `loading` (over I/O) comes before the locks of the file and its versions; `wishes`
+/// Lock order: `entryLock` (over I/O) comes before the locks of the file and its versions; `policy`
 /// and `counters` are leaves, also below a version's state.
 final class FileContext: Sendable {
   let environment: MountEnvironment
@@ -18,8 +18,8 @@ final class FileContext: Sendable {
   /// file: they share the entry's name.
   ///
   /// It is taken on threads that may wait for the disk, never on the path of a read.
-  let loading = Mutex(())
-  let wishes = Mutex(FileWishes())
+  let entryLock = Mutex(())
+  let policy = Mutex(FetchPolicy())
   private let counters = Mutex(FileStatistics())
 
   init(source: FileSource, cacheKey: CacheKey, environment: MountEnvironment) {
@@ -33,7 +33,7 @@ final class FileContext: Sendable {
   // MARK: Servers
 
   var source: FileSource { servers.source }
-  var mirrors: MirrorBoard? { servers.mirrors }
+  var mirrors: SharedMirrors? { servers.mirrors }
   var origins: [String] { servers.origins }
 
   func url(ofMirror mirror: Int) -> RemoteURL { servers.url(ofMirror: mirror) }
@@ -42,12 +42,12 @@ final class FileContext: Sendable {
     servers.request(range: range, at: url, mirror: mirror)
   }
 
-  func noteAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
-    servers.noteAnswer(from: url, asked: asked, mirror: mirror)
+  func recordAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
+    servers.recordAnswer(from: url, asked: asked, mirror: mirror)
   }
 
-  func noteRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
-    servers.noteRefusal(of: asked)
+  func recordRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
+    servers.recordRefusal(of: asked)
   }
 
   func refusal(_ verdict: ResponseVerdict, mirror: Int) -> FileError {
@@ -63,7 +63,7 @@ final class FileContext: Sendable {
   /// The counters so far.
   var statistics: FileStatistics { counters.withLock { $0 } }
 
-  func noteFetched(_ byteCount: Int) {
+  func recordFetched(_ byteCount: Int) {
     counters.withLock {
       $0.fetchedByteCount += Int64(byteCount)
       $0.speed.note(byteCount: byteCount, now: .now)
@@ -71,9 +71,9 @@ final class FileContext: Sendable {
   }
 
   /// Takes note of damaged bytes in the cache.
-  func noteDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
+  func recordDamage(_ byteCount: Int64) { counters.withLock { $0.damagedByteCount += byteCount } }
 
-  func noteRequests(_ metrics: ExchangeMetrics) {
+  func recordRequests(_ metrics: ExchangeMetrics) {
     let second = MonotonicSeconds.sinceStart
     counters.withLock {
       $0.requestCount += metrics.requests
@@ -82,15 +82,15 @@ final class FileContext: Sendable {
   }
 
   /// Records whether the last attempt to ask the server failed.
-  func noteOffline(_ isOffline: Bool) { counters.withLock { $0.isOffline = isOffline } }
+  func recordOffline(_ isOffline: Bool) { counters.withLock { $0.isOffline = isOffline } }
 
   /// Takes note of a request that is delayed, with the reason that `.status` shows.
-  func noteDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
+  func recordDelay(_ error: FileError) { counters.withLock { $0.lastError = error.reason } }
 
   /// The process lacks descriptors for the file.
   ///
   /// Each store may find that, so only the first one logs it.
-  func noteShortage(_ error: FileError) {
+  func recordShortage(_ error: FileError) {
     let former = counters.withLock { counters in
       defer { counters.lastError = error.reason }
       return counters.lastError
@@ -101,7 +101,7 @@ final class FileContext: Sendable {
       metadata: ["file": "\(source.path)", "reason": "\(error.reason)"])
   }
 
-  func noteFailure(_ error: FileError, isRetried: Bool) {
+  func recordFailure(_ error: FileError, isRetried: Bool) {
     counters.withLock {
       $0.lastError = error.reason
       if isRetried { $0.retryCount += 1 }

@@ -10,7 +10,7 @@ internal import Synchronization
 /// Lock order: `state` is a leaf.
 final class FileServers: Sendable {
   /// The servers, if the list says more about the file than a URL.
-  let mirrors: MirrorBoard?
+  let mirrors: SharedMirrors?
   /// The limit on the bytes per second of all requests.
   let rateLimit: RateLimit
 
@@ -36,7 +36,7 @@ final class FileServers: Sendable {
         source: source, location: ResourceLocation(listed: source.url, isSigned: isSigned)))
     mirrors = source.details.flatMap { details in
       guard details.describesContent else { return nil }
-      return MirrorBoard(url: source.url, details: details, isSigned: isSigned)
+      return SharedMirrors(url: source.url, details: details, isSigned: isSigned)
     }
   }
 
@@ -65,7 +65,7 @@ final class FileServers: Sendable {
     let listed = self.url(ofMirror: mirror)
     var connectTimeout = settings.connectTimeout
     if let mirrors, mirrors.count > 1 {
-      connectTimeout = mirrors.patience(connectTimeout, with: mirror, now: .now)
+      connectTimeout = mirrors.timeout(connectTimeout, with: mirror, now: .now)
     }
     var request = ExchangeRequest(
       url: url, range: range, confidentialFields: source.fields,
@@ -123,12 +123,12 @@ final class FileServers: Sendable {
   }
 
   /// How long a response of the server `mirror` may stall before it is abandoned.
-  func responsePatience(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
-    let patience = settings.responsePatience
-    return mirrors?.patience(patience, with: mirror, now: now) ?? patience
+  func responseTimeout(with mirror: Int, now: ContinuousClock.Instant) -> Duration {
+    let timeout = settings.responseTimeout
+    return mirrors?.timeout(timeout, with: mirror, now: now) ?? timeout
   }
 
-  // MARK: The signer
+  // MARK: URL signing
 
   /// Begins a run of the signer.
   ///
@@ -149,26 +149,26 @@ final class FileServers: Sendable {
       state.isSigning = false
       guard state.location.listed == listed else { return false }
       if case .success(let url) = result {
-        state.location.noteSigned(url, now: .now, sinceEpoch: sinceEpoch)
+        state.location.recordSigned(url, now: .now, sinceEpoch: sinceEpoch)
       }
       return true
     }
   }
 
-  // MARK: What answers say
+  // MARK: Response classification
 
   /// Takes note of a valid answer from `url` to a request that was sent to `asked`.
-  func noteAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
+  func recordAnswer(from url: RemoteURL, asked: RemoteURL, mirror: Int) {
     guard mirror == 0 else { return }
     let sinceEpoch = timeSinceEpoch()
     state.withLock {
-      $0.location.noteAnswer(from: url, asked: asked, now: .now, sinceEpoch: sinceEpoch)
+      $0.location.recordAnswer(from: url, asked: asked, now: .now, sinceEpoch: sinceEpoch)
     }
   }
 
   /// Takes note of the refusal of a request for bytes that was sent to `asked`.
-  func noteRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
-    state.withLock { $0.location.noteRefusal(of: asked, now: .now) }
+  func recordRefusal(of asked: RemoteURL) -> ResourceLocation.Refusal {
+    state.withLock { $0.location.recordRefusal(of: asked, now: .now) }
   }
 
   /// What a permanent refusal by the server `mirror` means.
@@ -184,7 +184,7 @@ final class FileServers: Sendable {
   func isOneOfSeveral(_ index: Int) -> Bool {
     guard let mirrors, mirrors.count > 1 else { return false }
     let snapshot = mirrors.snapshot
-    return snapshot.trust == .hashesBeforeUse || snapshot.definer != index
+    return snapshot.trust == .hashesBeforeUse || snapshot.reference != index
   }
 
   /// Excludes the server `index` of the file, because it has other bytes than the wanted ones, and
@@ -203,7 +203,7 @@ final class FileServers: Sendable {
   func isSame(_ content: ContentVersion, from index: Int, as pinned: ContentVersion) -> Bool {
     if let mirrors {
       switch mirrors.change({ $0.judge(content, from: index, pinned: pinned, now: .now) }) {
-      case .same, .similar, .declined: return true
+      case .same, .unproven, .declined: return true
       case .contradicts: return false
       case .ordinary: break
       }

@@ -1,18 +1,18 @@
-public import HTTPTransferCore
-public import HTTPTypes
+package import HTTPTransferCore
+package import HTTPTypes
 
 /// The source of a file of the mount.
-public struct FileSource: Hashable, Sendable {
+package struct FileSource: Hashable, Sendable {
   /// The path below the mount point, without a leading slash.
-  public private(set) var path: String
+  package private(set) var path: String
   /// The URL as listed; may hold credentials.
-  public private(set) var url: RemoteURL
+  package private(set) var url: RemoteURL
   /// Fields to send to the URL's own origin, and to no other.
-  public private(set) var fields: HTTPFields
+  package private(set) var fields: HTTPFields
   /// What else the list says about the file; nil if it says no more.
-  public private(set) var details: SourceDetails?
+  package private(set) var details: SourceDetails?
 
-  public init(
+  package init(
     path: String, url: RemoteURL, fields: HTTPFields = HTTPFields(), details: SourceDetails? = nil
   ) {
     self.path = path
@@ -23,7 +23,7 @@ public struct FileSource: Hashable, Sendable {
 
   /// Whether `other` is the same file, reached with another signature, other credentials or at
   /// another rate.
-  public func differsInAccessOnly(from other: FileSource) -> Bool {
+  package func differsInAccessOnly(from other: FileSource) -> Bool {
     var moved = self
     moved.url = other.url
     moved.fields = other.fields
@@ -51,7 +51,7 @@ public struct FileSource: Hashable, Sendable {
   /// The URL is without userinfo and signature; the fields are those that may select another
   /// representation. The piece hashes are part of it because the record of such an entry claims
   /// that its bytes have them. Credentials are left out: they can change while the file does not.
-  public var cacheKeyText: String {
+  package var cacheKeyText: String {
     let selecting = fields.filter { !Self.credentialFields.contains($0.name) }
       .map { "\($0.name.canonicalName): \($0.value)" }
     let pieces = details?.pieces.map { ["pieces: \($0.fingerprint)"] } ?? []

@@ -23,7 +23,7 @@ struct FirstLook: Sendable {
     }
     look { [self] in
       if isFirst, state.withLock({ $0.current })?.hasRecord == true {
-        environment.evictor.noteUse(of: context.cacheKey)
+        environment.evictor.recordUse(of: context.cacheKey)
       }
       work()
     }
@@ -92,7 +92,7 @@ struct FirstLook: Sendable {
     guard environment.evictor.beginLook(context.cacheKey) else { return (.done, nil) }
     defer { environment.evictor.endLook(context.cacheKey) }
     do throws(CacheError) {
-      let version = try context.loading.withLock { (_) throws(CacheError) -> RemoteVersion? in
+      let version = try context.entryLock.withLock { (_) throws(CacheError) -> RemoteVersion? in
         // The server has described the file meanwhile; that version opens the entry itself.
         guard state.withLock({ $0.current }) == nil,
           let entry = try environment.cache.openEntry(context.cacheKey)
@@ -100,7 +100,7 @@ struct FirstLook: Sendable {
           return nil
         }
         let content = entry.recoveredVersion
-        context.mirrors?.recall(content, of: entry.definer)
+        context.mirrors?.recall(content, of: entry.reference)
         let id = state.withLock { state in
           state.current == nil ? state.listed?.takeID(ofLength: content.completeLength) : nil
         }
@@ -115,7 +115,7 @@ struct FirstLook: Sendable {
         environment.evictor.note(context.cacheKey, of: file, version)
         return version
       }
-      version?.followWishes()
+      version?.applyPolicy()
       return (.done, version)
     } catch {
       environment.logger.warning(

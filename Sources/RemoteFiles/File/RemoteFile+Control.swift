@@ -10,30 +10,30 @@ extension RemoteFile {
   // MARK: Fetching
 
   /// Sets whether only bytes that a read waits for are fetched.
-  public func setPaused(_ isPaused: Bool) {
-    wish { $0.isPaused = isPaused }
+  package func setPaused(_ isPaused: Bool) {
+    setPolicy { $0.isPaused = isPaused }
   }
 
-  func wish(_ change: (inout FileWishes) -> Void) {
-    let hasChanged = context.wishes.withLock { wishes in
-      let before = wishes
-      change(&wishes)
-      return wishes != before
+  func setPolicy(_ change: (inout FetchPolicy) -> Void) {
+    let hasChanged = context.policy.withLock { policy in
+      let before = policy
+      change(&policy)
+      return policy != before
     }
-    if hasChanged { current?.followWishes() }
+    if hasChanged { current?.applyPolicy() }
   }
 
   /// Adopts a new number of connections.
-  public func followSettings() { current?.followWishes() }
+  package func followSettings() { current?.applyPolicy() }
 
   // MARK: Cached bytes
 
   /// Whether its cached bytes are never evicted.
-  public var isPinned: Bool { environment.cache.isPinned(cacheKey) }
+  package var isPinned: Bool { environment.cache.isPinned(cacheKey) }
 
   /// Sets whether the cached bytes are kept from eviction: in this mount immediately, on disk soon
   /// after.
-  public func setPinned(_ isPinned: Bool) {
+  package func setPinned(_ isPinned: Bool) {
     environment.cache.setPinned(isPinned, cacheKey)
     let request = pinRequests.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     environment.background { [self] in
@@ -44,32 +44,32 @@ extension RemoteFile {
       } catch {
         // Back to the state on disk.
         environment.cache.setPinned(!isPinned, cacheKey)
-        noteFailure(FileError(.cacheFailed, "the pin is not stored: \(error)"), isRetried: false)
+        recordFailure(FileError(.cacheFailed, "the pin is not stored: \(error)"), isRetried: false)
       }
     }
   }
 
   /// Whether the whole file is to be fetched in the background.
-  public var isPrefetched: Bool { context.wishes.withLock { $0.isPrefetched } }
+  package var isPrefetched: Bool { context.policy.withLock { $0.isPrefetched } }
 
   /// Whether the user has made a request that only the file itself remembers.
   var hasWishes: Bool {
-    context.wishes.withLock { $0.isPaused || $0.isPrefetched }
+    context.policy.withLock { $0.isPaused || $0.isPrefetched }
       || rateLimit.bytesPerSecond != environment.listedRateLimit(of: source)
   }
 
   /// Whether any handle has it open.
-  public var isOpen: Bool { current?.hasHandles == true }
+  package var isOpen: Bool { current?.hasHandles == true }
 
   /// Removes its cached bytes when requests in flight have ended; waits for the disk.
-  public func evict() { cachedBytes.evict() }
+  package func evict() { cachedBytes.evict() }
 
   /// Compares all its cached bytes with their recorded hashes; damaged ones are absent from then
   /// on.
   ///
   /// Reads the disk, on the queue for such work, until all are compared.
-  public func verifyCached() {
-    afterLook { [self] in environment.hashWhole { [self] in cachedBytes.verify() } }
+  package func verifyCached() {
+    afterLook { [self] in environment.hashFile { [self] in cachedBytes.verify() } }
   }
 
   @discardableResult

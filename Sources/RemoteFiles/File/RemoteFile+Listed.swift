@@ -1,4 +1,4 @@
-public import DirectoryListing
+package import DirectoryListing
 internal import Synchronization
 
 /// How a file looks that is known only from a listing.
@@ -6,9 +6,9 @@ internal import Synchronization
 /// The server is asked when the file is opened. If it then reports the same length, the version
 /// that it describes gets this number, so that tools which look before and after they open see one
 /// file.
-public struct ListedAppearance: Sendable {
-  public let id: VersionID
-  public let facts: ListedFacts
+package struct ListedAttributes: Sendable {
+  package let id: VersionID
+  package let facts: ListedFacts
 }
 
 /// What a listing says about a file until the file itself is looked at.
@@ -25,14 +25,14 @@ extension RemoteFile {
   /// less.
   ///
   /// Answers after the first look into the cache, as ``resolve(by:_:)`` does.
-  public func appearance(_ answer: @escaping @Sendable (ListedAppearance?) -> Void) {
+  package func appearance(_ answer: @escaping @Sendable (ListedAttributes?) -> Void) {
     afterLook { [self] in
       answer(
         state.withLock { state in
           guard let listed = state.listed, state.current == nil, !state.mustAsk else { return nil }
           let id = listed.id ?? environment.nextVersionID()
           state.listed?.id = id
-          return ListedAppearance(id: id, facts: listed.facts)
+          return ListedAttributes(id: id, facts: listed.facts)
         })
     }
   }

@@ -23,7 +23,7 @@ extension RemoteFile {
 
   /// Adopts another URL of the same file, or other credentials, from a reread list; open handles
   /// and cached bytes stay in use.
-  public func adopt(_ source: FileSource) {
+  package func adopt(_ source: FileSource) {
     let before = context.servers.adopt(source)
     // A rate limit that was set since stays if the list says the same as before.
     if source.details?.rateLimit != before.details?.rateLimit {

@@ -1,10 +1,10 @@
 internal import HTTPTransferCore
-public import MountStatus
+package import MountStatus
 internal import Synchronization
 
 extension RemoteFile {
   /// The complete length in bytes, nil while unknown.
-  public var knownLength: Int64? { statusFacts.current?.length }
+  package var knownLength: Int64? { statusFacts.current?.length }
 
   /// The file's line in `.status`; uses memory only, never the network or the disk.
   ///
@@ -12,7 +12,7 @@ extension RemoteFile {
   ///   - passthrough: the versions whose cache files the kernel reads directly now.
   ///   - isNamed: whether its name and URL are wanted; sums do without.
   /// - Returns: the status of the file.
-  public func status(passthrough: Set<VersionID>, isNamed: Bool = true) -> FileStatus {
+  package func status(passthrough: Set<VersionID>, isNamed: Bool = true) -> FileStatus {
     let now = ContinuousClock.now
     let facts = statusFacts
     let source = source
@@ -33,13 +33,13 @@ extension RemoteFile {
         ? servers.map { $0.status(now: now) } : nil
     }
     guard let version = facts.current else {
-      let wishes = context.wishes.withLock { $0 }
+      let policy = context.policy.withLock { $0 }
       status.state =
         facts.isAsking
         ? .waiting
-        : wishes.isPaused
+        : policy.isPaused
           ? .paused
-          : wishes.isPrefetched
+          : policy.isPrefetched
             ? .prefetching : facts.statistics.lastError == nil ? .unknown : .failed
       return status
     }
@@ -63,12 +63,12 @@ extension RemoteFile {
 extension MirrorSet.Mirror {
   /// The server's line in `.status`.
   fileprivate func status(now: ContinuousClock.Instant) -> MirrorStatus {
-    var status = MirrorStatus(url: url.redacted, state: .untried)
+    var status = MirrorStatus(url: url.redacted, state: .untested)
     status.bytesPerSecond = rate.map { Int64($0) }
     switch standing {
-    case .untried: break
-    case .agreed: status.state = .agreed
-    case .similar: status.state = .similar
+    case .untested: break
+    case .verified: status.state = .verified
+    case .unproven: status.state = .unproven
     case .refused(let reason), .excluded(let reason):
       status.state = .refused
       status.reason = reason

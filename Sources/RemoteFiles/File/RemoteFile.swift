@@ -1,4 +1,4 @@
-public import ExtentRecord
+package import ExtentRecord
 internal import HTTPTransfer
 internal import HTTPTransferCore
 internal import Logging
@@ -10,9 +10,9 @@ internal import Synchronization
 /// The versions of a file succeed each other; each has its own inode, extents and readers. The file
 /// knows which version a new `open` gets, and asks the server about that, one question at a time.
 ///
-/// Lock order: `FileContext.loading` (over I/O) → `state` → a version's state. No lock is held over
-/// a call into the client, a waiter or, except `loading`, the cache.
-public final class RemoteFile: Sendable {
+/// Lock order: `FileContext.entryLock` (over I/O) → `state` → a version's state. No lock is held
+/// over a call into the client, a waiter or, except `entryLock`, the cache.
+package final class RemoteFile: Sendable {
   /// What its versions share.
   let context: FileContext
   var environment: MountEnvironment { context.environment }
@@ -26,17 +26,17 @@ public final class RemoteFile: Sendable {
   }
 
   /// The current source: a list that is reread may bring another URL of the same file.
-  public var source: FileSource { context.source }
-  public var cacheKey: CacheKey { context.cacheKey }
+  package var source: FileSource { context.source }
+  package var cacheKey: CacheKey { context.cacheKey }
   /// The servers of the file; nil if the list says no more about it than a URL.
-  var mirrors: MirrorBoard? { context.mirrors }
+  var mirrors: SharedMirrors? { context.mirrors }
   var rateLimit: RateLimit { context.servers.rateLimit }
 
   /// Asks its server.
   var prober: FileProber { FileProber(file: self) }
 
-  func noteFailure(_ error: FileError, isRetried: Bool) {
-    context.noteFailure(error, isRetried: isRetried)
+  func recordFailure(_ error: FileError, isRetried: Bool) {
+    context.recordFailure(error, isRetried: isRetried)
   }
 
   // MARK: Lookup and open
@@ -46,7 +46,7 @@ public final class RemoteFile: Sendable {
   ///
   /// Answers within the read timeout: on the calling thread, a look queue or the network thread. An
   /// earlier `deadline` applies if the caller has already waited for something else.
-  public func resolve(
+  package func resolve(
     by deadline: ContinuousClock.Instant? = nil,
     _ answer: @escaping @Sendable (Result<RemoteVersion, FileError>) -> Void
   ) {
@@ -79,7 +79,7 @@ public final class RemoteFile: Sendable {
   }
 
   /// Learns what a later lookup needs, with as few bytes of the body as a request can bring.
-  public func probe(_ done: @escaping @Sendable () -> Void) {
+  package func probe(_ done: @escaping @Sendable () -> Void) {
     afterLook { [self] in
       if isKnown { return done() }
       prober.join(byteCount: 1) { _ in done() }
@@ -87,7 +87,7 @@ public final class RemoteFile: Sendable {
   }
 
   /// Whether a lookup can be answered without the network.
-  public var isKnown: Bool {
+  package var isKnown: Bool {
     state.withLock { $0.current != nil && !$0.isDoubted && !$0.mustAsk }
   }
 
@@ -95,7 +95,7 @@ public final class RemoteFile: Sendable {
   var isDoubted: Bool { state.withLock { $0.isDoubted } }
 
   /// Makes the next lookup or open ask the server, whatever it has said before.
-  public func refresh() { state.withLock { $0.mustAsk = true } }
+  package func refresh() { state.withLock { $0.mustAsk = true } }
 
   /// Releases its cache entry for another file that the list names in its place.
   ///
@@ -131,7 +131,7 @@ public final class RemoteFile: Sendable {
   /// Answers nil if the version is current, or cannot be confirmed but has cached bytes; otherwise
   /// an error, which is `stale` if another version has replaced it. Answers by `deadline` if the
   /// opener has waited before.
-  public func open(
+  package func open(
     _ version: RemoteVersion, by deadline: ContinuousClock.Instant? = nil,
     _ answer: @escaping @Sendable (FileError?) -> Void
   ) {
@@ -212,7 +212,7 @@ public final class RemoteFile: Sendable {
   func lookAhead() { FirstLook(file: self).performAhead() }
 
   /// Whether a program has asked for the file.
-  public var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
+  package var wasAskedFor: Bool { state.withLock { $0.wasAskedFor } }
 
   // MARK: Statistics
 
@@ -227,7 +227,7 @@ public final class RemoteFile: Sendable {
   }
 
   /// Fails all waiting reads and questions, because the mount ends.
-  public func abandon() {
+  package func abandon() {
     if let id = state.withLock({ $0.probe.id }) {
       prober.end(id, .failure(FileError(.unmounted, "the mount is being taken down")))
     }

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// They are created as they are taken: there may be a hundred thousand, and the walk may stop at
 /// the first.
-public final class FileWalk: Sendable {
+package final class FileWalk: Sendable {
   private let count: Int
   private let file: @Sendable (Int) -> RemoteFile?
   private let position = Atomic<Int>(0)
@@ -14,13 +14,13 @@ public final class FileWalk: Sendable {
   /// - Parameters:
   ///   - count: how many names there are.
   ///   - file: the file at an index; nil if the walk skips it.
-  public init(count: Int, file: @escaping @Sendable (Int) -> RemoteFile?) {
+  package init(count: Int, file: @escaping @Sendable (Int) -> RemoteFile?) {
     self.count = count
     self.file = file
   }
 
   /// The next file; nil after the last one.
-  public func next() -> RemoteFile? {
+  package func next() -> RemoteFile? {
     while true {
       let index = position.add(1, ordering: .relaxed).oldValue
       guard index < count else { return nil }

@@ -16,9 +16,9 @@ internal import Synchronization
 ///
 /// Lock order: `state`, then that of ``CacheKeyOwners`` or of a file, or of a directory below of
 /// which it had the last reference; no other lock, call or waiter under it.
-public final class ListedDirectory: Sendable {
-  public let source: ListingSource
-  public let environment: FileEnvironment
+package final class ListedDirectory: Sendable {
+  package let source: ListingSource
+  package let environment: FileEnvironment
   /// How many directories of the same listing lie above it.
   private let depth: Int
   private let state: Mutex<State>
@@ -37,12 +37,12 @@ public final class ListedDirectory: Sendable {
   }
 
   /// The file or directory of a name.
-  public enum Child: Sendable {
+  package enum Child: Sendable {
     case file(RemoteFile)
     case directory(ListedDirectory)
   }
 
-  public convenience init(source: ListingSource, environment: FileEnvironment) {
+  package convenience init(source: ListingSource, environment: FileEnvironment) {
     self.init(source: source, environment: environment, depth: 0)
   }
 
@@ -52,7 +52,7 @@ public final class ListedDirectory: Sendable {
     self.depth = depth
     let settings = ListingState.Settings(
       timeToLive: environment.settings.listingTimeToLive,
-      patience: environment.settings.readTimeout)
+      timeout: environment.settings.readTimeout)
     state = Mutex(State(names: ListingState(settings: settings)))
   }
 
@@ -76,7 +76,7 @@ public final class ListedDirectory: Sendable {
   ///
   /// Answers immediately, on the network thread in case of an error, or on the queue that reads
   /// listings.
-  public func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
+  package func names(_ answer: @escaping @Sendable (Result<ListedNames, FileError>) -> Void) {
     let isSilent = environment.shared.silentServers.contains(source.url.origin)
     let decision = state.withLock {
       $0.names.want(now: .now, isSilent: isSilent, answer)
@@ -91,10 +91,10 @@ public final class ListedDirectory: Sendable {
   }
 
   /// Whether `name` is hidden here, whatever the server lists.
-  public func hides(_ name: String) -> Bool { environment.settings.hiddenNames.contains(name) }
+  package func hides(_ name: String) -> Bool { environment.settings.hiddenNames.contains(name) }
 
   /// The file or directory of `name`; nil if it is not among `names`.
-  public func child(_ name: String, in names: ListedNames) -> Child? {
+  package func child(_ name: String, in names: ListedNames) -> Child? {
     guard let entry = names.listing[name] else { return nil }
     return child(entry, in: names)
   }
@@ -105,19 +105,19 @@ public final class ListedDirectory: Sendable {
       let found = look(at: entry, in: names, &state)
       return (found, state.byteCount > before)
     }
-    if hasGrown { noteHeld() }
+    if hasGrown { recordHeld() }
     return child
   }
 
   /// Reports the memory in use to the registry; call it without a lock.
-  private func noteHeld() {
+  private func recordHeld() {
     environment.listings.note(self, byteCount: state.withLock { $0.byteCount })
   }
 
   /// Looks into the cache for the files after `name` if lookups follow the order of `names`.
   ///
   /// Their own lookups then find the answer. Call it with each lookup.
-  public func lookAhead(from name: String, in names: ListedNames) {
+  package func lookAhead(from name: String, in names: ListedNames) {
     guard let index = names.listing.index(of: name) else { return }
     let ahead = state.withLock { $0.ahead.names(from: index, of: names.entries.count) }
     for entry in names.entries[ahead] where !entry.isDirectory {
@@ -127,7 +127,7 @@ public final class ListedDirectory: Sendable {
 
   /// The files among `names` about which neither cache, server nor listing has said anything yet,
   /// in the order of the listing.
-  public func unknownFiles(in names: ListedNames) -> FileWalk {
+  package func unknownFiles(in names: ListedNames) -> FileWalk {
     FileWalk(count: names.entries.count) { [self] index in
       let entry = names.entries[index]
       guard !entry.isDirectory, facts(of: entry) == nil,
@@ -178,7 +178,7 @@ public final class ListedDirectory: Sendable {
   }
 
   /// The directory at a path below this one, if it has been created.
-  public func existingDirectory(_ path: some Sequence<String>) -> ListedDirectory? {
+  package func existingDirectory(_ path: some Sequence<String>) -> ListedDirectory? {
     var directory = self
     for name in path {
       guard let next = directory.state.withLock({ $0.directories[PathKey(name)] }) else {
@@ -192,7 +192,7 @@ public final class ListedDirectory: Sendable {
   /// The files that have been looked up, or looked at ahead, and that the last listing names.
   ///
   /// They are those here and below, ordered by path.
-  public var existingFiles: [RemoteFile] {
+  package var existingFiles: [RemoteFile] {
     let (files, directories) = state.withLock { state in
       guard let listing = state.names.names?.listing else {
         return (state.files.all, state.directories.all)
@@ -207,7 +207,7 @@ public final class ListedDirectory: Sendable {
     return children.sorted { $0.0 < $1.0 }.flatMap(\.1)
   }
 
-  // MARK: The question
+  // MARK: Probe
 
   private func send(_ id: ProbeID) {
     let (isAsking, tag) = state.withLock { ($0.names.isAsking(id), $0.names.entityTag) }
@@ -218,7 +218,7 @@ public final class ListedDirectory: Sendable {
     if source.fields[.accept] == nil { request.fields[.accept] = "text/html" }
     request.fields[fields: .ifNoneMatch] = tag.map { [$0.field(.ifNoneMatch)] } ?? []
     request.staysInOrigin = true
-    request.stallTimeout = environment.settings.responsePatience
+    request.stallTimeout = environment.settings.responseTimeout
     state.withLock { $0.names.begin(id, now: .now) }
     let exchange = environment.shared.client.start(
       request, receiver: ListingReceiver(id: id, directory: self))
@@ -227,7 +227,7 @@ public final class ListedDirectory: Sendable {
 
   /// Takes the complete body of an answer; parses it on another queue, because that takes a while.
   func received(_ id: ProbeID, _ body: ListingBody, _ answer: ListingAnswer) {
-    environment.shared.silentServers.noteAnswer(of: source.url.origin)
+    environment.shared.silentServers.recordAnswer(of: source.url.origin)
     environment.shared.context.listingQueue.async { [self] in
       guard state.withLock({ $0.names.isAsking(id) }) else { return }
       do throws(ListingError) {
@@ -247,7 +247,7 @@ public final class ListedDirectory: Sendable {
 
   /// Takes an answer that confirms the known names.
   func unchanged(_ id: ProbeID) {
-    environment.shared.silentServers.noteAnswer(of: source.url.origin)
+    environment.shared.silentServers.recordAnswer(of: source.url.origin)
     conclude(state.withLock { $0.names.answered(id, nil, now: .now) })
   }
 
@@ -293,12 +293,12 @@ public final class ListedDirectory: Sendable {
     environment.shared.context.listingQueue.async {
       for waiter in conclusion.waiters { waiter(conclusion.result) }
       // Also if the names are the same: a `forget()` during the question keeps them, uncounted.
-      self.noteHeld()
+      self.recordHeld()
     }
   }
 
   /// Fails all waiting questions and reads, here and below, because the mount ends.
-  public func abandon() {
+  package func abandon() {
     let (id, files, directories) = state.withLock {
       ($0.names.probeID, $0.files.all.map(\.item), $0.directories.all.map(\.item))
     }
@@ -310,7 +310,7 @@ public final class ListedDirectory: Sendable {
     for directory in directories { directory.abandon() }
   }
 
-  // MARK: The log
+  // MARK: Log
 
   private func note(_ listing: DirectoryListing) {
     guard listing.unusableCount + listing.clashCount > 0 else { return }
@@ -351,7 +351,7 @@ extension ListedDirectory: NameHolder {
     _ = directories
   }
 
-  /// Whether the user has a wish for a file here or below.
+  /// Whether the user requested something for a file here or below.
   private var holdsWishes: Bool {
     let (files, directories) = state.withLock { ($0.files.all, $0.directories.all) }
     return files.contains { $0.item.hasWishes } || directories.contains { $0.item.holdsWishes }
@@ -361,7 +361,7 @@ extension ListedDirectory: NameHolder {
 extension ListedDirectory: HasDeadline {
   func expire(now: ContinuousClock.Instant) -> Bool {
     if let id = state.withLock({ $0.names.expired(now: now) }) {
-      environment.shared.silentServers.noteSilence(of: source.url.origin)
+      environment.shared.silentServers.recordSilence(of: source.url.origin)
       let error = FileError(.timedOut, "no answer from the server")
       conclude(state.withLock { $0.names.failed(id, error, now: .now) })
     }

@@ -1,8 +1,8 @@
-public import DirectoryListing
+package import DirectoryListing
 internal import HTTPTransferCore
 
 /// The names of a directory at one moment, and their URLs.
-public struct ListedNames: Sendable {
+package struct ListedNames: Sendable {
   let listing: DirectoryListing
   /// The directory's URL, with the credentials of its source; after a redirect, the target of it.
   let url: RemoteURL
@@ -19,7 +19,7 @@ public struct ListedNames: Sendable {
   }
 
   /// The entries in the order of the listing.
-  public var entries: [ListingEntry] { listing.entries }
+  package var entries: [ListingEntry] { listing.entries }
 
   /// The URL of an entry; that of a directory ends in `/`.
   func url(of entry: ListingEntry) -> RemoteURL? {

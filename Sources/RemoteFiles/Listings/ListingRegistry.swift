@@ -13,7 +13,7 @@ protocol NameHolder: AnyObject, Sendable {
 ///
 /// Not counted is what a holder keeps after it has forgotten: the files and directories that the
 /// kernel knows, which it forgets when memory is short, those with open handles, and those for
-/// which the user has a wish.
+/// which the user requested something.
 ///
 /// Lock order: a leaf; holders are called without it.
 final class ListingRegistry: Sendable {

@@ -1,16 +1,16 @@
-public import HTTPTransferCore
-public import HTTPTypes
+package import HTTPTransferCore
+package import HTTPTypes
 
 /// The source of a directory of the mount whose names are those of its server's listing.
-public struct ListingSource: Hashable, Sendable {
+package struct ListingSource: Hashable, Sendable {
   /// The path below the mount point, without slashes at its ends; empty for the mount's root.
-  public let path: String
+  package let path: String
   /// The URL, whose path ends in `/`; may hold credentials.
-  public let url: RemoteURL
+  package let url: RemoteURL
   /// Fields to send to the URL's own origin, for the listing and everything that it names.
-  public let fields: HTTPFields
+  package let fields: HTTPFields
 
-  public init(path: String, url: RemoteURL, fields: HTTPFields = HTTPFields()) {
+  package init(path: String, url: RemoteURL, fields: HTTPFields = HTTPFields()) {
     self.path = path
     self.url = url
     self.fields = fields
@@ -20,11 +20,11 @@ public struct ListingSource: Hashable, Sendable {
 }
 
 /// The sources that a list gives to a mount.
-public struct MountSources: Sendable {
-  public var files: [FileSource]
-  public var listings: [ListingSource]
+package struct MountSources: Sendable {
+  package var files: [FileSource]
+  package var listings: [ListingSource]
 
-  public init(files: [FileSource] = [], listings: [ListingSource] = []) {
+  package init(files: [FileSource] = [], listings: [ListingSource] = []) {
     self.files = files
     self.listings = listings
   }

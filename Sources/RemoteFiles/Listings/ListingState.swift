@@ -13,7 +13,7 @@ struct ListingState {
     /// How long names count as current without a request.
     var timeToLive: Duration
     /// How long a waiter waits at most.
-    var patience: Duration
+    var timeout: Duration
   }
 
   private let settings: Settings
@@ -27,7 +27,7 @@ struct ListingState {
 
   init(settings: Settings) { self.settings = settings }
 
-  // MARK: Asking
+  // MARK: Requests
 
   /// The action to take for a caller that wants the names.
   enum Answer {
@@ -50,12 +50,12 @@ struct ListingState {
     }
     if let recentFailure, now < recentFailure.until { return .known(.failure(recentFailure.error)) }
     // If there are names, callers do not wait long for a server that does not answer.
-    let patience =
+    let timeout =
       names == nil
-      ? settings.patience : min(settings.patience, FileSettings.confirmationPatience)
+      ? settings.timeout : min(settings.timeout, FileSettings.confirmationTimeout)
     // All waiters share the deadline of the first.
     let waiting = Probe<ListedNames>.Waiting(
-      answer: waiter, deadline: probe.deadline ?? now + patience)
+      answer: waiter, deadline: probe.deadline ?? now + timeout)
     return probe.join(waiting, limit: nil).map { .ask($0) } ?? .joined
   }
 
@@ -71,7 +71,7 @@ struct ListingState {
 
   mutating func postpone(by delay: Duration) { probe.postpone(by: delay) }
 
-  // MARK: Answers
+  // MARK: Responses
 
   /// The waiters to answer, their answer, and the exchange to cancel.
   struct Conclusion {
@@ -96,7 +96,7 @@ struct ListingState {
     guard let end = probe.end(id) else { return nil }
     self.names = names
     recentFailure = nil
-    believedUntil = now + max(settings.timeToLive, Self.leastTimeToLive)
+    believedUntil = now + max(settings.timeToLive, Self.minimumTimeToLive)
     return Conclusion(waiters: end.waiters.map(\.answer), result: .success(names))
   }
 
@@ -113,7 +113,7 @@ struct ListingState {
     case .missing, .denied, .unmounted: forget()
     default:
       guard let names else { break }
-      believedUntil = now + min(max(settings.timeToLive, Self.leastTimeToLive), Self.refreshPause)
+      believedUntil = now + min(max(settings.timeToLive, Self.minimumTimeToLive), Self.refreshPause)
       conclusion.result = .success(names)
       conclusion.refreshFailure = error
       return conclusion
@@ -154,7 +154,7 @@ struct ListingState {
   }
 
   /// The kernel may keep names for that long anyway.
-  private static let leastTimeToLive = Duration.seconds(1)
+  private static let minimumTimeToLive = Duration.seconds(1)
 
   /// How long a server that could not be asked gets no further question.
   private static let refreshPause = Duration.seconds(5)

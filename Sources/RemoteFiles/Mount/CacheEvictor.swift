@@ -56,8 +56,8 @@ final class CacheEvictor: Sendable {
   /// the old one.
   ///
   /// Call it on a thread that may wait for the disk.
-  func noteNew(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
-    while !users.withLock({ $0.noteNew(key, of: file, version) }) { usleep(2000) }
+  func recordNew(_ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder) {
+    while !users.withLock({ $0.recordNew(key, of: file, version) }) { usleep(2000) }
   }
 
   /// The version whose bytes the entry of `key` holds.
@@ -75,11 +75,11 @@ final class CacheEvictor: Sendable {
   /// Ends a look; ``note(_:of:_:)`` has recorded what it found.
   func endLook(_ key: CacheKey) { users.withLock { $0.endLook(key) } }
 
-  // MARK: Use
+  // MARK: Usage
 
   /// Marks the entry of `key` as used, for the order of eviction; later, because that writes to the
   /// disk.
-  func noteUse(of key: CacheKey) {
+  func recordUse(of key: CacheKey) {
     let isFirst = usedKeys.withLock { keys in
       keys.insert(key)
       return keys.count == 1
@@ -96,7 +96,7 @@ final class CacheEvictor: Sendable {
     for key in keys { context.cache.touch(key) }
   }
 
-  // MARK: Room
+  // MARK: Capacity
 
   /// Whether the disk under the cache has less free space than it must keep.
   var isDiskShort: Bool { lacksRoom.load(ordering: .relaxed) }
@@ -107,7 +107,7 @@ final class CacheEvictor: Sendable {
 
   /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
   /// disk.
-  func noteStored(_ byteCount: Int64) {
+  func recordStored(_ byteCount: Int64) {
     let sum = unweighedByteCount.add(byteCount, ordering: .relaxed).newValue
     guard sum >= Self.weighedByteCount else { return }
     unweighedByteCount.store(0, ordering: .relaxed)

@@ -27,7 +27,7 @@ protocol Checkpointed: Sendable {
   /// Queues a stamp if the file is complete.
   func stampSoon()
 
-  // MARK: The end of a mount
+  // MARK: Shutdown
 
   var uncommittedByteCount: Int64 { get }
 

@@ -35,7 +35,7 @@ final class DeadlineClock: Sendable {
     self.checkpoints = checkpoints
   }
 
-  // MARK: What is watched
+  // MARK: Watched state
 
   /// Watches `version` until no read waits in it and all of it is committed.
   func watch(_ version: any WatchedVersion) {
@@ -74,7 +74,7 @@ final class DeadlineClock: Sendable {
   /// Fails every waiting read.
   func abandonReads() { for version in versions { version.abandon() } }
 
-  // MARK: Ticks
+  // MARK: Timers
 
   private func schedule() {
     context.client.schedule(after: Self.interval) { [self] in tick() }

@@ -31,7 +31,7 @@ struct EntryUsers {
   /// Does the same as ``note(_:of:_:)`` before the entry is created.
   ///
   /// - Returns: false, without an effect, while the old entry is being removed.
-  mutating func noteNew(
+  mutating func recordNew(
     _ key: CacheKey, of file: any EntryOwner, _ version: any EntryHolder
   ) -> Bool {
     guard !removals.contains(key) else { return false }

@@ -1,12 +1,12 @@
-public import ExtentRecord
-public import HTTPTransfer
+package import ExtentRecord
+package import HTTPTransfer
 internal import HTTPTransferCore
-public import Logging
-public import MountStatus
-public import RangeCache
+package import Logging
+package import MountStatus
+package import RangeCache
 
 /// The files of one mount, as the file system sees them.
-public final class FileEnvironment: Sendable {
+package final class FileEnvironment: Sendable {
   /// The environment that the files and their versions share.
   let shared: MountEnvironment
   let listings = ListingRegistry()
@@ -14,8 +14,8 @@ public final class FileEnvironment: Sendable {
   let keyOwners = CacheKeyOwners()
   private let prefetcher: Prefetcher
 
-  public init(
-    client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
+  package init(
+    client: TransferClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
     logger: Logger
   ) {
     let context = MountContext(
@@ -32,94 +32,94 @@ public final class FileEnvironment: Sendable {
       wakePrefetcher: { prefetcher.wake() })
   }
 
-  public var settings: FileSettings { shared.settings }
-  public var logger: Logger { shared.logger }
+  package var settings: FileSettings { shared.settings }
+  package var logger: Logger { shared.logger }
 
   /// The keys of the cache entries that are never evicted.
-  public var pinnedKeys: Set<CacheKey> { shared.cache.pinnedKeys }
+  package var pinnedKeys: Set<CacheKey> { shared.cache.pinnedKeys }
 
   /// The state of the cache, for `.status`.
-  public var cacheStatus: CacheStatus {
+  package var cacheStatus: CacheStatus {
     let report = shared.health.report
     return CacheStatus(error: report.error, failures: report.failureCount)
   }
 
   /// Shrinks the cache to its limit in the background; for the start of a mount.
-  public func trimCache() { shared.evictor.trim() }
+  package func trimCache() { shared.evictor.trim() }
 
   /// Whether the certificates of servers are verified.
-  public var verifiesServers: Bool { shared.client.configuration.verifiesServers }
+  package var verifiesServers: Bool { shared.client.configuration.verifiesServers }
 
   /// Runs `work` when the network thread has proven alive: immediately if no exchange needs it.
-  public func afterNetworkTurn(_ work: @escaping @Sendable () -> Void) {
+  package func afterNetworkTurn(_ work: @escaping @Sendable () -> Void) {
     guard shared.client.activeExchangeCount > 0 else { return work() }
     shared.client.perform(work)
   }
 
   /// Runs `work` soon, after earlier work, on a thread that may wait for the disk.
-  public func background(_ work: @escaping @Sendable () -> Void) { shared.background(work) }
+  package func background(_ work: @escaping @Sendable () -> Void) { shared.background(work) }
 
   /// Sets the action for bytes that readers have seen and that turn out wrong: the kernel must
   /// forget them.
-  public func onContentDropped(_ action: @escaping @Sendable (VersionID) -> Void) {
+  package func onContentDropped(_ action: @escaping @Sendable (VersionID) -> Void) {
     shared.pages.set(action)
   }
 
   // MARK: Connections and rates
 
   /// The connections per file, for read-ahead; nil if each file finds its best number.
-  public var connections: Int? { shared.connections }
+  package var connections: Int? { shared.connections }
 
   /// Sets the connections per file; ``RemoteFile/followSettings()`` makes a file adopt them.
-  public func setConnections(_ count: Int?) { shared.connectionCounts.set(count) }
+  package func setConnections(_ count: Int?) { shared.connectionCounts.set(count) }
 
   /// Sets the limit of body bytes per second of the mount; nil for no limit.
-  public func setRateLimit(_ bytesPerSecond: Int64?) { shared.client.setRateLimit(bytesPerSecond) }
+  package func setRateLimit(_ bytesPerSecond: Int64?) { shared.client.setRateLimit(bytesPerSecond) }
 
   /// The limit of body bytes per second of the mount; nil for no limit.
-  public var rateLimit: Int64? { shared.client.rateLimit }
+  package var rateLimit: Int64? { shared.client.rateLimit }
 
   /// Sets the limit of body bytes per second for each of `files`; nil for no limit.
-  public func setRateLimit(_ bytesPerSecond: Int64?, of files: [RemoteFile]) {
+  package func setRateLimit(_ bytesPerSecond: Int64?, of files: [RemoteFile]) {
     shared.client.setRateLimit(bytesPerSecond, of: files.map(\.rateLimit))
   }
 
   /// The limit that the list, or else the settings, give a file, in bytes per second; nil for no
   /// limit.
-  public func listedRateLimit(of source: FileSource) -> Int64? {
+  package func listedRateLimit(of source: FileSource) -> Int64? {
     shared.listedRateLimit(of: source)
   }
 
   // MARK: Files
 
   /// Fetches whole files without a reader, when their turns come.
-  public func prefetch(_ files: [RemoteFile]) { prefetcher.start(files) }
+  package func prefetch(_ files: [RemoteFile]) { prefetcher.start(files) }
 
   /// Cancels ``prefetch(_:)``; bytes that have been fetched stay.
-  public func cancelPrefetch(of files: [RemoteFile]) { prefetcher.remove(files) }
+  package func cancelPrefetch(of files: [RemoteFile]) { prefetcher.remove(files) }
 
   /// Compares all cached bytes of `files` with their recorded hashes, in the background.
-  public func verify(_ files: [RemoteFile]) {
+  package func verify(_ files: [RemoteFile]) {
     for file in files { file.verifyCached() }
   }
 
   /// Reserves the cache keys of the files that a list names; call it before the mount shows them.
-  public func reserveCacheKeys(for sources: [FileSource]) { keyOwners.reserve(for: sources) }
+  package func reserveCacheKeys(for sources: [FileSource]) { keyOwners.reserve(for: sources) }
 
   /// The file for `source` of the list.
   ///
   /// This is the file of an earlier list if it is still in use and `mayContinue` confirms that it
   /// is not shown elsewhere; otherwise a new one.
-  public func file(
+  package func file(
     of source: FileSource, key: CacheKey, mayContinue: (RemoteFile) -> Bool
   ) -> RemoteFile {
     keyOwners.file(of: source, key: key, in: shared, mayContinue: mayContinue)
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// Fails every waiting read, also of files that the list no longer has.
-  public func abandonReads() {
+  package func abandonReads() {
     prefetcher.end()
     shared.clock.abandonReads()
   }
@@ -128,7 +128,7 @@ public final class FileEnvironment: Sendable {
   ///
   /// Call it once, when the kernel sends no more requests. Some threads may still be busy
   /// afterwards, and the process must not wait for them: use `_exit(2)`.
-  public func end() {
+  package func end() {
     let evictor = shared.evictor
     MountEnd(
       context: shared.context, clock: shared.clock, firstBytes: shared.firstBytes,

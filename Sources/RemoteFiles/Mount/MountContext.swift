@@ -6,7 +6,7 @@ internal import RangeCache
 
 /// The constant parts of a running mount: client, cache, settings, log, and queues for slow work.
 final class MountContext: Sendable {
-  let client: HTTPClient
+  let client: TransferClient
   let cache: CacheDirectory
   let settings: FileSettings
   let logger: Logger
@@ -37,7 +37,7 @@ final class MountContext: Sendable {
   let listingQueue = DispatchQueue(label: "httpfs.listings")
 
   init(
-    client: HTTPClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
+    client: TransferClient, cache: CacheDirectory, settings: FileSettings, cacheByteLimit: Int64?,
     logger: Logger
   ) {
     self.client = client
@@ -46,7 +46,7 @@ final class MountContext: Sendable {
     self.cacheByteLimit = cacheByteLimit
     self.logger = logger
     storage = StorageQueue(client: client)
-    looks = CacheLooks(patience: settings.cachePatience)
+    looks = CacheLooks(timeout: settings.cacheTimeout)
   }
 
   /// Runs `work`, which answers reads with `byteCount` bytes.
@@ -54,7 +54,7 @@ final class MountContext: Sendable {
   /// A few bytes are answered on the calling thread, unless `work` needs the disk of the cache
   /// while that hangs.
   func reply(byteCount: Int64, needsDisk: Bool, _ work: @escaping @Sendable () -> Void) {
-    if byteCount < FileSettings.leastQueuedReply, !needsDisk || !storage.isStuck { return work() }
+    if byteCount < FileSettings.minimumQueuedReply, !needsDisk || !storage.isStuck { return work() }
     (needsDisk ? cachedReplyQueue : replyQueue).async(execute: work)
   }
 

@@ -19,24 +19,24 @@ struct MountEnd: Sendable {
   ///
   /// The cache records a description only together with bytes. Without them the next mount asks the
   /// server again, even for what a reader has seen.
-  private static let firstBytesPatience = Duration.milliseconds(500)
+  private static let firstBytesTimeout = Duration.milliseconds(500)
 
   /// How long transfers may take to end; cancelled ones end at once.
-  private static let cancellationPatience = Duration.milliseconds(500)
+  private static let cancellationTimeout = Duration.milliseconds(500)
 
   /// How long commands accepted over `.control`, and a reload of the list, may still take.
-  private static let backgroundPatience = Duration.milliseconds(500)
+  private static let backgroundTimeout = Duration.milliseconds(500)
 
   /// Ends the mount, on a thread that may wait; returns when all is done or has taken too long.
   func run() {
-    wait(for: Self.firstBytesPatience) { !firstBytes.areAwaited }
+    wait(for: Self.firstBytesTimeout) { !firstBytes.areAwaited }
     context.client.cancelAll()
-    wait(for: Self.cancellationPatience) { context.client.activeExchangeCount == 0 }
+    wait(for: Self.cancellationTimeout) { context.client.activeExchangeCount == 0 }
     // Commands that were accepted, such as pins, are carried out.
-    _ = context.backgroundQueue.isDone(within: Self.backgroundPatience)
+    _ = context.backgroundQueue.isDone(within: Self.backgroundTimeout)
     // The disk may be slow, but the process must end.
     let isStored = DispatchQueue(label: "httpfs.end").isDone(
-      within: FileSettings.checkpointPatience
+      within: FileSettings.checkpointTimeout
     ) {
       context.storage.finish()
       context.replyQueue.sync {}
@@ -60,7 +60,7 @@ struct MountEnd: Sendable {
   ///
   /// Each takes about five syncs, so thousands of files that were accessed for the first time would
   /// keep the process running for many seconds.
-  private static let beginPatience = Duration.milliseconds(700)
+  private static let beginTimeout = Duration.milliseconds(700)
 
   /// Commits stored bytes, the versions with the most bytes first, and stamps complete files.
   ///
@@ -72,15 +72,15 @@ struct MountEnd: Sendable {
     }
     .sorted { $0.byteCount > $1.byteCount }
     .map(\.version)
-    let patience = ContinuousClock.now + FileSettings.checkpointPatience
-    let commits = ContinuousClock.now + Self.beginPatience
+    let timeout = ContinuousClock.now + FileSettings.checkpointTimeout
+    let commits = ContinuousClock.now + Self.beginTimeout
     for version in watched where ContinuousClock.now < commits {
-      version.checkpoints.finishCheckpoints(until: patience)
+      version.checkpoints.finishCheckpoints(until: timeout)
       context.storage.finish { version.checkpoints.commitFinally() }
     }
-    let stamps = ContinuousClock.now + Self.beginPatience
+    let stamps = ContinuousClock.now + Self.beginTimeout
     for version in watched where ContinuousClock.now < stamps {
-      version.checkpoints.finishCheckpoints(until: patience)
+      version.checkpoints.finishCheckpoints(until: timeout)
       context.storage.finish { version.checkpoints.stampFinally() }
     }
   }

@@ -46,9 +46,9 @@ final class MountEnvironment: Sendable {
     pages = PageInvalidator(context: context)
   }
 
-  // MARK: The context
+  // MARK: Context
 
-  var client: HTTPClient { context.client }
+  var client: TransferClient { context.client }
   var cache: CacheDirectory { context.cache }
   var settings: FileSettings { context.settings }
   var logger: Logger { context.logger }
@@ -62,7 +62,7 @@ final class MountEnvironment: Sendable {
   }
 
   /// Runs `work`, which hashes all cached bytes of a file, after earlier such work.
-  func hashWhole(_ work: @escaping @Sendable () -> Void) {
+  func hashFile(_ work: @escaping @Sendable () -> Void) {
     context.verificationQueue.async(execute: work)
   }
 
@@ -87,7 +87,9 @@ final class MountEnvironment: Sendable {
   func learnedConnections(for url: RemoteURL) -> Int? { connectionCounts.learned(for: url) }
 
   /// Records that `count` connections have paid at the host of `url`.
-  func noteConnections(_ count: Int, for url: RemoteURL) { connectionCounts.note(count, for: url) }
+  func recordConnections(_ count: Int, for url: RemoteURL) {
+    connectionCounts.note(count, for: url)
+  }
 
   /// The limit that the list, or else the settings, give a file, in bytes per second; nil for no
   /// limit.
@@ -97,7 +99,7 @@ final class MountEnvironment: Sendable {
   }
 
   /// Takes note that bytes of `version` which readers have seen are wrong.
-  func noteDropped(_ version: VersionID) { pages.invalidate(version) }
+  func recordDropped(_ version: VersionID) { pages.invalidate(version) }
 
   /// Watches `version` until no read waits in it and all of it is committed.
   func watch(_ version: any WatchedVersion) { clock.watch(version) }
@@ -107,30 +109,30 @@ final class MountEnvironment: Sendable {
     checkpoints.checkpointIfDue(version.checkpoints, now: now)
   }
 
-  // MARK: The cache's size
+  // MARK: Cache size
 
   /// Records that the entry of `key` holds the bytes of `version`: eviction asks its file first.
-  func noteEntry(_ key: CacheKey, of version: any EntryHolder) {
+  func recordEntry(_ key: CacheKey, of version: any EntryHolder) {
     evictor.note(key, of: version.entryOwner, version)
   }
 
-  /// Does the same as ``noteEntry(_:of:)`` before the entry is opened or created, once no eviction
-  /// is removing it.
+  /// Does the same as ``recordEntry(_:of:)`` before the entry is opened or created, once no
+  /// eviction is removing it.
   ///
   /// Call it on a thread that may wait for the disk.
-  func noteUpcomingEntry(_ key: CacheKey, of version: any EntryHolder) {
-    evictor.noteNew(key, of: version.entryOwner, version)
+  func recordUpcomingEntry(_ key: CacheKey, of version: any EntryHolder) {
+    evictor.recordNew(key, of: version.entryOwner, version)
   }
 
   /// Marks the entry of `key` as used, for the order of eviction.
-  func noteUse(of key: CacheKey) { evictor.noteUse(of: key) }
+  func recordUse(of key: CacheKey) { evictor.recordUse(of: key) }
 
   /// Whether the disk under the cache has less free space than it must keep.
   var isDiskShort: Bool { evictor.isDiskShort }
 
   /// Takes note of bytes that were stored in the cache; call it on a thread that may wait for the
   /// disk.
-  func noteStored(_ byteCount: Int64) { evictor.noteStored(byteCount) }
+  func recordStored(_ byteCount: Int64) { evictor.recordStored(byteCount) }
 
   /// Evicts unused entries, because the disk is full.
   ///

@@ -61,14 +61,14 @@ final class Prefetcher: Sendable {
 
   /// Fetches whole files without a reader, when their turns come.
   func start(_ files: [RemoteFile]) {
-    for file in files { file.wish { $0.isPrefetched = true } }
+    for file in files { file.setPolicy { $0.isPrefetched = true } }
     // After evictions that were requested before.
     context.background { [self] in add(files) }
   }
 
   /// Adds the files that are still to be prefetched; those that it already has keep their turns.
   private func add(_ files: [RemoteFile]) {
-    let files = files.filter { $0.context.wishes.withLock { $0.isPrefetched } }
+    let files = files.filter { $0.context.policy.withLock { $0.isPrefetched } }
     let mustStart = state.withLock { state in
       let known = Set(state.items.map { ObjectIdentifier($0.file) })
       state.items += files.filter { !known.contains(ObjectIdentifier($0)) }.map { Item(file: $0) }
@@ -95,7 +95,7 @@ final class Prefetcher: Sendable {
   }
 
   private func end(_ file: RemoteFile) {
-    file.wish {
+    file.setPolicy {
       $0.isPrefetched = false
       $0.mayPrefetch = false
     }
@@ -128,10 +128,10 @@ final class Prefetcher: Sendable {
     let waiting = clock.versionsWithReads(since: now - Self.deference)
     var turnCount = 0
     for item in items {
-      let wishes = item.file.context.wishes.withLock { $0 }
-      guard turnCount < Self.concurrency, !wishes.isPaused else {
+      let policy = item.file.context.policy.withLock { $0 }
+      guard turnCount < Self.concurrency, !policy.isPaused else {
         // A file before it may be active again.
-        if wishes.mayPrefetch { item.file.wish { $0.mayPrefetch = false } }
+        if policy.mayPrefetch { item.file.setPolicy { $0.mayPrefetch = false } }
         continue
       }
       if let until = item.restsUntil, now < until { continue }
@@ -157,12 +157,12 @@ final class Prefetcher: Sendable {
     if context.storage.isStuck {
       // The file waits for the disk: bytes that arrived now would go to memory, and be fetched
       // again.
-      file.wish { $0.mayPrefetch = false }
+      file.setPolicy { $0.mayPrefetch = false }
       return true
     }
     // This comes first: bytes that only memory would hold are not prefetched.
     if version.isKeptFromCache() {
-      file.noteFailure(
+      file.recordFailure(
         FileError(.cacheFailed, "not prefetched: the cache does not take it"), isRetried: false)
       remove([file])
       return false
@@ -177,11 +177,11 @@ final class Prefetcher: Sendable {
       return false
     }
     let isFree = waiting.isEmpty || waiting == [version.id]
-    // A new version, and one whose last request has failed, begins only when `followWishes()` is
-    // called. `wish(_:)` calls it only if a wish has changed.
-    let wasFree = file.context.wishes.withLock { $0.mayPrefetch }
-    file.wish { $0.mayPrefetch = isFree }
-    if isFree, wasFree { version.followWishes() }
+    // A new version, and one whose last request has failed, begins only when `applyPolicy()` is
+    // called. `setPolicy(_:)` calls it only if the policy has changed.
+    let wasFree = file.context.policy.withLock { $0.mayPrefetch }
+    file.setPolicy { $0.mayPrefetch = isFree }
+    if isFree, wasFree { version.applyPolicy() }
     return true
   }
 
@@ -210,7 +210,7 @@ final class Prefetcher: Sendable {
       .unsigned, .tooManyFiles:
       break
     }
-    file.wish { $0.mayPrefetch = false }
+    file.setPolicy { $0.mayPrefetch = false }
     let present = file.current?.presentByteCount ?? 0
     state.withLock { state in
       state.change(file) { item in

@@ -8,11 +8,11 @@ final class SilentServers: Sendable {
   private let silences = Mutex<[String: ContinuousClock.Instant]>([:])
 
   /// Takes note of a server that did not answer in time.
-  func noteSilence(of origin: String) {
+  func recordSilence(of origin: String) {
     silences.withLock { $0[origin] = .now + FileSettings.silenceMemory }
   }
 
-  func noteAnswer(of origin: String) {
+  func recordAnswer(of origin: String) {
     silences.withLock { if !$0.isEmpty { $0[origin] = nil } }
   }
 

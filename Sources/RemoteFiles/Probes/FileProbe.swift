@@ -56,7 +56,7 @@ struct FileProbe: Sendable {
     probe.isAsking(id) && evidence.mirror == mirror
   }
 
-  // MARK: Asking
+  // MARK: Requests
 
   /// Adds a waiter, see ``Probe/join(_:limit:)``.
   ///
@@ -89,7 +89,7 @@ struct FileProbe: Sendable {
     return id
   }
 
-  // MARK: Answers that prove nothing
+  // MARK: Inconclusive responses
 
   /// Whether an answer that contradicts the current version must be confirmed by another one.
   func wantsSecondOpinion(_ id: ProbeID) -> Bool { isAsking(id) && !evidence.isContradicted }
@@ -189,13 +189,13 @@ struct FileProbe: Sendable {
     probe.ends(id, before: moment)
   }
 
-  // MARK: Time
+  // MARK: Timers
 
   /// The action that is due because of the time.
   enum Overdue {
     /// Answer with the version that is known so far.
     case answer(ProbeID, RemoteVersion)
-    /// Fail the question. `isSilent` means that the server had `silencePatience` to answer.
+    /// Fail the question. `isSilent` means that the server had `silenceTimeout` to answer.
     case fail(ProbeID, isSilent: Bool)
     /// Cancel the request; its receiver reports the failure.
     case cancel(ExchangeID)
@@ -203,10 +203,10 @@ struct FileProbe: Sendable {
 
   /// The action that is due at `now`.
   ///
-  /// A request may stall for `patience` after it was sent. `hasOther` says whether another server
-  /// can be asked immediately. A server counts as silent after `silencePatience`.
+  /// A request may stall for `timeout` after it was sent. `hasOther` says whether another server
+  /// can be asked immediately. A server counts as silent after `silenceTimeout`.
   mutating func overdue(
-    now: ContinuousClock.Instant, patience: Duration, hasOther: Bool, silencePatience: Duration
+    now: ContinuousClock.Instant, timeout: Duration, hasOther: Bool, silenceTimeout: Duration
   ) -> Overdue? {
     guard let id = probe.id else { return nil }
     if let provisional = evidence.provisional,
@@ -215,10 +215,10 @@ struct FileProbe: Sendable {
       return .answer(id, provisional.version)
     }
     if probe.isExpired(now: now) {
-      return .fail(id, isSilent: probe.hasWaited(for: silencePatience, now: now))
+      return .fail(id, isSilent: probe.hasWaited(for: silenceTimeout, now: now))
     }
     guard !probe.isLimited || hasOther, evidence.provisional == nil else { return nil }
-    return probe.takeUnanswered(for: patience, now: now).map { .cancel($0) }
+    return probe.takeUnanswered(for: timeout, now: now).map { .cancel($0) }
   }
 
   /// The error for waiters whose deadlines have passed.

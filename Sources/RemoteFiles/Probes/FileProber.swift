@@ -12,9 +12,9 @@ struct FileProber: Sendable {
   /// Processes the answers.
   var adopter: VersionAdopter { VersionAdopter(file: file) }
   private var state: GuardedKnowledge { file.state }
-  private var mirrors: MirrorBoard? { context.mirrors }
+  private var mirrors: SharedMirrors? { context.mirrors }
 
-  // MARK: Asking
+  // MARK: Requests
 
   /// Asks the server about the file, or waits for the answer to the question under way.
   ///
@@ -27,11 +27,11 @@ struct FileProber: Sendable {
     let first = state.withLock { state -> (id: ProbeID, delay: Duration)? in
       // A server that does not answer must not delay a reader of cached bytes for long.
       let hasCached = state.hasBelievedBytes
-      var patience = environment.settings.readTimeout
-      if hasCached { patience = min(patience, FileSettings.confirmationPatience) }
-      let own = now + patience
+      var timeout = environment.settings.readTimeout
+      if hasCached { timeout = min(timeout, FileSettings.confirmationTimeout) }
+      let own = now + timeout
       let waiting = FileProbe.Waiting(answer: waiter, deadline: min(own, deadline ?? own))
-      let limit = hasCached ? now + FileSettings.confirmationPatience : nil
+      let limit = hasCached ? now + FileSettings.confirmationTimeout : nil
       let id = state.probe.join(waiting, limit: limit, byteCount: byteCount) {
         mirrors?.change { $0.contact(except: [], now: now) } ?? 0
       }
@@ -100,7 +100,7 @@ struct FileProber: Sendable {
     let isHopeless = state.withLock {
       $0.probe.ends(id, before: moment) || $0.hasBelievedBytes
     }
-    context.noteDelay(error)
+    context.recordDelay(error)
     guard isHopeless else { return }
     environment.client.cancel(exchange)
     end(id, .failure(error))
@@ -121,7 +121,7 @@ struct FileProber: Sendable {
     return true
   }
 
-  // MARK: Answers that prove nothing
+  // MARK: Inconclusive responses
 
   /// Whether the answer `content` to the question `id` must be confirmed by another answer.
   ///
@@ -150,7 +150,7 @@ struct FileProber: Sendable {
     guard context.servers.isSigned, state.withLock({ $0.probe.takeNewURL(id) }) else {
       return false
     }
-    return context.noteRefusal(of: url) == .expired
+    return context.recordRefusal(of: url) == .expired
   }
 
   /// Whether to reject the answer `content` to the question `id`, which looks like another
@@ -166,7 +166,7 @@ struct FileProber: Sendable {
   func answerProvisionally(_ id: ProbeID, _ version: RemoteVersion) {
     state.withLock {
       $0.probe.answerProvisionally(
-        id, version, at: .now + FileSettings.unknownLengthPatience)
+        id, version, at: .now + FileSettings.unknownLengthTimeout)
     }
   }
 
@@ -180,7 +180,7 @@ struct FileProber: Sendable {
     guard state.withLock({ $0.probe.isAsking(id, mirror: mirror) }) else { return }
     mirrors?.failed(mirror, error, retryAfter: retryAfter)
     if askNextMirror(id, error, after: mirror) {
-      context.noteFailure(error, isRetried: true)
+      context.recordFailure(error, isRetried: true)
       return environment.client.perform { [weak file] in
         if let file { FileProber(file: file).send(id) }
       }
@@ -195,7 +195,7 @@ struct FileProber: Sendable {
         random: .random(in: 0..<1), now: .now)
     }
     guard let delay else { return end(id, .failure(error)) }
-    context.noteFailure(error, isRetried: true)
+    context.recordFailure(error, isRetried: true)
     send(id, after: delay)
   }
 
@@ -222,7 +222,7 @@ struct FileProber: Sendable {
     return mirrors.combined(failures)
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// Answers all callers that wait for the question `id`; does nothing if it has ended.
   func end(_ id: ProbeID, _ result: Result<RemoteVersion, FileError>) {
@@ -233,15 +233,15 @@ struct FileProber: Sendable {
   private func deliver(_ result: Result<RemoteVersion, FileError>, to end: ProbeEnd?) {
     guard let end, !end.waiters.isEmpty else { return }
     if case .failure(let error) = result {
-      context.noteFailure(error, isRetried: false)
-      context.noteOffline(true)
+      context.recordFailure(error, isRetried: false)
+      context.recordOffline(true)
     }
     for waiting in end.waiters { waiting.answer(result) }
   }
 
   private typealias ProbeEnd = Probe<RemoteVersion>.End
 
-  // MARK: Time
+  // MARK: Timers
 
   func expire(now: ContinuousClock.Instant) -> Bool {
     // One lock for what is due and the end: a waiter that joins later starts its own question.
@@ -250,9 +250,9 @@ struct FileProber: Sendable {
       let lateness = state.probe.lateness
       guard let mirror = state.probe.mirror else { return (nil, nil, [], lateness) }
       let overdue = state.probe.overdue(
-        now: now, patience: context.servers.responsePatience(with: mirror, now: now),
+        now: now, timeout: context.servers.responseTimeout(with: mirror, now: now),
         hasOther: mirrors?.hasReady(besides: mirror, now: now) == true,
-        silencePatience: FileSettings.silencePatience(environment.settings))
+        silenceTimeout: FileSettings.silenceTimeout(environment.settings))
       switch overdue {
       case .answer(let id, let version):
         return (overdue, state.endProbe(id, .success(version), now: now), [], lateness)
@@ -265,7 +265,7 @@ struct FileProber: Sendable {
     switch overdue {
     case .answer(_, let version): deliver(.success(version), to: end)
     case .fail(_, let isSilent):
-      if isSilent { environment.silentServers.noteSilence(of: context.source.url.origin) }
+      if isSilent { environment.silentServers.recordSilence(of: context.source.url.origin) }
       deliver(.failure(lateness), to: end)
       if let exchange = end?.exchange { environment.client.cancel(exchange) }
     case .cancel(let exchange): environment.client.cancel(exchange)
@@ -277,7 +277,7 @@ struct FileProber: Sendable {
 
   func postpone(by delay: Duration) { state.withLock { $0.probe.postpone(by: delay) } }
 
-  // MARK: The signer
+  // MARK: URL signing
 
   /// Has the signer make a URL; one run at a time.
   func sign() {
@@ -299,6 +299,6 @@ struct FileProber: Sendable {
     }
     let isAwaited = signerAnswered(failure)
     // The last URL stays in use until it is refused.
-    if let failure, !isAwaited { context.noteFailure(failure, isRetried: true) }
+    if let failure, !isAwaited { context.recordFailure(failure, isRetried: true) }
   }
 }

@@ -148,14 +148,14 @@ struct Probe<Answer: Sendable>: Sendable {
     return question?.id
   }
 
-  /// Takes the request if the server has sent no bytes within `patience` after it was sent.
+  /// Takes the request if the server has sent no bytes within `timeout` after it was sent.
   ///
   /// The caller cancels it, and its receiver reports the failure.
   mutating func takeUnanswered(
-    for patience: Duration, now: ContinuousClock.Instant
+    for timeout: Duration, now: ContinuousClock.Instant
   ) -> ExchangeID? {
     guard let exchange = question?.exchange, let sentAt = question?.sentAt,
-      now - sentAt >= patience
+      now - sentAt >= timeout
     else { return nil }
     question?.exchange = nil
     return exchange
@@ -186,7 +186,7 @@ struct Probe<Answer: Sendable>: Sendable {
     case .unreachable, .disconnected:
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
-      guard now - since < FileSettings.unreachablePatience else { return nil }
+      guard now - since < FileSettings.unreachableTimeout else { return nil }
     case .unavailable, .invalidResponse: self.question?.unreachableSince = nil
     case .timedOut, .unsigned: break
     case .missing, .denied, .stale, .refused, .corrupt, .tooManyFiles, .cacheFailed, .unmounted:
@@ -199,7 +199,7 @@ struct Probe<Answer: Sendable>: Sendable {
     return delay
   }
 
-  // MARK: Time
+  // MARK: Timers
 
   /// Whether all deadlines have passed at `now`.
   func isExpired(now: ContinuousClock.Instant) -> Bool {
@@ -212,13 +212,13 @@ struct Probe<Answer: Sendable>: Sendable {
     return question.deadline <= moment
   }
 
-  /// Whether the server has had `patience` to answer.
+  /// Whether the server has had `timeout` to answer.
   ///
   /// An expired deadline does not show that: the caller may have had little time left, and a
   /// question that waits for its URL, or for its turn, was not sent.
-  func hasWaited(for patience: Duration, now: ContinuousClock.Instant) -> Bool {
+  func hasWaited(for timeout: Duration, now: ContinuousClock.Instant) -> Bool {
     guard phase != .awaitingURL, let askedAt = question?.askedAt else { return false }
-    return now - askedAt >= patience
+    return now - askedAt >= timeout
   }
 
   /// Whether an older answer of all waiters limits the question.
@@ -235,7 +235,7 @@ struct Probe<Answer: Sendable>: Sendable {
     self.question = question
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// The remains of a question that has ended.
   struct End: Sendable {

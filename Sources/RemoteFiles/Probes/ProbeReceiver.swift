@@ -190,7 +190,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     let version = prober.adopter.adopt(content, from: mirror)
     // One such answer proves nothing if ranges have worked.
     let haveRangesWorked = version.hasCachedBytes && version.length != nil
-    if asked != nil, !haveRangesWorked { version.markSequential() }
+    if asked != nil, !haveRangesWorked { version.markSingleStream() }
     guard !version.isComplete, !version.isStreaming, asked == nil || !haveRangesWorked else {
       return stop(version, from: url)
     }
@@ -207,7 +207,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
     outcome = .storing(version, writer, isAwaited: false)
     if content.completeLength == nil {
       // The end of the body shows the length; for a short body it is worth the wait.
-      prober.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+      prober.context.recordAnswer(from: url, asked: askedURL, mirror: mirror)
       prober.answerProvisionally(id, version)
     } else {
       tell(version, from: url)
@@ -228,7 +228,7 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
 
   /// Answers the question with `version`.
   private func tell(_ version: RemoteVersion, from url: RemoteURL) {
-    prober.context.noteAnswer(from: url, asked: askedURL, mirror: mirror)
+    prober.context.recordAnswer(from: url, asked: askedURL, mirror: mirror)
     prober.end(id, .success(version))
   }
 
@@ -241,15 +241,15 @@ final class ProbeReceiver: ExchangeReceiver, @unchecked Sendable {
   func receive(body: UnsafeRawBufferPointer) -> ExchangeDisposition {
     if let writer, !writer.hasRoom() { return .pause }
     fetchedByteCount += body.count
-    prober.context.noteFetched(body.count)
+    prober.context.recordFetched(body.count)
     return writer?.take(body) ?? .discard
   }
 
   func finish(_ completion: ExchangeCompletion, metrics: ExchangeMetrics) {
-    prober.context.noteRequests(metrics)
+    prober.context.recordRequests(metrics)
     switch outcome {
     case .storing(let version, let writer, let isAwaited):
-      version.noteFetched(fetchedByteCount)
+      version.recordFetched(fetchedByteCount)
       writer.finish(completion, failure: nil) { [prober, id] in
         prober.end(id, .success(version))
         if isAwaited { prober.environment.firstBytes.ended() }

@@ -9,7 +9,7 @@ struct VersionAdopter: Sendable {
   private var context: FileContext { file.context }
   private var environment: MountEnvironment { context.environment }
   private var state: GuardedKnowledge { file.state }
-  private var mirrors: MirrorBoard? { context.mirrors }
+  private var mirrors: SharedMirrors? { context.mirrors }
 
   /// Adopts the description of the file by the server `mirror`.
   ///
@@ -43,7 +43,7 @@ struct VersionAdopter: Sendable {
       state.setFirst(candidate)
       return (candidate, nil)
     }
-    environment.silentServers.noteAnswer(of: context.source.url.origin)
+    environment.silentServers.recordAnswer(of: context.source.url.origin)
     mirrors?.change {
       $0.answered(mirror)
       $0.readmit(mirror)
@@ -56,12 +56,12 @@ struct VersionAdopter: Sendable {
     }
     replaced?.supersede()
     if version === candidate {
-      version.followWishes()
+      version.applyPolicy()
     } else {
       version.reinstate()
       version.lengthRecorder.learn(length: content.completeLength)
     }
-    context.noteOffline(false)
+    context.recordOffline(false)
     return version
   }
 
@@ -85,7 +85,7 @@ struct VersionAdopter: Sendable {
       state.isDoubted = true
       state.confirmedAt = nil
     }
-    context.noteFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
+    context.recordFailure(FileError(.stale, "the remote file has changed"), isRetried: false)
   }
 
   /// Whether the file that `index` describes now is `version`; notes what follows for the server.
@@ -105,7 +105,7 @@ struct VersionAdopter: Sendable {
     }
     guard let current = state.withLock({ $0.current }), current.hasCachedBytes,
       !isSame(current, content, from: index),
-      mirrors.change({ $0.hasAbsent(besides: index, now: .now) })
+      mirrors.change({ $0.hasUnavailable(besides: index, now: .now) })
     else { return nil }
     return "nothing shows that its file is the one that is partly cached"
   }

@@ -1,4 +1,4 @@
-public import AccessTrace
+package import AccessTrace
 internal import HTTPTransferCore
 
 /// Replays a trace against the planner of a mount, over a simulated network.
@@ -6,7 +6,7 @@ internal import HTTPTransferCore
 /// It shows what would be requested, and how long reads would wait. It is deterministic, and
 /// independent of real time. The network has round trips and rates; the server serves ranges; the
 /// cache is empty at the beginning.
-public struct ReplaySimulation {
+package struct ReplaySimulation {
   private let network: ReplayNetwork
   private let settings: FileSettings
   private let schedule: ReplaySchedule
@@ -57,7 +57,7 @@ public struct ReplaySimulation {
   ///   - trace: the trace to replay.
   ///   - network: the network.
   ///   - connections: the connections for read-ahead of each file; nil for as many as prove best.
-  public init(_ trace: AccessTrace, over network: ReplayNetwork, connections: Int? = nil) {
+  package init(_ trace: AccessTrace, over network: ReplayNetwork, connections: Int? = nil) {
     self.network = network
     settings = FileSettings(connections: connections)
     schedule = ReplaySchedule(trace)
@@ -83,7 +83,7 @@ public struct ReplaySimulation {
   /// Replays the trace.
   ///
   /// - Returns: the cost.
-  public mutating func run() -> ReplayFigures {
+  package mutating func run() -> ReplayFigures {
     while let time = nextTime {
       flow(until: time)
       begin()
@@ -165,7 +165,7 @@ public struct ReplaySimulation {
 
   private var instant: ContinuousClock.Instant { origin + .seconds(now) }
 
-  // MARK: The line
+  // MARK: Line
 
   private mutating func send(_ name: String, _ purpose: Flow.Purpose) {
     figures.requestCount += 1
@@ -227,7 +227,7 @@ public struct ReplaySimulation {
     let first = 0..<min(length, FileSettings.firstProbeByteCount)
     var state = VersionState(
       length: length, extents: ExtentSet([first]), connections: settings.connections)
-    state.noteRoundTrip(network.roundTrip)
+    state.recordRoundTrip(network.roundTrip)
     figures.fetchedByteCount += first.byteCount
     files[name] = SimulatedFile(state: state, confirmedAt: now)
   }

@@ -190,7 +190,7 @@ final class MetalinkReader: XMLElementHandler {
     return String(decoding: text[first...last], as: UTF8.self)
   }
 
-  // MARK: A file's facts
+  // MARK: File properties
 
   private func takeSize(line: Int) {
     guard let length = Int64(length: trimmedText) else {

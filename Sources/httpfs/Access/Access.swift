@@ -14,7 +14,7 @@ struct Access: Sendable {
   private var fields = HTTPFields()
   private var netrc: Netrc?
   /// The configuration of the client.
-  private(set) var configuration = HTTPClient.Configuration()
+  private(set) var configuration = TransferClient.Configuration()
   let connectTimeout: Duration
   /// Nil for the command's own default.
   let stallTimeout: Duration?

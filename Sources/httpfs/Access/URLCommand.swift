@@ -40,7 +40,7 @@ final class URLCommand: URLSigner {
   private static let concurrency = 4
 
   /// The maximum time limit of a run.
-  static let greatestTimeLimit = Duration.seconds(30)
+  static let maximumTimeLimit = Duration.seconds(30)
 
   /// How long ``end()`` waits for commands that are being started.
   private static let startTimeout = Duration.seconds(2)
@@ -58,7 +58,7 @@ final class URLCommand: URLSigner {
     report: @escaping @Sendable (_ line: String, _ name: String) -> Void
   ) {
     self.command = command
-    self.timeLimit = min(timeLimit, Self.greatestTimeLimit)
+    self.timeLimit = min(timeLimit, Self.maximumTimeLimit)
     self.report = report
     let path = getcwd(nil, 0)
     defer { free(path) }
@@ -190,7 +190,7 @@ final class URLCommand: URLSigner {
 
   /// Hides the secrets of any URL in a line, and those of `urls` in any form.
   static func hiding(_ urls: [RemoteURL], in line: String) -> String {
-    let hidden = Secrecy.hidingSecrets(in: Array(line.utf8.prefix(1000)), after: [])
+    let hidden = Redaction.hidingSecrets(in: Array(line.utf8.prefix(1000)), after: [])
     var text = String(decoding: hidden, as: UTF8.self)
     for url in urls {
       for secret in [url.query, url.userInfo] + (url.query ?? "").split(separator: "&").map(value) {

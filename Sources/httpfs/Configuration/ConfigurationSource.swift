@@ -88,7 +88,7 @@ struct ConfigurationSource {
     guard isReadableByOthers else { return }
     let holdsSecret = words.contains { word in
       let bytes = Array(word.utf8)
-      return Secrecy.hidingSecrets(in: bytes, after: []) != bytes
+      return Redaction.hidingSecrets(in: bytes, after: []) != bytes
     }
     guard !holdsSecret else {
       throw ConfigurationError(

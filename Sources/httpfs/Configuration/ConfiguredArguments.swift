@@ -186,7 +186,7 @@ struct ConfiguredCommand {
     }
   }
 
-  // MARK: For people
+  // MARK: Display text
 
   /// The command line of each section, without secrets; checks all sections.
   func summary() throws(CommandFailure) -> [String] {
@@ -208,7 +208,7 @@ struct ConfiguredCommand {
 
   private func line(_ words: [String]) -> String {
     let shown = words.map { word in
-      String(decoding: Secrecy.hidingSecrets(in: Array(word.utf8), after: []), as: UTF8.self)
+      String(decoding: Redaction.hidingSecrets(in: Array(word.utf8), after: []), as: UTF8.self)
     }
     return escapingControls("httpfs " + shown.map(Self.quoted).joined(separator: " "))
   }

@@ -44,7 +44,7 @@ extension DoctorChecks {
     }
     guard !present.isEmpty else { return .ok("no proxy in the environment") }
     let shown = present.map { name, value in
-      let word = Secrecy.hidingSecrets(in: Array("--proxy=\(value)".utf8), after: [])
+      let word = Redaction.hidingSecrets(in: Array("--proxy=\(value)".utf8), after: [])
       return "\(name) \(String(decoding: word.dropFirst("--proxy=".utf8.count), as: UTF8.self))"
     }
     let exceptions = environmentVariable("no_proxy") ?? environmentVariable("NO_PROXY")

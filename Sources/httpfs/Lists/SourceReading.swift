@@ -26,11 +26,11 @@ func loadSource(
         try isStandardInput
         ? StreamCalls.contents(of: STDIN_FILENO) : StreamCalls.contents(ofFile: source)
     } catch {
-      let name = isStandardInput ? "standard input" : "list '\(Secrecy.shown(source))'"
+      let name = isStandardInput ? "standard input" : "list '\(Redaction.shown(source))'"
       throw CommandFailure("cannot \(error.rawValue == EISDIR ? "read" : "open") \(name)", error)
     }
     return try SourceListReader.parse(
-      bytes, sourceName: isStandardInput ? "standard input" : Secrecy.shown(source), tree: tree,
+      bytes, sourceName: isStandardInput ? "standard input" : Redaction.shown(source), tree: tree,
       rules: rules, allowsListings: allowsListings)
   } catch let failure as CommandFailure {
     throw failure

@@ -23,7 +23,7 @@ enum DaemonProcess {
     } catch {
       throw CommandFailure("cannot make a pipe", error)
     }
-    let words = Secrecy.originalArguments.compactMap { $0.map { String(cString: $0) } }
+    let words = Redaction.originalArguments.compactMap { $0.map { String(cString: $0) } }
     var program = ChildProgram(.own, words)
     program.variables = [(variable, "1")]
     program.output = .copy(of: pipe.writeEnd)

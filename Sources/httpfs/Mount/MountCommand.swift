@@ -198,7 +198,7 @@ struct MountCommand: ParsableCommand {
     var client = access.configuration
     client.rateLimit = rate.rateLimit?.bytesPerSecond
     let environment = FileEnvironment(
-      client: HTTPClient(configuration: client), cache: try openCache(),
+      client: TransferClient(configuration: client), cache: try openCache(),
       settings: settings,
       cacheByteLimit: cacheSize?.byteCount, logger: logger)
     environment.trimCache()
@@ -266,7 +266,7 @@ struct MountCommand: ParsableCommand {
 
   /// The minimum time without an answer after which we assume that a daemon hangs: on a busy
   /// machine, an answer may take seconds.
-  private static let minimumPatience = Duration.seconds(10)
+  private static let minimumTimeout = Duration.seconds(10)
 
   /// Starts the process that ends the mount if this process no longer can; nil, with a warning, if
   /// that fails, because the mount works without it.
@@ -280,7 +280,7 @@ struct MountCommand: ParsableCommand {
       // Programs are promised that a read ends by the read timeout, so the watchdog must keep that
       // promise too.
       return try Watchdog(
-        of: mount, patience: max(Self.minimumPatience, .seconds(readTimeout)),
+        of: mount, timeout: max(Self.minimumTimeout, .seconds(readTimeout)),
         logFile: logFile)
     } catch {
       logger.warning(

@@ -32,7 +32,7 @@ func reportingFailure(_ body: () throws -> Void) throws {
     try body()
   } catch let failure as CommandFailure {
     for message in failure.messages {
-      let message = Secrecy.hidingArguments(in: "httpfs: \(message)")
+      let message = Redaction.hidingArguments(in: "httpfs: \(message)")
       printToStandardError(Journal.marked(message, as: .error))
     }
     throw ExitCode.failure

@@ -138,7 +138,7 @@ struct GetCommand: ParsableCommand {
     }
   }
 
-  // MARK: What to fetch
+  // MARK: Planning
 
   private func loadEntries(_ session: SessionFile?) throws(CommandFailure) -> [SessionEntry] {
     var entries: [SessionEntry] = []
@@ -260,7 +260,7 @@ struct GetCommand: ParsableCommand {
     guard let command = location.urlCommand else { return nil }
     let isQuiet = options.quiet
     return URLCommand(
-      command, timeLimit: access.stallTimeout ?? URLCommand.greatestTimeLimit
+      command, timeLimit: access.stallTimeout ?? URLCommand.maximumTimeLimit
     ) { line, name in
       guard !isQuiet else { return }
       printToStandardError("httpfs: \(escapingControls("\(name): the URL command says: \(line)"))")
@@ -293,7 +293,7 @@ struct GetCommand: ParsableCommand {
   // MARK: Fetching
 
   private func download(
-    _ entries: [SessionEntry], _ session: SessionFile?, _ client: HTTPClient, _ access: Access,
+    _ entries: [SessionEntry], _ session: SessionFile?, _ client: TransferClient, _ access: Access,
     _ urlCommand: URLCommand?
   ) throws {
     var configuration = TransferQueue.Configuration()
@@ -343,7 +343,7 @@ struct GetCommand: ParsableCommand {
 
   /// `-o -`: one connection, in order, as fast as standard output can be written.
   private func copyToStandardOutput(
-    _ entries: [SessionEntry], _ client: HTTPClient, _ access: Access, _ urlCommand: URLCommand?
+    _ entries: [SessionEntry], _ client: TransferClient, _ access: Access, _ urlCommand: URLCommand?
   ) throws {
     guard let entry = entries.first else { return }
     let transfer = client.transfer(request(for: entry, to: .stream(), access, urlCommand))

@@ -44,7 +44,7 @@ final class StandardOutputCopy: Sendable {
       guard number > 0, number != SIGUSR1 else { continue }
       if ending != nil { _exit(128 + number) }
       ending = number
-      deadline = .now + TransferRun.cancelPatience
+      deadline = .now + TransferRun.cancelTimeout
       transfer.cancel()
     }
   }

@@ -44,12 +44,12 @@ struct TransferOptions: ParsableArguments {
   }
 
   /// Makes a client with the settings of the options.
-  func makeClient(_ access: Access, maximumConnectionsPerHost: Int = 64) -> HTTPClient {
+  func makeClient(_ access: Access, maximumConnectionsPerHost: Int = 64) -> TransferClient {
     var configuration = access.configuration
     configuration.maximumConnectionsPerHost = maximumConnectionsPerHost
     configuration.usesHTTP2 = usesHTTP2
     configuration.rateLimit = rate.rateLimit?.bytesPerSecond
-    return HTTPClient(configuration: configuration)
+    return TransferClient(configuration: configuration)
   }
 
   /// Applies the common settings of the command's requests.

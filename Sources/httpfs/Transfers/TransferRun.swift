@@ -10,7 +10,7 @@ import TransferDisplay
 /// Runs the transfers of a command to their end, shows them, and handles signals.
 ///
 /// The first SIGINT or SIGTERM cancels the running transfers, so that they can be resumed. A second
-/// one, or ``cancelPatience``, ends the process at once.
+/// one, or ``cancelTimeout``, ends the process at once.
 final class TransferRun: Sendable {
   /// A file that will become a transfer, and its display.
   struct Job: Sendable {
@@ -68,7 +68,7 @@ final class TransferRun: Sendable {
   /// How long cancelled transfers may take to end, whatever the network thread or a disk is doing.
   ///
   /// Partial files then stay as after `kill -9`.
-  static let cancelPatience = Duration.seconds(1)
+  static let cancelTimeout = Duration.seconds(1)
 
   /// Wakes the main thread, which waits for signals, when all current transfers have ended.
   private static let wakeSignal = SIGUSR1
@@ -138,7 +138,7 @@ final class TransferRun: Sendable {
           _exit(128 + number)
         }
         outcome.signal = number
-        deadline = .now + Self.cancelPatience
+        deadline = .now + Self.cancelTimeout
         queue.cancelAll()
       }
       if board.look() { queue.removeEnded() }

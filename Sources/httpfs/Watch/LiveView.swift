@@ -22,7 +22,7 @@ struct LiveView {
   }
 
   /// The view reports a mount as silent only after this time.
-  private static let patience = Duration.seconds(2)
+  private static let timeout = Duration.seconds(2)
   /// How long the result of a command is shown.
   private static let noticeTime = Duration.seconds(6)
   /// After how many consecutive failures the view gives up.
@@ -93,11 +93,11 @@ struct LiveView {
       if let ending = try handle(message) { return ending }
     }
     if ContinuousClock.now - noticeAt > Self.noticeTime { view.clearNotice() }
-    return try noteSilence()
+    return try recordSilence()
   }
 
-  private mutating func noteSilence() throws(CommandFailure) -> Ending? {
-    guard let silence = poller.silence, silence >= Self.patience else {
+  private mutating func recordSilence() throws(CommandFailure) -> Ending? {
+    guard let silence = poller.silence, silence >= Self.timeout else {
       view.unansweredSeconds = nil
       return nil
     }

@@ -13,7 +13,7 @@ struct MountWatch {
   let mount: WatchedMount
   let daemon: DaemonState
   /// How long a request may stay unanswered while the daemon is able to run.
-  let patience: Duration
+  let timeout: Duration
 
   private let lifeline = Lifeline()
 
@@ -23,10 +23,10 @@ struct MountWatch {
   /// The interval between two checks of an unanswered request.
   private static let step = Duration.seconds(1)
 
-  init(mount: WatchedMount, daemon: DaemonState, patience: Duration) {
+  init(mount: WatchedMount, daemon: DaemonState, timeout: Duration) {
     self.mount = mount
     self.daemon = daemon
-    self.patience = patience
+    self.timeout = timeout
   }
 
   /// Returns when the mount has ended, or must be ended.
@@ -58,7 +58,7 @@ struct MountWatch {
     var unanswered = Duration.zero
     while !lifeline.wait(for: Self.step, or: answer) {
       unanswered = daemon.isStopped ? .zero : unanswered + Self.step
-      if unanswered >= patience { return .daemonHangs }
+      if unanswered >= timeout { return .daemonHangs }
     }
     return lifeline.wait(for: .zero).map(outcome(of:))
   }

@@ -14,13 +14,13 @@ struct Watchdog {
   ///
   /// - Parameters:
   ///   - mount: the mount, as the kernel lists it.
-  ///   - patience: how long the daemon may leave a request unanswered.
+  ///   - timeout: how long the daemon may leave a request unanswered.
   ///   - logFile: where the watchdog logs its actions, in addition to the system's log.
   /// - Throws: the error of pipe(2) or posix_spawn(3).
-  init(of mount: MountTable.Entry, patience: Duration, logFile: String?) throws(ErrorNumber) {
+  init(of mount: MountTable.Entry, timeout: Duration, logFile: String?) throws(ErrorNumber) {
     var arguments = [
       "httpfs-watchdog", WatchdogCommand.name, "--daemon", String(getpid()),
-      "--device", mount.device, "--patience", String(Int(patience.components.seconds)),
+      "--device", mount.device, "--timeout", String(Int(timeout.components.seconds)),
     ]
     if let logFile { arguments += ["--log-file", logFile] }
     arguments += ["--", mount.mountpoint]

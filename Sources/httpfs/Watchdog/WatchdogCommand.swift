@@ -23,7 +23,7 @@ struct WatchdogCommand: ParsableCommand {
   var device: String
 
   @Option(help: "How many seconds the daemon may leave a request unanswered.")
-  var patience: Int
+  var timeout: Int
 
   @Option(help: "A file to append the log to.")
   var logFile: String?
@@ -39,7 +39,7 @@ struct WatchdogCommand: ParsableCommand {
     let mount = WatchedMount(mountpoint: mountpoint, device: device)
     let log = WatchdogLog(file: logFile)
     let watch = MountWatch(
-      mount: mount, daemon: DaemonState(processID: daemon), patience: .seconds(patience))
+      mount: mount, daemon: DaemonState(processID: daemon), timeout: .seconds(timeout))
     switch watch.waitForEnd() {
     case .ended:
       return
@@ -50,7 +50,7 @@ struct WatchdogCommand: ParsableCommand {
           + " takes it over or 'httpfs unmount' clears it")
     case .daemonHangs:
       log.write(
-        "the daemon of \(mountpoint) (process \(daemon)) has not answered for \(patience) s;"
+        "the daemon of \(mountpoint) (process \(daemon)) has not answered for \(timeout) s;"
           + " the mount is aborted, and gives ENOTCONN until it is mounted again or unmounted")
       end(mount)
     }

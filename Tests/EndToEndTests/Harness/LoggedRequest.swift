@@ -65,18 +65,18 @@ extension [LoggedRequest] {
   ///
   /// A hedge requests bytes that are already in flight, for example because the machine stalled for
   /// a moment.
-  var greatestHedgeCount: Int { 1 + count / 20 }
+  var maximumHedgeCount: Int { 1 + count / 20 }
 
   /// The maximum number of bytes that hedges and cut-off requests may send in vain.
   ///
   /// Of a hedge and the request that it duplicates, one delivers the bytes, and at most the body of
   /// the other one is wasted. A request whose second half another connection has taken over is cut
   /// off, which may concern one in ten. Each of these wastes at most the content of the sockets.
-  var greatestVainByteCount: Int64 {
-    let vain = sorted { $0.bodyByteCount > $1.bodyByteCount }.prefix(greatestHedgeCount)
+  var maximumVainByteCount: Int64 {
+    let vain = sorted { $0.bodyByteCount > $1.bodyByteCount }.prefix(maximumHedgeCount)
     let cutOff = filter(\.wasCutOff).prefix(1 + count / 10)
     return (vain + cutOff).reduce(0) {
-      $0 + Swift.min($1.bodyByteCount, SocketQueues.greatestByteCount)
+      $0 + Swift.min($1.bodyByteCount, SocketQueues.maximumByteCount)
     }
   }
 

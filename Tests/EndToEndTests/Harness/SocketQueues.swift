@@ -5,7 +5,7 @@ enum SocketQueues {
   /// The maximum number of bytes between a server and its client on one connection.
   ///
   /// It is the sum of both buffers at the largest size that this kernel chooses automatically.
-  static let greatestByteCount: Int64 = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
+  static let maximumByteCount: Int64 = ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in
     let text = try? String(contentsOfFile: "/proc/sys/net/ipv4/\(name)", encoding: .utf8)
     // Minimum, default, maximum.
     return sum + (text?.split(whereSeparator: \.isWhitespace).last.flatMap { Int64($0) } ?? 8 << 20)

@@ -15,7 +15,7 @@ extension RealMounts {
       #expect(sent <= limit, "\(sent) bytes", sourceLocation: sourceLocation)
       let isOnce =
         requests.bodyByteCount <= limit
-        || requests.repeatedByteCount <= requests.greatestVainByteCount
+        || requests.repeatedByteCount <= requests.maximumVainByteCount
       #expect(isOnce, "\(requests.repeatedByteCount) bytes twice", sourceLocation: sourceLocation)
     }
 
@@ -70,7 +70,7 @@ extension RealMounts {
       #expect(rangeCount <= 205, "\(rangeCount) ranges")
       // A hedge requests a range again.
       #expect(
-        requests.count <= 205 + requests.greatestHedgeCount, "\(requests.count) requests")
+        requests.count <= 205 + requests.maximumHedgeCount, "\(requests.count) requests")
       try expectAtMost(2 * 200 * 4096 + (256 << 10), origin)
       if threads == 1 {
         // The reads are sequential, with a round trip each: at most a probe and a read are in
@@ -97,7 +97,7 @@ extension RealMounts {
       try mount.unmount()
       let requests = try origin.requests()
       #expect(requests.distinctBodyByteCount == length)
-      #expect(requests.repeatedByteCount <= length / 100 + requests.greatestVainByteCount)
+      #expect(requests.repeatedByteCount <= length / 100 + requests.maximumVainByteCount)
     }
   }
 }

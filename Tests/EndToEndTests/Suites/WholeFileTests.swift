@@ -17,7 +17,7 @@ extension RealMounts {
       let requests = try nginx.takeRequests()
       #expect(requests.distinctBodyByteCount == BigFile.byteCount)
       #expect(
-        requests.repeatedByteCount <= BigFile.byteCount / 100 + requests.greatestVainByteCount,
+        requests.repeatedByteCount <= BigFile.byteCount / 100 + requests.maximumVainByteCount,
         "\(requests.map { "\($0.range ?? "-") \($0.bodyByteCount) \($0.start)-\($0.end)" })")
       // Without a throttle, more requests would only cost time.
       #expect(requests.count <= 160, "\(requests.count) requests")
@@ -50,7 +50,7 @@ extension RealMounts {
       let requests = try nginx.takeRequests()
       #expect(requests.distinctBodyByteCount == 1000 * 65536)
       #expect(
-        requests.repeatedByteCount <= 10 * 65536 + requests.greatestVainByteCount)
+        requests.repeatedByteCount <= 10 * 65536 + requests.maximumVainByteCount)
 
       let second = try sandbox.mount(urls: names.map(nginx.url))
       let again = "cd \(quoted(second.mountpoint)) && sha256sum file*.bin"

@@ -29,12 +29,12 @@ struct FuzzCampaign {
   /// Runs every seed.
   ///
   /// - Parameters:
-  ///   - leastAccepted: the share of inputs that must be accepted: otherwise the oracle is not
+  ///   - minimumAccepted: the share of inputs that must be accepted: otherwise the oracle is not
   ///     tested.
-  ///   - leastRefused: the share of inputs that must be refused.
+  ///   - minimumRefused: the share of inputs that must be refused.
   ///   - body: makes an input from the generator and judges it.
   func run(
-    leastAccepted: Double, leastRefused: Double,
+    minimumAccepted: Double, minimumRefused: Double,
     _ body: (inout SeededGenerator) throws -> Verdict
   ) {
     let note = CrashNote(name)
@@ -63,7 +63,7 @@ struct FuzzCampaign {
     }
     // Among a few inputs, there may be none of the expected kind.
     guard FuzzScale.onlySeed == nil, seedCount >= Self.fewestToJudge else { return }
-    #expect(Double(acceptedCount) >= leastAccepted * Double(seedCount), "of \(seedCount)")
-    #expect(Double(refusedCount) >= leastRefused * Double(seedCount), "of \(seedCount)")
+    #expect(Double(acceptedCount) >= minimumAccepted * Double(seedCount), "of \(seedCount)")
+    #expect(Double(refusedCount) >= minimumRefused * Double(seedCount), "of \(seedCount)")
   }
 }

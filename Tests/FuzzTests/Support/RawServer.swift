@@ -55,10 +55,10 @@ final class RawServer: Sendable {
   }
 
   private func serve(_ connection: CInt) {
-    var patience = timeval(tv_sec: 5, tv_usec: 0)
+    var timeout = timeval(tv_sec: 5, tv_usec: 0)
     let size = socklen_t(MemoryLayout<timeval>.size)
     for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-      setsockopt(connection, SOL_SOCKET, option, &patience, size)
+      setsockopt(connection, SOL_SOCKET, option, &timeout, size)
     }
     var request: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 4096)

@@ -12,7 +12,7 @@ final class RecordingReceiver: ExchangeReceiver {
     var urls: [RemoteURL] = []
     var transfers: [ExchangeID] = []
     var body: [UInt8] = []
-    var greatestPiece = 0
+    var maximumPiece = 0
     var completions: [ExchangeCompletion] = []
     var metrics = ExchangeMetrics()
     /// Calls out of the promised order: a body before the head, or any call after the end.
@@ -71,7 +71,7 @@ final class RecordingReceiver: ExchangeReceiver {
         state.record.misplacedCallCount += 1
       }
       state.record.body += body
-      state.record.greatestPiece = max(state.record.greatestPiece, body.count)
+      state.record.maximumPiece = max(state.record.maximumPiece, body.count)
       return state.record.body.count
     }
     return onBody(count)
@@ -115,7 +115,7 @@ final class RecordingReceiver: ExchangeReceiver {
   }
 }
 
-extension HTTPClient {
+extension TransferClient {
   /// Executes `request` and returns the record of its receiver.
   func record(_ request: ExchangeRequest) async -> RecordingReceiver.Record {
     let receiver = RecordingReceiver()

@@ -56,7 +56,7 @@ final class ScriptedServer: Sendable {
     var requests: [ReceivedRequest] = []
     var connectionCount = 0
     var openConnections: Set<CInt> = []
-    var greatestOpenCount = 0
+    var maximumOpenCount = 0
     var sentByteCount = 0
     var isStopped = false
   }
@@ -116,7 +116,7 @@ final class ScriptedServer: Sendable {
   var connectionCount: Int { state.withLock { $0.connectionCount } }
 
   /// The largest number of connections that were open at a time.
-  var greatestOpenCount: Int { state.withLock { $0.greatestOpenCount } }
+  var maximumOpenCount: Int { state.withLock { $0.maximumOpenCount } }
 
   /// The connections that are open now.
   var openCount: Int { state.withLock { $0.openConnections.count } }
@@ -169,7 +169,7 @@ final class ScriptedServer: Sendable {
       guard !state.isStopped else { return nil }
       state.connectionCount += 1
       state.openConnections.insert(connection)
-      state.greatestOpenCount = max(state.greatestOpenCount, state.openConnections.count)
+      state.maximumOpenCount = max(state.maximumOpenCount, state.openConnections.count)
       return state.connectionCount
     }
   }

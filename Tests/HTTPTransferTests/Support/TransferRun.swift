@@ -68,7 +68,7 @@ struct TransferRun: Sendable {
   }
 }
 
-extension HTTPClient {
+extension TransferClient {
   /// Executes `request` with a listener, and checks the rules for all transfers.
   func run(
     _ request: Request, listenerPause: Duration = .zero,

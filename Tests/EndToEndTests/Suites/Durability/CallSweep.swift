@@ -54,7 +54,7 @@ struct CallSweep: Sendable, CustomTestStringConvertible {
   }
 
   /// More calls than a program under test makes: a sweep that reaches this number would not end.
-  private static let greatestNumber = 2000
+  private static let maximumNumber = 2000
   /// The number of steps that run at a time: they mostly wait for processes.
   private static let workerCount = 3
 
@@ -67,7 +67,7 @@ struct CallSweep: Sendable, CustomTestStringConvertible {
     struct Progress {
       var next = 1
       var failedCount = 0
-      var end = CallSweep.greatestNumber
+      var end = CallSweep.maximumNumber
       var violations: [String] = []
     }
     let progress = Mutex(Progress())
@@ -97,7 +97,7 @@ struct CallSweep: Sendable, CustomTestStringConvertible {
       ($0.failedCount, $0.end, $0.violations)
     }
     for violation in violations { Issue.record(Comment(rawValue: violation)) }
-    if end == Self.greatestNumber { Issue.record("no end of calls") }
+    if end == Self.maximumNumber { Issue.record("no end of calls") }
     return failedCount
   }
 }

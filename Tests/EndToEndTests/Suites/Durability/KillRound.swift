@@ -18,16 +18,16 @@ struct KillRound {
     /// Bytes per second over all connections, so a random moment falls into the download.
     fileprivate let rate: Int64
     /// The bytes that are in the cache before the kill.
-    let leastCachedByteCount: Int64
+    let minimumCachedByteCount: Int64
     /// The milliseconds from then to the kill.
     fileprivate let lives: ClosedRange<Int>
 
     /// A kill at any moment, including of files that have hardly begun or are complete.
     static let anyMoment = Scale(
-      lengths: 1...(9 << 20), rate: 48 << 20, leastCachedByteCount: 0, lives: 5...700)
+      lengths: 1...(9 << 20), rate: 48 << 20, minimumCachedByteCount: 0, lives: 5...700)
     /// A kill at a moment when a total loss would exceed the bound of 16 MiB three times.
     static let muchToLose = Scale(
-      lengths: (22 << 20)...(28 << 20), rate: 64 << 20, leastCachedByteCount: 48 << 20,
+      lengths: (22 << 20)...(28 << 20), rate: 64 << 20, minimumCachedByteCount: 48 << 20,
       lives: 0...150)
   }
 
@@ -63,9 +63,9 @@ struct KillRound {
         path: first.path(names[index]), seed: seeds[index], byteCount: lengths[index])
     }
     let reader = try RandomReader(files, seed: seed, in: sandbox)
-    if scale.leastCachedByteCount > 0 {
+    if scale.minimumCachedByteCount > 0 {
       let isFull = Deadline(after: .seconds(20)).wait(every: .milliseconds(10)) {
-        Self.recordedByteCount(below: first.cacheDirectory) >= scale.leastCachedByteCount
+        Self.recordedByteCount(below: first.cacheDirectory) >= scale.minimumCachedByteCount
       }
       if !isFull { violations.append("too little is in the cache after 20 s") }
     }

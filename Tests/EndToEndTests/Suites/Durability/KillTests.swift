@@ -4,8 +4,8 @@ import Testing
 /// The cost of a `kill -9` at any moment.
 extension RealMounts {
   @Suite struct Kills {
-    private static let greatestMedian: Int64 = 4 << 20
-    private static let greatestLoss: Int64 = 16 << 20
+    private static let maximumMedian: Int64 = 4 << 20
+    private static let maximumLoss: Int64 = 16 << 20
 
     @Test(.timeLimit(.minutes(60)))
     func `a mount that is killed at any moment goes on with what it had`() throws {
@@ -33,8 +33,8 @@ extension RealMounts {
         \(mebibytes(cachedByteCount)) MiB in the cache at the kills; \
         fetched again: median \(mebibytes(median)) MiB, at most \(mebibytes(greatest)) MiB
         """)
-      #expect(median <= Self.greatestMedian)
-      #expect(greatest <= Self.greatestLoss)
+      #expect(median <= Self.maximumMedian)
+      #expect(greatest <= Self.maximumLoss)
       // Otherwise no process has read, or the kills came before there was anything to lose.
       #expect(readCount > 0)
       #expect(cachedByteCount > Int64(losses.count) << 20)

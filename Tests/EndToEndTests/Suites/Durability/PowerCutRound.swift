@@ -13,7 +13,7 @@ struct PowerCutRound {
   /// Bytes that were stored early enough before the cut.
   private(set) var oldByteCount: Int64 = 0
   /// The bytes that may be sent twice: those that were recorded later, and those in flight.
-  private(set) var greatestLoss: Int64 = 0
+  private(set) var maximumLoss: Int64 = 0
   /// The age at the cut from which bytes must survive.
   private(set) var dueAge = Duration.zero
   private(set) var readCount = 0
@@ -147,7 +147,7 @@ struct PowerCutRound {
       oldByteCount += record.byteCount
       overdueByteCount += record.byteCount(notCommittedIn: survivors[path])
     }
-    greatestLoss = claimedByteCounts.before - oldByteCount + Self.inFlightByteCount
+    maximumLoss = claimedByteCounts.before - oldByteCount + Self.inFlightByteCount
 
     try origin.clearLog()
     try origin.clearControl()

@@ -15,7 +15,7 @@ extension RealMounts {
       var losses: [Int64] = []
       var readCount = 0
       var oldByteCount: Int64 = 0
-      var greatestAge = Duration.zero
+      var maximumAge = Duration.zero
       // Of the rounds whose cut waits for due bytes: their number, and the number with due bytes.
       var (dueCount, tellingCount) = (0, 0)
       var claimed: (before: Int64, after: Int64) = (0, 0)
@@ -35,8 +35,8 @@ extension RealMounts {
           #expect(
             round.overdueByteCount == 0,
             "seed \(seed): lost although recorded \(round.dueAge) before the cut")
-          #expect(round.repeatedByteCount <= round.greatestLoss, "seed \(seed)")
-          greatestAge = max(greatestAge, round.dueAge)
+          #expect(round.repeatedByteCount <= round.maximumLoss, "seed \(seed)")
+          maximumAge = max(maximumAge, round.dueAge)
           losses.append(round.repeatedByteCount)
           readCount += round.readCount
           oldByteCount += round.oldByteCount
@@ -53,7 +53,7 @@ extension RealMounts {
         \(losses.count - DurabilityScale.powerCutCount) more where nothing was due at one, \
         \(readCount) reads verified before them, \(mebibytes(claimed.before)) MiB recorded before \
         and \(mebibytes(claimed.after)) MiB after them, \(mebibytes(oldByteCount)) MiB of them due \
-        for a checkpoint (after at most \(String(format: "%.2f", greatestAge.seconds)) s); \
+        for a checkpoint (after at most \(String(format: "%.2f", maximumAge.seconds)) s); \
         fetched again: median \(mebibytes(losses[losses.count / 2])) MiB, \
         at most \(mebibytes(greatest)) MiB
         """)

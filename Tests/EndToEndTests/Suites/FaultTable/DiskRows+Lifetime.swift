@@ -116,7 +116,7 @@ extension RealMounts.DiskRows {
       #expect(round.readCount > 0)
       #expect(
         round.overdueByteCount == 0, "lost although recorded \(round.dueAge) before the cut")
-      #expect(round.repeatedByteCount <= round.greatestLoss)
+      #expect(round.repeatedByteCount <= round.maximumLoss)
     }
     // Otherwise no bytes had to survive.
     #expect(rounds.contains { $0.oldByteCount > 0 })

@@ -69,7 +69,7 @@ final class FaultDownload {
       let reference = try row.reference(version: version, length: length ?? row.length)
       let comparison = try run(["cmp", "--", path, reference])
       if !comparison.succeeded {
-        row.noteWrongDownload()
+        row.recordWrongDownload()
         Issue.record(
           "wrong bytes: \(comparison.output)\(comparison.error)", sourceLocation: sourceLocation)
       }

@@ -84,7 +84,7 @@ final class FaultRow {
     try origin.requests().filter { $0.path.hasSuffix("/" + name) }
   }
 
-  // MARK: Places
+  // MARK: Locations
 
   /// Ranges at random places of the file, which may overlap.
   func randomRanges(
@@ -137,7 +137,7 @@ final class FaultRow {
       switch opening {
       case .opened(_, let duration), .failed(_, let duration): duration
       }
-    noteDuration(duration, "open", sourceLocation)
+    recordDuration(duration, "open", sourceLocation)
     return opening
   }
 
@@ -189,7 +189,7 @@ final class FaultRow {
         Issue.record(
           "wrong byte at \(place) in a read of \(reading.range)", sourceLocation: sourceLocation)
       }
-      noteDuration(reading.duration, "read of \(reading.range)", sourceLocation)
+      recordDuration(reading.duration, "read of \(reading.range)", sourceLocation)
       if reading.deliveredByteCount > 0 {
         if version > confirmed.version { confirmed = (version, []) }
         let start = reading.range.lowerBound
@@ -274,7 +274,7 @@ final class FaultRow {
 
   private var lastError: String { "\((try? status().lastError) ?? "no error in .status")" }
 
-  private func noteDuration(_ duration: Duration, _ what: String, _ location: SourceLocation) {
+  private func recordDuration(_ duration: Duration, _ what: String, _ location: SourceLocation) {
     guard duration > .seconds(readTimeout + Self.grace) else { return }
     lateCount += 1
     Issue.record(
@@ -315,9 +315,9 @@ final class FaultRow {
     return download
   }
 
-  func noteWrongDownload() { wrongCount += 1 }
+  func recordWrongDownload() { wrongCount += 1 }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// Unmounts, mounts again on the same cache, and starts a new reader.
   func remount() throws {

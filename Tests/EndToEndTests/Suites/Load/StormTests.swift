@@ -95,7 +95,7 @@ extension RealMounts {
       let requests = try origin.requests().of(path: "/data/s59.bin")
       #expect(requests.distinctBodyByteCount == Self.fileByteCount)
       #expect(
-        requests.repeatedByteCount <= (1 << 20) + requests.greatestVainByteCount,
+        requests.repeatedByteCount <= (1 << 20) + requests.maximumVainByteCount,
         "\(requests.bodyByteCount)")
     }
   }

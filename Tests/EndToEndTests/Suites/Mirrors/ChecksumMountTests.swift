@@ -96,16 +96,16 @@ extension RealMounts {
 
     @Test func `a wrong whole is fetched again from a server that has the right one`() throws {
       let sandbox = try Sandbox()
-      let liar = try OriginServer()
+      let culprit = try OriginServer()
       let honest = try OriginServer()
       let file = Self.file
       // The same validators, other bytes.
-      try liar.post([
+      try culprit.post([
         "match": ["path": "/data/*"],
         "actions": ["head", ["content": ["first", "last"], "version": 2] as [String: Any]] as [Any],
       ])
       let mount = try mount(
-        sandbox, [file.url(liar), file.url(honest)], checksum: file.digest,
+        sandbox, [file.url(culprit), file.url(honest)], checksum: file.digest,
         options: ["--connections", "1"])
       _ = try run(["cat", mount.path(file.name)], within: .seconds(30))
       let isKnown = try mount.waitForStatus(of: file.name) {

@@ -25,7 +25,7 @@ extension RealMounts {
       var match: [String: Any] = ["path": "/data/*"]
       if let offset { match["range"] = "\(offset)-\(offset)" }
       try origin.post([
-        "match": match, "name": "liar",
+        "match": match, "name": "culprit",
         "actions": ["head", ["content": ["first", "last"], "version": 2] as [String: Any]] as [Any],
       ])
     }
@@ -88,7 +88,7 @@ extension RealMounts {
       #expect(try mount.status(of: Self.file.name).lastError?.contains("checksum") == true)
       held.close()
       // The server is repaired, and a later open notices it.
-      try origin.post(["remove": "liar"])
+      try origin.post(["remove": "culprit"])
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
     }
 

@@ -356,7 +356,7 @@ final class ModelRun {
     }
   }
 
-  // MARK: The end
+  // MARK: Completion
 
   /// Reads every current file whole, without faults.
   private func finish() throws {

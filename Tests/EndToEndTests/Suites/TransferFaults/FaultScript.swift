@@ -171,7 +171,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     return fault
   }
 
-  // MARK: Verbs
+  // MARK: Commands
 
   private mutating func drawVerbs(_ random: inout SeededGenerator) {
     let slowness = parameters["rate"] == nil ? 1 : 10
@@ -186,7 +186,7 @@ struct FaultScript: Sendable, CustomStringConvertible {
     }
   }
 
-  // MARK: Facts
+  // MARK: Properties
 
   /// The requested bytes.
   var wanted: ByteRange { (range ?? 0..<length).clamped(to: 0..<length) }

@@ -17,9 +17,9 @@ struct FaultScriptRun: Sendable {
   }
 
   let script: FaultScript
-  let client: HTTPClient
+  let client: TransferClient
   /// Talks to the Origin over separate connections, without bytes left by a fault.
-  let controlClient: HTTPClient
+  let controlClient: TransferClient
   /// Scheme, host and port of the Origin.
   let origin: String
   /// The directory of the files; every script has its own name.

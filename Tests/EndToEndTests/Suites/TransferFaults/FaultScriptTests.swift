@@ -24,8 +24,8 @@ extension RealMounts {
       let server = try OriginServer()
       let origin = "http://127.0.0.1:\(server.port)"
       let directory = sandbox.directory
-      let client = HTTPClient()
-      let controlClient = HTTPClient()
+      let client = TransferClient()
+      let controlClient = TransferClient()
       var tally = FaultTally()
       var failures: [String] = []
       let start = ContinuousClock.now

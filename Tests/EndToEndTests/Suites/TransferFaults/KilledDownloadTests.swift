@@ -14,7 +14,7 @@ extension RealMounts {
     /// The number of downloads that run at a time, each from its own Origin.
     private static let concurrentCount = 4
     /// The bytes that a kill may cost, which is the same as for a crash of the mount.
-    private static let greatestLoss: Int64 = 16 << 20
+    private static let maximumLoss: Int64 = 16 << 20
 
     /// The moment of the kill: on every machine, most downloads have stored some bytes by then.
     private enum Moment: Sendable {
@@ -147,7 +147,7 @@ extension RealMounts {
         violated("begins anew without a reason: \(second.error)")
       }
       let lost = try origin.requests().of(path: "/data/\(name)").bodyByteCount - length
-      if lost < 0 || lost > greatestLoss { violated("\(lost) bytes travelled twice") }
+      if lost < 0 || lost > maximumLoss { violated("\(lost) bytes travelled twice") }
       outcome.lostByteCount = lost
       return outcome
     }

@@ -24,7 +24,7 @@ struct TransferAttempt: Sendable {
   }
 
   /// Runs `request` to its end, or ends it when it hangs.
-  init(_ request: Request, client: HTTPClient, verbs: Verbs = Verbs()) async {
+  init(_ request: Request, client: TransferClient, verbs: Verbs = Verbs()) async {
     let transfer = client.transfer(request)
     let start = ContinuousClock.now
     let events = transfer.events

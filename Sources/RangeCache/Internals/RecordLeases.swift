@@ -2,12 +2,12 @@ import ExtentRecord
 import Synchronization
 
 /// The recording of each key that has a live entry object.
-final class Recordings: Sendable {
-  private let current = Mutex<[CacheKey: Recording]>([:])
+final class RecordLeases: Sendable {
+  private let current = Mutex<[CacheKey: RecordLease]>([:])
 
   /// Gives a new entry object the right to record under `key`.
-  func begin(_ key: CacheKey) -> Recording {
-    let recording = Recording()
+  func begin(_ key: CacheKey) -> RecordLease {
+    let recording = RecordLease()
     current.withLock { current in
       current[key]?.end()
       current[key] = recording
@@ -21,7 +21,7 @@ final class Recordings: Sendable {
   }
 
   /// Removes the recording of an entry object that is released.
-  func remove(_ recording: Recording, of key: CacheKey) {
+  func remove(_ recording: RecordLease, of key: CacheKey) {
     current.withLock { current in
       if current[key] === recording { current[key] = nil }
     }

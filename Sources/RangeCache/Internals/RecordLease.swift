@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The directory, which ends it, and the entry object, which checks it, share it. So neither has to
 /// keep the other alive or to know whether it still exists.
-final class Recording: Sendable {
+final class RecordLease: Sendable {
   private let ended = Atomic<Bool>(false)
 
   /// Whether the holder must no longer write the files of the key.

@@ -2,11 +2,11 @@ import HTTPTransferCore
 import Testing
 
 /// The handling of a whole file with a wrong checksum.
-@Suite struct WholeCheckTests {
-  private func check(from mirrors: [Int], hasEarlierBytes: Bool = false) -> WholeCheck {
-    var check = WholeCheck()
+@Suite struct FileChecksumTests {
+  private func check(from mirrors: [Int], hasEarlierBytes: Bool = false) -> FileChecksum {
+    var check = FileChecksum()
     check.hasEarlierBytes = hasEarlierBytes
-    for mirror in mirrors { check.noteStored(from: mirror) }
+    for mirror in mirrors { check.recordStored(from: mirror) }
     _ = check.begin()
     return check
   }
@@ -19,7 +19,7 @@ import Testing
     check.succeed()
     #expect(check.isRight)
     #expect(check.begin() == false)
-    check.noteStored(from: 0)
+    check.recordStored(from: 0)
     #expect(!check.isRight)
     #expect(check.begin() == true)
     check.abandon()
@@ -32,27 +32,27 @@ import Testing
     #expect(single.fail(trusted: [0]) == .giveUp)
     #expect(single.hasFailed)
     var other = check(from: [1])
-    #expect(other.fail(trusted: [0, 1]) == .refetch(liar: 1))
+    #expect(other.fail(trusted: [0, 1]) == .refetch(culprit: 1))
     #expect(!other.hasFailed)
   }
 
-  @Test("Where several have brought the whole, it is fetched once more to find the liar")
+  @Test("Where several have brought the whole, it is fetched once more to find the culprit")
   func severalContributors() {
     var check = check(from: [0, 1])
-    #expect(check.fail(trusted: [0, 1]) == .refetch(liar: nil))
-    check.noteStored(from: 0)
-    #expect(check.fail(trusted: [0, 1]) == .refetch(liar: 0))
-    check.noteStored(from: 1)
+    #expect(check.fail(trusted: [0, 1]) == .refetch(culprit: nil))
+    check.recordStored(from: 0)
+    #expect(check.fail(trusted: [0, 1]) == .refetch(culprit: 0))
+    check.recordStored(from: 1)
     #expect(check.fail(trusted: [1]) == .giveUp)
   }
 
   @Test("A whole that several bring wrong together, again and again, is given up in the end")
   func alwaysShared() {
-    var check = WholeCheck()
+    var check = FileChecksum()
     for count in 1...3 {
-      check.noteStored(from: 0)
-      check.noteStored(from: 1)
-      #expect(check.fail(trusted: [0, 1]) == (count < 3 ? .refetch(liar: nil) : .giveUp))
+      check.recordStored(from: 0)
+      check.recordStored(from: 1)
+      #expect(check.fail(trusted: [0, 1]) == (count < 3 ? .refetch(culprit: nil) : .giveUp))
     }
   }
 
@@ -60,15 +60,15 @@ import Testing
   func forgottenBytes() {
     var check = check(from: [0], hasEarlierBytes: true)
     check.forgetBytes()
-    check.noteStored(from: 1)
-    #expect(check.fail(trusted: [0, 1]) == .refetch(liar: 1))
+    check.recordStored(from: 1)
+    #expect(check.fail(trusted: [0, 1]) == .refetch(culprit: 1))
   }
 
   @Test("Bytes of an earlier mount or run are nobody's: the whole is fetched once more")
   func earlierBytes() {
     var check = check(from: [0], hasEarlierBytes: true)
-    #expect(check.fail(trusted: [0]) == .refetch(liar: nil))
-    check.noteStored(from: 0)
+    #expect(check.fail(trusted: [0]) == .refetch(culprit: nil))
+    check.recordStored(from: 0)
     #expect(check.fail(trusted: [0]) == .giveUp)
   }
 }

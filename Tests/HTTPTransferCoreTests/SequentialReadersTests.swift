@@ -2,7 +2,7 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-@Suite struct StreamTableTests {
+@Suite struct SequentialReadersTests {
   private static let readByteCount: Int64 = 128 << 10
 
   /// Whether `window` fits a reader that has read `byteCount` bytes in order.
@@ -22,7 +22,7 @@ import Testing
     "A sequential reader's window grows with what it has read, from the second read on",
     arguments: [0, 1 << 30] as [Int64])
   func sequential(start: Int64) {
-    var table = StreamTable()
+    var table = SequentialReaders()
     var last: Int64 = 0
     for index in 0..<100 as Range<Int64> {
       let stream = table.note(read(at: start + index * Self.readByteCount))
@@ -41,7 +41,7 @@ import Testing
 
   @Test("Eight interleaved readers are eight streams, each with a window of its own")
   func interleaved() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for index in 0..<20 as Range<Int64> {
       for reader in 0..<8 as Range<Int64> {
         let start = reader << 30
@@ -56,7 +56,7 @@ import Testing
 
   @Test("Reads of several threads that arrive out of order belong to one stream")
   func outOfOrder() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     table.note(read(at: 0))
     for pair in stride(from: 1, to: 41, by: 2) as StrideTo<Int64> {
       table.note(read(at: (pair + 1) * Self.readByteCount))
@@ -70,7 +70,7 @@ import Testing
 
   @Test("A reader that leaves out more than it reads gets no window")
   func strided() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for index in 0..<100 as Range<Int64> {
       let stream = table.note(ByteRange(offset: index * 65_536, byteCount: 4096))
       #expect(stream.window == 0)
@@ -79,7 +79,7 @@ import Testing
 
   @Test("A reader that skips little keeps its window")
   func smallGaps() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for index in 0..<100 as Range<Int64> {
       table.note(ByteRange(offset: index * 6000, byteCount: 4096))
     }
@@ -88,7 +88,7 @@ import Testing
 
   @Test("A backward reader gets no window")
   func backward() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for index in (0..<100 as Range<Int64>).reversed() {
       #expect(table.note(read(at: index * Self.readByteCount)).window == 0)
     }
@@ -96,7 +96,7 @@ import Testing
 
   @Test("Reading the same bytes again and again does not widen the window")
   func rereading() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     for _ in 0..<100 { table.note(read(at: 0)) }
     #expect(table.streams.allSatisfy { $0.window <= Self.readByteCount })
     #expect(table.streams.count == 1)
@@ -105,18 +105,18 @@ import Testing
   @Test("Random access gets no window", arguments: 1...4)
   func randomAccess(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
-    var table = StreamTable()
+    var table = SequentialReaders()
     let places = (0..<2000 as Range<Int64>).shuffled(using: &random)
     for place in places {
-      let offset = place * 3 * StreamTable.tolerance
+      let offset = place * 3 * SequentialReaders.tolerance
       #expect(table.note(ByteRange(offset: offset, byteCount: 4096)).window == 0)
     }
-    #expect(table.streams.count == StreamTable.limit)
+    #expect(table.streams.count == SequentialReaders.limit)
   }
 
   @Test("The stream that was used least recently gives way to a ninth")
-  func leastRecentlyUsed() {
-    var table = StreamTable()
+  func minimumRecentlyUsed() {
+    var table = SequentialReaders()
     for reader in 0..<8 as Range<Int64> { table.note(read(at: reader << 30)) }
     // The first stream is used again: now the second is the oldest.
     table.note(read(at: Self.readByteCount))
@@ -128,19 +128,19 @@ import Testing
 
   @Test("A read far from every cursor starts a stream; one within the tolerance belongs to it")
   func tolerance() {
-    var table = StreamTable()
+    var table = SequentialReaders()
     let first = table.note(read(at: 1 << 30))
-    #expect(table.note(read(at: first.cursor + StreamTable.tolerance)).readCount == 2)
+    #expect(table.note(read(at: first.cursor + SequentialReaders.tolerance)).readCount == 2)
     let cursor = table.streams[0].cursor
-    #expect(table.note(read(at: cursor + StreamTable.tolerance + 1)).readCount == 1)
+    #expect(table.note(read(at: cursor + SequentialReaders.tolerance + 1)).readCount == 1)
     // A read before the stream's beginning does not belong to it.
     #expect(table.note(read(at: (1 << 30) - 4096)).readCount == 1)
     #expect(table.streams.count == 3)
   }
 
   @Test("Reads at the greatest offsets are counted like others")
-  func greatestOffsets() {
-    var table = StreamTable()
+  func maximumOffsets() {
+    var table = SequentialReaders()
     table.note((.max - 8192)..<(.max - 4096))
     let stream = table.note((.max - 4096)..<(.max))
     #expect(stream.readCount == 2)

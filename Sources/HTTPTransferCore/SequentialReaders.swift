@@ -3,57 +3,57 @@
 /// A stream is a cursor that reads move forward. Its read-ahead window is at most the bytes
 /// consumed so far. The fetched bytes of a file therefore do not exceed twice the bytes read,
 /// unless ``FetchPlanner`` fills a connection of high latency.
-public struct StreamTable: Sendable {
+package struct SequentialReaders: Sendable {
   /// A reader's position.
-  public struct Stream: Sendable {
+  package struct Stream: Sendable {
     /// The start of the stream.
-    public var start: Int64
+    package var start: Int64
     /// The end of the furthest read.
-    public var cursor: Int64
+    package var cursor: Int64
     /// The bytes read so far.
-    public var consumed: Int64
+    package var consumed: Int64
     /// How many reads belong to it.
-    public var readCount: Int
+    package var readCount: Int
     fileprivate var lastUse: UInt64
 
     /// How many bytes beyond ``cursor`` to fetch.
     ///
     /// 0 before the second read, for a reader that skips more than it reads (a stride), and for a
     /// reader that does not move forward.
-    public var window: Int64 {
+    package var window: Int64 {
       let advance = cursor - start
       guard readCount >= 2, consumed >= advance / 2 else { return 0 }
       let known = min(consumed, advance)
       // A reader that begins in the middle often stops soon, and the kernel's own read-ahead
       // requests bytes too: together they must not double the bytes of a reader of one megabyte.
-      return start == 0 ? known : max(known / 4, known - StreamTable.cautiousByteCount)
+      return start == 0 ? known : max(known / 4, known - SequentialReaders.cautiousByteCount)
     }
 
     /// ``window``, adjusted by the history of earlier readers.
-    fileprivate func window(_ trust: ReaderTrust) -> Int64 {
+    fileprivate func window(_ trust: ReadAheadConfidence) -> Int64 {
       switch trust {
       // None at the start, where the kernel's own read-ahead suffices.
-      case .low: max(0, window - StreamTable.startByteCount)
+      case .low: max(0, window - SequentialReaders.startByteCount)
       case .usual: window
       // The first read is enough if it begins where the others began; the next reads show whether
       // the reader jumps.
       case .high:
         start == 0 && (readCount < 2 || window > 0)
-          ? max(window, StreamTable.trustedByteCount) : window
+          ? max(window, SequentialReaders.trustedByteCount) : window
       }
     }
   }
 
   /// The streams as the planner sees them.
-  public var readers: [FetchPlanner.Reader] {
+  package var readers: [FetchPlanner.Reader] {
     streams.map { FetchPlanner.Reader(cursor: $0.cursor, window: $0.window(trust)) }
   }
 
   /// How far readers are expected to continue; see ``ReadAheadHistory``.
-  public var trust = ReaderTrust.usual
+  package var trust = ReadAheadConfidence.usual
 
   /// The number of cursors; a new one replaces the least recently used.
-  public static let limit = 8
+  package static let limit = 8
 
   /// How far the window of a stream from the middle stays below its bytes read, in the long run.
   static let cautiousByteCount: Int64 = 3 << 20
@@ -68,16 +68,16 @@ public struct StreamTable: Sendable {
 
   /// How far a read may lie behind or ahead of a cursor and still belong to it: the kernel sends
   /// reads of up to 1 MiB, and several threads take them out of order.
-  public static let tolerance: Int64 = 1 << 20
+  package static let tolerance: Int64 = 1 << 20
 
-  public private(set) var streams: [Stream] = []
+  package private(set) var streams: [Stream] = []
   private var useCount: UInt64 = 0
 
-  public init() {}
+  package init() {}
 
   /// Counts a read; returns the stream that it belongs to.
   @discardableResult
-  public mutating func note(_ range: ByteRange) -> Stream {
+  package mutating func note(_ range: ByteRange) -> Stream {
     useCount += 1
     var best: Int?
     for (index, stream) in streams.enumerated() {

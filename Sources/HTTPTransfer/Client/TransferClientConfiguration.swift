@@ -1,7 +1,7 @@
 public import HTTPTransferCore
 
-/// How an ``HTTPClient`` connects to servers, and what it tells them.
-public struct HTTPClientConfiguration: Sendable {
+/// How an ``TransferClient`` connects to servers, and what it tells them.
+public struct TransferClientConfiguration: Sendable {
   /// The `User-Agent` of requests that do not set it.
   public var userAgent: String
   /// A PEM file of certificate authorities to trust instead of the system's.
@@ -39,7 +39,7 @@ public struct HTTPClientConfiguration: Sendable {
   /// window.
   public var usesHTTP2 = false
   /// The initial limit of body bytes per second that all exchanges together receive and send, see
-  /// ``HTTPClient/setRateLimit(_:)``; nil for no limit.
+  /// ``TransferClient/setRateLimit(_:)``; nil for no limit.
   public var rateLimit: Int64?
   /// Whether to keep cookies, in separate jars of this client, and to send them to the origin
   /// that has set them.

@@ -2,12 +2,12 @@ import HTTPTransferCore
 import Testing
 
 /// The time at which an origin that has requested a delay may get the next request.
-@Suite struct HostGateTests {
+@Suite struct RetryAfterGateTests {
   private let now = ContinuousClock.now
 
   @Test("A gate holds one origin back until its moment, and nobody else")
   func closes() {
-    var gate = HostGate()
+    var gate = RetryAfterGate()
     #expect(gate.opening(of: "http://a", now: now) == nil)
     gate.close("http://a", until: now + .seconds(2), now: now)
     #expect(gate.opening(of: "http://a", now: now) == now + .seconds(2))
@@ -21,7 +21,7 @@ import Testing
   @Test("The latest of several moments holds, in whatever order they come")
   func latest() {
     for delays in [[1, 5, 3], [5, 3, 1], [3, 1, 5]] {
-      var gate = HostGate()
+      var gate = RetryAfterGate()
       for delay in delays { gate.close("http://a", until: now + .seconds(delay), now: now) }
       #expect(gate.opening(of: "http://a", now: now) == now + .seconds(5))
     }
@@ -29,7 +29,7 @@ import Testing
 
   @Test("A moment that has passed closes nothing, and opens nothing")
   func past() {
-    var gate = HostGate()
+    var gate = RetryAfterGate()
     gate.close("http://a", until: now, now: now)
     #expect(gate.opening(of: "http://a", now: now) == nil)
     gate.close("http://a", until: now + .seconds(5), now: now)

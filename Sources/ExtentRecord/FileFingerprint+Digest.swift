@@ -1,6 +1,6 @@
 package import LinuxSystem
 
-extension FileStamp {
+extension FileFingerprint {
   /// The stamp as a record stores it: its XXH3-64, and that of the boot, under the record's salt;
   /// never 0.
   package func digest(bootID: String, salt: UInt64) -> UInt64 {

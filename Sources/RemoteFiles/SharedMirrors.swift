@@ -7,7 +7,7 @@ internal import Synchronization
 /// Only a file about which the list says more than a URL has a board.
 ///
 /// Lock order: `servers` is a leaf.
-final class MirrorBoard: Sendable {
+final class SharedMirrors: Sendable {
   let details: SourceDetails
   private let servers: Mutex<MirrorSet>
   /// How many servers there are.
@@ -38,17 +38,17 @@ final class MirrorBoard: Sendable {
 
   /// The server that has described the version, as the record names it: its URL without
   /// credentials.
-  var definer: String? {
+  var reference: String? {
     let set = snapshot
-    return set.definer.map { set[$0].url.redacted }
+    return set.reference.map { set[$0].url.redacted }
   }
 
   /// Adopts the server that the record of an earlier mount names as the one that described
   /// `content`.
-  func recall(_ content: ContentVersion, of definer: String?) {
-    guard let definer else { return }
+  func recall(_ content: ContentVersion, of reference: String?) {
+    guard let reference else { return }
     change { set in
-      let candidates = set.mirrors.indices.filter { set[$0].url.redacted == definer }
+      let candidates = set.mirrors.indices.filter { set[$0].url.redacted == reference }
       // Two servers that differ only in what the record leaves out cannot be told apart.
       if candidates.count == 1 { set.recalled(content, of: candidates[0]) }
     }
@@ -61,14 +61,14 @@ final class MirrorBoard: Sendable {
   /// How long a request to `index` may take to be answered, or to continue, before another server
   /// is asked.
   ///
-  /// This is `patience`, or less if another server is ready.
-  func patience(_ patience: Duration, with index: Int, now: ContinuousClock.Instant) -> Duration {
-    hasReady(besides: index, now: now) ? min(patience, Self.sparePatience) : patience
+  /// This is `timeout`, or less if another server is ready.
+  func timeout(_ timeout: Duration, with index: Int, now: ContinuousClock.Instant) -> Duration {
+    hasReady(besides: index, now: now) ? min(timeout, Self.spareTimeout) : timeout
   }
 
   /// A healthy server has answered by then, wherever it is; no reader should wait longer for bytes
   /// that another server can bring.
-  private static let sparePatience = Duration.seconds(3)
+  private static let spareTimeout = Duration.seconds(3)
 
   func hasReady(besides index: Int, now: ContinuousClock.Instant = .now) -> Bool {
     servers.withLock { $0.hasReady(besides: index, now: now) }

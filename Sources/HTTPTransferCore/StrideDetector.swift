@@ -2,7 +2,7 @@
 /// over the headers of an archive's members, a column of a table, or a file from its end.
 ///
 /// Their next reads are predictable although they belong to no stream.
-public struct StrideTable: Sendable {
+package struct StrideDetector: Sendable {
   /// A reader that jumps, or may turn out to.
   private struct Walk: Sendable {
     /// The bytes read since the last jump, without a gap.
@@ -26,7 +26,7 @@ public struct StrideTable: Sendable {
     }
 
     /// Whether enough jumps were equal to rule out an accident.
-    var isConfirmed: Bool { jumpCount >= StrideTable.leastJumpCount }
+    var isConfirmed: Bool { jumpCount >= StrideDetector.minimumJumpCount }
 
     /// Whether the reader reads the file backward without gaps.
     var isBackward: Bool { isExact && lastByteCount.map { distance == -$0 } == true }
@@ -43,7 +43,7 @@ public struct StrideTable: Sendable {
 
     mutating func jump(to range: ByteRange, now: UInt64) {
       let jumped = range.lowerBound - run.lowerBound
-      if jumpCount > 0, StrideTable.isNear(jumped, distance) {
+      if jumpCount > 0, StrideDetector.isNear(jumped, distance) {
         jumpCount += 1
         isExact = isExact && jumped == distance
       } else {
@@ -59,7 +59,7 @@ public struct StrideTable: Sendable {
   }
 
   /// How many equal jumps confirm a reader.
-  static let leastJumpCount = 2
+  static let minimumJumpCount = 2
 
   /// How many readers are distinguished.
   static let limit = 4
@@ -73,7 +73,7 @@ public struct StrideTable: Sendable {
   }
 
   /// The most jumps to predict.
-  static let greatestDepth = 32
+  static let maximumDepth = 32
 
   /// How many bytes to predict for a reader that reads backward without gaps.
   ///
@@ -88,10 +88,10 @@ public struct StrideTable: Sendable {
   private var walks: [Walk] = []
   private var useCount: UInt64 = 0
 
-  public init() {}
+  package init() {}
 
   /// Counts a read.
-  public mutating func note(_ range: ByteRange) {
+  package mutating func note(_ range: ByteRange) {
     guard !range.isEmpty else { return }
     useCount += 1
     if let index = walks.firstIndex(where: { $0.run.upperBound == range.lowerBound }) {
@@ -131,7 +131,7 @@ public struct StrideTable: Sendable {
   ///
   /// - Parameter length: the complete length of the file in bytes.
   /// - Returns: ranges, the nearest first for each reader.
-  public func predictions(length: Int64) -> [ByteRange] {
+  package func predictions(length: Int64) -> [ByteRange] {
     let confirmed = walks.filter(\.isConfirmed).sorted { $0.lastUse > $1.lastUse }
     return confirmed.flatMap { walk -> [ByteRange] in
       guard let byteCount = walk.lastByteCount else { return [] }
@@ -145,7 +145,7 @@ public struct StrideTable: Sendable {
       let slack = walk.isExact ? 0 : FetchPlanner.page
       let depth = walk.isExact ? walk.jumpCount : max(1, walk.jumpCount / 2)
       var ranges: [ByteRange] = []
-      for count in 1...Int64(min(depth, Self.greatestDepth)) {
+      for count in 1...Int64(min(depth, Self.maximumDepth)) {
         guard let start = walk.start(after: count), start >= 0, start < length else { break }
         ranges.append(max(0, start - slack)..<start + min(length - start, byteCount + slack))
       }

@@ -1,7 +1,7 @@
 internal import HTTPTransferCore
 
 /// Limits how often a transfer retries, and how long it waits for a network.
-struct TransferPatience: Sendable {
+struct RetryAllowance: Sendable {
   private let retryCount: Int
   /// How often a body that cannot be resumed was fetched, or sent, again.
   private var repeatCount = 0
@@ -53,11 +53,11 @@ struct TransferPatience: Sendable {
   mutating func waitsForRoute(now: ContinuousClock.Instant) -> Bool {
     let since = disconnectedSince ?? now
     disconnectedSince = since
-    return now - since < FetchConstants.disconnectionPatience
+    return now - since < FetchConstants.disconnectionTimeout
   }
 
   /// Records that bytes of a server were stored.
-  mutating func noteConnection() {
+  mutating func recordConnection() {
     hasBeenReached = true
     disconnectedSince = nil
   }

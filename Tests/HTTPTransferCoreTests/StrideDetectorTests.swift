@@ -2,11 +2,11 @@ import HTTPTransferCore
 import SeededRandom
 import Testing
 
-@Suite struct StrideTableTests {
+@Suite struct StrideDetectorTests {
   private static let mebibyte: Int64 = 1 << 20
 
-  private func table(_ ranges: [ByteRange]) -> StrideTable {
-    var table = StrideTable()
+  private func table(_ ranges: [ByteRange]) -> StrideDetector {
+    var table = StrideDetector()
     for range in ranges { table.note(range) }
     return table
   }
@@ -71,7 +71,7 @@ import Testing
   func unevenJumps() throws {
     let page = FetchPlanner.page
     let starts = (0..<200).map { Int64($0) * 60_928 / page * page }
-    var table = StrideTable()
+    var table = StrideDetector()
     for (index, start) in starts.enumerated() {
       table.note(start..<start + 12_288)
       guard index >= 3, index + 1 < starts.count else { continue }
@@ -84,7 +84,7 @@ import Testing
   @Test("Nothing is expected of random reads, nor of one who reads in order")
   func others() {
     var random = SeededGenerator(seed: 1)
-    var table = StrideTable()
+    var table = StrideDetector()
     var expected = 0
     for _ in 0..<10_000 {
       let start = Int64.random(in: 0..<1 << 28, using: &random) * FetchPlanner.page
@@ -112,7 +112,7 @@ import Testing
   @Test("Any reads of any file are taken without a trap")
   func extremes() {
     var random = SeededGenerator(seed: 2)
-    var table = StrideTable()
+    var table = StrideDetector()
     for _ in 0..<10_000 {
       let start =
         [0, 1, 1 << 62, .max - 8192].randomElement(using: &random).map {

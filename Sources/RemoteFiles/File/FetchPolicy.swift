@@ -1,5 +1,5 @@
-/// What the user wishes for one file, whatever its version.
-struct FileWishes: Sendable, Equatable {
+/// What the user requested for one file, whatever its version.
+struct FetchPolicy: Sendable, Equatable {
   /// Whether only bytes that a read waits for may be fetched.
   var isPaused = false
   /// Whether the whole file is to be fetched in the background.

@@ -1,7 +1,7 @@
 /// The origins that asked for no request before a given moment (`Retry-After`, RFC 9110 §10.2.3).
 ///
 /// A value without I/O: its owner asks it before it sends a request.
-package struct HostGate: Sendable {
+package struct RetryAfterGate: Sendable {
   private var openings: [String: ContinuousClock.Instant] = [:]
 
   /// A gate that is open for all origins.

@@ -4,7 +4,7 @@
 /// file system stayed mounted: each change sets the change time to the kernel's clock, and no
 /// program can set the change time of one file back. Two kinds of changes do not show: those below
 /// the file system and, before Linux 6.13, those within one tick of that clock (up to 10 ms).
-package struct FileStamp: Hashable, Sendable {
+package struct FileFingerprint: Hashable, Sendable {
   /// The mount through which the file was opened.
   ///
   /// Linux does not reuse the number before the next start.
@@ -28,7 +28,7 @@ package struct FileStamp: Hashable, Sendable {
     self.changed = changed
   }
 
-  // MARK: When it counts
+  // MARK: Applicability
 
   /// Whether every later change is certain to give the file a different stamp.
   package enum Settling: Equatable, Sendable {

@@ -6,10 +6,10 @@ internal import Synchronization
 ///
 /// The thread starts with the first exchange or timer and ends after some time without work;
 /// connections outlive it. All methods may be called from any thread and return at once.
-public final class HTTPClient: Sendable {
-  public typealias Configuration = HTTPClientConfiguration
-  public typealias ClientCertificate = HTTPClientConfiguration.ClientCertificate
-  public typealias AddressFamily = HTTPClientConfiguration.AddressFamily
+public final class TransferClient: Sendable {
+  public typealias Configuration = TransferClientConfiguration
+  public typealias ClientCertificate = TransferClientConfiguration.ClientCertificate
+  public typealias AddressFamily = TransferClientConfiguration.AddressFamily
 
   public let configuration: Configuration
   private let mailbox = Mutex(Mailbox())
@@ -94,11 +94,11 @@ public final class HTTPClient: Sendable {
 
   /// The time limit for reading the rest of an unwanted body, which is read so that the connection
   /// can be reused.
-  private static let discardPatience = Duration.milliseconds(500)
+  private static let discardTimeout = Duration.milliseconds(500)
 
   /// Stops reading such a body if it has not ended by then.
   func endDiscardingSoon(_ id: ExchangeID, hop: Int) {
-    schedule(after: Self.discardPatience) { [weak self] in
+    schedule(after: Self.discardTimeout) { [weak self] in
       self?.post { _ in (.endDiscarding(id, hop: hop), ()) }
     }
   }
@@ -149,7 +149,7 @@ public final class HTTPClient: Sendable {
   /// While it hardly waits, this machine limits the transfers, and more connections would not help.
   package var idleSeconds: Double { Double(idleNanoseconds.load(ordering: .relaxed)) / 1e9 }
 
-  func noteIdle(_ duration: Duration) {
+  func recordIdle(_ duration: Duration) {
     let nanoseconds = Int64(duration / .nanoseconds(1))
     idleNanoseconds.wrappingAdd(nanoseconds, ordering: .relaxed)
   }
@@ -159,7 +159,7 @@ public final class HTTPClient: Sendable {
     origins.withLock { $0.connections.connections(for: origin, today: daysSinceEpoch()) }
   }
 
-  func noteConnections(of table: SegmentTable, at origin: String) {
+  func recordConnections(of table: SegmentTable, at origin: String) {
     origins.withLock { table.report(to: &$0.connections, of: origin, today: daysSinceEpoch()) }
   }
 
@@ -172,7 +172,7 @@ public final class HTTPClient: Sendable {
   /// The number of exchanges that were started and have not finished.
   package var activeExchangeCount: Int { mailbox.withLock { $0.activeExchangeCount } }
 
-  // MARK: The thread
+  // MARK: Thread
 
   private func post<Value>(
     _ body: (inout sending Mailbox) -> sending (Command, Value)

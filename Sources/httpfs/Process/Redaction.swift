@@ -4,7 +4,7 @@ import LinuxSystem
 import TextFormat
 
 /// Hides secrets in URLs and header fields from users who can see this process.
-enum Secrecy {
+enum Redaction {
   /// Keeps the memory of this process and its children out of core dumps (core(5)).
   ///
   /// A soft limit of zero bytes disables dumps to files, and those to programs that respect it.
