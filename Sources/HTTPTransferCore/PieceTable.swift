@@ -52,9 +52,16 @@ package struct PieceTable: Sendable {
   /// The bytes of whole pieces that no server is left for.
   private var lostBytes = ExtentSet()
   private var lastTicket = 0
+  /// How many pieces each server has had a part in that were wrong with it and right without it.
+  private var eliminations: [Int: Int] = [:]
 
   /// How often the only server left may send a wrong piece.
   package static let attemptLimit = 2
+
+  /// How many eliminations show that a server sends wrong bytes.
+  ///
+  /// One does not: another contributor may have sent a wrong byte only once.
+  package static let eliminationLimit = 2
 
   /// Stands for the unknown origin of bytes, such as those of an earlier run.
   package static let unknownServer = -1
@@ -210,6 +217,7 @@ package struct PieceTable: Sendable {
     guard isCurrent(check), var piece = pieces[check.piece] else { return .outdated }
     arrived.remove(check.range)
     if matches {
+      if let eliminated = Self.eliminated(by: piece) { eliminations[eliminated, default: 0] += 1 }
       pieces[check.piece] = nil
       suspectBytes.remove(check.range)
       lostBytes.remove(check.range)
@@ -243,7 +251,8 @@ package struct PieceTable: Sendable {
   /// The server that certainly sent wrong bytes, according to `check`.
   ///
   /// That is the only contributor of a wrong piece. If several servers contributed a wrong piece,
-  /// it is the only one of them without a part in the right piece.
+  /// it is the only one of them without a part in the right piece, after ``eliminationLimit`` such
+  /// pieces.
   ///
   /// - Parameters:
   ///   - check: the check.
@@ -253,11 +262,18 @@ package struct PieceTable: Sendable {
   package func culprit(of check: Check, matches: Bool, trusted: [Int]) -> Int? {
     guard isCurrent(check), let piece = pieces[check.piece] else { return nil }
     if matches {
-      let rest = Self.only(of: piece.suspected.subtracting(piece.contributors))
-      return rest.flatMap { trusted.contains($0) && trusted.count > 1 ? $0 : nil }
+      guard let eliminated = Self.eliminated(by: piece), trusted.contains(eliminated),
+        trusted.count > 1, eliminations[eliminated, default: 0] + 1 >= Self.eliminationLimit
+      else { return nil }
+      return eliminated
     }
     guard let only = Self.only(of: piece.contributors), trusted.contains(only) else { return nil }
     return Self.hasOthers(than: only, for: piece, among: trusted) ? only : nil
+  }
+
+  /// The only server with a part in the wrong piece and none in the right one.
+  private static func eliminated(by piece: Piece) -> Int? {
+    only(of: piece.suspected.subtracting(piece.contributors))
   }
 
   /// The only server among `contributors`; nil if there are several or it is unknown.

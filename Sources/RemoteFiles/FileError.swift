@@ -28,8 +28,10 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case refused
     /// The servers send bytes that do not match the hashes of the list.
     case corrupt
-    /// The process or the system has no descriptor left.
+    /// The process or the system has no descriptor left for a file of the cache.
     case tooManyFiles
+    /// The process or the system is short of memory, or of descriptors for a connection.
+    case exhausted
     /// The cache cannot be read or written.
     case cacheFailed
     /// The mount is being taken down.
@@ -54,7 +56,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .missing,
       .denied, .refused:
       true
-    case .stale, .unsigned, .corrupt, .tooManyFiles, .cacheFailed, .unmounted: false
+    case .stale, .unsigned, .corrupt, .tooManyFiles, .exhausted, .cacheFailed, .unmounted: false
     }
   }
 
@@ -75,7 +77,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
       case .unresolvedHost, .connectionRefused: .unreachable
       case .noRoute: .disconnected
       case .connectionTimedOut, .timedOut: .timedOut
-      case .connectionLost, .truncated, .outOfResources, .other: .unavailable
+      case .connectionLost, .truncated, .other: .unavailable
+      case .outOfResources: .exhausted
       case .malformedResponse: .invalidResponse
       case .tls, .tooManyRedirects, .forbiddenRedirect, .headTooLarge, .unreadableBody: .refused
       }
@@ -110,7 +113,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
     case .denied: EACCES
     case .stale: ESTALE
     case .timedOut: ETIMEDOUT
-    case .tooManyFiles: EMFILE
+    case .tooManyFiles, .exhausted: EMFILE
     case .unreachable, .disconnected, .invalidResponse, .unavailable, .unsigned, .refused, .corrupt,
       .cacheFailed, .unmounted:
       EIO
@@ -121,7 +124,7 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
   /// vanished is no answer to a read.
   package var readErrno: CInt {
     switch code {
-    case .missing, .tooManyFiles: EIO
+    case .missing, .tooManyFiles, .exhausted: EIO
     default: openErrno
     }
   }

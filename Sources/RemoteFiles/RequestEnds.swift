@@ -54,7 +54,7 @@ struct RequestEnds: Sendable {
       owner.home.versionContradicted(owner.id)
       owner.supersede()
     case .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable, .unsigned,
-      .cacheFailed:
+      .exhausted, .cacheFailed:
       owner.file.recordFailure(error, isRetried: true)
       end(id, as: .failed(error, retryAfter: retryAfter))
     case .tooManyFiles: lackedDescriptors(id, error)

@@ -90,7 +90,8 @@ final class SharedMirrors: Sendable {
     guard let first = failures.first else { return nil }
     guard failures.count > 1 else { return first.error }
     let order: [FileError.Code] = [
-      .unavailable, .timedOut, .invalidResponse, .disconnected, .unreachable, .refused, .denied,
+      .unavailable, .exhausted, .timedOut, .invalidResponse, .disconnected, .unreachable, .refused,
+      .denied,
       .missing,
     ]
     let code = failures.map(\.error.code).min {

@@ -13,7 +13,7 @@ import Testing
     (.unreachable, EIO, EIO), (.disconnected, EIO, EIO), (.timedOut, ETIMEDOUT, ETIMEDOUT),
     (.invalidResponse, EIO, EIO),
     (.unavailable, EIO, EIO), (.unsigned, EIO, EIO), (.refused, EIO, EIO),
-    (.tooManyFiles, EMFILE, EIO), (.corrupt, EIO, EIO),
+    (.tooManyFiles, EMFILE, EIO), (.exhausted, EMFILE, EIO), (.corrupt, EIO, EIO),
     (.cacheFailed, EIO, EIO), (.unmounted, EIO, EIO),
   ]
 
@@ -36,7 +36,7 @@ import Testing
       (.truncated, .unavailable), (.timedOut, .timedOut), (.tls, .refused),
       (.tooManyRedirects, .refused), (.forbiddenRedirect, .refused),
       (.malformedResponse, .invalidResponse), (.headTooLarge, .refused),
-      (.outOfResources, .unavailable), (.other, .unavailable),
+      (.outOfResources, .exhausted), (.other, .unavailable),
     ] as [(ExchangeError.Code, FileError.Code)])
   func transferErrors(code: ExchangeError.Code, expected: FileError.Code) throws {
     let url = try RemoteURL("http://user:CANARY@h/a?CANARY")
@@ -66,6 +66,14 @@ import Testing
     let error = FileError(verdict)
     #expect(error.code == expected)
     #expect(error.reason.contains(reason))
+  }
+
+  @Test("A shortage of this process says nothing about the server")
+  func shortage() throws {
+    let url = try RemoteURL("http://h/a")
+    let error = FileError(ExchangeError(code: .outOfResources, url: url, detail: "no descriptor"))
+    #expect(!error.isOfServer)
+    #expect(!error.provesContact)
   }
 
   @Test("A cache directory that cannot be had is a failure of the cache")

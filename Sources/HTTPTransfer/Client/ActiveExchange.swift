@@ -423,6 +423,7 @@ final class ActiveExchange {
     metrics.newConnections += easy.number(of: CURLINFO_NUM_CONNECTS)
     metrics.timeToFirstByte += .microseconds(easy.offset(of: CURLINFO_STARTTRANSFER_TIME_T))
     metrics.rawByteCount = easy.offset(of: CURLINFO_SIZE_DOWNLOAD_T)
+    metrics.isMultiplexed = easy.number(of: CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0
   }
 
   /// The proxy that has not answered the request and may hang, and when the request was sent.

@@ -92,6 +92,9 @@ package struct ExchangeMetrics: Sendable {
   /// The received bytes of the final response's body, before decoding.
   package var rawByteCount: Int64 = 0
 
+  /// Whether the final response came over HTTP/2, where a cut body is an error of its own.
+  package var isMultiplexed = false
+
   /// The value before any measurement.
   package init() {}
 }

@@ -84,7 +84,9 @@ final class SegmentEnds: @unchecked Sendable {
           if fetcher.table.isLengthKnown, position < fetcher.table.target.upperBound {
             return retryCut(exchange)
           }
-          if let error = beyondTheEnd(position) { return .fail(error, removes: true) }
+          if let error = beyondTheEnd(position) ?? wrongLength(position) {
+            return .fail(error, removes: true)
+          }
           guard responses.learnLength(position, by: exchange, onFailure: onFailure) else {
             return .wait
           }
@@ -133,6 +135,17 @@ final class SegmentEnds: @unchecked Sendable {
       let response = fetcher.representation.response
     else { return nil }
     return .beyondTheEnd(length, response.head, response.url)
+  }
+
+  /// The error for a body of another length than the request demands, which only its end shows; nil
+  /// for the right one.
+  private func wrongLength(_ length: Int64) -> TransferError? {
+    guard request.method == .get, request.range == nil, let wanted = request.completeLength,
+      wanted != length, let response = fetcher.representation.response
+    else { return nil }
+    return TransferError(
+      .invalidResponse, response.url, "the server's file has \(length) bytes, not \(wanted)",
+      response: response.head)
   }
 
   /// Requests wrong pieces again if no request is in flight, by ranges if the server supports them.

@@ -243,6 +243,7 @@ extension SegmentExchange: BodyDecoderOwner {
   }
 
   func decodingEnded(unfinished: ContentCoding?) {
+    let mayBeEmpty = mayBeEmpty || endMetrics?.isMultiplexed == true
     guard let unfinished, hasCodedBytes || !mayBeEmpty else {
       return endDecoding(with: .finished)
     }

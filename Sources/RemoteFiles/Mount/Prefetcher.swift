@@ -207,7 +207,7 @@ final class Prefetcher: Sendable {
     switch error.code {
     case .missing, .denied, .refused, .corrupt, .cacheFailed, .unmounted: return remove([file])
     case .stale, .unreachable, .disconnected, .timedOut, .invalidResponse, .unavailable,
-      .unsigned, .tooManyFiles:
+      .unsigned, .tooManyFiles, .exhausted:
       break
     }
     file.setPolicy { $0.mayPrefetch = false }

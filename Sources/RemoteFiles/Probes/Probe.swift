@@ -183,7 +183,7 @@ struct Probe<Answer: Sendable>: Sendable {
     question?.failureCount += 1
     guard let question else { return nil }
     switch error.code {
-    case .unreachable, .disconnected:
+    case .unreachable, .disconnected, .exhausted:
       let since = question.unreachableSince ?? now
       self.question?.unreachableSince = since
       guard now - since < FileSettings.unreachableTimeout else { return nil }

@@ -314,7 +314,8 @@ struct GetCommand: ParsableCommand {
       })
     if outcome.signal != nil {
       if outcome.cancelledCount > 0, !options.json, !options.quiet {
-        printToStandardError("httpfs: interrupted; the same command goes on where it stopped")
+        let next = compressed ? "start over" : "resume"
+        printToStandardError("httpfs: interrupted; run the same command again to \(next)")
       }
       if outcome.isAbandoned { urlCommand?.end() }
       try outcome.endIfSignalled()

@@ -28,7 +28,7 @@ extension RealMounts {
       let transcript = terminal.screen.transcript
       #expect(transcript.contains { $0.contains("a.bin: cancelled at ") }, "\(transcript)")
       let advice = try #require(transcript.last)
-      #expect(advice == "httpfs: interrupted; the same command goes on where it stopped")
+      #expect(advice == "httpfs: interrupted; run the same command again to resume")
       #expect(!transcript.contains { $0.contains("ETA") }, "\(transcript)")
 
       let sent = try origin.requests().bodyByteCount
@@ -52,7 +52,7 @@ extension RealMounts {
       #expect(work.waitForPart(of: "a.bin"))
       process.signal(signal)
       #expect(process.wait(within: .seconds(30)) == .exited(128 + signal))
-      #expect(process.standardError.contains("the same command goes on"))
+      #expect(process.standardError.contains("run the same command again"))
       try origin.clearControl()
       #expect(try work.get(url(origin)).succeeded)
       #expect(try work.sha256("a.bin") == Digest.ofContent(seed: 11, byteCount: Self.length))

@@ -39,7 +39,7 @@ extension RealMounts {
       let digest = Digest.ofContent(seed: 302, byteCount: 8 << 20)
       #expect(try mount.sha256("d.bin", within: .seconds(20)) == digest)
       let mirrors = try #require(try mount.status(of: "d.bin").mirrors)
-      #expect(mirrors.map(\.state) == ["resting", "agreed"])
+      #expect(mirrors.map(\.state) == ["resting", "verified"])
       #expect(mirrors.first?.reason?.contains("refused") == true)
     }
 
@@ -92,7 +92,7 @@ extension RealMounts {
       let mount = try pair.mount(query: "total-rate=12m", second: other)
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
       let mirrors = try #require(try mount.status(of: Self.file.name).mirrors)
-      #expect(mirrors.map(\.state) == ["agreed", "refused"])
+      #expect(mirrors.map(\.state) == ["verified", "refused"])
       #expect(mirrors.last?.reason?.contains("\(Self.file.byteCount - 1) bytes") == true)
       #expect(try pair.second.bodyByteCount(of: Self.file) <= 4 << 20)
       let text = try output(of: ["cat", mount.path(".status")], within: .seconds(5))

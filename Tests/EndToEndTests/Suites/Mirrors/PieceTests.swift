@@ -68,7 +68,7 @@ extension RealMounts {
       #expect(try mount.sha256(Self.file.name) == Self.file.digest)
       let mirrors = try #require(try mount.status(of: Self.file.name).mirrors)
       #expect(
-        mirrors.map(\.state) == (place == 0 ? ["refused", "agreed"] : ["agreed", "refused"]))
+        mirrors.map(\.state) == (place == 0 ? ["refused", "verified"] : ["verified", "refused"]))
       #expect(mirrors[place].reason?.contains("wrong bytes") == true)
       let text = try output(of: ["cat", mount.path(".status")], within: .seconds(5))
       #expect(text.contains("is not asked again: it has sent wrong bytes"))
