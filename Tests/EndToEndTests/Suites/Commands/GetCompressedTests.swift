@@ -96,5 +96,20 @@ extension RealMounts {
       #expect(time < .seconds(3))
       _ = server
     }
+
+    @Test(arguments: [byteCount, byteCount - 1])
+    func `the length of a list is that of the decoded body`(_ length: Int) throws {
+      let work = try TransferWorkspace()
+      let (server, url, _) = try serve(.http1, in: work)
+      let list = try work.sandbox.write("\(url)\n  out=a.bin\n  length=\(length)\n", to: "list")
+      let result = try work.get("--compressed", "-i", list)
+      let isRight = length == Self.byteCount
+      #expect(result.ending == .exited(isRight ? 0 : 1))
+      #expect(
+        isRight
+          || result.error.contains("the server's file has \(Self.byteCount) bytes, not \(length)"))
+      #expect(FileManager.default.fileExists(atPath: work.path("a.bin")) == isRight)
+      _ = server
+    }
   }
 }
